@@ -1,0 +1,61 @@
+"""Forecasts of sensor streams by kernel ridge regression that tunes itself as they flow."""
+
+from streamridge import datasets
+from streamridge.errors import (
+    InvalidInputError,
+    NotPositiveDefiniteError,
+    StateError,
+    StreamRidgeError,
+)
+from streamridge.feasible import Box, Chart, Product, Simplex
+from streamridge.kernels.drifting import Drifting
+from streamridge.kernels.linear import Linear
+from streamridge.kernels.mixture import Mixture
+from streamridge.kernels.periodic import Periodic
+from streamridge.kernels.radial import ARD, Matern, SquaredExponential
+from streamridge.lazy_descent import AdaGradStep, ConstantStep, LazyDescent
+from streamridge.models.autoregressive import AutoregressiveRidge
+from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.ohl import OnlineLearner
+from streamridge.protocols.base import Step, run
+from streamridge.regret import gradient_variation, local_regret, projected_gradient
+from streamridge.samples import Inputs, Layout, Samples
+from streamridge.smoothed_leader import SmoothedLeader
+from streamridge.streams.features import Features
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ARD",
+    "AdaGradStep",
+    "AutoregressiveRidge",
+    "Box",
+    "Chart",
+    "ConstantStep",
+    "Drifting",
+    "Features",
+    "Inputs",
+    "InvalidInputError",
+    "KernelRidge",
+    "Layout",
+    "LazyDescent",
+    "Linear",
+    "Matern",
+    "Mixture",
+    "NotPositiveDefiniteError",
+    "OnlineLearner",
+    "Periodic",
+    "Product",
+    "Samples",
+    "Simplex",
+    "SmoothedLeader",
+    "SquaredExponential",
+    "StateError",
+    "Step",
+    "StreamRidgeError",
+    "datasets",
+    "gradient_variation",
+    "local_regret",
+    "projected_gradient",
+    "run",
+]

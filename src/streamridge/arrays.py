@@ -1,0 +1,86 @@
+"""Array types, and the checks that values pass once, where they enter the library."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamridge.errors import InvalidInputError
+
+Vector: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+# An array in the number format of a factorization: float64 or float32.
+Block: TypeAlias = NDArray[Any]
+
+
+def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return `values` as a float64 array, or say which of them is not a finite number.
+
+    Examples
+    --------
+    >>> require_finite("y", [1, 2.5])
+    array([1. , 2.5])
+    >>> require_finite("y", [1.0, float("nan")])
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: y must be finite, got nan at index 1.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be numbers, got {values!r}.") from None
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = np.argwhere(~finite)[0]
+        where = f" at index {', '.join(map(str, index))}" if index.size else ""
+        raise InvalidInputError(f"{name} must be finite, got {array[tuple(index)]}{where}.")
+    return array
+
+
+def require_shape(name: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> None:
+    """Raise unless `array` has this shape; None stands for any length.
+
+    Examples
+    --------
+    >>> require_shape("y", np.zeros(3), (4,))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: y must have shape (4,), got (3,).
+    """
+    fits = len(array.shape) == len(shape) and all(
+        want is None or want == got for want, got in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        wanted += "," if len(shape) == 1 else ""
+        raise InvalidInputError(f"{name} must have shape ({wanted}), got {array.shape}.")
+
+
+def require_positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return `values` as a float64 array, or say which of them is not above zero.
+
+    Examples
+    --------
+    >>> require_positive("period", -96)
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: period must be positive, got -96.0.
+    """
+    array = require_finite(name, values)
+    if not (array > 0).all():
+        raise InvalidInputError(f"{name} must be positive, got {array[array <= 0].flat[0]}.")
+    return array
+
+
+def require_count(name: str, value: int, *, least: int = 1) -> int:
+    """Return `value`, or say that it is not a whole number of at least `least`.
+
+    Examples
+    --------
+    >>> require_count("update_every", 0)
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: update_every must be a whole number from 1 on, got 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidInputError(f"{name} must be a whole number from {least} on, got {value!r}.")
+    return int(value)

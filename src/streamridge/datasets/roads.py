@@ -1,0 +1,166 @@
+"""A simulator of road traffic: counts of detectors along one corridor.
+
+Every detector has a profile of two weekday peaks and one broad weekend hump. Its level wanders over
+months, from day to day and within the day, partly with the whole corridor; incidents cut the flow
+of neighbouring detectors for an hour or so and let it surge afterwards. What is counted varies more
+than a Poisson count would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector, require_count
+from streamridge.errors import InvalidInputError
+
+MINUTES_A_DAY = 1440
+EVERY_NTH_IS_A_RAMP = 3
+
+
+@dataclass(frozen=True)
+class Roads:
+    """Holds simulated counts.
+
+    Parameters
+    ----------
+    names
+        One per detector, such as "mainline-1" or "ramp-3".
+    times
+        (T,), the start of each step.
+    flows
+        (T, detectors), vehicles per step.
+    """
+
+    names: tuple[str, ...]
+    times: NDArray[np.datetime64]
+    flows: Matrix
+
+    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a wide frame: a time column, and one column per detector."""
+        columns = {"time": self.times} | dict(zip(self.names, self.flows.T, strict=True))
+        return nw.from_dict(columns, backend=backend).to_native()
+
+
+def simulate_roads(
+    rng: np.random.Generator,
+    *,
+    detectors: int = 13,
+    days: int = 136,
+    step_minutes: int = 15,
+    start: str = "2017-01-01",
+) -> Roads:
+    """Return the counts of some detectors for some days.
+
+    Parameters
+    ----------
+    rng
+        Source of all randomness: the same seed gives the same roads.
+    detectors
+        How many; every third one is a ramp, the others are mainline.
+    days
+        How many whole days.
+    step_minutes
+        Length of a step; it must divide a day.
+    start
+        The first day.
+
+    Examples
+    --------
+    >>> roads = simulate_roads(np.random.default_rng(1), detectors=2, days=7)
+    >>> roads.names, roads.flows.shape, str(roads.times[1])
+    (('mainline-1', 'mainline-2'), (672, 2), '2017-01-01T00:15')
+    """
+    require_count("detectors", detectors)
+    require_count("days", days)
+    require_count("step_minutes", step_minutes)
+    if MINUTES_A_DAY % step_minutes:
+        raise InvalidInputError(f"step_minutes must divide a day of 1440, got {step_minutes}.")
+    clock = _Clock.starting(start, days, MINUTES_A_DAY // step_minutes)
+    ramps = np.arange(1, detectors + 1) % EVERY_NTH_IS_A_RAMP == 0
+    expected = np.column_stack([_expected_flow(rng, clock, ramp) for ramp in ramps])
+    expected *= step_minutes / 15 * _incidents(rng, clock, detectors)
+    expected *= np.exp(_wander(rng, clock, 1) + 0.6 * _wander(rng, clock, detectors))
+    names = tuple(f"{'ramp' if ramp else 'mainline'}-{i}" for i, ramp in enumerate(ramps, 1))
+    times = np.datetime64(start, "m") + step_minutes * np.arange(clock.steps)
+    return Roads(names, times, _count(rng, expected, np.where(ramps, 40.0, 250.0)))
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Knows the hour and the weekday of every step."""
+
+    hour: Vector
+    weekday: NDArray[np.intp]
+    steps_a_day: int
+
+    @property
+    def steps(self) -> int:
+        return len(self.hour)
+
+    @classmethod
+    def starting(cls, start: str, days: int, steps_a_day: int) -> _Clock:
+        hour = np.tile(24 * np.arange(steps_a_day) / steps_a_day, days)
+        first = np.datetime64(start, "D").astype(int) + 3  # the epoch was a Thursday
+        weekday = np.repeat((first + np.arange(days)) % 7, steps_a_day)
+        return cls(hour, weekday, steps_a_day)
+
+
+def _bump(hour: Vector, center: float, width: float) -> Vector:
+    """Return a smooth bump of height one around an hour of the day, joined at midnight."""
+    return np.exp((np.cos(2 * np.pi * (hour - center) / 24) - 1) * (24 / (2 * np.pi * width)) ** 2)
+
+
+def _expected_flow(rng: np.random.Generator, clock: _Clock, ramp: bool) -> Vector:
+    """Return what a detector would count per quarter of an hour without any surprise, (T,)."""
+    level = rng.uniform(40, 160) if ramp else rng.uniform(350, 900)
+    morning = rng.uniform(0.3, 1.0) * _bump(clock.hour, rng.normal(7.7, 0.4), rng.uniform(1, 2))
+    evening = rng.uniform(0.3, 1.0) * _bump(
+        clock.hour, rng.normal(17.2, 0.4), rng.uniform(1.2, 2.5)
+    )
+    midday = rng.uniform(0.4, 0.7) * _bump(clock.hour, 13.5, 5)
+    friday = 1 + 0.15 * (clock.weekday == 4)
+    workday = morning + friday * evening + midday
+    restday = rng.uniform(0.6, 0.9) * _bump(clock.hour, rng.normal(14.5, 0.7), 4.5)
+    sunday = np.where(clock.weekday == 6, 0.85, 1.0)
+    shape = np.where(clock.weekday < 5, workday, sunday * restday)
+    season = rng.uniform(-0.15, 0.15) * np.linspace(0, 1, clock.steps)
+    return level * (0.04 + shape) * np.exp(season)
+
+
+def _wander(rng: np.random.Generator, clock: _Clock, columns: int) -> Matrix:
+    """Return log-levels that wander within hours, days and weeks, shape (T, columns)."""
+    total = np.zeros((clock.steps, columns))
+    for memory_in_days, deviation in ((0.08, 0.05), (1.0, 0.04), (20.0, 0.06)):
+        keep = np.exp(-1 / (memory_in_days * clock.steps_a_day))
+        shocks = deviation * np.sqrt(1 - keep**2) * rng.standard_normal((clock.steps, columns))
+        shocks[0] = deviation * rng.standard_normal(columns)
+        for t in range(1, clock.steps):
+            shocks[t] += keep * shocks[t - 1]
+        total += shocks
+    return total
+
+
+def _incidents(rng: np.random.Generator, clock: _Clock, detectors: int) -> Matrix:
+    """Return the factors by which incidents change the flows, (T, detectors); one every 8 days."""
+    factors = np.ones((clock.steps, detectors))
+    hour = clock.steps_a_day / 24
+    for _ in range(rng.poisson(clock.steps / clock.steps_a_day / 8)):
+        begin = rng.integers(clock.steps)
+        end = begin + max(1, round(hour * rng.uniform(0.5, 2.5)))
+        surge = end + max(1, round(hour))
+        first = rng.integers(detectors)
+        where = slice(first, first + rng.integers(1, 5))
+        factors[begin:end, where] *= rng.uniform(0.25, 0.7)
+        factors[end:surge, where] *= 1.12
+    return factors
+
+
+def _count(rng: np.random.Generator, expected: Matrix, dispersion: Vector) -> Matrix:
+    """Return counts of mean mu and variance mu + mu^2 / dispersion, as floats."""
+    chance = dispersion / (dispersion + expected)
+    return rng.negative_binomial(np.broadcast_to(dispersion, expected.shape), chance).astype(float)

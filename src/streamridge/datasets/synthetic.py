@@ -1,0 +1,70 @@
+"""The generator of section 6.1 of the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamridge.arrays import Vector, require_count, require_positive
+from streamridge.errors import InvalidInputError
+
+ORDER = 20
+
+
+def ar_coefficients(norm: int = 1) -> Vector:
+    r"""Return the autoregressive coefficients $\alpha_i / 2\|\alpha\|$ with $\alpha_i = i$.
+
+    Parameters
+    ----------
+    norm
+        1 reads $\|\cdot\|$ as the sum of moduli, which makes the process stable (spectral radius
+        0.95); 2 as the Euclidean norm the paper declares elsewhere, which makes it explode (1.05).
+    """
+    if norm not in (1, 2):
+        raise InvalidInputError(f"norm must be 1 or 2, got {norm}.")
+    alpha = np.arange(1.0, ORDER + 1)
+    return alpha / (2 * np.linalg.norm(alpha, ord=norm))
+
+
+def synthetic_series(
+    steps: int,
+    rng: np.random.Generator,
+    *,
+    norm: int = 1,
+    period: float = 10 * np.pi,
+    noise: float = 0.1,
+) -> Vector:
+    r"""Return a series with a periodic part and an autoregressive drift.
+
+    $$y(t) = 1 + \tfrac12 \mathrm{AR}(20)_t + \tfrac12 \sin(2 \pi t / \mathrm{period})$$
+
+    Parameters
+    ----------
+    steps
+        T, how many values.
+    rng
+        Source of the noise that drives the autoregressive part.
+    norm
+        Reading of the norm in the coefficients, see `ar_coefficients`.
+    period
+        Period of the sine, in steps. The paper's sin(t / 5) has the period 10 pi.
+    noise
+        Standard deviation of the noise that drives the autoregressive part.
+
+    Notes
+    -----
+    Paper: section 6.1. The process starts at rest with unit values in its past.
+
+    Examples
+    --------
+    >>> synthetic_series(3, np.random.default_rng(0), noise=1e-9).round(3)
+    array([1.25 , 1.349, 1.443])
+    """
+    require_count("steps", steps)
+    require_positive("period", period)
+    require_positive("noise", noise)
+    alpha = ar_coefficients(norm)
+    shocks = noise * rng.standard_normal(steps)
+    drift = np.concatenate([np.ones(ORDER), shocks])
+    for t in range(ORDER, len(drift)):
+        drift[t] += alpha @ drift[t - ORDER : t][::-1]
+    return 1 + 0.5 * drift[ORDER:] + 0.5 * np.sin(2 * np.pi * np.arange(steps) / period)

@@ -1,0 +1,131 @@
+"""Named hyperparameters with their bounds, and whether they are learned or constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamridge.arrays import Mask, Vector, require_finite, require_positive
+from streamridge.errors import InvalidInputError
+from streamridge.feasible import Box, Feasible, Product
+
+Bounds = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Holds hyperparameters that share one constraint.
+
+    Parameters
+    ----------
+    names
+        One name per value.
+    values
+        Current values.
+    feasible
+        Where they may go.
+    learned
+        False keeps them constant.
+    trust
+        Greatest relative change in one move; infinite by default.
+    """
+
+    names: tuple[str, ...]
+    values: Vector
+    feasible: Feasible
+    learned: bool
+    trust: float = np.inf
+
+    def under(self, prefix: str) -> Group:
+        """Return the group with `prefix.` before every name."""
+        return replace(self, names=tuple(f"{prefix}.{name}" for name in self.names))
+
+
+def positive_group(name: str, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf) -> Group:
+    """Return positive hyperparameters in one interval; constant where bounds is None.
+
+    Examples
+    --------
+    >>> positive_group("inverse_scale", [1.0, 2.0], (0.1, 10.0)).names
+    ('inverse_scale[0]', 'inverse_scale[1]')
+    >>> positive_group("rate", 1.0, (3.0, 2.0))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: rate_bounds must run from low to high, got (3.0, 2.0).
+    >>> positive_group("rate", 1.0, (2.0, 3.0))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: rate must lie within its bounds (2.0, 3.0), got 1.0.
+    """
+    array = require_positive(name, values)
+    flat = np.atleast_1d(array)
+    names = (name,) if array.ndim == 0 else tuple(f"{name}[{i}]" for i in range(len(flat)))
+    if bounds is None:
+        return Group(names, flat, Box(flat, flat), learned=False)
+    low, high = (float(side) for side in require_positive(f"{name}_bounds", bounds))
+    if low >= high:
+        raise InvalidInputError(f"{name}_bounds must run from low to high, got {(low, high)}.")
+    outside = (flat < low) | (flat > high)
+    if outside.any():
+        raise InvalidInputError(
+            f"{name} must lie within its bounds {(low, high)}, got {flat[outside][0]}."
+        )
+    box = Box(np.full(len(flat), low), np.full(len(flat), high))
+    return Group(names, flat, box, learned=True, trust=trust)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Is the flat vector lam of all hyperparameters of a model, group after group."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the name of every coordinate, shape (d,)."""
+        return tuple(name for group in self.groups for name in group.names)
+
+    @property
+    def values(self) -> Vector:
+        """Return the initial value of every coordinate, shape (d,)."""
+        return np.concatenate([group.values for group in self.groups] or [np.empty(0)])
+
+    @property
+    def feasible(self) -> Product:
+        """Return the feasible set C."""
+        return Product(tuple(group.feasible for group in self.groups))
+
+    @property
+    def learned(self) -> Mask:
+        """Mark the coordinates that are learned, shape (d,)."""
+        return np.array(self._spread([group.learned for group in self.groups]), dtype=bool)
+
+    @property
+    def trust(self) -> Vector:
+        """Return the greatest relative change of every coordinate in one move, shape (d,)."""
+        return np.array(self._spread([group.trust for group in self.groups]), dtype=float)
+
+    def named(self, lam: Vector) -> dict[str, float]:
+        """Return the coordinates of lam by name."""
+        return dict(zip(self.names, lam.tolist(), strict=True))
+
+    def active_bounds(self, lam: Vector) -> dict[str, str]:
+        """Return which learned coordinates of lam sit at a bound: "lower" or "upper"."""
+        sides = np.where(self.learned, self.feasible.active(lam), 0)
+        words = {-1: "lower", 1: "upper"}
+        return {
+            name: words[side] for name, side in zip(self.names, sides.tolist(), strict=True) if side
+        }
+
+    def _spread(self, per_group: list[bool] | list[float]) -> list[float]:
+        return [
+            value for group, value in zip(self.groups, per_group, strict=True) for _ in group.names
+        ]
+
+
+def require_values(values: ArrayLike, size: int) -> Vector:
+    """Return new values for `size` hyperparameters, or say what is wrong with them."""
+    array = require_finite("hyperparameters", values)
+    if array.shape != (size,):
+        raise InvalidInputError(f"hyperparameters must have shape ({size},), got {array.shape}.")
+    return array

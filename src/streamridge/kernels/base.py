@@ -1,0 +1,136 @@
+"""The contract of a kernel.
+
+A kernel is a frozen value. It first embeds inputs, once per fit, and then evaluates any rows of one
+embedding against any rows of another. An evaluation gives the value K(a, b) and contractions of its
+gradient, so that no (d, N, N) array is ever formed: `gradient_dot` for the paper's Jacobian and
+`inner` for the adjoint.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from streamridge.arrays import Block, Matrix, Vector
+from streamridge.hyperparameters import Group, Space
+from streamridge.memory import Heap
+from streamridge.samples import Inputs
+
+HEAP = Heap()
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Holds what a kernel keeps of n inputs: an array with n rows, and embeddings of its parts."""
+
+    own: Matrix
+    parts: tuple[Embedding, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def rows(self, rows: slice) -> Embedding:
+        """Return the embedding of some of the inputs; arrays are views."""
+        return Embedding(self.own[rows], tuple(part.rows(rows) for part in self.parts))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Is a matrix W = (left right^T) o factor of weights, formed only where a kernel needs it.
+
+    Parameters
+    ----------
+    left, right
+        (n, k) and (n', k).
+    factor
+        (n, n'), or None for a factor of one: then W has rank k, which some kernels exploit.
+    """
+
+    left: Block
+    right: Block
+    factor: Block | None = None
+
+    @cached_property
+    def dense(self) -> Block:
+        """Return W, shape (n, n')."""
+        product = self.left @ self.right.T
+        return product if self.factor is None else np.multiply(product, self.factor, out=product)
+
+    def times(self, factor: Block) -> Weights:
+        """Return the weights W o factor."""
+        combined = factor if self.factor is None else self.factor * factor
+        return Weights(self.left, self.right, combined)
+
+
+class Evaluation(ABC):
+    """Is a kernel between n rows a and n' rows b, with what its gradient needs."""
+
+    @property
+    @abstractmethod
+    def value(self) -> Block:
+        """Return K(a, b), shape (n, n'); a sum or a product is made anew at each call."""
+
+    def add_to(self, out: Block, weight: float) -> None:
+        """Add weight * K(a, b) to `out`, shape (n, n')."""
+        out += weight * self.value
+
+    @abstractmethod
+    def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
+        """Return the columns (factor o dK/dlam_i) v, shape (n, d).
+
+        v has shape (n',) and factor (n, n'); None stands for a factor of one.
+        """
+
+    @abstractmethod
+    def inner(self, W: Weights) -> tuple[float, Vector]:
+        """Return the sums of all entries of W o K and of each W o dK/dlam_i; shape (d,)."""
+
+
+class Kernel(ABC):
+    """Is a positive semi-definite function of two inputs, with named hyperparameters."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[Group, ...]:
+        """Return the hyperparameters in the order of lam."""
+
+    @abstractmethod
+    def replace(self, values: Vector) -> Self:
+        """Return the same kernel with new hyperparameters, shape (d,)."""
+
+    @abstractmethod
+    def embed(self, inputs: Inputs) -> Embedding:
+        """Return what the kernel needs of the inputs, computed once."""
+
+    @abstractmethod
+    def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> Evaluation:
+        """Return the kernel between two embeddings, in the number format of `memory`.
+
+        Arrays that the evaluation keeps are taken from `memory`.
+        """
+
+    @abstractmethod
+    def diagonal(self, inputs: Inputs) -> Vector:
+        """Return K(a_i, a_i) for each of n inputs, shape (n,)."""
+
+    @property
+    def space(self) -> Space:
+        """Return names, values, bounds and learned marks of the hyperparameters."""
+        return Space(self.groups)
+
+    @property
+    def values(self) -> Vector:
+        """Return the hyperparameters, shape (d,)."""
+        return self.space.values
+
+    def __call__(self, a: Inputs, b: Inputs) -> Matrix:
+        """Return K(a, b), shape (n, n')."""
+        return self.evaluate(self.embed(a), self.embed(b)).value
+
+    def gradient_dot(self, a: Inputs, b: Inputs, v: Vector) -> Matrix:
+        """Return the columns (dK(a, b)/dlam_i) v, shape (n, d)."""
+        return self.evaluate(self.embed(a), self.embed(b)).gradient_dot(v)

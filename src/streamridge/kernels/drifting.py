@@ -1,0 +1,91 @@
+"""Forgetting: any kernel times exp(-rho |t - t'|), with the rate rho learned like the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from streamridge.arrays import Block, Vector
+from streamridge.hyperparameters import Bounds, Group, positive_group, require_values
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
+from streamridge.kernels.mixture import Summand
+from streamridge.kernels.time_lags import time_lags
+from streamridge.memory import Heap
+from streamridge.samples import Inputs
+
+
+@dataclass(frozen=True)
+class Drifting(Summand):
+    r"""Lets old samples count less: $k(a, b) \exp(-\rho |t - t'|)$.
+
+    Parameters
+    ----------
+    kernel
+        Any kernel.
+    rate
+        $\rho$, per step; the memory is $1 / \rho$ steps.
+    rate_bounds
+        Interval in which it is learned; None keeps it constant.
+
+    Notes
+    -----
+    Beyond the paper. The factor is a kernel, so the product is one. Started with a long memory, the
+    rate stays near zero on steady streams and grows on those that drift.
+    """
+
+    kernel: Kernel
+    rate: float = 1e-4
+    rate_bounds: Bounds = (1e-6, 1e-2)
+
+    def __post_init__(self) -> None:
+        _ = self.groups
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return (positive_group("rate", self.rate, self.rate_bounds), *self.kernel.groups)
+
+    def replace(self, values: Vector) -> Self:
+        values = require_values(values, 1 + len(self.kernel.values))
+        return replace(self, rate=float(values[0]), kernel=self.kernel.replace(values[1:]))
+
+    def embed(self, inputs: Inputs) -> Embedding:
+        return Embedding(inputs.t, (self.kernel.embed(inputs),))
+
+    def diagonal(self, inputs: Inputs) -> Vector:
+        return self.kernel.diagonal(inputs)
+
+    def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> DriftingEvaluation:
+        lags = time_lags(a.own, b.own)
+        age = np.abs(lags.distinct)
+        factor = np.exp(-self.rate * age)
+        inner = self.kernel.evaluate(a.parts[0], b.parts[0], memory)
+        age, factor = (
+            lags.spread(values.astype(memory.dtype, copy=False)) for values in (age, factor)
+        )
+        return DriftingEvaluation(inner, age, factor)
+
+
+@dataclass(frozen=True)
+class DriftingEvaluation(Evaluation):
+    """Is an evaluation times the factor that forgets."""
+
+    kernel: Evaluation
+    age: Block
+    factor: Block
+
+    @property
+    def value(self) -> Block:
+        return self.kernel.value * self.factor
+
+    def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
+        combined = self.factor if factor is None else self.factor * factor
+        in_rate = -(self.kernel.value * combined * self.age) @ v
+        return np.column_stack([in_rate, self.kernel.gradient_dot(v, combined)])
+
+    def inner(self, W: Weights) -> tuple[float, Vector]:
+        forgetful = W.times(self.factor)
+        in_value, own = self.kernel.inner(forgetful)
+        in_rate = -np.vdot(forgetful.dense, self.kernel.value * self.age)
+        return in_value, np.concatenate([[in_rate], own])

@@ -1,0 +1,168 @@
+"""The mixture of kernels, eq. (10), and the `+` that builds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamridge.arrays import Block, Vector, require_finite
+from streamridge.errors import InvalidInputError
+from streamridge.feasible import Box, Simplex
+from streamridge.hyperparameters import Group, require_values
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
+from streamridge.memory import Heap
+from streamridge.samples import Inputs
+
+
+class Summand(Kernel):
+    """Is a kernel that `+` puts into a Mixture with equal weights."""
+
+    def __add__(self, other: Kernel) -> Mixture:
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        parts = [*_weighted_parts(self), *_weighted_parts(other)]
+        kernels, shares = zip(*parts, strict=True)
+        return Mixture(kernels, weights=np.array(shares) / len(parts))
+
+
+def _weighted_parts(kernel: Kernel) -> list[tuple[Kernel, float]]:
+    """Return the kernels of a sum with weights of mean one, so that sums of sums are flat."""
+    if not isinstance(kernel, Mixture):
+        return [(kernel, 1.0)]
+    return [
+        (part, weight * len(kernel.kernels))
+        for part, weight in zip(kernel.kernels, kernel.weights, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Mixture(Summand):
+    r"""Adds kernels with weights on the simplex: $K = \sum_m \beta_m K^{(m)}$.
+
+    Parameters
+    ----------
+    kernels
+        The parts.
+    weights
+        $\beta$, not negative, summing to one; equal by default.
+    learn_weights
+        False keeps the weights constant.
+
+    Notes
+    -----
+    Paper: eq. (10). The hyperparameters are the weights first, then each kernel's own.
+    """
+
+    kernels: tuple[Kernel, ...]
+    weights: tuple[float, ...]
+    learn_weights: bool = True
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        weights: ArrayLike | None = None,
+        *,
+        learn_weights: bool = True,
+    ) -> None:
+        if not kernels:
+            raise InvalidInputError("kernels must hold at least one kernel, got none.")
+        beta = np.full(len(kernels), 1 / len(kernels)) if weights is None else weights
+        object.__setattr__(self, "kernels", tuple(kernels))
+        object.__setattr__(self, "weights", _require_weights(beta, len(kernels)))
+        object.__setattr__(self, "learn_weights", learn_weights)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        beta = np.array(self.weights)
+        labels = _labels(self.kernels)
+        feasible = Simplex(len(beta)) if self.learn_weights else Box(beta, beta)
+        names = tuple(f"weight.{label}" for label in labels)
+        own = [
+            group.under(label)
+            for label, kernel in zip(labels, self.kernels, strict=True)
+            for group in kernel.groups
+        ]
+        return (Group(names, beta, feasible, learned=self.learn_weights), *own)
+
+    def replace(self, values: Vector) -> Self:
+        sizes = [len(kernel.values) for kernel in self.kernels]
+        values = require_values(values, len(self.kernels) + sum(sizes))
+        beta, own = values[: len(self.kernels)], values[len(self.kernels) :]
+        kernels = tuple(
+            kernel.replace(piece)
+            for kernel, piece in zip(
+                self.kernels, np.split(own, np.cumsum(sizes)[:-1]), strict=True
+            )
+        )
+        return replace(self, kernels=kernels, weights=tuple(beta.tolist()))
+
+    def embed(self, inputs: Inputs) -> Embedding:
+        return Embedding(inputs.t, tuple(kernel.embed(inputs) for kernel in self.kernels))
+
+    def diagonal(self, inputs: Inputs) -> Vector:
+        return np.array(self.weights) @ [kernel.diagonal(inputs) for kernel in self.kernels]
+
+    def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> MixtureEvaluation:
+        parts = tuple(
+            kernel.evaluate(a_part, b_part, memory)
+            for kernel, a_part, b_part in zip(self.kernels, a.parts, b.parts, strict=True)
+        )
+        return MixtureEvaluation(self.weights, parts)
+
+
+@dataclass(frozen=True)
+class MixtureEvaluation(Evaluation):
+    """Is a weighted sum of evaluations."""
+
+    weights: tuple[float, ...]
+    parts: tuple[Evaluation, ...]
+
+    @property
+    def value(self) -> Block:
+        total = np.zeros(self.parts[0].value.shape)
+        self.add_to(total, 1.0)
+        return total
+
+    def add_to(self, out: Block, weight: float) -> None:
+        for beta, part in self._weighted():
+            part.add_to(out, weight * beta)
+
+    def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
+        values = (part.value for part in self.parts)
+        in_weights = [(K if factor is None else K * factor) @ v for K in values]
+        own = [beta * part.gradient_dot(v, factor) for beta, part in self._weighted()]
+        return np.hstack([np.column_stack(in_weights), *own])
+
+    def inner(self, W: Weights) -> tuple[float, Vector]:
+        in_weights, own = zip(*(part.inner(W) for part in self.parts), strict=True)
+        scaled = [beta * g for beta, g in zip(self.weights, own, strict=True)]
+        return float(np.dot(self.weights, in_weights)), np.concatenate([in_weights, *scaled])
+
+    def _weighted(self) -> Iterator[tuple[float, Evaluation]]:
+        return zip(self.weights, self.parts, strict=True)
+
+
+def _labels(kernels: Sequence[Kernel]) -> list[str]:
+    """Return a short name for each kernel, numbered where a type comes twice."""
+    types = [type(kernel).__name__.lower() for kernel in kernels]
+    often = Counter(types)
+    seen: Counter[str] = Counter()
+    labels = []
+    for name in types:
+        seen[name] += 1
+        labels.append(f"{name}{seen[name]}" if often[name] > 1 else name)
+    return labels
+
+
+def _require_weights(weights: ArrayLike, size: int) -> tuple[float, ...]:
+    beta = require_finite("weights", weights)
+    if beta.shape != (size,):
+        raise InvalidInputError(f"weights must have one entry per kernel ({size}), got {beta}.")
+    if not Simplex(size).contains(beta):
+        raise InvalidInputError(f"weights must be >= 0 and sum to 1, got {beta.tolist()}.")
+    return tuple(beta.tolist())

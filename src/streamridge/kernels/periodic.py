@@ -1,0 +1,119 @@
+"""The periodic kernel K^prd, eq. (7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from streamridge.arrays import Block, Vector
+from streamridge.hyperparameters import Bounds, Group, positive_group, require_values
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
+from streamridge.kernels.mixture import Summand
+from streamridge.kernels.time_lags import TimeLags, time_lags
+from streamridge.memory import Heap
+from streamridge.samples import Inputs
+
+# A move of the period may shift the phase across a month of history by a fraction of a turn only:
+# its loss has dozens of local minima, and a larger step would land in any of them.
+PERIOD_TRUST = 0.005
+
+
+@dataclass(frozen=True)
+class Periodic(Summand):
+    r"""Repeats itself in time: $k(t, t') = \exp(-\nu \sin^2(\pi |t - t'| / \omega))$.
+
+    Parameters
+    ----------
+    period
+        $\omega$, in steps.
+    inverse_scale
+        $\nu$; large means that only times of nearly the same phase are alike.
+    period_bounds
+        Interval in which the period is learned; a known constant by default.
+    inverse_scale_bounds
+        Interval in which the inverse scale is learned; None keeps it constant.
+
+    Notes
+    -----
+    Paper: eq. (7). On a regular grid the Gram matrix is Toeplitz and costs O(N) evaluations.
+
+    Examples
+    --------
+    >>> day = Periodic(period=96.0)
+    >>> x = np.empty((3, 0))
+    >>> day(Inputs.of([0, 48, 96], x), Inputs.of([0, 48, 96], x)).round(3)
+    array([[1.   , 0.368, 1.   ],
+           [0.368, 1.   , 0.368],
+           [1.   , 0.368, 1.   ]])
+    """
+
+    period: float
+    inverse_scale: float = 1.0
+    period_bounds: Bounds = None
+    inverse_scale_bounds: Bounds = (1e-3, 1e3)
+
+    def __post_init__(self) -> None:
+        _ = self.groups
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return (
+            positive_group("period", self.period, self.period_bounds, trust=PERIOD_TRUST),
+            positive_group("inverse_scale", self.inverse_scale, self.inverse_scale_bounds),
+        )
+
+    def replace(self, values: Vector) -> Self:
+        omega, nu = require_values(values, 2).tolist()
+        return replace(self, period=omega, inverse_scale=nu)
+
+    def embed(self, inputs: Inputs) -> Embedding:
+        return Embedding(inputs.t)
+
+    def diagonal(self, inputs: Inputs) -> Vector:
+        return np.ones(len(inputs))
+
+    def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> PeriodicEvaluation:
+        nu, omega = self.inverse_scale, self.period
+        lags = time_lags(a.own, b.own)
+        angle = (np.pi / omega) * lags.distinct
+        k = np.exp(-nu * np.sin(angle) ** 2)
+        return PeriodicEvaluation(lags, angle, k, nu, omega, memory.dtype)
+
+
+@dataclass(frozen=True)
+class PeriodicEvaluation(Evaluation):
+    """Is the periodic kernel at the distinct differences of its times."""
+
+    lags: TimeLags
+    angle: Block
+    k: Block
+    nu: float
+    omega: float
+    dtype: np.dtype[np.floating]
+
+    @property
+    def value(self) -> Block:
+        return self._spread(self.k)
+
+    def add_to(self, out: Block, weight: float) -> None:
+        out += self._spread(weight * self.k)
+
+    def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
+        spread = [self._spread(dk) for dk in self._gradients]
+        return np.column_stack([(dK if factor is None else dK * factor) @ v for dK in spread])
+
+    def inner(self, W: Weights) -> tuple[float, Vector]:
+        w = self.lags.gather(W.dense)
+        own = np.array([np.vdot(w, dk) for dk in self._gradients])
+        return float(np.vdot(w, self.k)), own
+
+    @property
+    def _gradients(self) -> tuple[Block, Block]:
+        dk_domega = self.k * self.nu * np.sin(2 * self.angle) * self.angle / self.omega
+        dk_dnu = -self.k * np.sin(self.angle) ** 2
+        return dk_domega, dk_dnu
+
+    def _spread(self, values: Block) -> Block:
+        return self.lags.spread(values.astype(self.dtype, copy=False))

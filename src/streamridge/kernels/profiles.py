@@ -1,0 +1,83 @@
+"""Radial functions k(s) of a squared distance s: squared exponential and the Matern family.
+
+Each is written in a distance r of its own choice, so that the slope -dk/ds follows from r and k
+without a second exponential. All work elementwise on arrays of any shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamridge.arrays import Block
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Is a radial function.
+
+    Parameters
+    ----------
+    distance
+        r for a squared distance s, which is overwritten.
+    value
+        k at r, written into the array given second.
+    slope
+        -dk/ds at r, given k there.
+    """
+
+    distance: Callable[[Block], Block]
+    value: Callable[[Block, Block], Block]
+    slope: Callable[[Block, Block], Block]
+
+
+def _root(order: float) -> Callable[[Block], Block]:
+    """Return the distance r = sqrt(2 order s)."""
+
+    def distance(s: Block) -> Block:
+        if order != 0.5:
+            s *= 2 * order
+        return np.sqrt(s, out=s)
+
+    return distance
+
+
+def _exponential(r: Block, out: Block) -> Block:
+    return np.exp(np.negative(r, out=out), out=out)
+
+
+def _slope_12(r: Block, k: Block) -> Block:
+    # k / (2 r), and 0 at r = 0, where every (x_i - x'_i)^2 goes to 0 faster than r does.
+    with np.errstate(divide="ignore"):
+        slope = k / r
+    slope[r == 0] = 0.0
+    slope *= 0.5
+    return slope
+
+
+def _value_32(r: Block, out: Block) -> Block:
+    return np.multiply(_exponential(r, out), 1 + r, out=out)
+
+
+def _slope_32(r: Block, k: Block) -> Block:
+    return 1.5 * k / (1 + r)
+
+
+def _value_52(r: Block, out: Block) -> Block:
+    return np.multiply(_exponential(r, out), 1 + r + r * r / 3, out=out)
+
+
+def _slope_52(r: Block, k: Block) -> Block:
+    return (5 / 6) * (1 + r) * k / (1 + r + r * r / 3)
+
+
+SQUARED_EXPONENTIAL = Profile(lambda s: s, _exponential, lambda _, k: k)
+
+# Order to profile: exp(-r), (1 + r) exp(-r), (1 + r + r^2 / 3) exp(-r).
+MATERN = {
+    0.5: Profile(_root(0.5), _exponential, _slope_12),
+    1.5: Profile(_root(1.5), _value_32, _slope_32),
+    2.5: Profile(_root(2.5), _value_52, _slope_52),
+}

@@ -1,0 +1,252 @@
+r"""Kernels of one weighted distance $s = \sum_i \nu_i (x_i - x'_i)^2$: eqs (8), (9) and Matern.
+
+All of them are a profile $k(s)$, and all their gradients are
+$\partial K / \partial \nu_i = k'(s) \circ (x_i - x'_i)^2$. The square is expanded, so that p
+products become three and no (p, N, N) array is formed. Inside, $z_i = \sqrt{\nu_i} x_i$.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamridge.arrays import Block, Matrix, Vector, require_positive
+from streamridge.errors import InvalidInputError
+from streamridge.hyperparameters import Bounds, Group, positive_group, require_values
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
+from streamridge.kernels.mixture import Summand
+from streamridge.kernels.profiles import MATERN, SQUARED_EXPONENTIAL, Profile
+from streamridge.memory import Heap
+from streamridge.samples import Inputs
+
+INVERSE_SCALE_BOUNDS = (1e-6, 1e2)
+# Relative rounding of |z - z'|^2 = |z|^2 + |z'|^2 - 2 z z'. It is taken off each |z|^2, so that
+# duplicates are at distance zero exactly; sqrt would blow what is left up to 1e-8.
+ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+class Radial(Summand):
+    """Is a profile of the weighted squared distance between blocks of features."""
+
+    features: tuple[str, ...] | None
+
+    @property
+    @abstractmethod
+    def profile(self) -> Profile:
+        """Return the radial function."""
+
+    @property
+    @abstractmethod
+    def _nu(self) -> Vector:
+        """Return the inverse scales: shape () for one of all features, else (p,)."""
+
+    def embed(self, inputs: Inputs) -> Embedding:
+        x = inputs.block(self.features)
+        nu = self._nu
+        if nu.ndim and len(nu) != x.shape[1]:
+            raise InvalidInputError(
+                f"x must have {len(nu)} features, one per inverse scale of "
+                f"{type(self).__name__}, got {x.shape[1]}."
+            )
+        rows = np.ones((len(x), x.shape[1] + 2))
+        z = np.multiply(np.sqrt(nu), x, out=rows[:, :-2])
+        rows[:, -1] = (1 - ROUNDING) * np.einsum("ip,ip->i", z, z)
+        return Embedding(rows)
+
+    def diagonal(self, inputs: Inputs) -> Vector:
+        return np.ones(len(inputs))
+
+    def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> RadialEvaluation:
+        shape = len(a), len(b)
+        r = self.profile.distance(squared_distances(a.own, b.own, memory.empty(shape)))
+        k = self.profile.value(r, memory.empty(shape))
+        return RadialEvaluation(self.profile, r, k, a.own, b.own, self._nu)
+
+
+def squared_distances(a: Matrix, b: Matrix, out: Block) -> Block:
+    """Return |z_i - z'_j|^2 from rows [z, 1, |z|^2], in one matrix product, in `out`."""
+    left = np.hstack([-2 * a[:, :-2], a[:, :-3:-1]])
+    # The product is made in float64 whatever `out` is: near points differ in its last digits.
+    s = np.matmul(left, b.T, out=out if out.dtype == np.float64 else None)
+    return np.maximum(s, 0.0, out=out, casting="same_kind")
+
+
+@dataclass(frozen=True)
+class RadialEvaluation(Evaluation):
+    """Is a radial kernel between two blocks of rows [z, 1, |z|^2]."""
+
+    profile: Profile
+    r: Block
+    k: Block
+    a: Matrix
+    b: Matrix
+    nu: Vector
+
+    @property
+    def value(self) -> Block:
+        return self.k
+
+    def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
+        G = self._slope if factor is None else self._slope * factor
+        z, other = self.a[:, :-2], self.b[:, :-2]
+        # G o (z_i - z'_j)^2 is expanded: three products with G serve all p coordinates.
+        products = G @ np.column_stack([v, v[:, None] * other, v[:, None] * other**2])
+        Gv, Gzv, Gzzv = np.split(products, [1, 1 + other.shape[1]], axis=1)
+        return self._per_scale(2 * z * Gzv - z**2 * Gv - Gzzv)
+
+    def inner(self, W: Weights) -> tuple[float, Vector]:
+        H = W.dense * self._slope
+        a, b = (rows.astype(H.dtype, copy=False) for rows in (self.a, self.b))
+        # b = [z', 1, |z'|^2]: one product gives H z' and the row sums H 1.
+        z, other, Hb = a[:, :-2], b[:, :-2], H @ b
+        cross = np.einsum("ip,ip->p", z, Hb[:, :-2])
+        squares = Hb[:, -2] @ z**2 + H.sum(axis=0) @ other**2
+        return float(np.vdot(W.dense, self.k)), self._per_scale(2 * cross - squares)
+
+    @property
+    def _slope(self) -> Block:
+        return self.profile.slope(self.r, self.k)
+
+    def _per_scale(self, in_logarithms: Block) -> Block:
+        """Return d/dnu from the p columns of d/d(log nu): divided by nu, summed where tied."""
+        if self.nu.ndim:
+            return in_logarithms / self.nu
+        return in_logarithms.sum(axis=-1, keepdims=True) / self.nu
+
+
+@dataclass(frozen=True)
+class SquaredExponential(Radial):
+    r"""Compares all features on one scale: $k = \exp(-\nu \|x - x'\|^2)$.
+
+    Parameters
+    ----------
+    inverse_scale
+        $\nu$; large means narrow.
+    inverse_scale_bounds
+        Interval in which it is learned; None keeps it constant.
+    features
+        Names of the blocks of x that are read; all by default.
+
+    Notes
+    -----
+    Paper: eq. (8).
+    """
+
+    inverse_scale: float = 1.0
+    inverse_scale_bounds: Bounds = INVERSE_SCALE_BOUNDS
+    features: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.groups
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return (positive_group("inverse_scale", self.inverse_scale, self.inverse_scale_bounds),)
+
+    def replace(self, values: Vector) -> Self:
+        (nu,) = require_values(values, 1).tolist()
+        return replace(self, inverse_scale=nu)
+
+    @property
+    def profile(self) -> Profile:
+        return SQUARED_EXPONENTIAL
+
+    @property
+    def _nu(self) -> Vector:
+        return np.array(self.inverse_scale)
+
+
+def _scales(values: ArrayLike) -> float | tuple[float, ...]:
+    """Return inverse scales as a hashable value: a number, or one number per feature."""
+    array = require_positive("inverse_scales", values)
+    return float(array) if array.ndim == 0 else tuple(array.ravel().tolist())
+
+
+class _Relevance(Radial):
+    """Is a radial kernel with one inverse scale per feature, or one for all."""
+
+    inverse_scales: ArrayLike
+    inverse_scales_bounds: Bounds
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inverse_scales", _scales(self.inverse_scales))
+        _ = self.groups
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return (positive_group("inverse_scales", self.inverse_scales, self.inverse_scales_bounds),)
+
+    def replace(self, values: Vector) -> Self:
+        nu = require_values(values, self._nu.size)
+        return replace(self, inverse_scales=nu.reshape(self._nu.shape))  # type: ignore[type-var]
+
+    @property
+    def _nu(self) -> Vector:
+        return np.asarray(self.inverse_scales, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class ARD(_Relevance):
+    r"""Weighs each feature by its own relevance: $k = \exp(-\sum_i \nu_i (x_i - x'_i)^2)$.
+
+    Parameters
+    ----------
+    inverse_scales
+        $\nu_i$, one per feature; zero would mean that the feature does not matter.
+    inverse_scales_bounds
+        Interval in which each is learned; None keeps them constant.
+    features
+        Names of the blocks of x that are read; all by default.
+
+    Notes
+    -----
+    Paper: eq. (9), which lacks the square in print and is no kernel without it.
+    """
+
+    inverse_scales: ArrayLike
+    inverse_scales_bounds: Bounds = INVERSE_SCALE_BOUNDS
+    features: tuple[str, ...] | None = None
+
+    @property
+    def profile(self) -> Profile:
+        return SQUARED_EXPONENTIAL
+
+
+@dataclass(frozen=True)
+class Matern(_Relevance):
+    r"""Is rougher than the squared exponential: a Matern kernel of order 1/2, 3/2 or 5/2.
+
+    Parameters
+    ----------
+    inverse_scales
+        $\nu_i$, one per feature, or a single number for all of them.
+    order
+        0.5, 1.5 or 2.5: how often the functions it models can be differentiated.
+    inverse_scales_bounds
+        Interval in which each is learned; None keeps them constant.
+    features
+        Names of the blocks of x that are read; all by default.
+
+    Notes
+    -----
+    With $s = \sum_i \nu_i (x_i - x'_i)^2$: $e^{-\sqrt{s}}$, $(1 + \sqrt{3s}) e^{-\sqrt{3s}}$,
+    $(1 + \sqrt{5s} + 5s/3) e^{-\sqrt{5s}}$.
+    """
+
+    inverse_scales: ArrayLike
+    order: float = 0.5
+    inverse_scales_bounds: Bounds = INVERSE_SCALE_BOUNDS
+    features: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.order not in MATERN:
+            raise InvalidInputError(f"order must be 0.5, 1.5 or 2.5, got {self.order}.")
+        super().__post_init__()
+
+    @property
+    def profile(self) -> Profile:
+        return MATERN[self.order]

@@ -1,0 +1,66 @@
+"""Where large blocks of numbers live.
+
+A refit at N = 2880 fills some 130 MB. Fresh pages cost more than the arithmetic on them (33 MB in
+small arrays: 18 ms fresh, 2 ms reused), so a fit that is no longer needed hands its arena to the
+next one.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from streamridge.arrays import Block
+
+# Numbers per slab: large enough for the system to back it with huge pages.
+SLAB = 1 << 22
+
+
+class Heap:
+    """Hands out fresh arrays of one number format."""
+
+    def __init__(self, dtype: DTypeLike = np.float64) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+
+    def empty(self, shape: tuple[int, ...]) -> Block:
+        """Return an array without initial values."""
+        return np.empty(shape, self.dtype)
+
+
+class Arena(Heap):
+    """Hands out pieces of a few large slabs; `clear` takes them all back at once.
+
+    Examples
+    --------
+    >>> arena = Arena()
+    >>> first = arena.empty((2, 3))
+    >>> arena.clear()
+    >>> bool(np.shares_memory(first, arena.empty((2, 3))))
+    True
+    """
+
+    def __init__(self, dtype: DTypeLike = np.float64) -> None:
+        super().__init__(dtype)
+        self._slabs: list[Block] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Take back every array handed out: none of them may be used any more."""
+        self._current = 0
+        self._used = 0
+
+    def empty(self, shape: tuple[int, ...]) -> Block:
+        """Return a contiguous piece of a slab."""
+        size = prod(shape)
+        if self._current < len(self._slabs) and self._used + size > self._slabs[self._current].size:
+            self._current += 1
+            self._used = 0
+        if self._current == len(self._slabs):
+            self._slabs.append(np.empty(max(size, SLAB), self.dtype))
+        elif self._slabs[self._current].size < size:
+            self._slabs[self._current] = np.empty(size, self.dtype)
+        start, self._used = self._used, self._used + size
+        return self._slabs[self._current][start : self._used].reshape(shape)

@@ -1,0 +1,1 @@
+"""Models that plug into Algorithm 2."""

@@ -1,0 +1,116 @@
+"""A linear model with one penalty per feature: a second model for Algorithm 2, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cho_factor, cho_solve
+
+from streamridge.arrays import Matrix, Vector, require_positive
+from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
+from streamridge.hyperparameters import Bounds, Space, positive_group, require_values
+from streamridge.models.base import Arrays
+from streamridge.samples import Inputs, Samples
+
+
+@dataclass(frozen=True)
+class AutoregressiveRidge:
+    r"""Predicts by a linear filter, each lag with its own penalty.
+
+    $$w = (X^T X + \mathrm{diag}(\alpha))^{-1} X^T y, \qquad \hat y = x^T w$$
+
+    Parameters
+    ----------
+    penalties
+        $\alpha$, one per feature, where they start; large means that the lag is not used.
+    penalties_bounds
+        Interval in which they are learned; None keeps them constant.
+
+    Notes
+    -----
+    Cost: $O(N p^2)$ per fit, so it follows histories of any length.
+    """
+
+    penalties: ArrayLike
+    penalties_bounds: Bounds = (1e-6, 1e6)
+
+    def __post_init__(self) -> None:
+        penalties = require_positive("penalties", self.penalties)
+        object.__setattr__(self, "penalties", tuple(np.atleast_1d(penalties).tolist()))
+        _ = self.space
+
+    @property
+    def space(self) -> Space:
+        return Space((positive_group("penalties", self.penalties, self.penalties_bounds),))
+
+    def fit(
+        self,
+        samples: Samples,
+        lam: Vector | None = None,
+        retired: AutoregressiveFit | None = None,
+    ) -> AutoregressiveFit:
+        """Return the filter fitted to N samples, at its initial penalties by default."""
+        if not len(samples):
+            raise InvalidInputError("samples must hold at least one row, got none.")
+        system = self._system(samples, lam)
+        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y))
+
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
+        w = np.array(state["weights"], dtype=np.float64)
+        return AutoregressiveFit(self._system(samples, lam), w)
+
+    def _system(self, samples: Samples, lam: Vector | None) -> NormalEquations:
+        alpha = require_values(self.space.values if lam is None else lam, len(self.space.names))
+        if samples.x.shape[1] != len(alpha):
+            raise InvalidInputError(
+                f"x must have {len(alpha)} features, one per penalty, got {samples.x.shape[1]}."
+            )
+        M = samples.x.T @ samples.x + np.diag(alpha)
+        try:
+            return NormalEquations(cho_factor(M))
+        except np.linalg.LinAlgError:
+            raise NotPositiveDefiniteError(
+                float(samples.t[-1]), float(alpha.min()), self._lower_bound, "float64"
+            ) from None
+
+    @property
+    def _lower_bound(self) -> float:
+        return (self.penalties_bounds or (min(self.space.values), 0.0))[0]
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """Is X^T X + diag(alpha), factored."""
+
+    factor: tuple[Matrix, bool]
+
+    def solve(self, B: Matrix) -> Matrix:
+        """Return M^-1 B, shape (p, k)."""
+        return cho_solve(self.factor, B)
+
+
+@dataclass(frozen=True)
+class AutoregressiveFit:
+    """Is a linear filter with weights w, shape (p, H)."""
+
+    system: NormalEquations
+    w: Matrix
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        return inputs.x @ self.w
+
+    def window_gradient(self, window: Samples) -> Vector:
+        return self.step_gradients(window).sum(axis=0)
+
+    def step_gradients(self, window: Samples) -> Matrix:
+        # dw/dalpha_i = -w_i M^-1 e_i, so d(y_hat)/dalpha_i = -w_i (M^-1 x)_i.
+        errors = window.y - self.predict(window.inputs)
+        return 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
+
+    def release(self) -> None:
+        """Keep everything: it is p numbers and their p by p system."""
+
+    def state(self) -> Arrays:
+        return {"weights": self.w}

@@ -1,0 +1,51 @@
+"""The contract of a model: fit a history at hyperparameters lam, predict, and differentiate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.hyperparameters import Space
+from streamridge.samples import Inputs, Samples
+
+Arrays = Mapping[str, Matrix]
+
+
+class ModelFit(Protocol):
+    """Is a model fitted at one setting of its hyperparameters; predicting does not change it."""
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return the predictions for n inputs and H horizons, shape (n, H)."""
+
+    def window_gradient(self, window: Samples) -> Vector:
+        """Return the gradient in lam of the summed squared errors of a window, shape (d,)."""
+
+    def step_gradients(self, window: Samples) -> Matrix:
+        """Return the gradient of each of the window's m steps, shape (m, d)."""
+
+    def release(self) -> object:
+        """Drop whatever can be made again from the samples; results stay the same."""
+
+    def state(self) -> Arrays:
+        """Return the fitted numbers, so that `resume` needs no second fit."""
+
+
+FitT = TypeVar("FitT", bound=ModelFit)
+
+
+class Model(Protocol[FitT]):
+    """Is a family of fits with hyperparameters lam."""
+
+    @property
+    def space(self) -> Space:
+        """Return names, initial values, bounds and learned marks of lam."""
+
+    def fit(self, samples: Samples, lam: Vector, retired: FitT | None = None) -> FitT:
+        """Return the model fitted to N samples at hyperparameters lam.
+
+        A `retired` fit gives its memory to the new one; it is released by that.
+        """
+
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
+        """Return the fit whose `state` was taken, on the same samples at the same lam."""

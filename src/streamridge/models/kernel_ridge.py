@@ -1,0 +1,144 @@
+"""Multiple-kernel ridge regression as a model: section 3 of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.errors import InvalidInputError
+from streamridge.hypergradient import dual_jacobian, step_gradients, window_gradient
+from streamridge.hyperparameters import Bounds, Space, positive_group, require_values
+from streamridge.kernels.base import Kernel
+from streamridge.memory import Arena
+from streamridge.models.base import Arrays
+from streamridge.ridge import Fit, Ridge, fit_ridge
+from streamridge.samples import Inputs, Samples
+
+
+@dataclass(frozen=True)
+class KernelRidge:
+    """Predicts by ridge regression in the feature space of a kernel.
+
+    Parameters
+    ----------
+    kernel
+        Any kernel; its values are where the hyperparameters start.
+    regularization
+        The ridge constant, where it starts.
+    regularization_bounds
+        Interval in which it is learned; None keeps it constant.
+    centered
+        Whether x and y are centred on the mean of each training set.
+    factor_dtype
+        float64, or float32 for a factorization in half the time, refined to float64 solutions.
+
+    Examples
+    --------
+    >>> from streamridge.kernels.radial import SquaredExponential
+    >>> t = np.arange(40.0)
+    >>> samples = Samples.of(t, np.sin(t)[:, None], np.cos(t) ** 2)
+    >>> fit = KernelRidge(SquaredExponential(), regularization=1e-3).fit(samples)
+    >>> fit.predict(Inputs.of([0.0], [[0.6]])).round(2)
+    array([[0.64]])
+    """
+
+    kernel: Kernel
+    regularization: float = 0.3
+    regularization_bounds: Bounds = (1e-3, 1e2)
+    centered: bool = True
+    factor_dtype: DTypeLike = np.float64
+
+    def __post_init__(self) -> None:
+        if np.dtype(self.factor_dtype) not in (np.float64, np.float32):
+            raise InvalidInputError(
+                f"factor_dtype must be float64 or float32, got {self.factor_dtype}."
+            )
+        _ = self.space
+
+    @property
+    def space(self) -> Space:
+        lam_R = positive_group("regularization", self.regularization, self.regularization_bounds)
+        return Space((*self.kernel.groups, lam_R))
+
+    def fit(
+        self,
+        samples: Samples,
+        lam: Vector | None = None,
+        retired: KernelRidgeFit | None = None,
+    ) -> KernelRidgeFit:
+        """Return the model fitted to N samples, at its initial hyperparameters by default."""
+        if not len(samples):
+            raise InvalidInputError("samples must hold at least one row, got none.")
+        memory = retired.release() if retired else Arena(self.factor_dtype)
+        center = self._center(samples)
+        fit = fit_ridge(self._ridge(lam), center.of(samples), memory)
+        return KernelRidgeFit(fit, center)
+
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
+        center = self._center(samples)
+        centred = center.of(samples)
+        theta = np.array(state["dual_weights"], dtype=np.float64).reshape(centred.y.shape)
+        return KernelRidgeFit(Fit(self._ridge(lam), centred.inputs, centred.y, theta), center)
+
+    def _ridge(self, lam: Vector | None) -> Ridge:
+        values = self.space.values if lam is None else lam
+        lam = require_values(values, len(self.space.names))
+        bounds = self.regularization_bounds or (self.regularization, self.regularization)
+        return Ridge(
+            self.kernel.replace(lam[:-1]), float(lam[-1]), bounds[0], np.dtype(self.factor_dtype)
+        )
+
+    def _center(self, samples: Samples) -> Center:
+        if self.centered:
+            return Center(samples.x.mean(axis=0), samples.y.mean(axis=0))
+        return Center(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]))
+
+
+@dataclass(frozen=True)
+class Center:
+    """Moves the origin of x and y to the means of a training set."""
+
+    x: Vector
+    y: Vector
+
+    def of_inputs(self, inputs: Inputs) -> Inputs:
+        """Return the inputs around the new origin."""
+        return Inputs(inputs.t, inputs.x - self.x, inputs.layout)
+
+    def of(self, samples: Samples) -> Samples:
+        """Return the samples around the new origin."""
+        return Samples(self.of_inputs(samples.inputs), samples.y - self.y)
+
+
+@dataclass
+class KernelRidgeFit:
+    """Is kernel ridge regression fitted to one training set."""
+
+    ridge_fit: Fit
+    center: Center
+    _jacobian: Matrix | None = field(default=None, repr=False)
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        return self.center.y + self.ridge_fit.predict(self.center.of_inputs(inputs))
+
+    def deviation(self, inputs: Inputs) -> Matrix:
+        """Return the predictive standard deviation for n inputs, shape (n, H)."""
+        return self.ridge_fit.deviation(self.center.of_inputs(inputs))
+
+    def window_gradient(self, window: Samples) -> Vector:
+        return window_gradient(self.ridge_fit, self.center.of(window))
+
+    def step_gradients(self, window: Samples) -> Matrix:
+        if self._jacobian is None:
+            self._jacobian = dual_jacobian(self.ridge_fit)
+        return step_gradients(self.ridge_fit, self._jacobian, self.center.of(window))
+
+    def release(self) -> Arena:
+        self._jacobian = None
+        return self.ridge_fit.release()
+
+    def state(self) -> Arrays:
+        return {"dual_weights": self.ridge_fit.theta}

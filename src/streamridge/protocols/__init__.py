@@ -1,0 +1,1 @@
+"""Protocols that drive a learner over a stream."""

@@ -1,0 +1,94 @@
+"""What a run costs: the seconds of tuning, fitting and predicting, taken around any model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Generic
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.hyperparameters import Space
+from streamridge.models.base import Arrays, FitT, Model
+from streamridge.samples import Inputs, Samples
+
+
+@dataclass
+class Costs:
+    """Counts the seconds spent on each kind of work."""
+
+    tuning: float = 0.0
+    fitting: float = 0.0
+    predicting: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Return all seconds."""
+        return self.tuning + self.fitting + self.predicting
+
+    @contextmanager
+    def spending(self, kind: str) -> Iterator[None]:
+        """Count the seconds of the block as "tuning", "fitting" or "predicting"."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            setattr(self, kind, getattr(self, kind) + perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class TimedModel(Generic[FitT]):
+    """Is a model whose work is timed; results are the model's own."""
+
+    model: Model[FitT]
+    costs: Costs = field(default_factory=Costs)
+
+    @property
+    def space(self) -> Space:
+        """Return the model's hyperparameters."""
+        return self.model.space
+
+    def fit(
+        self, samples: Samples, lam: Vector, retired: TimedFit[FitT] | None = None
+    ) -> TimedFit[FitT]:
+        """Return the model's fit, timed as fitting."""
+        with self.costs.spending("fitting"):
+            fit = self.model.fit(samples, lam, retired.fit if retired else None)
+        return TimedFit(fit, self.costs)
+
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> TimedFit[FitT]:
+        """Return the model's resumed fit, timed as fitting."""
+        with self.costs.spending("fitting"):
+            return TimedFit(self.model.resume(samples, lam, state), self.costs)
+
+
+@dataclass(frozen=True)
+class TimedFit(Generic[FitT]):
+    """Is a fit whose predictions and gradients are timed."""
+
+    fit: FitT
+    costs: Costs
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return the fit's predictions, timed as predicting."""
+        with self.costs.spending("predicting"):
+            return self.fit.predict(inputs)
+
+    def window_gradient(self, window: Samples) -> Vector:
+        """Return the fit's gradient, timed as tuning."""
+        with self.costs.spending("tuning"):
+            return self.fit.window_gradient(window)
+
+    def step_gradients(self, window: Samples) -> Matrix:
+        """Return the fit's gradients, timed as tuning."""
+        with self.costs.spending("tuning"):
+            return self.fit.step_gradients(window)
+
+    def release(self) -> object:
+        """Release the fit."""
+        return self.fit.release()
+
+    def state(self) -> Arrays:
+        """Return the fit's state."""
+        return self.fit.state()

@@ -1,0 +1,153 @@
+"""What a model reads and learns from: Inputs (t, x) and Samples (t, x, y)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamridge.arrays import Matrix, Vector, require_finite, require_shape
+from streamridge.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Names the blocks of columns in x, so that a kernel can say which of them it reads.
+
+    Parameters
+    ----------
+    blocks
+        Pairs (name, width) in column order.
+
+    Examples
+    --------
+    >>> layout = Layout((("lags", 20), ("calendar", 4)))
+    >>> layout.width, layout.columns(("calendar",))
+    (24, slice(20, 24, None))
+    """
+
+    blocks: tuple[tuple[str, int], ...]
+
+    @property
+    def width(self) -> int:
+        """Count the columns of x."""
+        return sum(width for _, width in self.blocks)
+
+    def columns(self, names: tuple[str, ...] | None) -> slice | tuple[int, ...]:
+        """Return where the named blocks stand: a slice, or indices where they are apart."""
+        if names is None:
+            return slice(0, self.width)
+        spans = [self._span(name) for name in names]
+        adjacent = all(a.stop == b.start for a, b in pairwise(spans))
+        if adjacent:
+            return slice(spans[0].start, spans[-1].stop)
+        return tuple(column for span in spans for column in range(span.start, span.stop))
+
+    def _span(self, wanted: str) -> slice:
+        start = 0
+        for name, width in self.blocks:
+            if name == wanted:
+                return slice(start, start + width)
+            start += width
+        known = ", ".join(repr(name) for name, _ in self.blocks)
+        raise InvalidInputError(f"features must be among {known}, got {wanted!r}.")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Holds n rows to predict at: times t, shape (n,), and features x, shape (n, p).
+
+    The constructor trusts its arguments; `Inputs.of` checks them.
+    """
+
+    t: Vector
+    x: Matrix
+    layout: Layout
+
+    @classmethod
+    def of(cls, t: ArrayLike, x: ArrayLike, layout: Layout | None = None) -> Inputs:
+        """Return checked inputs; without a layout all columns are one block named "lags"."""
+        times = require_finite("t", t)
+        features = require_finite("x", x)
+        require_shape("t", times, (None,))
+        require_shape("x", features, (len(times), None))
+        layout = layout or Layout((("lags", features.shape[1]),))
+        require_width(features, layout)
+        return cls(times, features, layout)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __getitem__(self, rows: slice) -> Inputs:
+        return Inputs(self.t[rows], self.x[rows], self.layout)
+
+    def block(self, features: tuple[str, ...] | None) -> Matrix:
+        """Return the columns of the named blocks, all columns for None."""
+        columns = self.layout.columns(features)
+        return self.x[:, columns if isinstance(columns, slice) else list(columns)]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Holds n inputs with their targets y, shape (n, H): column k is the value k steps on."""
+
+    inputs: Inputs
+    y: Matrix
+
+    @classmethod
+    def of(cls, t: ArrayLike, x: ArrayLike, y: ArrayLike, layout: Layout | None = None) -> Samples:
+        """Return checked samples; a target of shape (n,) is one horizon.
+
+        Examples
+        --------
+        >>> Samples.of(t=[0, 1], x=[[1.0], [2.0]], y=[3.0, 4.0]).y.shape
+        (2, 1)
+        """
+        inputs = Inputs.of(t, x, layout)
+        targets = require_finite("y", y)
+        targets = targets[:, None] if targets.ndim == 1 else targets
+        require_shape("y", targets, (len(inputs), None))
+        return cls(inputs, targets)
+
+    @property
+    def t(self) -> Vector:
+        """Return the times, shape (n,)."""
+        return self.inputs.t
+
+    @property
+    def x(self) -> Matrix:
+        """Return the features, shape (n, p)."""
+        return self.inputs.x
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, rows: slice) -> Samples:
+        return Samples(self.inputs[rows], self.y[rows])
+
+
+def concatenate(parts: Sequence[Samples]) -> Samples:
+    """Return the samples of all parts in order; they share one layout."""
+    t = np.concatenate([part.t for part in parts])
+    x = np.concatenate([part.x for part in parts])
+    y = np.concatenate([part.y for part in parts])
+    return Samples(Inputs(t, x, parts[0].inputs.layout), y)
+
+
+def require_width(x: Matrix, layout: Layout) -> None:
+    """Raise unless the last axis of x has as many entries as the layout has columns.
+
+    Examples
+    --------
+    >>> require_width(np.zeros(19), Layout((("lags", 20),)))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: x must have 20 features (20 lags), got 19.
+    """
+    if x.shape[-1] != layout.width:
+        parts = ", ".join(f"{width} {name}" for name, width in layout.blocks)
+        raise InvalidInputError(
+            f"x must have {layout.width} features ({parts}), got {x.shape[-1]}."
+        )

@@ -1,0 +1,95 @@
+"""Time-smoothed follow-the-leader of Hazan, Singh and Zhang (2017), the paper's comparison.
+
+After every step it descends the mean of the last w costs until its projected gradient is small. The
+local regret is as good as that of lazy descent, but every step evaluates w old gradients at new
+points, and with hyperparameters every new point is a refit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamridge.arrays import Vector, require_count, require_finite, require_positive
+from streamridge.errors import InvalidInputError
+from streamridge.feasible import Feasible
+from streamridge.lazy_descent import CostGradient
+
+
+@dataclass(frozen=True)
+class SmoothedLeader:
+    r"""Is the state of time-smoothed follow-the-leader: a point z in C and the last w costs.
+
+    Parameters
+    ----------
+    z
+        The point, shape (d,).
+    feasible
+        The convex set C.
+    learning_rate
+        $\eta$ of the inner projected descent.
+    window
+        w, how many costs are averaged.
+    tolerance
+        $\delta$: the inner descent stops at a projected gradient of $\delta / w$.
+    moves
+        How often z has moved: each is a refit where z are hyperparameters.
+    gradients
+        How many gradients have been evaluated.
+
+    Examples
+    --------
+    >>> from streamridge.feasible import Box
+    >>> leader = SmoothedLeader.start([5.0], Box([0.0], [9.0]), learning_rate=0.25, window=2)
+    >>> leader = leader.observe(lambda z: 2 * (z - 1.0))
+    >>> leader.z.round(1), leader.moves > 1
+    (array([1.]), True)
+    """
+
+    z: Vector
+    feasible: Feasible
+    learning_rate: float
+    window: int
+    tolerance: float
+    costs: tuple[CostGradient, ...] = ()
+    moves: int = 0
+    gradients: int = 0
+
+    @classmethod
+    def start(
+        cls,
+        z: ArrayLike,
+        feasible: Feasible,
+        *,
+        learning_rate: float,
+        window: int,
+        tolerance: float = 0.1,
+    ) -> Self:
+        """Return the state at an initial point of C."""
+        z = require_finite("z", z)
+        if z.shape != (feasible.size,) or not feasible.contains(z):
+            raise InvalidInputError(f"z must lie in the feasible set, got {z.tolist()}.")
+        require_positive("learning_rate", learning_rate)
+        require_positive("tolerance", tolerance)
+        return cls(z, feasible, learning_rate, require_count("window", window), tolerance)
+
+    def observe(self, gradient: CostGradient) -> Self:
+        """Return the state after a step's cost is revealed and the smoothed cost is descended."""
+        after = replace(self, costs=(*self.costs, gradient)[-self.window :])
+        moved = after._descend()
+        while moved.moves > after.moves:
+            after, moved = moved, moved._descend()
+        return moved
+
+    def _descend(self) -> Self:
+        """Return the state after one inner step, the same point once the gradient is small."""
+        # Costs before the first step are zero, so the mean always divides by w.
+        g = np.sum([cost(self.z) for cost in self.costs], axis=0) / self.window
+        z = self.feasible.project(self.z - self.learning_rate * g)
+        looked = replace(self, gradients=self.gradients + len(self.costs))
+        if np.linalg.norm(self.z - z) <= self.learning_rate * self.tolerance / self.window:
+            return looked
+        return replace(looked, z=z, moves=self.moves + 1)
