@@ -152,7 +152,7 @@ class Product:
 
     def project(self, u: Vector) -> Vector:
         """Return the point of the product nearest to u, part by part."""
-        return np.concatenate([part.project(piece) for part, piece in self._split(u)])
+        return np.concatenate([u[:0], *(part.project(piece) for part, piece in self._split(u))])
 
     def contains(self, u: Vector) -> bool:
         """Tell whether every piece of u lies in its part."""
@@ -160,11 +160,12 @@ class Product:
 
     def active(self, u: Vector) -> NDArray[np.int8]:
         """Return -1 where u sits at a lower bound, 1 at an upper one, else 0."""
-        return np.concatenate([part.active(piece) for part, piece in self._split(u)])
+        sides = [part.active(piece) for part, piece in self._split(u)]
+        return np.concatenate([np.empty(0, dtype=np.int8), *sides])
 
     def _split(self, u: NDArray[T]) -> Iterator[tuple[Feasible, NDArray[T]]]:
-        ends = np.cumsum([part.size for part in self.parts])[:-1]
-        return zip(self.parts, np.split(u, ends), strict=True)
+        ends = np.cumsum([part.size for part in self.parts], dtype=np.intp)
+        return zip(self.parts, np.split(u, ends)[:-1], strict=True)
 
 
 @dataclass(frozen=True)

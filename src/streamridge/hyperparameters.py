@@ -43,34 +43,47 @@ class Group:
         return replace(self, names=tuple(f"{prefix}.{name}" for name in self.names))
 
 
+def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
+    """Raise unless the values are positive, the bounds too and in order, and the values inside.
+
+    Examples
+    --------
+    >>> require_within("rate", 1.0, (3.0, 2.0))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: rate_bounds must run from low to high, got (3.0, 2.0).
+    >>> require_within("rate", 1.0, (2.0, 3.0))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: rate must lie within its bounds (2.0, 3.0), got 1.0.
+    """
+    array = np.atleast_1d(require_positive(name, values))
+    if bounds is None:
+        return
+    low, high = (float(side) for side in require_positive(f"{name}_bounds", bounds))
+    if low >= high:
+        raise InvalidInputError(f"{name}_bounds must run from low to high, got {(low, high)}.")
+    outside = (array < low) | (array > high)
+    if outside.any():
+        raise InvalidInputError(
+            f"{name} must lie within its bounds {(low, high)}, got {array[outside][0]}."
+        )
+
+
 def positive_group(name: str, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf) -> Group:
     """Return positive hyperparameters in one interval; constant where bounds is None.
+
+    Values and bounds are trusted: `require_within` checks them where they enter.
 
     Examples
     --------
     >>> positive_group("inverse_scale", [1.0, 2.0], (0.1, 10.0)).names
     ('inverse_scale[0]', 'inverse_scale[1]')
-    >>> positive_group("rate", 1.0, (3.0, 2.0))
-    Traceback (most recent call last):
-    streamridge.errors.InvalidInputError: rate_bounds must run from low to high, got (3.0, 2.0).
-    >>> positive_group("rate", 1.0, (2.0, 3.0))
-    Traceback (most recent call last):
-    streamridge.errors.InvalidInputError: rate must lie within its bounds (2.0, 3.0), got 1.0.
     """
-    array = require_positive(name, values)
+    array = np.asarray(values, dtype=np.float64)
     flat = np.atleast_1d(array)
     names = (name,) if array.ndim == 0 else tuple(f"{name}[{i}]" for i in range(len(flat)))
     if bounds is None:
         return Group(names, flat, Box(flat, flat), learned=False)
-    low, high = (float(side) for side in require_positive(f"{name}_bounds", bounds))
-    if low >= high:
-        raise InvalidInputError(f"{name}_bounds must run from low to high, got {(low, high)}.")
-    outside = (flat < low) | (flat > high)
-    if outside.any():
-        raise InvalidInputError(
-            f"{name} must lie within its bounds {(low, high)}, got {flat[outside][0]}."
-        )
-    box = Box(np.full(len(flat), low), np.full(len(flat), high))
+    box = Box(np.full(len(flat), bounds[0]), np.full(len(flat), bounds[1]))
     return Group(names, flat, box, learned=True, trust=trust)
 
 

@@ -9,6 +9,7 @@ gradient, so that no (d, N, N) array is ever formed: `gradient_dot` for the pape
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -100,7 +101,10 @@ class Kernel(ABC):
 
     @abstractmethod
     def replace(self, values: Vector) -> Self:
-        """Return the same kernel with new hyperparameters, shape (d,)."""
+        """Return the same kernel with new hyperparameters, shape (d,).
+
+        They are not held against the bounds: whoever moves them projects them first.
+        """
 
     @abstractmethod
     def embed(self, inputs: Inputs) -> Embedding:
@@ -116,6 +120,13 @@ class Kernel(ABC):
     @abstractmethod
     def diagonal(self, inputs: Inputs) -> Vector:
         """Return K(a_i, a_i) for each of n inputs, shape (n,)."""
+
+    def _changed(self, **fields: object) -> Self:
+        """Return a copy with other fields, which skip the checks of the constructor."""
+        changed = copy(self)
+        for name, value in fields.items():
+            object.__setattr__(changed, name, value)
+        return changed
 
     @property
     def space(self) -> Space:

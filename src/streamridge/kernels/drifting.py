@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from streamridge.arrays import Block, Vector
-from streamridge.hyperparameters import Bounds, Group, positive_group, require_values
+from streamridge.hyperparameters import (
+    Bounds,
+    Group,
+    positive_group,
+    require_values,
+    require_within,
+)
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.time_lags import time_lags
@@ -40,7 +46,7 @@ class Drifting(Summand):
     rate_bounds: Bounds = (1e-6, 1e-2)
 
     def __post_init__(self) -> None:
-        _ = self.groups
+        require_within("rate", self.rate, self.rate_bounds)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -48,7 +54,7 @@ class Drifting(Summand):
 
     def replace(self, values: Vector) -> Self:
         values = require_values(values, 1 + len(self.kernel.values))
-        return replace(self, rate=float(values[0]), kernel=self.kernel.replace(values[1:]))
+        return self._changed(rate=float(values[0]), kernel=self.kernel.replace(values[1:]))
 
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.t, (self.kernel.embed(inputs),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -99,7 +99,7 @@ class Mixture(Summand):
                 self.kernels, np.split(own, np.cumsum(sizes)[:-1]), strict=True
             )
         )
-        return replace(self, kernels=kernels, weights=tuple(beta.tolist()))
+        return self._changed(kernels=kernels, weights=tuple(beta.tolist()))
 
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.t, tuple(kernel.embed(inputs) for kernel in self.kernels))
@@ -124,8 +124,11 @@ class MixtureEvaluation(Evaluation):
 
     @property
     def value(self) -> Block:
-        total = np.zeros(self.parts[0].value.shape)
-        self.add_to(total, 1.0)
+        weighted = self._weighted()
+        beta, part = next(weighted)
+        total = beta * part.value
+        for beta, part in weighted:
+            part.add_to(total, beta)
         return total
 
     def add_to(self, out: Block, weight: float) -> None:

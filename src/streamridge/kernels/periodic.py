@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from streamridge.arrays import Block, Vector
-from streamridge.hyperparameters import Bounds, Group, positive_group, require_values
+from streamridge.hyperparameters import (
+    Bounds,
+    Group,
+    positive_group,
+    require_values,
+    require_within,
+)
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.time_lags import TimeLags, time_lags
@@ -55,7 +61,8 @@ class Periodic(Summand):
     inverse_scale_bounds: Bounds = (1e-3, 1e3)
 
     def __post_init__(self) -> None:
-        _ = self.groups
+        require_within("period", self.period, self.period_bounds)
+        require_within("inverse_scale", self.inverse_scale, self.inverse_scale_bounds)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -66,7 +73,7 @@ class Periodic(Summand):
 
     def replace(self, values: Vector) -> Self:
         omega, nu = require_values(values, 2).tolist()
-        return replace(self, period=omega, inverse_scale=nu)
+        return self._changed(period=omega, inverse_scale=nu)
 
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.t)

@@ -8,15 +8,21 @@ products become three and no (p, N, N) array is formed. Inside, $z_i = \sqrt{\nu
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Block, Matrix, Vector, require_positive
+from streamridge.arrays import Block, Matrix, Vector
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters import Bounds, Group, positive_group, require_values
+from streamridge.hyperparameters import (
+    Bounds,
+    Group,
+    positive_group,
+    require_values,
+    require_within,
+)
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.profiles import MATERN, SQUARED_EXPONENTIAL, Profile
@@ -141,7 +147,7 @@ class SquaredExponential(Radial):
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        _ = self.groups
+        require_within("inverse_scale", self.inverse_scale, self.inverse_scale_bounds)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -149,7 +155,7 @@ class SquaredExponential(Radial):
 
     def replace(self, values: Vector) -> Self:
         (nu,) = require_values(values, 1).tolist()
-        return replace(self, inverse_scale=nu)
+        return self._changed(inverse_scale=nu)
 
     @property
     def profile(self) -> Profile:
@@ -160,9 +166,9 @@ class SquaredExponential(Radial):
         return np.array(self.inverse_scale)
 
 
-def _scales(values: ArrayLike) -> float | tuple[float, ...]:
-    """Return inverse scales as a hashable value: a number, or one number per feature."""
-    array = require_positive("inverse_scales", values)
+def _hashable(values: ArrayLike) -> float | tuple[float, ...]:
+    """Return inverse scales as a value: a number, or one number per feature."""
+    array = np.asarray(values, dtype=np.float64)
     return float(array) if array.ndim == 0 else tuple(array.ravel().tolist())
 
 
@@ -173,8 +179,8 @@ class _Relevance(Radial):
     inverse_scales_bounds: Bounds
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inverse_scales", _scales(self.inverse_scales))
-        _ = self.groups
+        require_within("inverse_scales", self.inverse_scales, self.inverse_scales_bounds)
+        object.__setattr__(self, "inverse_scales", _hashable(self.inverse_scales))
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -182,7 +188,7 @@ class _Relevance(Radial):
 
     def replace(self, values: Vector) -> Self:
         nu = require_values(values, self._nu.size)
-        return replace(self, inverse_scales=nu.reshape(self._nu.shape))  # type: ignore[type-var]
+        return self._changed(inverse_scales=_hashable(nu.reshape(self._nu.shape)))
 
     @property
     def _nu(self) -> Vector:

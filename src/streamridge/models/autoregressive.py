@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
-from streamridge.arrays import Matrix, Vector, require_positive
+from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
-from streamridge.hyperparameters import Bounds, Space, positive_group, require_values
+from streamridge.hyperparameters import (
+    Bounds,
+    Space,
+    positive_group,
+    require_values,
+    require_within,
+)
 from streamridge.models.base import Arrays
 from streamridge.samples import Inputs, Samples
 
@@ -37,9 +43,9 @@ class AutoregressiveRidge:
     penalties_bounds: Bounds = (1e-6, 1e6)
 
     def __post_init__(self) -> None:
-        penalties = require_positive("penalties", self.penalties)
-        object.__setattr__(self, "penalties", tuple(np.atleast_1d(penalties).tolist()))
-        _ = self.space
+        require_within("penalties", self.penalties, self.penalties_bounds)
+        penalties = np.atleast_1d(np.asarray(self.penalties, dtype=np.float64))
+        object.__setattr__(self, "penalties", tuple(penalties.tolist()))
 
     @property
     def space(self) -> Space:

@@ -10,7 +10,13 @@ from numpy.typing import DTypeLike
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError
 from streamridge.hypergradient import dual_jacobian, step_gradients, window_gradient
-from streamridge.hyperparameters import Bounds, Space, positive_group, require_values
+from streamridge.hyperparameters import (
+    Bounds,
+    Space,
+    positive_group,
+    require_values,
+    require_within,
+)
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays
@@ -56,7 +62,7 @@ class KernelRidge:
             raise InvalidInputError(
                 f"factor_dtype must be float64 or float32, got {self.factor_dtype}."
             )
-        _ = self.space
+        require_within("regularization", self.regularization, self.regularization_bounds)
 
     @property
     def space(self) -> Space:

@@ -1,0 +1,179 @@
+"""Laws that every kernel must pass."""
+
+import numpy as np
+import pytest
+
+from streamridge import (
+    ARD,
+    Drifting,
+    Inputs,
+    InvalidInputError,
+    Linear,
+    Matern,
+    Mixture,
+    Periodic,
+    SquaredExponential,
+)
+from streamridge.kernels.base import Weights
+from streamridge.memory import Arena, Heap
+from tests.conftest import make_samples
+from tests.oracles import central_difference
+
+SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
+
+KERNELS = {
+    "periodic": Periodic(period=7.3, inverse_scale=0.8, period_bounds=(5, 9)),
+    "squared exponential": SquaredExponential(inverse_scale=0.2),
+    "ard": ARD(SCALES),
+    "ard on a block": ARD([0.3, 0.9], features=("calendar",)),
+    "matern 1/2": Matern(SCALES, order=0.5),
+    "matern 3/2": Matern(SCALES, order=1.5),
+    "matern 5/2": Matern(SCALES, order=2.5),
+    "matern 1/2 isotropic": Matern(0.3, order=0.5),
+    "matern 5/2 isotropic": Matern(0.3, order=2.5),
+    "linear": Linear(),
+    "linear on a block": Linear(("lags",)),
+    "drifting": Drifting(ARD(SCALES), rate=0.01, rate_bounds=(1e-4, 0.1)),
+    "mixture": Mixture(
+        [Periodic(period=7.3, period_bounds=(5, 9)), Matern(SCALES), Linear(("lags",))],
+        weights=[0.5, 0.3, 0.2],
+    ),
+    "nested": Drifting(
+        Periodic(period=7.3) + Drifting(Linear() + Matern(0.2, order=1.5), rate=0.003),
+        rate=0.002,
+    ),
+}
+
+# A regular grid, a grid with gaps, and times off any grid take different paths through time.
+TIMES = {
+    "regular": np.arange(30.0),
+    "half steps": 0.5 * np.arange(30.0),
+    "gaps": np.concatenate([np.arange(11.0), np.arange(40.0, 59.0)]),
+    "irregular": np.cumsum(np.linspace(0.3, 1.9, 30)),
+}
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+all_times = pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
+
+
+def make_inputs(rng, times):
+    rows = make_samples(rng, len(times)).inputs
+    return Inputs(times, rows.x, rows.layout)
+
+
+@every_kernel
+@all_times
+def test_gram_matrix_is_symmetric_and_positive_semidefinite(kernel, times, rng):
+    inputs = make_inputs(rng, times)
+
+    K = kernel(inputs, inputs)
+
+    np.testing.assert_allclose(K, K.T, rtol=1e-12, atol=1e-14)
+    assert np.linalg.eigvalsh(K).min() >= -1e-12 * len(K) * np.abs(K).max()
+
+
+@every_kernel
+@all_times
+def test_gradient_dot_is_the_derivative_of_the_value(kernel, times, rng):
+    a, b = make_inputs(rng, times)[::2], make_inputs(rng, times)
+    v = rng.normal(size=len(b))
+
+    columns = kernel.gradient_dot(a, b, v)
+
+    assert columns.shape == (len(a), len(kernel.values))
+    differences = _differences(kernel, lambda moved: moved(a, b) @ v)
+    # An entry near zero is the difference of large ones: compare with the column's size.
+    np.testing.assert_allclose(columns, differences, rtol=1e-6, atol=1e-8 * len(b))
+
+
+@every_kernel
+@all_times
+def test_inner_contracts_value_and_gradient(kernel, times, rng):
+    a, b = make_inputs(rng, times)[::2], make_inputs(rng, times)
+    evaluation = kernel.evaluate(kernel.embed(a), kernel.embed(b))
+    left, right = rng.normal(size=(len(a), 2)), rng.normal(size=(len(b), 2))
+    factor = rng.uniform(size=(len(a), len(b)))
+
+    for weights in (Weights(left, right), Weights(left, right, factor)):
+        in_value, in_gradient = evaluation.inner(weights)
+
+        W = left @ right.T if weights.factor is None else (left @ right.T) * factor
+        # A row of W at a time turns the contraction into products that the law above checks.
+        by_rows = [kernel.gradient_dot(a[i : i + 1], b, W[i])[0] for i in range(len(a))]
+        np.testing.assert_allclose(in_value, (W * kernel(a, b)).sum(), rtol=1e-10)
+        np.testing.assert_allclose(in_gradient, np.sum(by_rows, axis=0), rtol=1e-9, atol=1e-11)
+
+
+@every_kernel
+@all_times
+def test_value_does_not_depend_on_the_rows_beside_it(kernel, times, rng):
+    a, b = make_inputs(rng, times), make_inputs(rng, times)
+
+    together = kernel(a, b)
+
+    alone = np.vstack([kernel(a[i : i + 1], b) for i in range(len(a))])
+    np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-14)
+
+
+@every_kernel
+def test_diagonal_is_the_diagonal_of_the_value(kernel, rng):
+    inputs = make_inputs(rng, TIMES["gaps"])
+
+    np.testing.assert_allclose(kernel.diagonal(inputs), np.diag(kernel(inputs, inputs)), rtol=1e-12)
+
+
+@every_kernel
+def test_replacing_the_values_by_themselves_changes_nothing(kernel):
+    assert kernel.replace(kernel.values) == kernel
+
+
+@every_kernel
+def test_replace_refuses_a_wrong_number_of_values(kernel):
+    with pytest.raises(InvalidInputError, match="hyperparameters must have shape"):
+        kernel.replace(np.ones(len(kernel.values) + 1))
+
+
+@every_kernel
+def test_names_values_bounds_and_marks_agree_in_number(kernel):
+    space = kernel.space
+
+    assert len(space.names) == len(set(space.names)) == len(kernel.values)
+    assert len(space.learned) == space.feasible.size == len(kernel.values)
+    assert space.feasible.contains(kernel.values)
+
+
+@every_kernel
+def test_an_arena_in_float32_gives_the_same_to_single_precision(kernel, rng):
+    a = kernel.embed(make_inputs(rng, TIMES["regular"]))
+    weights = Weights(rng.normal(size=(30, 1)), rng.normal(size=(30, 1)))
+    single = Weights(weights.left.astype(np.float32), weights.right.astype(np.float32))
+
+    rounded = kernel.evaluate(a, a, Arena(np.float32))
+
+    exact = kernel.evaluate(a, a, Heap())
+    assert rounded.value.dtype == np.float32
+    np.testing.assert_allclose(rounded.value, exact.value, atol=2e-6)
+    np.testing.assert_allclose(
+        rounded.inner(single)[1], exact.inner(weights)[1], rtol=1e-3, atol=1e-4
+    )
+
+
+@every_kernel
+def test_add_to_adds_a_multiple_of_the_value(kernel, rng):
+    a = kernel.embed(make_inputs(rng, TIMES["regular"]))
+    evaluation = kernel.evaluate(a, a)
+    total = np.ones((30, 30))
+
+    evaluation.add_to(total, 0.25)
+
+    np.testing.assert_allclose(total, 1 + 0.25 * evaluation.value, rtol=1e-12)
+
+
+def _differences(kernel, f):
+    """Return central differences of a vector function of the kernel, one column each."""
+    size = len(f(kernel))
+    rows = [
+        central_difference(lambda values, i=i: f(kernel.replace(values))[i], kernel.values)
+        for i in range(size)
+    ]
+    return np.array(rows).reshape(size, len(kernel.values))

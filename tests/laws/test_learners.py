@@ -1,0 +1,146 @@
+"""Laws that every learner must pass."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+from streamridge import (
+    ARD,
+    AutoregressiveRidge,
+    Chart,
+    ConstantStep,
+    Drifting,
+    Features,
+    KernelRidge,
+    Linear,
+    Matern,
+    OnlineLearner,
+    Periodic,
+    run,
+)
+
+N, M, LAGS = 40, 6, 3
+SCALES = np.full(LAGS, 0.2)
+
+LEARNERS = {
+    "paper": lambda history: OnlineLearner(
+        KernelRidge(Periodic(11.0, period_bounds=(5, 20)) + ARD(SCALES)),
+        history,
+        train_size=N,
+        update_every=M,
+        step=ConstantStep(1e-3),
+        coordinates=Chart.natural,
+    ),
+    "default": lambda history: OnlineLearner(
+        KernelRidge(Drifting(Periodic(12.0) + Matern(SCALES) + Linear())),
+        history,
+        train_size=N,
+        update_every=M,
+    ),
+    "float32": lambda history: OnlineLearner(
+        KernelRidge(Periodic(12.0) + Matern(SCALES), factor_dtype=np.float32),
+        history,
+        train_size=N,
+        update_every=M,
+    ),
+    "fixed": lambda history: OnlineLearner(
+        KernelRidge(Matern(SCALES)), history, train_size=N, update_every=M, learn=False
+    ),
+    "autoregressive": lambda history: OnlineLearner(
+        AutoregressiveRidge(np.ones(LAGS)), history, train_size=N, update_every=M
+    ),
+}
+
+every_learner = pytest.mark.parametrize("build", LEARNERS.values(), ids=LEARNERS)
+horizons = pytest.mark.parametrize("horizon", [1, 3])
+
+
+def make_stream(rng, horizon):
+    t = np.arange(N + 40)
+    series = np.sin(2 * np.pi * t / 12) + 0.3 * rng.normal(size=len(t))
+    samples = Features(lags=LAGS).samples(series, horizon=horizon)
+    for array in (samples.t, samples.x, samples.y):
+        array.flags.writeable = False  # whoever writes to an argument fails
+    return samples[:N], samples[N:]
+
+
+def snapshot(learner):
+    """Return the state as the bytes of a file that can hold nothing but numbers."""
+    file = BytesIO()
+    np.savez(file, allow_pickle=False, **learner.state())
+    return file.getvalue()
+
+
+@every_learner
+@horizons
+def test_predicting_changes_nothing(build, horizon, rng):
+    history, stream = make_stream(rng, horizon)
+    learner = build(history)
+    for _ in run(learner, stream[:10]):
+        pass
+    before = snapshot(learner)
+
+    first = learner.predict(stream.t[10], stream.x[10])
+    second = learner.predict(stream.t[10], stream.x[10])
+
+    assert first.shape == (horizon,)
+    np.testing.assert_array_equal(first, second)
+    assert snapshot(learner) == before
+
+
+@every_learner
+@horizons
+def test_taken_out_and_put_back_it_goes_on_bit_for_bit_from_every_step(build, horizon, rng):
+    history, stream = make_stream(rng, horizon)
+    learner = build(history)
+    for stop in range(2 * M + 2):
+        state = np.load(BytesIO(snapshot(learner)), allow_pickle=False)
+        twin = build(history)
+
+        twin.restore(state)
+
+        rest = stream[stop : stop + M + 2]
+        reference = build(history)
+        for _ in run(reference, stream[:stop]):
+            pass
+        for one, other in zip(run(reference, rest), run(twin, rest), strict=True):
+            np.testing.assert_array_equal(one.forecast, other.forecast)
+        assert snapshot(reference) == snapshot(twin)
+        for _ in run(learner, stream[stop : stop + 1]):
+            pass
+
+
+@every_learner
+@horizons
+def test_releasing_changes_no_forecast(build, horizon, rng):
+    history, stream = make_stream(rng, horizon)
+    plain, released = build(history), build(history)
+
+    for one, other in zip(run(plain, stream), run(released, stream), strict=True):
+        released.release()
+        np.testing.assert_array_equal(one.forecast, other.forecast)
+
+
+@every_learner
+def test_every_hyperparameter_stays_feasible_and_constants_stay_put(build, rng):
+    history, stream = make_stream(rng, 1)
+    learner = build(history)
+    start = learner.hyperparameters
+
+    for _ in run(learner, stream):
+        weights = [v for name, v in learner.hyperparameters.items() if name.startswith("weight")]
+        assert not weights or abs(sum(weights) - 1) <= 1e-12
+        assert min(learner.hyperparameters.values()) >= 0
+
+    if "periodic.period" in start and start["periodic.period"] == 12.0:
+        assert learner.hyperparameters["periodic.period"] == 12.0
+
+
+@every_learner
+def test_the_same_stream_gives_the_same_forecasts(build, rng):
+    history, stream = make_stream(rng, 1)
+
+    first, second = ([s.forecast for s in run(build(history), stream)] for _ in range(2))
+
+    np.testing.assert_array_equal(first, second)

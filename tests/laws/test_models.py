@@ -1,0 +1,161 @@
+"""Laws that every model must pass."""
+
+import numpy as np
+import pytest
+
+from streamridge import (
+    ARD,
+    AutoregressiveRidge,
+    Drifting,
+    InvalidInputError,
+    KernelRidge,
+    Linear,
+    Matern,
+    Mixture,
+    Periodic,
+    SquaredExponential,
+)
+from tests.conftest import make_samples
+from tests.oracles import central_difference
+
+SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
+PERIODIC = Periodic(period=7.3, period_bounds=(5, 9))
+
+MODELS = {
+    "periodic": KernelRidge(PERIODIC),
+    "squared exponential": KernelRidge(SquaredExponential(0.2)),
+    "ard": KernelRidge(ARD(SCALES), regularization=0.05),
+    "ard, not centred": KernelRidge(ARD(SCALES), centered=False),
+    "matern 1/2": KernelRidge(Matern(SCALES)),
+    "matern 3/2": KernelRidge(Matern(SCALES, order=1.5)),
+    "matern 5/2": KernelRidge(Matern(0.2, order=2.5)),
+    "linear": KernelRidge(Linear()),
+    "paper": KernelRidge(PERIODIC + ARD(SCALES)),
+    "drifting mixture": KernelRidge(
+        Drifting(
+            Mixture([PERIODIC, Matern(SCALES), Linear(("lags",))], weights=[0.5, 0.3, 0.2]),
+            rate=0.005,
+        )
+    ),
+    "autoregressive": AutoregressiveRidge([0.5, 1.0, 2.0, 0.1, 3.0]),
+}
+
+every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+horizons = pytest.mark.parametrize("horizon", [1, 3])
+
+
+@every_model
+@horizons
+def test_window_gradient_is_the_derivative_of_the_loss_refit_included(model, horizon, rng):
+    train = make_samples(rng, 150, horizon=horizon)
+    window = make_samples(rng, 40, horizon=horizon, start=150.0)
+    lam = model.space.values
+
+    def loss(moved):
+        errors = window.y - model.fit(train, moved).predict(window.inputs)
+        return np.sum(errors**2)
+
+    g = model.fit(train, lam).window_gradient(window)
+
+    np.testing.assert_allclose(g, central_difference(loss, lam), rtol=1e-6, atol=1e-7)
+
+
+@every_model
+@horizons
+def test_forward_and_adjoint_gradients_are_equal(model, horizon, rng):
+    fit = model.fit(make_samples(rng, 150, horizon=horizon), model.space.values)
+    window = make_samples(rng, 40, horizon=horizon, start=150.0)
+
+    each = fit.step_gradients(window)
+
+    assert each.shape == (40, len(model.space.names))
+    summed = fit.window_gradient(window)
+    np.testing.assert_allclose(each.sum(axis=0), summed, rtol=1e-9, atol=1e-9 * abs(summed).max())
+
+
+@every_model
+def test_the_gradient_of_a_window_is_the_sum_over_its_parts(model, rng):
+    fit = model.fit(make_samples(rng, 90), model.space.values)
+    window = make_samples(rng, 70, start=90.0)
+
+    parts = fit.window_gradient(window[:5]) + fit.window_gradient(window[5:])
+
+    whole = fit.window_gradient(window)
+    np.testing.assert_allclose(whole, parts, rtol=1e-9, atol=1e-10 * abs(whole).max())
+
+
+@every_model
+def test_a_released_fit_gives_the_same_results(model, rng):
+    fit = model.fit(make_samples(rng, 90), model.space.values)
+    window = make_samples(rng, 20, start=90.0)
+    before = fit.predict(window.inputs), fit.window_gradient(window), fit.step_gradients(window)
+
+    fit.release()
+
+    after = fit.predict(window.inputs), fit.window_gradient(window), fit.step_gradients(window)
+    for first, second in zip(before, after, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@every_model
+def test_a_fit_may_take_over_the_memory_of_a_retired_one(model, rng):
+    lam = model.space.values
+    small, large = make_samples(rng, 60), make_samples(rng, 90)
+    window = make_samples(rng, 20, start=90.0)
+
+    chain = model.fit(small, lam)
+    for samples in (large, small, large):
+        chain = model.fit(samples, lam, chain)
+
+    fresh = model.fit(large, lam)
+    np.testing.assert_array_equal(chain.predict(window.inputs), fresh.predict(window.inputs))
+    np.testing.assert_array_equal(chain.window_gradient(window), fresh.window_gradient(window))
+
+
+@every_model
+@horizons
+def test_a_resumed_fit_goes_on_bit_for_bit(model, horizon, rng):
+    train = make_samples(rng, 90, horizon=horizon)
+    lam = model.space.values
+    fit = model.fit(train, lam)
+
+    resumed = model.resume(train, lam, fit.state())
+
+    window = make_samples(rng, 20, horizon=horizon, start=90.0)
+    np.testing.assert_array_equal(resumed.predict(window.inputs), fit.predict(window.inputs))
+    np.testing.assert_array_equal(resumed.window_gradient(window), fit.window_gradient(window))
+
+
+@every_model
+def test_predicting_does_not_depend_on_the_rows_beside_it(model, rng):
+    fit = model.fit(make_samples(rng, 90), model.space.values)
+    rows = make_samples(rng, 15, start=90.0).inputs
+
+    alone = np.vstack([fit.predict(rows[i : i + 1]) for i in range(len(rows))])
+
+    np.testing.assert_allclose(fit.predict(rows), alone, rtol=1e-10, atol=1e-12)
+
+
+@every_model
+def test_horizons_do_not_see_each_other(model, rng):
+    both = make_samples(rng, 90, horizon=2)
+    rows = make_samples(rng, 15, start=90.0).inputs
+    lam = model.space.values
+
+    second = type(both)(both.inputs, both.y[:, 1:])
+
+    np.testing.assert_allclose(
+        model.fit(both, lam).predict(rows)[:, 1:], model.fit(second, lam).predict(rows), rtol=1e-9
+    )
+
+
+@every_model
+def test_no_samples_are_refused(model, rng):
+    with pytest.raises(InvalidInputError, match="samples must hold at least one row, got none"):
+        model.fit(make_samples(rng, 3)[:0], model.space.values)
+
+
+@every_model
+def test_a_wrong_number_of_hyperparameters_is_refused(model, rng):
+    with pytest.raises(InvalidInputError, match="hyperparameters must have shape"):
+        model.fit(make_samples(rng, 3), np.ones(99))

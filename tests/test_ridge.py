@@ -1,0 +1,228 @@
+import numpy as np
+import pytest
+
+from streamridge import (
+    ARD,
+    Drifting,
+    InvalidInputError,
+    KernelRidge,
+    Linear,
+    Matern,
+    NotPositiveDefiniteError,
+    Periodic,
+    Samples,
+    SquaredExponential,
+)
+from streamridge.memory import Arena
+from streamridge.ridge import BLOCK_ROWS, Ridge, assemble, fit_ridge
+from tests.conftest import make_samples
+
+KERNEL = Periodic(period=7.3) + Matern([0.3, 0.05, 0.7, 0.2, 0.4]) + Linear(("lags",))
+SIZES = [1, 2, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 3 * BLOCK_ROWS + 7]
+
+
+def make_ridge(regularization=0.3, dtype=np.float64, kernel=KERNEL):
+    return Ridge(kernel, regularization, lower_bound=0.03, dtype=np.dtype(dtype))
+
+
+def fit(samples, **settings):
+    ridge = make_ridge(**settings)
+    return fit_ridge(ridge, samples, Arena(ridge.dtype))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_dual_weights_solve_the_normal_equations(size, horizon, rng):
+    samples = make_samples(rng, size, horizon=horizon)
+
+    theta = fit(samples).theta
+
+    A = KERNEL(samples.inputs, samples.inputs) + 0.3 * np.eye(size)
+    np.testing.assert_allclose(A @ theta, samples.y, atol=1e-11)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_factor_reproduces_the_matrix(size, rng):
+    samples = make_samples(rng, size)
+    ridge = make_ridge()
+
+    system = assemble(ridge, KERNEL.embed(samples.inputs), 0.0, Arena())
+
+    A = KERNEL(samples.inputs, samples.inputs) + 0.3 * np.eye(size)
+    U = np.triu(system.factor)
+    # Backward error of a Cholesky factorization: at most about N roundings.
+    assert np.abs(U.T @ U - A).max() <= 10 * size * np.finfo(float).eps * np.abs(A).max()
+
+
+def test_the_solution_minimizes_the_penalized_squares(rng):
+    samples = make_samples(rng, 60)
+    K = KERNEL(samples.inputs, samples.inputs)
+
+    def objective(theta):
+        residual = samples.y[:, 0] - K @ theta
+        return residual @ residual + 0.3 * theta @ K @ theta  # eq. (5)
+
+    theta = fit(samples).theta[:, 0]
+
+    least = objective(theta)
+    for _ in range(50):
+        assert objective(theta + 1e-3 * rng.normal(size=60)) > least
+
+
+def test_kernel_ridge_with_a_linear_kernel_is_ridge_regression(rng):
+    samples = make_samples(rng, 80)
+    new = make_samples(rng, 9, start=80.0)
+
+    dual = KernelRidge(Linear(), regularization=0.5).fit(samples).predict(new.inputs)
+
+    x_mean, y_mean = samples.x.mean(axis=0), samples.y.mean(axis=0)
+    X = samples.x - x_mean
+    w = np.linalg.solve(X.T @ X + 0.5 * np.eye(5), X.T @ (samples.y - y_mean))
+    np.testing.assert_allclose(dual, y_mean + (new.x - x_mean) @ w, rtol=1e-9)
+
+
+def test_deviation_is_that_of_a_gaussian_process(rng):
+    samples, new = make_samples(rng, 60), make_samples(rng, 7, start=60.0)
+    kernel = Matern(0.3, order=1.5)
+
+    deviation = fit(samples, kernel=kernel).deviation(new.inputs)
+
+    K, k = kernel(samples.inputs, samples.inputs), kernel(new.inputs, samples.inputs)
+    A_inverse = np.linalg.inv(K + 0.3 * np.eye(60))
+    scale = samples.y[:, 0] @ A_inverse @ samples.y[:, 0] / 60
+    variance = scale * (1 + 0.3 - np.einsum("ij,jk,ik->i", k, A_inverse, k))
+    np.testing.assert_allclose(deviation[:, 0], np.sqrt(variance), rtol=1e-9)
+
+
+def test_far_from_the_data_the_deviation_is_widest(rng):
+    samples = make_samples(rng, 60)
+    near, far = samples[:1].inputs, make_samples(rng, 1, start=9.0).inputs
+    far = type(far)(far.t, far.x + 50, far.layout)
+    fitted = fit(samples, kernel=SquaredExponential(0.5))
+
+    assert fitted.deviation(far)[0, 0] > 1.2 * fitted.deviation(near)[0, 0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_a_float32_factor_is_refined_to_float64_weights(size, horizon, rng):
+    samples = make_samples(rng, size, horizon=horizon)
+
+    theta = fit(samples, dtype=np.float32).theta
+
+    # Single precision rounds each entry of K by 6e-8 before anything is solved.
+    exact = fit(samples).theta
+    assert np.abs(theta - exact).max() <= 3e-5 * np.abs(exact).max()
+
+
+def test_float32_forecasts_stay_within_a_thousandth_of_a_deviation(rng):
+    samples, new = make_samples(rng, 700), make_samples(rng, 100, start=700.0)
+    kernel = Drifting(Periodic(96.0) + Matern([0.3] * 5) + Linear(("lags",)))
+
+    for regularization in (0.03, 0.3, 3.0):
+        settings = {"regularization": regularization}
+        single = KernelRidge(kernel, **settings, factor_dtype=np.float32).fit(samples)
+        double = KernelRidge(kernel, **settings).fit(samples)
+        apart = single.predict(new.inputs) - double.predict(new.inputs)
+        assert np.abs(apart).max() <= 1e-3 * new.y.std()
+        scale = np.abs(double.window_gradient(new)).max()
+        np.testing.assert_allclose(
+            single.window_gradient(new), double.window_gradient(new), atol=2e-3 * scale
+        )
+
+
+def test_duplicate_rows_with_a_tiny_regularization_have_no_factor(rng):
+    rows = make_samples(rng, 40)
+    twice = Samples.of(np.arange(80.0), np.tile(rows.x, (2, 1)), np.tile(rows.y, (2, 1)))
+    model = KernelRidge(ARD([0.3] * 5), 1e-17, regularization_bounds=(1e-17, 1.0))
+
+    with pytest.raises(
+        NotPositiveDefiniteError,
+        match=r"K \+ regularization \* I has no Cholesky factor in float64 at t=79 "
+        r"\(regularization=1e-17\)\. Raise its lower bound, now 1e-17\.",
+    ):
+        model.fit(twice)
+
+
+def test_duplicate_rows_with_some_regularization_are_fine(rng):
+    rows = make_samples(rng, 40)
+    twice = Samples.of(np.arange(80.0), np.tile(rows.x, (2, 1)), np.tile(rows.y, (2, 1)))
+
+    fitted = KernelRidge(ARD([0.3] * 5), regularization=1e-3).fit(twice)
+
+    assert np.abs(fitted.predict(rows.inputs) - rows.y).max() < 0.5
+
+
+def test_float32_says_so_when_it_cannot_resolve_the_regularization(rng):
+    samples = make_samples(rng, 300)
+    model = KernelRidge(
+        SquaredExponential(1e-4), 1e-6, regularization_bounds=(1e-6, 1), factor_dtype=np.float32
+    )
+
+    with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor in float32"):
+        model.fit(samples)
+
+
+def test_a_constant_series_is_predicted_exactly(rng):
+    samples = Samples.of(np.arange(50.0), np.full((50, 3), 7.0), np.full(50, 7.0))
+
+    fitted = KernelRidge(Periodic(24.0) + ARD([1.0] * 3)).fit(samples)
+
+    np.testing.assert_allclose(fitted.predict(samples.inputs), 7.0)
+    np.testing.assert_allclose(fitted.deviation(samples.inputs), 0.0, atol=1e-12)
+    np.testing.assert_allclose(fitted.window_gradient(samples), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_extreme_values_are_predicted_within_their_range(scale, rng):
+    rows = make_samples(rng, 60)
+    samples = Samples.of(rows.t, scale * rows.x, scale * rows.y)
+
+    fitted = KernelRidge(Periodic(24.0) + Matern([0.3] * 5)).fit(samples)
+
+    predicted = fitted.predict(samples.inputs)
+    assert np.abs(predicted).max() <= 2 * np.abs(samples.y).max()
+    assert np.isfinite(fitted.window_gradient(samples)).all()
+
+
+def test_a_linear_kernel_on_values_of_1e12_is_refused_not_garbled(rng):
+    rows = make_samples(rng, 60)
+    samples = Samples.of(rows.t, 1e12 * rows.x, 1e12 * rows.y)
+
+    with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor"):
+        KernelRidge(Linear()).fit(samples)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: KernelRidge(Linear(), regularization=0.0), r"regularization must be positive"),
+        (
+            lambda: KernelRidge(Linear(), 5.0, regularization_bounds=(0.1, 1.0)),
+            r"regularization must lie within its bounds \(0\.1, 1\.0\), got 5\.0\.",
+        ),
+        (
+            lambda: KernelRidge(Linear(), regularization_bounds=(1.0, 0.1)),
+            r"regularization_bounds must run from low to high, got \(1\.0, 0\.1\)\.",
+        ),
+        (
+            lambda: KernelRidge(Linear(), factor_dtype=np.float16),
+            r"factor_dtype must be float64 or float32, got .*float16",
+        ),
+    ],
+)
+def test_bad_settings_are_refused(build, message):
+    with pytest.raises(InvalidInputError, match=message):
+        build()
+
+
+def test_a_factorization_is_made_in_place(rng):
+    arena = Arena()
+    ridge = make_ridge()
+
+    system = assemble(ridge, KERNEL.embed(make_samples(rng, 300).inputs), 0.0, arena)
+
+    slab = arena.empty((1,)).base
+    while slab.base is not None:
+        slab = slab.base
+    assert np.shares_memory(system.factor, slab)
