@@ -382,7 +382,9 @@ def test_a_state_with_other_features_is_refused(samples):
     state = learner.state()
     state["current.x"] = state["current.x"][:, :2]
 
-    with pytest.raises(StateError, match="state must hold rows of 4 features in 'current'"):
+    with pytest.raises(
+        StateError, match="state must hold rows of 4 features and 1 labels in 'current'"
+    ):
         learner.restore(state)
 
 

@@ -14,7 +14,7 @@ from streamridge import (
     SquaredExponential,
 )
 from streamridge.memory import Arena
-from streamridge.ridge import BLOCK_ROWS, Ridge, assemble, fit_ridge
+from streamridge.ridge import BLOCK_ROWS, Center, Ridge, assemble, fit_ridge
 from tests.conftest import make_samples
 
 KERNEL = Periodic(period=7.3) + Matern([0.3, 0.05, 0.7, 0.2, 0.4]) + Linear(("lags",))
@@ -27,7 +27,7 @@ def make_ridge(regularization=0.3, dtype=np.float64, kernel=KERNEL):
 
 def fit(samples, **settings):
     ridge = make_ridge(**settings)
-    return fit_ridge(ridge, samples, Arena(ridge.dtype))
+    return fit_ridge(ridge, samples, Center.zero(samples), Arena(ridge.dtype))
 
 
 @pytest.mark.parametrize("size", SIZES)

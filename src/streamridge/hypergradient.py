@@ -45,7 +45,7 @@ def dual_jacobian(fit: Fit) -> Matrix:
     -----
     Paper: eq. (17), the matrix $J$ of Algorithm 2. Cost: $O(N^2 d)$, no new factorization.
     """
-    train = fit.rows(fit.inputs)
+    train = fit.rows(fit.samples.inputs)
     return np.stack(
         [
             # dA/d(lambda_R) is the identity, so its column is theta itself.
@@ -75,7 +75,7 @@ def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:
     """
     rows = fit.rows(window.inputs)
     k = rows.value
-    errors = window.y - k @ fit.theta
+    errors = window.y - fit.center.y - k @ fit.theta
     total = np.zeros((len(window), J.shape[2]))
     for e, theta, J_h in zip(errors.T, fit.theta.T, J, strict=True):
         in_kernel = rows.gradient_dot(theta)
@@ -105,10 +105,11 @@ def window_gradient(fit: Fit, window: Samples) -> Vector:
         part = window[start : start + WINDOW_ROWS]
         rows = fit.rows(part.inputs)
         k = rows.value
-        e = part.y - k @ fit.theta
+        e = part.y - fit.center.y - k @ fit.theta
         u += k.T @ e
         direct += rows.inner(Weights(e, fit.theta))[1]
-    v = fit.system.solve(u)
+    # Refining v would not help: the contractions below have the precision of the factor too.
+    v = fit.system.solve_once(u)
     indirect = _symmetric_inner(fit, v)
     return np.append(-2 * (direct - indirect), 2 * np.sum(v * fit.theta))
 

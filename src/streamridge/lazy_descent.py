@@ -168,7 +168,7 @@ class LazyDescent:
             "skipped": self.skipped,
         }
 
-    def restore(self, state: Mapping[str, Vector | int]) -> Self:
+    def restore(self, state: Mapping[str, Vector | float]) -> Self:
         """Return this descent at a state taken from one like it."""
         vectors = {name: np.array(state[name], dtype=np.float64) for name in ("z", "g", "memory")}
         counts = {name: int(state[name]) for name in ("seen", "moves", "skipped")}

@@ -13,16 +13,46 @@ from typing import Generic
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamridge.arrays import Mask, Matrix, Vector, require_count, require_finite, require_shape
+from streamridge.arrays import Matrix, Vector, require_count, require_finite, require_shape
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.feasible import Chart, Product
 from streamridge.lazy_descent import AdaGradStep, LazyDescent, StepRule
 from streamridge.models.base import FitT, Model
-from streamridge.samples import Inputs, Layout, Samples, concatenate, require_width
+from streamridge.samples import Inputs, Samples, concatenate, require_width
 
 State = Mapping[str, NDArray[np.float64] | float]
 # Called at each window's end with the coordinates z in force and every step's gradient there.
 Watcher = Callable[[Vector, Matrix], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Is one step that was predicted: its input and its H labels, NaN until they are known."""
+
+    t: float
+    x: Vector
+    y: Vector
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether every label is known."""
+        return not np.isnan(self.y).any()
+
+    def labelled(self, t: float, value: float) -> Row:
+        """Return the row with the value observed at time t, where that is one of its labels."""
+        ahead = t - self.t
+        if not ahead.is_integer() or ahead >= len(self.y):
+            return self
+        y = self.y.copy()
+        y[int(ahead)] = value
+        return Row(self.t, self.x, y)
+
+    def waits(self, t: float) -> bool:
+        """Tell whether labels are missing that can still come after time t."""
+        return not self.is_complete and t - self.t < len(self.y) - 1
+
+
+Rows = tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -52,6 +82,8 @@ class Progress(Generic[FitT]):
         The fit before, while rows that it predicted wait for labels; else None.
     late, overdue
         What `window` and `waiting` are, for the retired fit.
+    newest
+        Time of the newest row.
     steps
         Observations since the refit.
     refits
@@ -60,13 +92,14 @@ class Progress(Generic[FitT]):
 
     current: Fitted[FitT]
     descent: LazyDescent
-    window: Samples
-    waiting: Samples
-    retired: Fitted[FitT] | None
-    late: Samples
-    overdue: Samples
-    steps: int
-    refits: int
+    newest: float
+    window: Rows = ()
+    waiting: Rows = ()
+    retired: Fitted[FitT] | None = None
+    late: Rows = ()
+    overdue: Rows = ()
+    steps: int = 0
+    refits: int = 1
 
 
 class OnlineLearner(Generic[FitT]):
@@ -138,9 +171,10 @@ class OnlineLearner(Generic[FitT]):
             update_every=self._update_every,
             reach=self._chart.reach(z, self._space.trust),
         )
-        none = history[:0]
+        self._layout = history.inputs.layout
+        self._horizon = history.y.shape[1]
         current = self._fit(history[-self._train_size :], z)
-        self._progress = Progress(current, descent, none, none, None, none, none, steps=0, refits=1)
+        self._progress = Progress(current, descent, newest=float(history.t[-1]))
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -169,7 +203,9 @@ class OnlineLearner(Generic[FitT]):
 
     def predict(self, time: float, x: ArrayLike) -> Vector:
         """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""
-        return self._progress.current.fit.predict(self._row(time, x).inputs)[0]
+        row = self._row(time, x)
+        inputs = Inputs(np.array([row.t]), row.x[None, :], self._layout)
+        return self._progress.current.fit.predict(inputs)[0]
 
     def observe(self, time: float, x: ArrayLike, y: float) -> None:
         """Learn from the value y at `time`, which had the features x.
@@ -191,8 +227,7 @@ class OnlineLearner(Generic[FitT]):
         """Return all that changes as arrays and numbers, for `restore`."""
         progress = self._progress
         state: dict[str, NDArray[np.float64] | float] = {
-            "steps": progress.steps,
-            "refits": progress.refits,
+            name: getattr(progress, name) for name in ("newest", "steps", "refits")
         }
         state |= {f"descent.{name}": value for name, value in progress.descent.state().items()}
         fits = {"current": progress.current, "retired": progress.retired}
@@ -201,64 +236,59 @@ class OnlineLearner(Generic[FitT]):
                 state |= {f"{name}.lam": fitted.lam} | _pack(name, fitted.samples)
                 state |= {f"{name}.fit.{key}": value for key, value in fitted.fit.state().items()}
         for name in ("window", "waiting", "late", "overdue"):
-            state |= _pack(name, getattr(progress, name))
+            state |= _pack(name, self._stack(getattr(progress, name)))
         return state
 
     def restore(self, state: State) -> None:
         """Go on from a state taken from a learner of the same model and settings, bit for bit."""
-        layout = self._progress.current.samples.inputs.layout
+        fresh = self._progress.descent
         try:
-            rows = {
-                name: _unpack(name, state, layout)
-                for name in ("window", "waiting", "late", "overdue")
-            }
-            current = self._resume("current", state, layout)
-            retired = self._resume("retired", state, layout) if "retired.lam" in state else None
+            descent = fresh.restore({name: state[f"descent.{name}"] for name in fresh.state()})
             self._progress = Progress(
-                current=current,
-                descent=self._progress.descent.restore(
-                    {
-                        name: state[f"descent.{name}"]  # type: ignore[misc]
-                        for name in self._progress.descent.state()
-                    }
-                ),
-                retired=retired,
+                current=self._resume("current", state),
+                descent=descent,
+                newest=float(state["newest"]),
+                window=self._unstack("window", state),
+                waiting=self._unstack("waiting", state),
+                retired=self._resume("retired", state) if "retired.lam" in state else None,
+                late=self._unstack("late", state),
+                overdue=self._unstack("overdue", state),
                 steps=int(state["steps"]),
                 refits=int(state["refits"]),
-                **rows,
             )
         except KeyError as missing:
             raise StateError(f"state must hold {missing}, got {sorted(state)}.") from None
 
-    def _row(self, time: float, x: ArrayLike) -> Samples:
+    def _row(self, time: float, x: ArrayLike) -> Row:
         """Return a checked row with labels to come."""
-        progress = self._progress
-        t = require_finite("time", time).reshape(1)
+        t = float(require_finite("time", time))
         features = require_finite("x", x)
         require_shape("x", features, (None,))
-        require_width(features, progress.current.samples.inputs.layout)
-        newest = _newest(progress)
-        if t[0] <= newest:
-            raise InvalidInputError(f"time must be later than {newest:g}, got {t[0]:g}.")
-        inputs = Inputs(t, features[None, :], progress.current.samples.inputs.layout)
-        return Samples(inputs, np.full((1, progress.window.y.shape[1]), np.nan))
+        require_width(features, self._layout)
+        if t <= self._progress.newest:
+            raise InvalidInputError(
+                f"time must be later than {self._progress.newest:g}, got {t:g}."
+            )
+        return Row(t, features, np.full(self._horizon, np.nan))
 
-    def _take(self, progress: Progress[FitT], row: Samples, value: float) -> Progress[FitT]:
-        """Return the progress with one more row, and with the label it brings to those waiting."""
-        t = float(row.t[0])
-        waiting = _label(concatenate([progress.waiting, row]), t, value)
-        overdue = _label(progress.overdue, t, value)
-        complete, waiting = _split(waiting, t)
-        complete_late, overdue = _split(overdue, t)
+    def _take(self, progress: Progress[FitT], row: Row, value: float) -> Progress[FitT]:
+        """Return the progress with one more row, and with the label it brings to those waiting.
+
+        A row that has missed a label for good is dropped: it is not learned from.
+        """
+        t = row.t
+        waiting = [each.labelled(t, value) for each in (*progress.waiting, row)]
+        overdue = [each.labelled(t, value) for each in progress.overdue]
         progress = replace(
             progress,
-            window=concatenate([progress.window, complete]),
-            waiting=waiting,
-            late=concatenate([progress.late, complete_late]),
-            overdue=overdue,
+            newest=t,
+            window=(*progress.window, *(each for each in waiting if each.is_complete)),
+            waiting=tuple(each for each in waiting if each.waits(t)),
+            late=(*progress.late, *(each for each in overdue if each.is_complete)),
+            overdue=tuple(each for each in overdue if each.waits(t)),
             steps=progress.steps + 1,
         )
-        if progress.retired is None or len(overdue):
+        if progress.retired is None or progress.overdue:
             return progress
         descent = self._absorb(progress.descent, progress.retired, progress.late)
         return replace(progress, retired=None, descent=descent)
@@ -267,36 +297,32 @@ class OnlineLearner(Generic[FitT]):
         """Return the progress after a window: gradient, move, new fit; lines 3 to 8."""
         current = progress.current
         descent = self._absorb(progress.descent, current, progress.window).move()
-        samples = concatenate([current.samples, progress.late, progress.window])
+        fresh = self._stack(progress.late + progress.window)
+        samples = concatenate([current.samples, fresh])[-self._train_size :]
         # Rows that still wait for labels need the fit that predicted them: it keeps its memory.
-        retiring = current if len(progress.waiting) else None
-        fitted = self._fit(
-            samples[-self._train_size :], descent.z, None if retiring else current.fit
-        )
-        none = samples[:0]
+        retiring = current if progress.waiting else None
+        fitted = self._fit(samples, descent.z, None if retiring else current.fit)
         return Progress(
             current=fitted,
             descent=descent,
-            window=none,
-            waiting=none,
+            newest=progress.newest,
             retired=retiring,
-            late=none,
             overdue=progress.waiting,
-            steps=0,
             refits=progress.refits + 1,
         )
 
-    def _absorb(self, descent: LazyDescent, fitted: Fitted[FitT], window: Samples) -> LazyDescent:
+    def _absorb(self, descent: LazyDescent, fitted: Fitted[FitT], rows: Rows) -> LazyDescent:
         """Return the descent with the gradients of rows that `fitted` made; lines 13 and 14."""
-        if not self._learned.any() or not len(window):
+        if not self._learned.any() or not rows:
             return descent
+        window = self._stack(rows)
         if self._watch is None:
             g = self._in_coordinates(fitted.lam, fitted.fit.window_gradient(window))
         else:
             each = self._in_coordinates(fitted.lam, fitted.fit.step_gradients(window))
             self._watch(descent.z, each)
             g = each.sum(axis=0)
-        return descent.add(g, len(window))
+        return descent.add(g, len(rows))
 
     def _in_coordinates(self, lam: Vector, g: Matrix) -> Matrix:
         return self._chart.pull_back(lam, g) * self._learned
@@ -304,13 +330,10 @@ class OnlineLearner(Generic[FitT]):
     def _fit(self, samples: Samples, z: Vector, retired: FitT | None = None) -> Fitted[FitT]:
         # Back from logarithms a bound may be missed by a rounding.
         lam = self._space.feasible.project(self._chart.decode(z))
-        fit = self._model.fit(samples, lam, retired)
-        if not self._learned.any():
-            fit.release()
-        return Fitted(samples, lam, fit)
+        return Fitted(samples, lam, self._model.fit(samples, lam, retired))
 
-    def _resume(self, name: str, state: State, layout: Layout) -> Fitted[FitT]:
-        samples = _unpack(name, state, layout)
+    def _resume(self, name: str, state: State) -> Fitted[FitT]:
+        samples = self._unpack(name, state)
         lam = np.array(state[f"{name}.lam"], dtype=np.float64)
         if lam.shape != self._space.values.shape:
             raise StateError(
@@ -323,6 +346,27 @@ class OnlineLearner(Generic[FitT]):
             if key.startswith(prefix)
         }
         return Fitted(samples, lam, self._model.resume(samples, lam, arrays))
+
+    def _stack(self, rows: Rows) -> Samples:
+        t = np.array([row.t for row in rows], dtype=np.float64)
+        x = np.array([row.x for row in rows]).reshape(len(rows), self._layout.width)
+        y = np.array([row.y for row in rows]).reshape(len(rows), self._horizon)
+        return Samples(Inputs(t, x, self._layout), y)
+
+    def _unstack(self, name: str, state: State) -> Rows:
+        samples = self._unpack(name, state)
+        columns = samples.t.tolist(), samples.x, samples.y
+        return tuple(Row(t, x, y) for t, x, y in zip(*columns, strict=True))
+
+    def _unpack(self, name: str, state: State) -> Samples:
+        t, x, y = (np.array(state[f"{name}.{part}"], dtype=np.float64) for part in "txy")
+        n, p, H = len(t), self._layout.width, self._horizon
+        if (t.shape, x.shape, y.shape) != ((n,), (n, p), (n, H)):
+            raise StateError(
+                f"state must hold rows of {p} features and {H} labels in {name!r}, "
+                f"got shapes {t.shape}, {x.shape}, {y.shape}."
+            )
+        return Samples(Inputs(t, x, self._layout), y)
 
 
 def _require_history(history: Samples, update_every: int) -> None:
@@ -337,47 +381,5 @@ def _require_history(history: Samples, update_every: int) -> None:
         )
 
 
-def _newest(progress: Progress[FitT]) -> float:
-    """Return the time of the newest row of all."""
-    rows = (progress.current.samples, progress.overdue, progress.window, progress.waiting)
-    return max(float(part.t[-1]) for part in rows if len(part))
-
-
-def _label(rows: Samples, t: float, value: float) -> Samples:
-    """Return the rows with `value`, observed at time t, filled in where it is their label."""
-    y = rows.y.copy()
-    ahead = t - rows.t
-    due = np.flatnonzero((ahead == np.rint(ahead)) & (ahead < y.shape[1]))
-    y[due, ahead[due].astype(np.intp)] = value
-    return Samples(rows.inputs, y)
-
-
-def _split(rows: Samples, t: float) -> tuple[Samples, Samples]:
-    """Return the rows whose labels are all known, and those that still wait for one after t.
-
-    A row that has missed a label for good is in neither: it is not learned from.
-    """
-    known: Mask = np.isfinite(rows.y.sum(axis=1))
-    waits = ~known & (t - rows.t < rows.y.shape[1] - 1)
-    return _pick(rows, known), _pick(rows, waits)
-
-
-def _pick(rows: Samples, which: Mask) -> Samples:
-    return Samples(
-        Inputs(rows.t[which], rows.x[which], rows.inputs.layout),
-        rows.y[which],
-    )
-
-
 def _pack(name: str, rows: Samples) -> dict[str, NDArray[np.float64]]:
     return {f"{name}.t": rows.t, f"{name}.x": rows.x, f"{name}.y": rows.y}
-
-
-def _unpack(name: str, state: State, layout: Layout) -> Samples:
-    t, x, y = (np.array(state[f"{name}.{part}"], dtype=np.float64) for part in "txy")
-    if t.ndim != 1 or x.shape != (len(t), layout.width) or y.shape[:1] != t.shape:
-        raise StateError(
-            f"state must hold rows of {layout.width} features in {name!r}, "
-            f"got shapes {t.shape}, {x.shape}, {y.shape}."
-        )
-    return Samples(Inputs(t, x, layout), y)

@@ -75,6 +75,10 @@ class Evaluation(ABC):
     def value(self) -> Block:
         """Return K(a, b), shape (n, n'); a sum or a product is made anew at each call."""
 
+    def write_to(self, out: Block, weight: float = 1.0) -> None:
+        """Put weight * K(a, b) into `out`, shape (n, n')."""
+        np.multiply(self.value, weight, out=out)
+
     def add_to(self, out: Block, weight: float) -> None:
         """Add weight * K(a, b) to `out`, shape (n, n')."""
         out += weight * self.value

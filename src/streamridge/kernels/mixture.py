@@ -124,12 +124,17 @@ class MixtureEvaluation(Evaluation):
 
     @property
     def value(self) -> Block:
-        weighted = self._weighted()
-        beta, part = next(weighted)
-        total = beta * part.value
-        for beta, part in weighted:
+        first, *others = self.parts
+        total = self.weights[0] * first.value
+        for beta, part in zip(self.weights[1:], others, strict=True):
             part.add_to(total, beta)
         return total
+
+    def write_to(self, out: Block, weight: float = 1.0) -> None:
+        first, *others = self.parts
+        first.write_to(out, weight * self.weights[0])
+        for beta, part in zip(self.weights[1:], others, strict=True):
+            part.add_to(out, weight * beta)
 
     def add_to(self, out: Block, weight: float) -> None:
         for beta, part in self._weighted():

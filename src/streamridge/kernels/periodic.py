@@ -85,8 +85,9 @@ class Periodic(Summand):
         nu, omega = self.inverse_scale, self.period
         lags = time_lags(a.own, b.own)
         angle = (np.pi / omega) * lags.distinct
-        k = np.exp(-nu * np.sin(angle) ** 2)
-        return PeriodicEvaluation(lags, angle, k, nu, omega, memory.dtype)
+        squared_sine = np.sin(angle) ** 2
+        k = np.exp(-nu * squared_sine)
+        return PeriodicEvaluation(lags, angle, squared_sine, k, nu, omega, memory.dtype)
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class PeriodicEvaluation(Evaluation):
 
     lags: TimeLags
     angle: Block
+    squared_sine: Block
     k: Block
     nu: float
     omega: float
@@ -119,7 +121,7 @@ class PeriodicEvaluation(Evaluation):
     @property
     def _gradients(self) -> tuple[Block, Block]:
         dk_domega = self.k * self.nu * np.sin(2 * self.angle) * self.angle / self.omega
-        dk_dnu = -self.k * np.sin(self.angle) ** 2
+        dk_dnu = -self.k * self.squared_sine
         return dk_domega, dk_dnu
 
     def _spread(self, values: Block) -> Block:

@@ -20,7 +20,7 @@ from streamridge.hyperparameters import (
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays
-from streamridge.ridge import Fit, Ridge, fit_ridge
+from streamridge.ridge import Center, Fit, Ridge, fit_ridge
 from streamridge.samples import Inputs, Samples
 
 
@@ -79,15 +79,11 @@ class KernelRidge:
         if not len(samples):
             raise InvalidInputError("samples must hold at least one row, got none.")
         memory = retired.release() if retired else Arena(self.factor_dtype)
-        center = self._center(samples)
-        fit = fit_ridge(self._ridge(lam), center.of(samples), memory)
-        return KernelRidgeFit(fit, center)
+        return KernelRidgeFit(fit_ridge(self._ridge(lam), samples, self._center(samples), memory))
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
-        center = self._center(samples)
-        centred = center.of(samples)
-        theta = np.array(state["dual_weights"], dtype=np.float64).reshape(centred.y.shape)
-        return KernelRidgeFit(Fit(self._ridge(lam), centred.inputs, centred.y, theta), center)
+        theta = np.array(state["dual_weights"], dtype=np.float64).reshape(samples.y.shape)
+        return KernelRidgeFit(Fit(self._ridge(lam), samples, self._center(samples), theta))
 
     def _ridge(self, lam: Vector | None) -> Ridge:
         values = self.space.values if lam is None else lam
@@ -98,25 +94,7 @@ class KernelRidge:
         )
 
     def _center(self, samples: Samples) -> Center:
-        if self.centered:
-            return Center(samples.x.mean(axis=0), samples.y.mean(axis=0))
-        return Center(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]))
-
-
-@dataclass(frozen=True)
-class Center:
-    """Moves the origin of x and y to the means of a training set."""
-
-    x: Vector
-    y: Vector
-
-    def of_inputs(self, inputs: Inputs) -> Inputs:
-        """Return the inputs around the new origin."""
-        return Inputs(inputs.t, inputs.x - self.x, inputs.layout)
-
-    def of(self, samples: Samples) -> Samples:
-        """Return the samples around the new origin."""
-        return Samples(self.of_inputs(samples.inputs), samples.y - self.y)
+        return Center.of(samples) if self.centered else Center.zero(samples)
 
 
 @dataclass
@@ -124,23 +102,22 @@ class KernelRidgeFit:
     """Is kernel ridge regression fitted to one training set."""
 
     ridge_fit: Fit
-    center: Center
     _jacobian: Matrix | None = field(default=None, repr=False)
 
     def predict(self, inputs: Inputs) -> Matrix:
-        return self.center.y + self.ridge_fit.predict(self.center.of_inputs(inputs))
+        return self.ridge_fit.predict(inputs)
 
     def deviation(self, inputs: Inputs) -> Matrix:
         """Return the predictive standard deviation for n inputs, shape (n, H)."""
-        return self.ridge_fit.deviation(self.center.of_inputs(inputs))
+        return self.ridge_fit.deviation(inputs)
 
     def window_gradient(self, window: Samples) -> Vector:
-        return window_gradient(self.ridge_fit, self.center.of(window))
+        return window_gradient(self.ridge_fit, window)
 
     def step_gradients(self, window: Samples) -> Matrix:
         if self._jacobian is None:
             self._jacobian = dual_jacobian(self.ridge_fit)
-        return step_gradients(self.ridge_fit, self._jacobian, self.center.of(window))
+        return step_gradients(self.ridge_fit, self._jacobian, window)
 
     def release(self) -> Arena:
         self._jacobian = None
