@@ -49,9 +49,9 @@ def test_the_factor_reproduces_the_matrix(size, rng):
     system = assemble(ridge, KERNEL.embed(samples.inputs), 0.0, Arena())
 
     A = KERNEL(samples.inputs, samples.inputs) + 0.3 * np.eye(size)
-    U = np.triu(system.factor)
+    L = np.tril(system.factor)
     # Backward error of a Cholesky factorization: at most about N roundings.
-    assert np.abs(U.T @ U - A).max() <= 10 * size * np.finfo(float).eps * np.abs(A).max()
+    assert np.abs(L @ L.T - A).max() <= 10 * size * np.finfo(float).eps * np.abs(A).max()
 
 
 def test_the_solution_minimizes_the_penalized_squares(rng):

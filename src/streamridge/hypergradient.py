@@ -120,8 +120,8 @@ def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:
     right = np.hstack([fit.theta, v]).astype(fit.ridge.dtype, copy=False)
     total = np.zeros(len(fit.ridge.kernel.values))
     for rows, evaluation in fit.system.blocks:
-        # An entry left of the diagonal square stands for its mirror image above it too.
-        mirrored = right[: rows.stop].copy()
-        mirrored[rows, v.shape[1] :] = 0.0
+        # An entry right of the diagonal square stands for its mirror image below it too.
+        mirrored = right[rows.start :].copy()
+        mirrored[: rows.stop - rows.start, v.shape[1] :] = 0.0
         total += evaluation.inner(Weights(left[rows], mirrored))[1]
     return total

@@ -1,6 +1,6 @@
 r"""Kernel ridge regression: factor $A = K + \lambda_R I$ once, then solve; eqs (6) and (12).
 
-The lower triangle of K is made in blocks of rows that fit the processor's cache, and the Cholesky
+The upper triangle of K is made in blocks of rows that fit the processor's cache, and the Cholesky
 factor takes its place. Whatever can be made again from the samples (the factor, the kernel's
 evaluations) is held in a `System`, which a `Fit` may drop at any time.
 """
@@ -74,42 +74,43 @@ class System:
     Parameters
     ----------
     factor
-        (N, N), column-major; its upper triangle U has A = U^T U.
+        (N, N), column-major; its lower triangle L has A = L L^T.
     blocks
-        The kernel's evaluations on rows of the lower triangle, for its gradients.
-    lower
-        A itself up to its diagonal squares, where the factor needs refinement; else None.
+        The kernel's evaluations on rows of the upper triangle, for its gradients.
+    upper
+        A itself from its diagonal squares on, where the factor needs refinement; else None.
     memory
         Where all of them live.
     """
 
     factor: Block
     blocks: tuple[tuple[slice, Evaluation], ...]
-    lower: Block | None
+    upper: Block | None
     memory: Arena
 
     def solve(self, B: Matrix) -> Matrix:
         """Return A^-1 B for right-hand sides B of shape (N, k)."""
         X = self.solve_once(B)
-        return X if self.lower is None else self._refine(X, B, self.lower)
+        return X if self.upper is None else self._refine(X, B, self.upper)
 
     def half_solve(self, B: Matrix) -> Matrix:
-        """Return U^-T B, whose squared columns sum to b^T A^-1 b; shape (N, k)."""
+        """Return L^-1 B, whose squared columns sum to b^T A^-1 b; shape (N, k)."""
         (trsm,) = get_blas_funcs(("trsm",), (self.factor,))
-        return trsm(1.0, self.factor, B, trans_a=1).astype(np.float64, copy=False)
+        return trsm(1.0, self.factor, B, lower=1).astype(np.float64, copy=False)
 
     def solve_once(self, B: Matrix) -> Matrix:
         """Return A^-1 B to the precision of the factor, shape (N, k)."""
         # Measured at N = 2880: potrs takes 8.8 ms for one right-hand side, two trsv take 3.4 ms.
         if B.shape[1] == 1:
             (trsv,) = get_blas_funcs(("trsv",), (self.factor,))
-            x = trsv(self.factor, trsv(self.factor, B[:, 0], trans=1))[:, None]
+            half = trsv(self.factor, B[:, 0], lower=1)
+            x = trsv(self.factor, half, lower=1, trans=1)[:, None]
         else:
             (potrs,) = get_lapack_funcs(("potrs",), (self.factor,))
-            x, _ = potrs(self.factor, B, lower=0)
+            x, _ = potrs(self.factor, B, lower=1)
         return x.astype(np.float64, copy=False)
 
-    def _refine(self, X: Matrix, B: Matrix, lower: Block) -> Matrix:
+    def _refine(self, X: Matrix, B: Matrix, upper: Block) -> Matrix:
         """Return X with its residual worked off in float64, or NaN where that does not converge.
 
         Every round shrinks the residual by the same factor, so that the size of one foretells the
@@ -118,7 +119,7 @@ class System:
         last = np.linalg.norm(B, axis=0)
         accepted = REFINED * last
         for _ in range(REFINEMENT_ROUNDS):
-            residual = B - _symmetric_product(lower, X)
+            residual = B - _symmetric_product(upper, X)
             size = np.linalg.norm(residual, axis=0)
             X = X + self.solve_once(residual)
             if (size**2 <= accepted * last).all():
@@ -222,45 +223,45 @@ def assemble(ridge: Ridge, embedding: Embedding, time: float, memory: Arena) -> 
     """Return A = K + lam_R I of the embedded samples, factored in place."""
     N = len(embedding)
     A = memory.empty((N, N))
-    lower = memory.empty((N, N)) if ridge.dtype == np.float32 else None
+    upper = memory.empty((N, N)) if ridge.dtype == np.float32 else None
     blocks = []
-    for rows, evaluation in lower_blocks(ridge.kernel, embedding, memory):
-        block = A[rows, : rows.stop]
+    for rows, evaluation in upper_blocks(ridge.kernel, embedding, memory):
+        block = A[rows, rows.start :]
         evaluation.write_to(block)
         diagonal = slice(rows.start * (N + 1), rows.stop * (N + 1), N + 1)
         A.ravel()[diagonal] += ridge.regularization
-        if lower is not None:
-            lower[rows, : rows.stop] = block
+        if upper is not None:
+            upper[rows, rows.start :] = block
         blocks.append((rows, evaluation))
     (potrf,) = get_lapack_funcs(("potrf",), (A,))
-    # Row-major A is column-major A^T: its lower triangle is LAPACK's upper one, with no copy.
-    factor, failed = potrf(A.T, lower=0, overwrite_a=1, clean=0)
+    # Row-major A is column-major A^T: its upper triangle is LAPACK's lower one, with no copy.
+    factor, failed = potrf(A.T, lower=1, overwrite_a=1, clean=0)
     pivots = np.diagonal(factor)
     # A factor whose pivots differ by more than rounding can resolve says nothing about y.
     least = N * np.finfo(ridge.dtype).eps * pivots.max() ** 2
     if failed or not pivots.min() ** 2 > least:
         raise _no_factor(ridge, time)
-    return System(factor, tuple(blocks), lower, memory)
+    return System(factor, tuple(blocks), upper, memory)
 
 
-def lower_blocks(
+def upper_blocks(
     kernel: Kernel, embedding: Embedding, memory: Arena
 ) -> Iterator[tuple[slice, Evaluation]]:
-    """Yield blocks of rows of the Gram matrix, each up to and including its diagonal square."""
+    """Yield blocks of rows of the Gram matrix, each from its diagonal square on."""
     for start in range(0, len(embedding), BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, len(embedding)))
-        columns = slice(0, rows.stop)
+        columns = slice(start, len(embedding))
         yield rows, kernel.evaluate(embedding.rows(rows), embedding.rows(columns), memory)
 
 
-def _symmetric_product(lower: Block, X: Matrix) -> Matrix:
-    """Return A X in float64 for A given by the rows up to its diagonal squares."""
+def _symmetric_product(upper: Block, X: Matrix) -> Matrix:
+    """Return A X in float64 for A given by its rows from their diagonal squares on."""
     product = np.zeros_like(X)
     for start in range(0, len(X), BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, len(X))
-        block = lower[start:stop, :stop].astype(np.float64)
-        product[start:stop] += block @ X[:stop]
-        product[:start] += block[:, :start].T @ X[start:stop]
+        block = upper[start:stop, start:].astype(np.float64)
+        product[start:stop] += block @ X[start:]
+        product[stop:] += block[:, stop - start :].T @ X[start:stop]
     return product
 
 

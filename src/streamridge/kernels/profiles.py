@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamridge.arrays import Block
+from streamridge.memory import Heap
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,13 @@ class Profile:
     distance
         r for a squared distance s, which is overwritten.
     value
-        k at r, written into the array given second.
+        k at r, in an array of the memory given; r stays as it is if the slope needs it.
     slope
         -dk/ds at r, given k there.
     """
 
     distance: Callable[[Block], Block]
-    value: Callable[[Block, Block], Block]
+    value: Callable[[Block, Heap], Block]
     slope: Callable[[Block, Block], Block]
 
 
@@ -44,8 +45,13 @@ def _root(order: float) -> Callable[[Block], Block]:
     return distance
 
 
-def _exponential(r: Block, out: Block) -> Block:
-    return np.exp(np.negative(r, out=out), out=out)
+def _exponential(r: Block, memory: Heap) -> Block:
+    k = np.negative(r, out=memory.empty(r.shape))
+    return np.exp(k, out=k)
+
+
+def _exponential_in_place(r: Block, memory: Heap) -> Block:
+    return np.exp(np.negative(r, out=r), out=r)
 
 
 def _slope_12(r: Block, k: Block) -> Block:
@@ -57,23 +63,25 @@ def _slope_12(r: Block, k: Block) -> Block:
     return slope
 
 
-def _value_32(r: Block, out: Block) -> Block:
-    return np.multiply(_exponential(r, out), 1 + r, out=out)
+def _value_32(r: Block, memory: Heap) -> Block:
+    k = _exponential(r, memory)
+    return np.multiply(k, 1 + r, out=k)
 
 
 def _slope_32(r: Block, k: Block) -> Block:
     return 1.5 * k / (1 + r)
 
 
-def _value_52(r: Block, out: Block) -> Block:
-    return np.multiply(_exponential(r, out), 1 + r + r * r / 3, out=out)
+def _value_52(r: Block, memory: Heap) -> Block:
+    k = _exponential(r, memory)
+    return np.multiply(k, 1 + r + r * r / 3, out=k)
 
 
 def _slope_52(r: Block, k: Block) -> Block:
     return (5 / 6) * (1 + r) * k / (1 + r + r * r / 3)
 
 
-SQUARED_EXPONENTIAL = Profile(lambda s: s, _exponential, lambda _, k: k)
+SQUARED_EXPONENTIAL = Profile(lambda s: s, _exponential_in_place, lambda _, k: k)
 
 # Order to profile: exp(-r), (1 + r) exp(-r), (1 + r + r^2 / 3) exp(-r).
 MATERN = {

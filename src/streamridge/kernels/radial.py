@@ -67,10 +67,11 @@ class Radial(Summand):
         return np.ones(len(inputs))
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> RadialEvaluation:
-        shape = len(a), len(b)
-        r = self.profile.distance(squared_distances(a.own, b.own, memory.empty(shape)))
-        k = self.profile.value(r, memory.empty(shape))
-        return RadialEvaluation(self.profile, r, k, a.own, b.own, self._nu)
+        s = squared_distances(a.own, b.own, memory.empty((len(a), len(b))))
+        r = self.profile.distance(s)
+        return RadialEvaluation(
+            self.profile, r, self.profile.value(r, memory), a.own, b.own, self._nu
+        )
 
 
 def squared_distances(a: Matrix, b: Matrix, out: Block) -> Block:
