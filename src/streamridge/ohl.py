@@ -6,100 +6,24 @@ the gradients of the window's losses, move the hyperparameters, refit on the las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Generic
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamridge.arrays import Matrix, Vector, require_count, require_finite, require_shape
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import InvalidInputError
 from streamridge.feasible import Chart, Product
 from streamridge.lazy_descent import AdaGradStep, LazyDescent, StepRule
 from streamridge.models.base import FitT, Model
+from streamridge.progress import Fitted, Progress, State, pack, unpack
+from streamridge.rows import Row, Rows, complete, known_at_the_end, stack, waiting
 from streamridge.samples import Inputs, Samples, concatenate, require_width
 
-State = Mapping[str, NDArray[np.float64] | float]
 # Called at each window's end with the coordinates z in force and every step's gradient there.
 Watcher = Callable[[Vector, Matrix], None]
-
-
-@dataclass(frozen=True)
-class Row:
-    """Is one step that was predicted: its input and its H labels, NaN until they are known."""
-
-    t: float
-    x: Vector
-    y: Vector
-
-    @property
-    def is_complete(self) -> bool:
-        """Tell whether every label is known."""
-        return not np.isnan(self.y).any()
-
-    def labelled(self, t: float, value: float) -> Row:
-        """Return the row with the value observed at time t, where that is one of its labels."""
-        ahead = t - self.t
-        if not ahead.is_integer() or ahead >= len(self.y):
-            return self
-        y = self.y.copy()
-        y[int(ahead)] = value
-        return Row(self.t, self.x, y)
-
-    def waits(self, t: float) -> bool:
-        """Tell whether labels are missing that can still come after time t."""
-        return not self.is_complete and t - self.t < len(self.y) - 1
-
-
-Rows = tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class Fitted(Generic[FitT]):
-    """Is a fit with its training set and the hyperparameters it was made at."""
-
-    samples: Samples
-    lam: Vector
-    fit: FitT
-
-
-@dataclass(frozen=True)
-class Progress(Generic[FitT]):
-    """Is all that changes in a learner; one observation replaces it whole.
-
-    Parameters
-    ----------
-    current
-        The fit in force.
-    descent
-        Algorithm 3 on the coordinates of the hyperparameters.
-    window
-        Rows predicted by the current fit whose labels are all known.
-    waiting
-        Rows predicted by the current fit with labels to come, NaN until then.
-    retired
-        The fit before, while rows that it predicted wait for labels; else None.
-    late, overdue
-        What `window` and `waiting` are, for the retired fit.
-    newest
-        Time of the newest row.
-    steps
-        Observations since the refit.
-    refits
-        Fits made so far.
-    """
-
-    current: Fitted[FitT]
-    descent: LazyDescent
-    newest: float
-    window: Rows = ()
-    waiting: Rows = ()
-    retired: Fitted[FitT] | None = None
-    late: Rows = ()
-    overdue: Rows = ()
-    steps: int = 0
-    refits: int = 1
 
 
 class OnlineLearner(Generic[FitT]):
@@ -111,6 +35,7 @@ class OnlineLearner(Generic[FitT]):
         What is fitted; its hyperparameters are where learning starts.
     history
         Samples before the first prediction; the number of their target columns is the horizon.
+        Labels later than the last sample's time are not used before they are observed.
     train_size
         N, the samples of a fit; fewer are used until there are as many.
     update_every
@@ -173,8 +98,10 @@ class OnlineLearner(Generic[FitT]):
         )
         self._layout = history.inputs.layout
         self._horizon = history.y.shape[1]
-        current = self._fit(history[-self._train_size :], z)
-        self._progress = Progress(current, descent, newest=float(history.t[-1]))
+        settled, rest = known_at_the_end(history)
+        current = self._fit(settled[-self._train_size :], z)
+        newest = float(history.t[-1])
+        self._progress = Progress(current, descent, newest, waiting=waiting(rest, newest))
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -223,41 +150,13 @@ class OnlineLearner(Generic[FitT]):
         """Drop what can be made again; the next window's end takes a factorization longer."""
         self._progress.current.fit.release()
 
-    def state(self) -> dict[str, NDArray[np.float64] | float]:
+    def state(self) -> dict[str, Matrix | float]:
         """Return all that changes as arrays and numbers, for `restore`."""
-        progress = self._progress
-        state: dict[str, NDArray[np.float64] | float] = {
-            name: getattr(progress, name) for name in ("newest", "steps", "refits")
-        }
-        state |= {f"descent.{name}": value for name, value in progress.descent.state().items()}
-        fits = {"current": progress.current, "retired": progress.retired}
-        for name, fitted in fits.items():
-            if fitted is not None:
-                state |= {f"{name}.lam": fitted.lam} | _pack(name, fitted.samples)
-                state |= {f"{name}.fit.{key}": value for key, value in fitted.fit.state().items()}
-        for name in ("window", "waiting", "late", "overdue"):
-            state |= _pack(name, self._stack(getattr(progress, name)))
-        return state
+        return pack(self._progress)
 
     def restore(self, state: State) -> None:
         """Go on from a state taken from a learner of the same model and settings, bit for bit."""
-        fresh = self._progress.descent
-        try:
-            descent = fresh.restore({name: state[f"descent.{name}"] for name in fresh.state()})
-            self._progress = Progress(
-                current=self._resume("current", state),
-                descent=descent,
-                newest=float(state["newest"]),
-                window=self._unstack("window", state),
-                waiting=self._unstack("waiting", state),
-                retired=self._resume("retired", state) if "retired.lam" in state else None,
-                late=self._unstack("late", state),
-                overdue=self._unstack("overdue", state),
-                steps=int(state["steps"]),
-                refits=int(state["refits"]),
-            )
-        except KeyError as missing:
-            raise StateError(f"state must hold {missing}, got {sorted(state)}.") from None
+        self._progress = unpack(state, self._progress, self._model)
 
     def _row(self, time: float, x: ArrayLike) -> Row:
         """Return a checked row with labels to come."""
@@ -269,7 +168,8 @@ class OnlineLearner(Generic[FitT]):
             raise InvalidInputError(
                 f"time must be later than {self._progress.newest:g}, got {t:g}."
             )
-        return Row(t, features, np.full(self._horizon, np.nan))
+        # The caller may fill the same array with the next features.
+        return Row(t, features.copy(), np.full(self._horizon, np.nan))
 
     def _take(self, progress: Progress[FitT], row: Row, value: float) -> Progress[FitT]:
         """Return the progress with one more row, and with the label it brings to those waiting.
@@ -277,15 +177,15 @@ class OnlineLearner(Generic[FitT]):
         A row that has missed a label for good is dropped: it is not learned from.
         """
         t = row.t
-        waiting = [each.labelled(t, value) for each in (*progress.waiting, row)]
-        overdue = [each.labelled(t, value) for each in progress.overdue]
+        mine = [each.labelled(t, value) for each in (*progress.waiting, row)]
+        retired = [each.labelled(t, value) for each in progress.overdue]
         progress = replace(
             progress,
             newest=t,
-            window=(*progress.window, *(each for each in waiting if each.is_complete)),
-            waiting=tuple(each for each in waiting if each.waits(t)),
-            late=(*progress.late, *(each for each in overdue if each.is_complete)),
-            overdue=tuple(each for each in overdue if each.waits(t)),
+            window=progress.window + complete(mine),
+            waiting=waiting(mine, t),
+            late=progress.late + complete(retired),
+            overdue=waiting(retired, t),
             steps=progress.steps + 1,
         )
         if progress.retired is None or progress.overdue:
@@ -332,41 +232,8 @@ class OnlineLearner(Generic[FitT]):
         lam = self._space.feasible.project(self._chart.decode(z))
         return Fitted(samples, lam, self._model.fit(samples, lam, retired))
 
-    def _resume(self, name: str, state: State) -> Fitted[FitT]:
-        samples = self._unpack(name, state)
-        lam = np.array(state[f"{name}.lam"], dtype=np.float64)
-        if lam.shape != self._space.values.shape:
-            raise StateError(
-                f"state must hold {len(self._space.names)} hyperparameters, got {lam.shape}."
-            )
-        prefix = f"{name}.fit."
-        arrays = {
-            key.removeprefix(prefix): np.asarray(value)
-            for key, value in state.items()
-            if key.startswith(prefix)
-        }
-        return Fitted(samples, lam, self._model.resume(samples, lam, arrays))
-
     def _stack(self, rows: Rows) -> Samples:
-        t = np.array([row.t for row in rows], dtype=np.float64)
-        x = np.array([row.x for row in rows]).reshape(len(rows), self._layout.width)
-        y = np.array([row.y for row in rows]).reshape(len(rows), self._horizon)
-        return Samples(Inputs(t, x, self._layout), y)
-
-    def _unstack(self, name: str, state: State) -> Rows:
-        samples = self._unpack(name, state)
-        columns = samples.t.tolist(), samples.x, samples.y
-        return tuple(Row(t, x, y) for t, x, y in zip(*columns, strict=True))
-
-    def _unpack(self, name: str, state: State) -> Samples:
-        t, x, y = (np.array(state[f"{name}.{part}"], dtype=np.float64) for part in "txy")
-        n, p, H = len(t), self._layout.width, self._horizon
-        if (t.shape, x.shape, y.shape) != ((n,), (n, p), (n, H)):
-            raise StateError(
-                f"state must hold rows of {p} features and {H} labels in {name!r}, "
-                f"got shapes {t.shape}, {x.shape}, {y.shape}."
-            )
-        return Samples(Inputs(t, x, self._layout), y)
+        return stack(rows, self._layout, self._horizon)
 
 
 def _require_history(history: Samples, update_every: int) -> None:
@@ -375,11 +242,11 @@ def _require_history(history: Samples, update_every: int) -> None:
     if not (np.diff(history.t) > 0).all():
         raise InvalidInputError("history must have increasing times.")
     horizon = history.y.shape[1]
+    if len(history) < horizon:
+        raise InvalidInputError(
+            f"history must hold at least {horizon} samples, the horizon, got {len(history)}."
+        )
     if horizon > update_every:
         raise InvalidInputError(
             f"update_every must be at least the horizon {horizon}, got {update_every}."
         )
-
-
-def _pack(name: str, rows: Samples) -> dict[str, NDArray[np.float64]]:
-    return {f"{name}.t": rows.t, f"{name}.x": rows.x, f"{name}.y": rows.y}

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from streamridge.cli.checks import require_folder
 from streamridge.datasets import simulate_roads
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD
@@ -28,6 +29,7 @@ from streamridge.streams.features import Features
 DAY = 96
 LAGS = 20
 UNIT = "vehicles / 15 min"
+HUNDRED = 100  # the kernel scales of the start are meant for flows in hundreds
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ def demo(
 ) -> None:
     """Simulate a road and forecast it twice: fixed at a poor start, and learning online.
 
-    Example: `streamridge demo --days 10 --out demo`
+    Example: streamridge demo --days 10 --out demo
     """
     console = Console(stderr=True)
+    require_folder("out", out)
     # One thread is as fast at this size as two on a busy machine, and gives the same digits.
     with threadpool_limits(1):
         outcomes = _forecast(days, train_size, seed, console)
@@ -77,7 +80,7 @@ def demo(
 def _forecast(days: int, train_size: int, seed: int, console: Console) -> list[Outcome]:
     warmup = -(-(train_size + LAGS) // DAY)
     roads = simulate_roads(np.random.default_rng(seed), days=warmup + days)
-    samples = Features(lags=LAGS).samples(roads.flows[:, 0] / 100)
+    samples = Features(lags=LAGS).samples(roads.flows[:, 0] / HUNDRED)
     first = len(samples) - days * DAY
     history, stream = samples[first - train_size : first], samples[first:]
     columns = (
@@ -108,7 +111,7 @@ def _replay(
     learner = OnlineLearner(model, history, train_size=len(history), learn=learn)
     steps = []
     for step in run(learner, stream):
-        steps.append(step)
+        steps.append(_in_vehicles(step))
         progress.update(task, advance=1, day=len(steps) // DAY)
     return Outcome(name, steps, model.costs, learner.refits)
 
@@ -122,7 +125,7 @@ def _table(outcomes: list[Outcome], days: int) -> Table:
     for record in records:
         table.add_row(
             record["method"],
-            f"{100 * record['rmse']:.1f}",
+            f"{record['rmse']:.1f}",
             f"{record['rmse'] / records[0]['rmse'] - 1:+.1%}",
             f"{record['seconds_tuning']:.1f}",
             f"{record['seconds_total']:.1f}",
@@ -137,7 +140,7 @@ def _draw(outcomes: list[Outcome], out: Path) -> Path:
 
     from streamridge.plots import plot_forecasts, plot_running_rmse
 
-    runs = {outcome.name: [_in_vehicles(s) for s in outcome.steps] for outcome in outcomes}
+    runs = {outcome.name: outcome.steps for outcome in outcomes}
     figure = Figure(figsize=(9, 7), layout="constrained")
     above, below = figure.subplots(2, 1)
     last = {name: steps[-3 * DAY :] for name, steps in runs.items()}
@@ -145,11 +148,10 @@ def _draw(outcomes: list[Outcome], out: Path) -> Path:
     above.set(title="the last three days, 15 minutes ahead")
     plot_running_rmse(below, runs, steps_a_day=DAY, unit=UNIT)
     below.set(title="error so far: the same start, fixed and learning online")
-    out.mkdir(parents=True, exist_ok=True)
     picture = out / "demo.png"
     figure.savefig(picture, dpi=150)
     return picture
 
 
 def _in_vehicles(step: Step) -> Step:
-    return Step(step.time, 100 * step.forecast, 100 * step.actual)
+    return Step(step.time, HUNDRED * step.forecast, HUNDRED * step.actual)

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
 import typer
 
 from streamridge.cli.demo import demo
+from streamridge.errors import InvalidInputError, StreamRidgeError
+
+BAD_INPUT, FAILED = 2, 1
+
+Arguments = ParamSpec("Arguments")
 
 app = typer.Typer(
     help="Forecast sensor streams with kernel ridge regression that tunes itself.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
 )
-app.command()(demo)
+
+
+def with_plain_errors(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Return the command with errors of this library as one line and an exit code."""
+
+    @wraps(command)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except StreamRidgeError as error:
+            typer.echo(f"error: {error}", err=True)
+            bad_input = isinstance(error, InvalidInputError)
+            raise typer.Exit(BAD_INPUT if bad_input else FAILED) from None
+
+    return run
+
+
+app.command()(with_plain_errors(demo))
 
 
 @app.callback()

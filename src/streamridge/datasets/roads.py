@@ -42,7 +42,8 @@ class Roads:
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a wide frame: a time column, and one column per detector."""
-        columns = {"time": self.times} | dict(zip(self.names, self.flows.T, strict=True))
+        time = self.times.astype("datetime64[ms]")  # polars takes nothing coarser
+        columns = {"time": time} | dict(zip(self.names, self.flows.T, strict=True))
         return nw.from_dict(columns, backend=backend).to_native()
 
 

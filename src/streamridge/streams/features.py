@@ -8,7 +8,14 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Matrix, Vector, require_count, require_finite, require_shape
+from streamridge.arrays import (
+    Matrix,
+    Vector,
+    require_count,
+    require_finite,
+    require_positive,
+    require_shape,
+)
 from streamridge.errors import InvalidInputError
 from streamridge.samples import Layout, Samples
 
@@ -43,6 +50,7 @@ class Features:
         require_count("lags", self.lags)
         for lag in self.seasonal:
             require_count("seasonal", lag)
+        require_positive("calendar", self.calendar)
 
     @property
     def layout(self) -> Layout:

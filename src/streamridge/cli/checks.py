@@ -1,0 +1,21 @@
+"""Checks of what a command was given, before it starts to work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from streamridge.errors import InvalidInputError
+
+
+def require_folder(name: str, folder: Path) -> None:
+    """Make the folder, or raise when nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise InvalidInputError(
+            f"{name} must be a folder that can be written, got {str(folder)!r}."
+        )

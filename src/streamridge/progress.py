@@ -1,0 +1,140 @@
+"""All that changes in a learner, as one value, and as a plain mapping of arrays and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.errors import StateError
+from streamridge.lazy_descent import LazyDescent
+from streamridge.models.base import FitT, Model
+from streamridge.rows import Rows, stack, unstack
+from streamridge.samples import Inputs, Samples
+
+State = Mapping[str, Matrix | float]
+
+
+@dataclass(frozen=True)
+class Fitted(Generic[FitT]):
+    """Is a fit with its training set and the hyperparameters it was made at."""
+
+    samples: Samples
+    lam: Vector
+    fit: FitT
+
+
+@dataclass(frozen=True)
+class Progress(Generic[FitT]):
+    """Is all that changes in a learner; one observation replaces it whole.
+
+    Parameters
+    ----------
+    current
+        The fit in force.
+    descent
+        Algorithm 3 on the coordinates of the hyperparameters.
+    window
+        Rows predicted by the current fit whose labels are all known.
+    waiting
+        Rows predicted by the current fit with labels to come, NaN until then.
+    retired
+        The fit before, while rows that it predicted wait for labels; else None.
+    late, overdue
+        What `window` and `waiting` are, for the retired fit.
+    newest
+        Time of the newest row.
+    steps
+        Observations since the refit.
+    refits
+        Fits made so far.
+    """
+
+    current: Fitted[FitT]
+    descent: LazyDescent
+    newest: float
+    window: Rows = ()
+    waiting: Rows = ()
+    retired: Fitted[FitT] | None = None
+    late: Rows = ()
+    overdue: Rows = ()
+    steps: int = 0
+    refits: int = 1
+
+
+def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
+    """Return the progress as arrays and numbers that share no memory with it."""
+    state: dict[str, Matrix | float] = {
+        name: getattr(progress, name) for name in ("newest", "steps", "refits")
+    }
+    state |= {f"descent.{name}": value for name, value in progress.descent.state().items()}
+    layout, horizon = progress.current.samples.inputs.layout, progress.current.samples.y.shape[1]
+    for name in ("window", "waiting", "late", "overdue"):
+        state |= _pack_samples(name, stack(getattr(progress, name), layout, horizon))
+    for name, fitted in (("current", progress.current), ("retired", progress.retired)):
+        if fitted is not None:
+            state |= {f"{name}.lam": fitted.lam} | _pack_samples(name, fitted.samples)
+            state |= {f"{name}.fit.{key}": value for key, value in fitted.fit.state().items()}
+    return {name: np.copy(value) if np.ndim(value) else value for name, value in state.items()}
+
+
+def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[FitT]:
+    """Return the progress that was packed, of a learner that stands at `like` now."""
+    try:
+        return Progress(
+            current=_unpack_fitted("current", state, like, model),
+            descent=_unpack_descent(state, like.descent),
+            newest=float(state["newest"]),
+            window=unstack(_unpack_samples("window", state, like)),
+            waiting=unstack(_unpack_samples("waiting", state, like)),
+            retired=(
+                _unpack_fitted("retired", state, like, model) if "retired.lam" in state else None
+            ),
+            late=unstack(_unpack_samples("late", state, like)),
+            overdue=unstack(_unpack_samples("overdue", state, like)),
+            steps=int(state["steps"]),
+            refits=int(state["refits"]),
+        )
+    except KeyError as missing:
+        raise StateError(f"state must hold {missing}, got {sorted(state)}.") from None
+
+
+def _pack_samples(name: str, samples: Samples) -> dict[str, Matrix]:
+    return {f"{name}.t": samples.t, f"{name}.x": samples.x, f"{name}.y": samples.y}
+
+
+def _unpack_samples(name: str, state: State, like: Progress[FitT]) -> Samples:
+    t, x, y = (np.array(state[f"{name}.{part}"], dtype=np.float64) for part in "txy")
+    expected = like.current.samples
+    n, p, H = len(t), expected.x.shape[1], expected.y.shape[1]
+    if (t.shape, x.shape, y.shape) != ((n,), (n, p), (n, H)):
+        raise StateError(
+            f"state must hold rows of {p} features and {H} labels in {name!r}, "
+            f"got shapes {t.shape}, {x.shape}, {y.shape}."
+        )
+    return Samples(Inputs(t, x, expected.inputs.layout), y)
+
+
+def _unpack_fitted(
+    name: str, state: State, like: Progress[FitT], model: Model[FitT]
+) -> Fitted[FitT]:
+    samples = _unpack_samples(name, state, like)
+    lam = np.array(state[f"{name}.lam"], dtype=np.float64)
+    if lam.shape != like.current.lam.shape:
+        raise StateError(
+            f"state must hold {len(like.current.lam)} hyperparameters, got {lam.size}."
+        )
+    prefix = f"{name}.fit."
+    arrays = {
+        key.removeprefix(prefix): np.asarray(value)
+        for key, value in state.items()
+        if key.startswith(prefix)
+    }
+    return Fitted(samples, lam, model.resume(samples, lam, arrays))
+
+
+def _unpack_descent(state: State, like: LazyDescent) -> LazyDescent:
+    return like.restore({name: state[f"descent.{name}"] for name in like.state()})

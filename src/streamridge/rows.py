@@ -1,0 +1,90 @@
+"""Rows that have been predicted and wait for their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamridge.arrays import Vector
+from streamridge.samples import Inputs, Layout, Samples
+
+
+@dataclass(frozen=True)
+class Row:
+    """Is one step: its input and its H labels, NaN until they are known.
+
+    Examples
+    --------
+    >>> row = Row(t=7.0, x=np.zeros(1), y=np.array([np.nan, np.nan]))
+    >>> row.labelled(8.0, 5.0).y, row.waits(8.0)
+    (array([nan,  5.]), False)
+    """
+
+    t: float
+    x: Vector
+    y: Vector
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether every label is known."""
+        return not np.isnan(self.y).any()
+
+    def labelled(self, t: float, value: float) -> Row:
+        """Return the row with the value observed at time t, where that is one of its labels."""
+        ahead = t - self.t
+        if not ahead.is_integer() or ahead >= len(self.y):
+            return self
+        y = self.y.copy()
+        y[int(ahead)] = value
+        return Row(self.t, self.x, y)
+
+    def waits(self, t: float) -> bool:
+        """Tell whether labels are missing that can still come after time t."""
+        return not self.is_complete and t - self.t < len(self.y) - 1
+
+
+Rows = tuple[Row, ...]
+
+
+def complete(rows: Sequence[Row]) -> Rows:
+    """Return the rows whose labels are all known."""
+    return tuple(row for row in rows if row.is_complete)
+
+
+def waiting(rows: Sequence[Row], t: float) -> Rows:
+    """Return the rows that wait for a label after time t; one missed for good is not waited for."""
+    return tuple(row for row in rows if row.waits(t))
+
+
+def stack(rows: Rows, layout: Layout, horizon: int) -> Samples:
+    """Return the rows as samples, none of them too."""
+    t = np.array([row.t for row in rows], dtype=np.float64)
+    x = np.array([row.x for row in rows], dtype=np.float64).reshape(len(rows), layout.width)
+    y = np.array([row.y for row in rows], dtype=np.float64).reshape(len(rows), horizon)
+    return Samples(Inputs(t, x, layout), y)
+
+
+def unstack(samples: Samples) -> Rows:
+    """Return the samples as rows."""
+    columns = samples.t.tolist(), samples.x, samples.y
+    return tuple(Row(t, x, y) for t, x, y in zip(*columns, strict=True))
+
+
+def known_at_the_end(samples: Samples) -> tuple[Samples, Rows]:
+    """Return the samples whose labels had come by the time of the last one, and the rest as rows.
+
+    A sample of H horizons holds values up to H - 1 steps after its own time; those after the last
+    sample's time are blanked, for they were not known then.
+    """
+    horizon = samples.y.shape[1]
+    known = samples.t[:, None] + np.arange(horizon) <= samples.t[-1]
+    settled = int(known.all(axis=1).sum())
+    rest = unstack(samples[settled:])
+    masks = known[settled:]
+    blanked = tuple(
+        Row(row.t, row.x, np.where(mask, row.y, np.nan))
+        for row, mask in zip(rest, masks, strict=True)
+    )
+    return samples[:settled], blanked

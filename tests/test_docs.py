@@ -1,0 +1,61 @@
+"""Documents are tests: their code runs, what they name exists, and imports stay light."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import streamridge
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_blocks_run_in_order(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    for block in re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL):
+        exec(compile(block, document.name, "exec"), namespace)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_to_files_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def test_every_equation_names_a_function_that_exists():
+    table = (ROOT / "docs" / "notation.md").read_text()
+    named = re.findall(r"`((?:\w+/)*\w+\.py)`[^|]*\|[^|]*?`(\w+(?:\.\w+)?)`", table)
+
+    assert len(named) >= 15
+    for file, name in named:
+        source = (ROOT / "src" / "streamridge" / file).read_text()
+        assert re.search(rf"(def|class) {name.rpartition('.')[2]}\b", source), f"{file}: {name}"
+
+
+def test_every_public_name_has_a_docstring_and_is_in_the_list():
+    for name in streamridge.__all__:
+        assert getattr(streamridge, name).__doc__, name
+
+
+def test_every_module_is_on_the_map():
+    architecture = (ROOT / "ARCHITECTURE.md").read_text()
+    package = ROOT / "src" / "streamridge"
+    modules = [path for path in package.rglob("*.py") if path.name != "__init__.py"]
+
+    missing = [path.name for path in modules if path.stem not in architecture]
+    assert not missing
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    program = "import sys, streamridge; print(*sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    heavy = {"matplotlib", "pandas", "polars", "scipy.signal", "scipy.stats", "typer", "rich"}
+    assert not heavy & set(loaded)

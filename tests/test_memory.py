@@ -1,0 +1,31 @@
+import numpy as np
+
+from streamridge.memory import SLAB, Arena
+
+
+def test_arrays_of_one_arena_do_not_overlap():
+    arena = Arena()
+
+    pieces = [arena.empty((3, 5)) for _ in range(4)] + [arena.empty((SLAB - 7,)), arena.empty((9,))]
+
+    for i, piece in enumerate(pieces):
+        piece[:] = i
+    assert all((piece == i).all() for i, piece in enumerate(pieces))
+
+
+def test_a_piece_larger_than_a_slab_gets_its_own():
+    assert Arena().empty((SLAB + 1,)).shape == (SLAB + 1,)
+
+
+def test_clearing_reuses_the_memory_and_grows_it_where_needed():
+    arena = Arena(np.float32)
+    first = arena.empty((4, 4))
+    arena.clear()
+
+    again = arena.empty((4, 4))
+    arena.clear()
+    larger = arena.empty((SLAB + 8,))
+
+    assert first.dtype == np.float32
+    assert np.shares_memory(first, again)
+    assert not np.shares_memory(again, larger)
