@@ -65,6 +65,21 @@ def test_active_bounds_are_told_apart():
     assert sides.tolist() == [-1, 0, 1, -1, 0, 0]
 
 
+def test_a_point_just_outside_is_outside():
+    assert not Box([0.0], [1.0]).contains(np.array([1.0001]))
+    assert not Simplex(2).contains(np.array([0.5, 0.5001]))
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1.001, 1e6))
+def test_a_bound_reached_in_logarithms_counts_as_reached(low, ratio):
+    box = Product((Box([low], [low * ratio]),))
+    chart = Chart.log(box)
+
+    for side, bound in ((-1, np.log(low)), (1, np.log(low * ratio))):
+        lam = box.project(chart.decode(np.array([bound])))
+        assert box.active(lam).tolist() == [side]
+
+
 def test_log_coordinates_apply_to_positive_boxes_only():
     product = Product((Box([1e-3], [1e3]), Simplex(2), Box([-1.0], [1.0])))
 

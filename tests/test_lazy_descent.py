@@ -92,6 +92,24 @@ def test_weights_stay_on_the_simplex_under_any_gradients(gradients):
     assert abs(descent.z.sum() - 1) <= 1e-12
 
 
+def test_the_mean_is_over_the_gradients_seen_not_over_m():
+    descent = LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(1.0), update_every=8)
+
+    moved = descent.add(np.array([3.0, -3.0]), count=3).move()
+
+    assert moved.z.tolist() == [-1.0, 1.0]
+
+
+def test_a_step_that_overflows_is_skipped_and_adagrad_keeps_its_memory():
+    descent = LazyDescent.start([0.3, 0.3], SQUARE, AdaGradStep(), update_every=1)
+    before = descent.observe(lambda z: np.ones(2))
+
+    after = before.observe(lambda z: np.array([1e200, 1.0]))
+
+    assert after.skipped == 1
+    assert after.memory.tolist() == before.memory.tolist() == [1.0, 1.0]
+
+
 def test_state_can_be_taken_out_and_put_back():
     fresh = LazyDescent.start([0.0, 0.0], SQUARE, AdaGradStep(), update_every=3)
     run = fresh
@@ -143,6 +161,28 @@ def test_the_smoothed_leader_stops_at_a_small_projected_gradient():
         step = leader.z - SQUARE.project(leader.z - 0.2 * g)
         assert np.linalg.norm(step) / 0.2 <= 0.04 / 4
     assert len(leader.costs) == 4
+
+
+def test_the_smoothed_leader_divides_by_its_window_from_the_first_cost_on():
+    leader = SmoothedLeader.start([0.0, 0.0], SQUARE, learning_rate=0.2, window=4, tolerance=2.0)
+
+    # |gradient| is 2, its share of four is 0.5, and that is within 2 / 4.
+    assert leader.observe(lambda z: np.array([2.0, 0.0])).moves == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "gradient", "message"),
+    [
+        (1.0, lambda z: 2 * (z - 1.0), "learning_rate must let the mean of 1 costs settle"),
+        (0.1, lambda z: np.sign(z - 0.33), "learning_rate must let the mean of 1 costs settle"),
+        (0.1, lambda z: z * np.nan, "gradient must be finite, got nan"),
+    ],
+)
+def test_a_smoothed_leader_that_would_circle_for_ever_is_stopped(rate, gradient, message):
+    leader = SmoothedLeader.start([0.0], Box([-5.0], [5.0]), learning_rate=rate, window=1)
+
+    with pytest.raises(InvalidInputError, match=message):
+        leader.observe(gradient)
 
 
 def test_lazy_updates_need_m_times_fewer_refits_than_the_leader():

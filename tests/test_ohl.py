@@ -16,6 +16,7 @@ from streamridge import (
     KernelRidge,
     Linear,
     Matern,
+    Mixture,
     NotPositiveDefiniteError,
     OnlineLearner,
     Periodic,
@@ -140,6 +141,89 @@ def test_one_factorization_per_window_and_none_between(samples, monkeypatch):
     assert len(made) == learner.refits == 1 + STEPS // M
 
 
+def test_a_refit_that_keeps_failing_can_be_postponed(rng):
+    series = np.sin(np.arange(200) / 4) + 0.2 * rng.normal(size=200)
+    series[80] = 1e12  # one absurd reading: beside it the regularization is nothing
+    samples = Features(lags=4).samples(series)
+    model = KernelRidge(Matern(np.full(4, 0.2)) + Linear())
+    learner = OnlineLearner(model, samples[:N], train_size=N, update_every=M)
+    postponed = 0
+
+    for t, x, y in zip(samples.t[N:], samples.x[N:], samples.y[N:, 0], strict=True):
+        try:
+            learner.observe(t, x, y)
+        except NotPositiveDefiniteError:
+            postponed += 1
+            learner.postpone_refit()
+            learner.observe(t, x, y)
+
+    # The reading leaves the training set in the end, and learning goes on.
+    assert postponed > 0
+    assert learner.state()["current.t"][0] > 80
+    assert learner.state()["newest"] == samples.t[-1]
+
+
+def test_memory_passes_from_fit_to_fit(samples):
+    learner = make_learner(samples)
+    first = learner.fit.ridge_fit.system.factor
+
+    learn(learner, samples[N : N + M])
+
+    assert np.shares_memory(first, learner.fit.ridge_fit.system.factor)
+
+
+def test_a_released_learner_holds_no_factor(samples):
+    learner = make_learner(samples)
+
+    learner.release()
+
+    assert learner.fit.ridge_fit._system is None
+
+
+def test_a_long_history_is_cut_to_the_train_size(samples):
+    learner = make_learner(samples, train_size=20)
+
+    np.testing.assert_array_equal(learner.state()["current.t"], samples.t[N - 20 : N])
+
+
+def test_a_learned_period_moves_within_its_trust_region(samples):
+    model = KernelRidge(Periodic(11.0, period_bounds=(5, 20)) + Matern(np.full(4, 0.2)))
+    learner = OnlineLearner(model, samples[:N], train_size=N, update_every=M, step=AdaGradStep(0.5))
+    path = []
+
+    learn(learner, samples[N : N + STEPS], path)
+
+    periods = np.array(path)[:, 2]
+    moves = np.abs(np.diff(np.log(np.append(11.0, periods))))
+    assert 0 < moves.max() <= 0.005 * (1 + 1e-9)
+
+
+def test_weights_that_are_not_learned_stay_put(samples):
+    kernel = Mixture([Periodic(12.0), Linear()], weights=[0.7, 0.3], learn_weights=False)
+    learner = OnlineLearner(KernelRidge(kernel), samples[:N], train_size=N, update_every=M)
+
+    learn(learner, samples[N : N + STEPS])
+
+    assert learner.hyperparameters["weight.periodic"] == 0.7
+    assert learner.hyperparameters["periodic.inverse_scale"] != 1.0
+
+
+def test_a_hyperparameter_at_its_bound_is_there_exactly_and_said_to_be(samples):
+    bounds = (0.19, 0.2100000001)
+    kernel = ARD(np.full(4, 0.2), inverse_scales_bounds=bounds)
+    learner = OnlineLearner(
+        KernelRidge(kernel), samples[:N], train_size=N, update_every=M, step=AdaGradStep(2.0)
+    )
+
+    learn(learner, samples[N : N + STEPS])
+
+    scales = np.array(list(learner.hyperparameters.values()))[:4]
+    assert bounds[0] <= scales.min()
+    assert scales.max() <= bounds[1]
+    at_bound = {f"inverse_scales[{i}]" for i in range(4)}
+    assert at_bound <= set(learner.active_bounds)
+
+
 def test_without_learning_no_gradient_is_computed(samples, monkeypatch):
     model = KernelRidge(Matern(np.full(4, 0.2)))
     learner = OnlineLearner(model, samples[:N], train_size=N, update_every=M, learn=False)
@@ -192,7 +276,12 @@ def test_the_watcher_sees_every_steps_gradient_and_changes_nothing(samples):
     assert [g.shape for _, g in seen] == [(M, 9)] * (STEPS // M)
     z = np.repeat([z for z, _ in seen], M, axis=0)
     g = np.vstack([g for _, g in seen])
-    feasible = Chart.log(KernelRidge(Periodic(12.0) + Matern(np.full(4, 0.2))).space.feasible)
+    model = KernelRidge(Periodic(12.0) + Matern(np.full(4, 0.2)))
+    feasible = Chart.log(model.space.feasible)
+    np.testing.assert_allclose(seen[0][0], feasible.encode(model.space.values))
+    first = model.fit(samples[:N]).step_gradients(samples[N : N + M])
+    in_z = feasible.pull_back(model.space.values, first)
+    np.testing.assert_allclose(seen[0][1], in_z, rtol=1e-9, atol=1e-12)
     assert local_regret(z, g, 0.1, feasible.feasible).shape == (STEPS,)
 
 
@@ -278,6 +367,67 @@ class TestHorizon:
         lam = space.feasible.project(lam - 1e-3 * g * space.learned / M)
         np.testing.assert_allclose(path[2 * M - 1], lam, rtol=1e-9)
 
+    def test_every_row_is_trained_on_once_and_in_order(self, samples):
+        learner = self.make_learner(samples)
+
+        learn(learner, samples[N : N + 4 * M])
+
+        np.testing.assert_array_equal(np.diff(learner.state()["current.t"]), 1.0)
+
+    def test_late_rows_cost_no_factorization(self, samples, monkeypatch):
+        made = []
+        assemble = streamridge.ridge.assemble
+        monkeypatch.setattr(
+            streamridge.ridge, "assemble", lambda *args: made.append(1) or assemble(*args)
+        )
+        learner = self.make_learner(samples)
+
+        learn(learner, samples[N : N + 4 * M])
+
+        assert len(made) == learner.refits == 5
+
+    def test_the_watcher_is_told_where_the_late_gradients_were_taken(self, samples):
+        seen = []
+        learner = self.make_learner(samples, watch=lambda z, g: seen.append((z, len(g))))
+
+        learn(learner, samples[N : N + 2 * M])
+
+        (first, full), (late, two), (second, rest) = seen
+        assert (full, two, rest) == (M, self.H - 1, M - self.H + 1)
+        np.testing.assert_array_equal(first, late)
+        assert (first != second).any()
+
+    def test_releasing_releases_the_retired_fit_too(self, samples):
+        learner = self.make_learner(samples)
+        learn(learner, samples[N : N + M])
+
+        learner.release()
+
+        assert learner._progress.retired.fit.ridge_fit._system is None
+
+    def test_a_window_may_be_as_short_as_the_horizon(self, samples):
+        learner = self.make_learner(samples, update_every=self.H)
+
+        learn(learner, samples[N : N + 30])
+
+        assert learner.refits == 11
+        np.testing.assert_array_equal(np.diff(learner.state()["current.t"]), 1.0)
+
+    @pytest.mark.parametrize("step", [0.5, 900.0])
+    def test_times_that_do_not_count_steps_are_refused(self, samples, step):
+        odd = Samples.of(step * samples.t, samples.x, samples.y, samples.inputs.layout)
+
+        with pytest.raises(InvalidInputError, match="history must have times in whole steps"):
+            self.make_learner(odd)
+
+    def test_a_row_between_two_steps_is_refused(self, samples):
+        learner = self.make_learner(samples)
+
+        with pytest.raises(
+            InvalidInputError, match=r"time must be a whole number of steps, got 64\.5"
+        ):
+            learner.observe(64.5, samples.x[N], 1.0)
+
     def test_a_row_that_misses_a_label_is_never_learned_from(self, samples):
         learner = self.make_learner(samples)
         rows = [row for row in range(N, N + 2 * M + 1) if row != N + 3]
@@ -309,7 +459,12 @@ BAD_ROWS = {
     "inf in x": ((100.0, [1, 2, np.inf, 4], 1.0), "x must be finite, got inf at index 2"),
     "nan in y": ((100.0, [1, 2, 3, 4], np.nan), r"y must be finite, got nan\."),
     "text in y": ((100.0, [1, 2, 3, 4], "n/a"), "y must be numbers, got 'n/a'"),
-    "nothing in y": ((100.0, [1, 2, 3, 4], None), r"y must be finite, got nan\."),
+    "nothing in y": ((100.0, [1, 2, 3, 4], None), "y must be numbers, got None"),
+    "text for a number": ((100.0, [1, 2, 3, 4], "5"), "y must be numbers, got '5'"),
+    "a truth for a number": ((100.0, [1, 2, 3, 4], True), "y must be numbers, got True"),
+    "a list in y": ((100.0, [1, 2, 3, 4], [1.0]), r"y must be one number, got \[1\.0\]"),
+    "a date": ((np.datetime64("2021-01-01"), [1, 2, 3, 4], 1.0), "time must be numbers"),
+    "the newest time again": ((66.0, [1, 2, 3, 4], 1.0), "time must be later than 66, got 66"),
     "few features": ((100.0, [1, 2, 3], 1.0), r"x must have 4 features \(4 lags\), got 3"),
     "a table in x": ((100.0, [[1, 2, 3, 4]], 1.0), r"x must have shape \(any,\), got \(1, 4\)"),
     "a time again": ((63.0, [1, 2, 3, 4], 1.0), "time must be later than 66, got 63"),
@@ -353,7 +508,7 @@ def test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on(samples, mon
 
     def fails(ridge, embedding, time, memory):
         memory.clear()
-        raise NotPositiveDefiniteError(time, ridge.regularization, 0.03, "float64")
+        raise NotPositiveDefiniteError("A", time, "regularization", ridge.regularization, 0.03)
 
     # The gradient is computed with the old system; the new one has no factor.
     monkeypatch.setattr(streamridge.ridge, "assemble", fails)
@@ -409,6 +564,30 @@ def test_a_state_with_other_features_is_refused(samples):
         StateError, match="state must hold rows of 4 features and 1 labels in 'current'"
     ):
         learner.restore(state)
+
+
+DAMAGED = {
+    "steps": (np.int64(99), "state must have taken fewer than 8 steps, got 99"),
+    "newest": (np.nan, "state is damaged: newest must be finite, got nan"),
+    "descent.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
+    "descent.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
+    "descent.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
+    "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
+    "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),
+    "window.t": (np.float64(3.0), "state must hold rows of 4 features and 1 labels in 'window'"),
+}
+
+
+@pytest.mark.parametrize(("name", "damage"), DAMAGED.items(), ids=DAMAGED)
+def test_a_damaged_state_is_refused_and_changes_nothing(name, damage, samples):
+    learner = make_learner(samples)
+    before = learner.state()
+    value, message = damage
+
+    with pytest.raises(StateError, match=message):
+        learner.restore(before | {name: value})
+
+    assert_same_state(learner.state(), before)
 
 
 def flipped(samples):

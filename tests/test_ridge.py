@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import streamridge.ridge
 from streamridge import (
     ARD,
     Drifting,
@@ -138,7 +139,7 @@ def test_duplicate_rows_with_a_tiny_regularization_have_no_factor(rng):
 
     with pytest.raises(
         NotPositiveDefiniteError,
-        match=r"K \+ regularization \* I has no Cholesky factor in float64 at t=79 "
+        match=r"^K \+ regularization \* I has no Cholesky factor at t=79 "
         r"\(regularization=1e-17\)\. Raise its lower bound, now 1e-17\.",
     ):
         model.fit(twice)
@@ -159,7 +160,7 @@ def test_float32_says_so_when_it_cannot_resolve_the_regularization(rng):
         SquaredExponential(1e-4), 1e-6, regularization_bounds=(1e-6, 1), factor_dtype=np.float32
     )
 
-    with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor in float32"):
+    with pytest.raises(NotPositiveDefiniteError, match=r"\* I in float32 has no Cholesky factor"):
         model.fit(samples)
 
 
@@ -209,11 +210,108 @@ def test_a_linear_kernel_on_values_of_1e12_is_refused_not_garbled(rng):
             lambda: KernelRidge(Linear(), factor_dtype=np.float16),
             r"factor_dtype must be float64 or float32, got .*float16",
         ),
+        (
+            lambda: KernelRidge(Linear(), regularization=[0.3, 0.4]),
+            r"regularization must be one number, got \[0\.3, 0\.4\]",
+        ),
     ],
 )
 def test_bad_settings_are_refused(build, message):
     with pytest.raises(InvalidInputError, match=message):
         build()
+
+
+def test_pivots_that_rounding_cannot_resolve_are_refused():
+    # The factor exists, but beside 1e18 a regularization of 1e-3 is nothing.
+    samples = Samples.of([0, 1], [[1e9], [0.0]], [1.0, 2.0])
+
+    with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor"):
+        fit(samples, regularization=1e-3, kernel=Linear())
+
+
+@pytest.mark.parametrize(("size", "resolved"), [(5, True), (50, False)])
+def test_the_least_pivot_allowed_grows_with_the_size(size, resolved):
+    x = np.zeros((size, 1))
+    x[0] = np.sqrt(1 / (20 * np.finfo(float).eps))
+    samples = Samples.of(np.arange(size), x, np.ones(size))
+
+    if resolved:
+        fit(samples, regularization=1.0, kernel=Linear())
+    else:
+        with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor"):
+            fit(samples, regularization=1.0, kernel=Linear())
+
+
+def test_refinement_goes_on_until_the_residual_is_small(rng):
+    samples = make_samples(rng, 300)
+
+    solved = fit(samples, regularization=2e-3, dtype=np.float32, kernel=SquaredExponential(0.01))
+
+    upper = np.triu(solved.system.upper).astype(float)
+    A = upper + np.triu(upper, 1).T
+    residual = samples.y - A @ solved.theta
+    assert np.linalg.norm(residual) <= 1e-7 * np.linalg.norm(samples.y)
+
+
+def test_refinement_that_does_not_converge_is_refused(rng, monkeypatch):
+    monkeypatch.setattr(streamridge.ridge, "REFINEMENT_ROUNDS", 1)
+
+    with pytest.raises(NotPositiveDefiniteError, match=r"in float32 has no Cholesky factor"):
+        fit(
+            make_samples(rng, 300),
+            regularization=2e-3,
+            dtype=np.float32,
+            kernel=SquaredExponential(0.01),
+        )
+
+
+def test_chained_refits_hold_no_more_memory_than_one(rng):
+    model = KernelRidge(KERNEL)
+    fitted = model.fit(make_samples(rng, 300))
+    held = fitted.ridge_fit.system.memory.size
+    first = fitted.ridge_fit.system.factor
+
+    for _ in range(4):
+        fitted = model.fit(make_samples(rng, 300), None, fitted)
+
+    assert fitted.ridge_fit.system.memory.size == held
+    assert np.shares_memory(fitted.ridge_fit.system.factor, first)
+
+
+def test_memory_of_another_number_format_is_not_taken_over(rng):
+    samples = make_samples(rng, 100)
+    single = KernelRidge(KERNEL, factor_dtype=np.float32).fit(samples)
+
+    fitted = KernelRidge(KERNEL).fit(samples, None, single)
+
+    assert fitted.ridge_fit.system.factor.dtype == np.float64
+
+
+def test_a_released_fit_holds_neither_system_nor_embedding(rng):
+    fitted = fit(make_samples(rng, 100))
+
+    fitted.release()
+
+    assert fitted._system is None
+    assert fitted._embedding is None
+
+
+def test_deviations_belong_to_their_horizon_and_their_center(rng):
+    samples = make_samples(rng, 60, horizon=2)
+    loud = Samples(samples.inputs, samples.y * [1.0, 10.0])
+    model = KernelRidge(Linear(("lags",)), regularization=0.3)
+    shifted = Samples.of(loud.t, loud.x + 5.0, loud.y + 7.0, loud.inputs.layout)
+
+    deviation = model.fit(loud).deviation(loud.inputs)
+
+    assert (deviation[:, 1] > 5 * deviation[:, 0]).all()
+    np.testing.assert_allclose(deviation, model.fit(shifted).deviation(shifted.inputs), rtol=1e-9)
+
+
+def test_no_rows_get_no_predictions(rng):
+    samples = make_samples(rng, 30, horizon=2)
+
+    assert KernelRidge(KERNEL).fit(samples).predict(samples[:0].inputs).shape == (0, 2)
 
 
 def test_a_factorization_is_made_in_place(rng):

@@ -27,16 +27,32 @@ def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: y must be finite, got nan at index 1.
     """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be numbers, got {values!r}.") from None
+    raw = np.asarray(values)
+    # Text, dates, booleans and None would all become some number or other.
+    if raw.dtype.kind not in "iuf" or np.ma.is_masked(values):
+        raise InvalidInputError(f"{name} must be numbers, got {values!r}.")
+    array = raw.astype(np.float64, copy=False)
     finite = np.isfinite(array)
     if not finite.all():
         index = np.argwhere(~finite)[0]
         where = f" at index {', '.join(map(str, index))}" if index.size else ""
         raise InvalidInputError(f"{name} must be finite, got {array[tuple(index)]}{where}.")
     return array
+
+
+def require_number(name: str, value: float) -> float:
+    """Return `value` as a float, or say that it is not one finite number.
+
+    Examples
+    --------
+    >>> require_number("y", [1.0])
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: y must be one number, got [1.0].
+    """
+    array = require_finite(name, value)
+    if array.ndim:
+        raise InvalidInputError(f"{name} must be one number, got {value!r}.")
+    return float(array)
 
 
 def require_shape(name: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> None:

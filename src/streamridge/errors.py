@@ -26,21 +26,22 @@ class NotPositiveDefiniteError(StreamRidgeError, ArithmeticError):
 
     Parameters
     ----------
+    system
+        The matrix, in words.
     time
         Time of the last training sample.
-    regularization
-        The ridge constant in force.
+    penalty
+        Name of the hyperparameter on its diagonal.
+    value
+        Its value in force.
     lower_bound
-        The least ridge constant that tuning may choose.
-    precision
-        Name of the number format of the factorization.
+        The least value that tuning may choose.
     """
 
     def __init__(
-        self, time: float, regularization: float, lower_bound: float, precision: str
+        self, system: str, time: float, penalty: str, value: float, lower_bound: float
     ) -> None:
         super().__init__(
-            f"K + regularization * I has no Cholesky factor in {precision} at t={time:g} "
-            f"(regularization={regularization:g}). "
-            f"Raise its lower bound, now {lower_bound:g}."
+            f"{system} has no Cholesky factor at t={time:.15g} ({penalty}={value}). "
+            f"Raise its lower bound, now {lower_bound}."
         )

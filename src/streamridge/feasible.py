@@ -19,6 +19,8 @@ from streamridge.errors import InvalidInputError
 
 # How far beyond a constraint rounding may leave a feasible point.
 TOLERANCE = 1e-9
+# How near to a bound counts as sitting there: exp(log(bound)) misses it by a rounding.
+NEAR = 1e-12
 
 T = TypeVar("T", bound=np.generic)
 
@@ -83,8 +85,10 @@ class Box:
         return bool(np.all((u >= self.low - slack) & (u <= self.high + slack)))
 
     def active(self, u: Vector) -> NDArray[np.int8]:
-        """Return -1 where u sits at its lower bound, 1 at its upper one, else 0."""
-        return (u >= self.high).astype(np.int8) - (u <= self.low).astype(np.int8)
+        """Return -1 where u sits at its lower bound, 1 at its upper one, 0 between or at both."""
+        at_high = u >= self.high - NEAR * np.abs(self.high)
+        at_low = u <= self.low + NEAR * np.abs(self.low)
+        return at_high.astype(np.int8) - at_low.astype(np.int8)
 
 
 def project_simplex(u: Vector) -> Vector:
@@ -166,6 +170,14 @@ class Product:
     def _split(self, u: NDArray[T]) -> Iterator[tuple[Feasible, NDArray[T]]]:
         ends = np.cumsum([part.size for part in self.parts], dtype=np.intp)
         return zip(self.parts, np.split(u, ends)[:-1], strict=True)
+
+
+def require_feasible(z: ArrayLike, feasible: Feasible) -> Vector:
+    """Return a copy of z, or say that it does not lie in the set."""
+    point = require_finite("z", z).copy()
+    if point.shape != (feasible.size,) or not feasible.contains(point):
+        raise InvalidInputError(f"z must lie in the feasible set, got {point.tolist()}.")
+    return point
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,10 @@ def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
     array = np.atleast_1d(require_positive(name, values))
     if bounds is None:
         return
-    low, high = (float(side) for side in require_positive(f"{name}_bounds", bounds))
+    sides = require_positive(f"{name}_bounds", bounds)
+    if sides.shape != (2,):
+        raise InvalidInputError(f"{name}_bounds must be a pair (low, high), got {bounds}.")
+    low, high = sides.tolist()
     if low >= high:
         raise InvalidInputError(f"{name}_bounds must run from low to high, got {(low, high)}.")
     outside = (array < low) | (array > high)
@@ -124,11 +127,9 @@ class Space:
 
     def active_bounds(self, lam: Vector) -> dict[str, str]:
         """Return which learned coordinates of lam sit at a bound: "lower" or "upper"."""
-        sides = np.where(self.learned, self.feasible.active(lam), 0)
+        sides = self.feasible.active(lam).tolist()  # a constant sits at both: 0
         words = {-1: "lower", 1: "upper"}
-        return {
-            name: words[side] for name, side in zip(self.names, sides.tolist(), strict=True) if side
-        }
+        return {name: words[side] for name, side in zip(self.names, sides, strict=True) if side}
 
     def _spread(self, per_group: list[bool] | list[float]) -> list[float]:
         return [

@@ -13,9 +13,14 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Vector, require_count, require_finite, require_positive
-from streamridge.errors import InvalidInputError
-from streamridge.feasible import Feasible
+from streamridge.arrays import (
+    Vector,
+    require_count,
+    require_finite,
+    require_positive,
+    require_shape,
+)
+from streamridge.feasible import Feasible, require_feasible
 
 # A cost of one time step, known by its gradient.
 CostGradient = Callable[[Vector], Vector]
@@ -95,7 +100,7 @@ class LazyDescent:
     moves
         How often z has moved.
     skipped
-        How often a sum that was not finite has been thrown away instead.
+        How often a sum that was not finite, or gave no finite step, was thrown away instead.
 
     Examples
     --------
@@ -129,9 +134,7 @@ class LazyDescent:
         reach: ArrayLike = np.inf,
     ) -> Self:
         """Return the state at an initial point of C."""
-        z = require_finite("z", z)
-        if z.shape != (feasible.size,) or not feasible.contains(z):
-            raise InvalidInputError(f"z must lie in the feasible set, got {z.tolist()}.")
+        z = require_feasible(z, feasible)
         zeros = np.zeros(len(z))
         m = require_count("update_every", update_every)
         return cls(z, feasible, step, m, np.broadcast_to(reach, z.shape), zeros, zeros)
@@ -150,9 +153,10 @@ class LazyDescent:
         settled = replace(self, g=np.zeros_like(self.g), seen=0)
         if not self.seen:
             return settled
-        if not np.isfinite(self.g).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            displacement, memory = self.step.step(self.g / self.seen, self.memory)
+        if not np.isfinite([self.g, displacement, memory]).all():
             return replace(settled, skipped=self.skipped + 1)
-        displacement, memory = self.step.step(self.g / self.seen, self.memory)
         displacement = np.clip(displacement, -self.reach, self.reach)
         z = self.feasible.project(self.z - displacement)
         return replace(settled, z=z, memory=memory, moves=self.moves + 1)
@@ -170,6 +174,9 @@ class LazyDescent:
 
     def restore(self, state: Mapping[str, Vector | float]) -> Self:
         """Return this descent at a state taken from one like it."""
-        vectors = {name: np.array(state[name], dtype=np.float64) for name in ("z", "g", "memory")}
-        counts = {name: int(state[name]) for name in ("seen", "moves", "skipped")}
-        return replace(self, **vectors, **counts)  # type: ignore[arg-type]
+        g, memory = (require_finite(name, state[name]).copy() for name in ("g", "memory"))
+        for name, vector in (("g", g), ("memory", memory)):
+            require_shape(name, vector, self.z.shape)
+        seen, moves, skipped = (int(state[name]) for name in ("seen", "moves", "skipped"))
+        z = require_feasible(state["z"], self.feasible)
+        return replace(self, z=z, g=g, memory=memory, seen=seen, moves=moves, skipped=skipped)

@@ -47,6 +47,11 @@ class Arena(Heap):
         self._slabs: list[Block] = []
         self.clear()
 
+    @property
+    def size(self) -> int:
+        """Return how many numbers all slabs hold together."""
+        return sum(slab.size for slab in self._slabs)
+
     def clear(self) -> None:
         """Take back every array handed out: none of them may be used any more."""
         self._current = 0

@@ -13,7 +13,14 @@ from typing import Generic
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Matrix, Vector, require_count, require_finite, require_shape
+from streamridge.arrays import (
+    Matrix,
+    Vector,
+    require_count,
+    require_finite,
+    require_number,
+    require_shape,
+)
 from streamridge.errors import InvalidInputError
 from streamridge.feasible import Chart, Product
 from streamridge.lazy_descent import AdaGradStep, LazyDescent, StepRule
@@ -35,7 +42,8 @@ class OnlineLearner(Generic[FitT]):
         What is fitted; its hyperparameters are where learning starts.
     history
         Samples before the first prediction; the number of their target columns is the horizon.
-        Labels later than the last sample's time are not used before they are observed.
+        Labels later than the last sample's time are not used before they are observed. With more
+        than one horizon times count steps, for labels are matched to rows by them.
     train_size
         N, the samples of a fit; fewer are used until there are as many.
     update_every
@@ -47,7 +55,8 @@ class OnlineLearner(Generic[FitT]):
     learn
         False keeps every hyperparameter fixed and computes no gradient.
     watch
-        Called at each window's end with the coordinates and the gradient of every step.
+        Called at each window's end, while learning, with the coordinates of the fit that made the
+        forecasts and the gradient of every step there.
 
     Notes
     -----
@@ -86,7 +95,7 @@ class OnlineLearner(Generic[FitT]):
         self._watch = watch
         self._space = model.space
         self._chart = coordinates(self._space.feasible)
-        self._learned = self._space.learned & learn
+        self._learns = learn and bool(self._space.learned.any())
         _require_history(history, self._update_every)
         z = self._chart.encode(self._space.values)
         descent = LazyDescent.start(
@@ -140,7 +149,7 @@ class OnlineLearner(Generic[FitT]):
         After an error nothing has changed.
         """
         row = self._row(time, x)
-        value = float(require_finite("y", y))
+        value = require_number("y", y)
         progress = self._take(self._progress, row, value)
         if progress.steps == self._update_every:
             progress = self._refit(progress)
@@ -148,7 +157,17 @@ class OnlineLearner(Generic[FitT]):
 
     def release(self) -> None:
         """Drop what can be made again; the next window's end takes a factorization longer."""
-        self._progress.current.fit.release()
+        for fitted in (self._progress.current, self._progress.retired):
+            if fitted is not None:
+                fitted.fit.release()
+
+    def postpone_refit(self) -> None:
+        """Keep the fit in force for another window.
+
+        A refit that has no factor raises at its window's end, and would at every observation after:
+        catch the error, postpone, observe again.
+        """
+        self._progress = replace(self._progress, steps=0)
 
     def state(self) -> dict[str, Matrix | float]:
         """Return all that changes as arrays and numbers, for `restore`."""
@@ -160,14 +179,15 @@ class OnlineLearner(Generic[FitT]):
 
     def _row(self, time: float, x: ArrayLike) -> Row:
         """Return a checked row with labels to come."""
-        t = float(require_finite("time", time))
+        t = require_number("time", time)
         features = require_finite("x", x)
         require_shape("x", features, (None,))
         require_width(features, self._layout)
-        if t <= self._progress.newest:
-            raise InvalidInputError(
-                f"time must be later than {self._progress.newest:g}, got {t:g}."
-            )
+        newest = self._progress.newest
+        if t <= newest:
+            raise InvalidInputError(f"time must be later than {newest:.15g}, got {t:.15g}.")
+        if self._horizon > 1 and not t.is_integer():
+            raise InvalidInputError(f"time must be a whole number of steps, got {t:.15g}.")
         # The caller may fill the same array with the next features.
         return Row(t, features.copy(), np.full(self._horizon, np.nan))
 
@@ -213,19 +233,16 @@ class OnlineLearner(Generic[FitT]):
 
     def _absorb(self, descent: LazyDescent, fitted: Fitted[FitT], rows: Rows) -> LazyDescent:
         """Return the descent with the gradients of rows that `fitted` made; lines 13 and 14."""
-        if not self._learned.any() or not rows:
+        if not self._learns or not rows:
             return descent
         window = self._stack(rows)
         if self._watch is None:
-            g = self._in_coordinates(fitted.lam, fitted.fit.window_gradient(window))
+            g = self._chart.pull_back(fitted.lam, fitted.fit.window_gradient(window))
         else:
-            each = self._in_coordinates(fitted.lam, fitted.fit.step_gradients(window))
-            self._watch(descent.z, each)
+            each = self._chart.pull_back(fitted.lam, fitted.fit.step_gradients(window))
+            self._watch(self._chart.encode(fitted.lam), each)
             g = each.sum(axis=0)
         return descent.add(g, len(rows))
-
-    def _in_coordinates(self, lam: Vector, g: Matrix) -> Matrix:
-        return self._chart.pull_back(lam, g) * self._learned
 
     def _fit(self, samples: Samples, z: Vector, retired: FitT | None = None) -> Fitted[FitT]:
         # Back from logarithms a bound may be missed by a rounding.
@@ -239,9 +256,16 @@ class OnlineLearner(Generic[FitT]):
 def _require_history(history: Samples, update_every: int) -> None:
     if not len(history):
         raise InvalidInputError("history must hold at least one sample, got none.")
-    if not (np.diff(history.t) > 0).all():
+    apart = np.diff(history.t)
+    if not (apart > 0).all():
         raise InvalidInputError("history must have increasing times.")
     horizon = history.y.shape[1]
+    whole = np.array_equal(history.t, np.rint(history.t))
+    if horizon > 1 and not (whole and (apart.size == 0 or apart.min() == 1)):
+        raise InvalidInputError(
+            f"history must have times in whole steps, one apart, for a horizon of {horizon}, "
+            f"got {history.t[:3].tolist()}."
+        )
     if len(history) < horizon:
         raise InvalidInputError(
             f"history must hold at least {horizon} samples, the horizon, got {len(history)}."

@@ -8,8 +8,8 @@ from typing import Generic
 
 import numpy as np
 
-from streamridge.arrays import Matrix, Vector
-from streamridge.errors import StateError
+from streamridge.arrays import Matrix, Vector, require_finite
+from streamridge.errors import InvalidInputError, StateError
 from streamridge.lazy_descent import LazyDescent
 from streamridge.models.base import FitT, Model
 from streamridge.rows import Rows, stack, unstack
@@ -84,10 +84,15 @@ def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
 def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[FitT]:
     """Return the progress that was packed, of a learner that stands at `like` now."""
     try:
+        steps = int(state["steps"])
+        if not 0 <= steps < like.descent.update_every:
+            raise StateError(
+                f"state must have taken fewer than {like.descent.update_every} steps, got {steps}."
+            )
         return Progress(
             current=_unpack_fitted("current", state, like, model),
             descent=_unpack_descent(state, like.descent),
-            newest=float(state["newest"]),
+            newest=float(require_finite("newest", state["newest"])),
             window=unstack(_unpack_samples("window", state, like)),
             waiting=unstack(_unpack_samples("waiting", state, like)),
             retired=(
@@ -95,11 +100,13 @@ def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[F
             ),
             late=unstack(_unpack_samples("late", state, like)),
             overdue=unstack(_unpack_samples("overdue", state, like)),
-            steps=int(state["steps"]),
+            steps=steps,
             refits=int(state["refits"]),
         )
     except KeyError as missing:
         raise StateError(f"state must hold {missing}, got {sorted(state)}.") from None
+    except InvalidInputError as error:
+        raise StateError(f"state is damaged: {error}") from None
 
 
 def _pack_samples(name: str, samples: Samples) -> dict[str, Matrix]:
@@ -109,7 +116,7 @@ def _pack_samples(name: str, samples: Samples) -> dict[str, Matrix]:
 def _unpack_samples(name: str, state: State, like: Progress[FitT]) -> Samples:
     t, x, y = (np.array(state[f"{name}.{part}"], dtype=np.float64) for part in "txy")
     expected = like.current.samples
-    n, p, H = len(t), expected.x.shape[1], expected.y.shape[1]
+    n, p, H = t.size, expected.x.shape[1], expected.y.shape[1]
     if (t.shape, x.shape, y.shape) != ((n,), (n, p), (n, H)):
         raise StateError(
             f"state must hold rows of {p} features and {H} labels in {name!r}, "
@@ -122,7 +129,7 @@ def _unpack_fitted(
     name: str, state: State, like: Progress[FitT], model: Model[FitT]
 ) -> Fitted[FitT]:
     samples = _unpack_samples(name, state, like)
-    lam = np.array(state[f"{name}.lam"], dtype=np.float64)
+    lam = require_finite("lam", state[f"{name}.lam"]).copy()
     if lam.shape != like.current.lam.shape:
         raise StateError(
             f"state must hold {len(like.current.lam)} hyperparameters, got {lam.size}."

@@ -274,4 +274,9 @@ def _centered(inputs: Inputs, center: Center) -> Inputs:
 
 
 def _no_factor(ridge: Ridge, time: float) -> NotPositiveDefiniteError:
-    return NotPositiveDefiniteError(time, ridge.regularization, ridge.lower_bound, ridge.dtype.name)
+    system = "K + regularization * I"
+    if ridge.dtype == np.float32:
+        system += " in float32"
+    return NotPositiveDefiniteError(
+        system, time, "regularization", ridge.regularization, ridge.lower_bound
+    )

@@ -40,6 +40,8 @@ class Layout:
         """Return where the named blocks stand: a slice, or indices where they are apart."""
         if names is None:
             return slice(0, self.width)
+        if not names:
+            raise InvalidInputError("features must name at least one block, got none.")
         spans = [self._span(name) for name in names]
         adjacent = all(a.stop == b.start for a, b in pairwise(spans))
         if adjacent:
@@ -69,9 +71,9 @@ class Inputs:
 
     @classmethod
     def of(cls, t: ArrayLike, x: ArrayLike, layout: Layout | None = None) -> Inputs:
-        """Return checked inputs; without a layout all columns are one block named "lags"."""
-        times = require_finite("t", t)
-        features = require_finite("x", x)
+        """Return checked copies; without a layout all columns are one block named "lags"."""
+        times = require_finite("t", t).copy()
+        features = require_finite("x", x).copy()
         require_shape("t", times, (None,))
         require_shape("x", features, (len(times), None))
         layout = layout or Layout((("lags", features.shape[1]),))
@@ -107,7 +109,7 @@ class Samples:
         (2, 1)
         """
         inputs = Inputs.of(t, x, layout)
-        targets = require_finite("y", y)
+        targets = require_finite("y", y).copy()
         targets = targets[:, None] if targets.ndim == 1 else targets
         require_shape("y", targets, (len(inputs), None))
         return cls(inputs, targets)

@@ -15,8 +15,11 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Vector, require_count, require_finite, require_positive
 from streamridge.errors import InvalidInputError
-from streamridge.feasible import Feasible
+from streamridge.feasible import Feasible, require_feasible
 from streamridge.lazy_descent import CostGradient
+
+# A step size below 2 / Q settles long before; above it the descent may circle for ever.
+MOST_MOVES = 10_000
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,7 @@ class SmoothedLeader:
         tolerance: float = 0.1,
     ) -> Self:
         """Return the state at an initial point of C."""
-        z = require_finite("z", z)
-        if z.shape != (feasible.size,) or not feasible.contains(z):
-            raise InvalidInputError(f"z must lie in the feasible set, got {z.tolist()}.")
+        z = require_feasible(z, feasible)
         require_positive("learning_rate", learning_rate)
         require_positive("tolerance", tolerance)
         return cls(z, feasible, learning_rate, require_count("window", window), tolerance)
@@ -79,15 +80,20 @@ class SmoothedLeader:
     def observe(self, gradient: CostGradient) -> Self:
         """Return the state after a step's cost is revealed and the smoothed cost is descended."""
         after = replace(self, costs=(*self.costs, gradient)[-self.window :])
-        moved = after._descend()
-        while moved.moves > after.moves:
-            after, moved = moved, moved._descend()
-        return moved
+        for _ in range(MOST_MOVES):
+            before, after = after, after._descend()
+            if after.moves == before.moves:
+                return after
+        raise InvalidInputError(
+            f"learning_rate must let the mean of {self.window} costs settle within {MOST_MOVES} "
+            f"moves, got {self.learning_rate}. Lower it, or raise the tolerance."
+        )
 
     def _descend(self) -> Self:
         """Return the state after one inner step, the same point once the gradient is small."""
         # Costs before the first step are zero, so the mean always divides by w.
-        g = np.sum([cost(self.z) for cost in self.costs], axis=0) / self.window
+        gradients = require_finite("gradient", [cost(self.z) for cost in self.costs])
+        g = gradients.sum(axis=0) / self.window
         z = self.feasible.project(self.z - self.learning_rate * g)
         looked = replace(self, gradients=self.gradients + len(self.costs))
         if np.linalg.norm(self.z - z) <= self.learning_rate * self.tolerance / self.window:

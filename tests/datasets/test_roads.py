@@ -95,6 +95,7 @@ def test_a_frame_has_a_time_column_and_one_per_detector(backend):
     ("settings", "message"),
     [
         ({"step_minutes": 7}, "step_minutes must divide a day of 1440, got 7"),
+        ({"start": "foo"}, "start must be a date such as 2017-01-01, got 'foo'"),
         ({"days": 0}, "days must be a whole number from 1 on, got 0"),
         ({"detectors": 0}, "detectors must be a whole number from 1 on, got 0"),
     ],

@@ -153,6 +153,8 @@ def test_extreme_units_give_finite_kernels(scale, rng):
         (0.25 * np.arange(5.0) + 3, 0.25 * np.arange(2.0), ToeplitzLags),
         (np.arange(5.0), np.array([0.0, 1, 2, 7, 8]), TabledLags),
         (np.array([0.0, 1.5, 7.25]), np.array([0.5, 1.0]), FreeLags),
+        (np.array([0.0, 1.001, 2.0]), np.array([0.0, 1.0]), FreeLags),
+        (np.empty(0), np.arange(3.0), FreeLags),
         (np.array([0.0, 1.0, 1e9]), np.array([5.0, 1e6, 2e6]), FreeLags),
         (np.array([4.0]), np.arange(9.0), FreeLags),
     ],
@@ -189,8 +191,14 @@ def test_a_regular_grid_needs_one_evaluation_per_distinct_lag():
         (lambda: ARD([1.0, np.nan]), r"inverse_scales must be finite, got nan at index 1\."),
         (lambda: ARD([1.0, 1e9]), r"inverse_scales must lie within its bounds"),
         (lambda: Matern(1.0, order=2.0), r"order must be 0\.5, 1\.5 or 2\.5, got 2\.0\."),
-        (lambda: SquaredExponential("wide"), r"inverse_scale must be numbers, got 'wide'\."),
+        (lambda: SquaredExponential("wide"), "inverse_scale must be numbers, got 'wide'"),
         (lambda: Drifting(Linear(), rate=1.0), r"rate must lie within its bounds"),
+        (lambda: Periodic([96.0, 5.0]), r"period must be one number, got \[96\.0, 5\.0\]"),
+        (lambda: Periodic("96"), "period must be numbers, got '96'"),
+        (
+            lambda: Periodic(96.0, period_bounds=(1, 2, 300)),
+            r"period_bounds must be a pair \(low, high\), got \(1, 2, 300\)",
+        ),
         (lambda: Mixture([]), r"kernels must hold at least one kernel, got none\."),
         (
             lambda: Mixture([Linear()], weights=[0.5]),
@@ -215,6 +223,18 @@ def test_a_kernel_refuses_the_wrong_number_of_features(rows):
 def test_a_kernel_refuses_an_unknown_block(rows):
     with pytest.raises(InvalidInputError, match="features must be among 'lags', 'calendar', got"):
         Linear(("weather",))(rows, rows)
+
+
+def test_a_kernel_refuses_to_read_nothing(rows):
+    with pytest.raises(InvalidInputError, match="features must name at least one block, got none"):
+        Linear(())(rows, rows)
+
+
+def test_plus_does_not_free_weights_that_were_fixed():
+    fixed = Mixture([Linear(), Periodic(96.0)], learn_weights=False)
+
+    assert not (fixed + Linear()).learn_weights
+    assert not (Linear() + fixed).learn_weights
 
 
 def test_blocks_that_are_apart_are_read_together():

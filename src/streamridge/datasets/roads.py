@@ -81,6 +81,12 @@ def simulate_roads(
     require_count("step_minutes", step_minutes)
     if MINUTES_A_DAY % step_minutes:
         raise InvalidInputError(f"step_minutes must divide a day of 1440, got {step_minutes}.")
+    try:
+        np.datetime64(start, "D")
+    except ValueError:
+        raise InvalidInputError(
+            f"start must be a date such as 2017-01-01, got {start!r}."
+        ) from None
     clock = _Clock.starting(start, days, MINUTES_A_DAY // step_minutes)
     ramps = np.arange(1, detectors + 1) % EVERY_NTH_IS_A_RAMP == 0
     expected = np.column_stack([_expected_flow(rng, clock, ramp) for ramp in ramps])

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from streamridge.arrays import Block, Vector
+from streamridge.arrays import Block, Vector, require_number
 from streamridge.hyperparameters import (
     Bounds,
     Group,
@@ -46,6 +46,7 @@ class Drifting(Summand):
     rate_bounds: Bounds = (1e-6, 1e-2)
 
     def __post_init__(self) -> None:
+        require_number("rate", self.rate)
         require_within("rate", self.rate, self.rate_bounds)
 
     @property

@@ -27,7 +27,8 @@ class Summand(Kernel):
             return NotImplemented
         parts = [*_weighted_parts(self), *_weighted_parts(other)]
         kernels, shares = zip(*parts, strict=True)
-        return Mixture(kernels, weights=np.array(shares) / len(parts))
+        learned = all(k.learn_weights for k in (self, other) if isinstance(k, Mixture))
+        return Mixture(kernels, weights=np.array(shares) / len(parts), learn_weights=learned)
 
 
 def _weighted_parts(kernel: Kernel) -> list[tuple[Kernel, float]]:

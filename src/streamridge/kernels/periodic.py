@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from streamridge.arrays import Block, Vector
+from streamridge.arrays import Block, Vector, require_number
 from streamridge.hyperparameters import (
     Bounds,
     Group,
@@ -61,6 +61,8 @@ class Periodic(Summand):
     inverse_scale_bounds: Bounds = (1e-3, 1e3)
 
     def __post_init__(self) -> None:
+        require_number("period", self.period)
+        require_number("inverse_scale", self.inverse_scale)
         require_within("period", self.period, self.period_bounds)
         require_within("inverse_scale", self.inverse_scale, self.inverse_scale_bounds)
 

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Block, Matrix, Vector
+from streamridge.arrays import Block, Matrix, Vector, require_number
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters import (
     Bounds,
@@ -148,6 +148,7 @@ class SquaredExponential(Radial):
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        require_number("inverse_scale", self.inverse_scale)
         require_within("inverse_scale", self.inverse_scale, self.inverse_scale_bounds)
 
     @property

@@ -98,7 +98,7 @@ def time_lags(t: Vector, other: Vector) -> TimeLags:
            [ 1.,  0.],
            [ 2.,  1.]])
     """
-    if len(t) == 1:
+    if len(t) <= 1 or not len(other):
         return FreeLags(t[:, None] - other)
     step = _common_step(t, other)
     if step is not None:

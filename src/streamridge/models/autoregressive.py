@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
-from streamridge.arrays import Matrix, Vector
+from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
 from streamridge.hyperparameters import (
     Bounds,
@@ -64,7 +64,8 @@ class AutoregressiveRidge:
         return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y))
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
-        w = np.array(state["weights"], dtype=np.float64)
+        w = require_finite("weights", state["weights"])
+        require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
         return AutoregressiveFit(self._system(samples, lam), w)
 
     def _system(self, samples: Samples, lam: Vector | None) -> NormalEquations:
@@ -77,12 +78,13 @@ class AutoregressiveRidge:
         try:
             return NormalEquations(cho_factor(M))
         except np.linalg.LinAlgError:
+            least = float(alpha.min())
             raise NotPositiveDefiniteError(
-                float(samples.t[-1]), float(alpha.min()), self._lower_bound, "float64"
+                "X^T X + diag(penalties)", float(samples.t[-1]), "penalties", least, self._lowest
             ) from None
 
     @property
-    def _lower_bound(self) -> float:
+    def _lowest(self) -> float:
         return (self.penalties_bounds or (min(self.space.values), 0.0))[0]
 
 

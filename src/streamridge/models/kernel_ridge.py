@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import DTypeLike
 
-from streamridge.arrays import Matrix, Vector
+from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError
 from streamridge.hypergradient import dual_jacobian, step_gradients, window_gradient
 from streamridge.hyperparameters import (
@@ -62,6 +62,7 @@ class KernelRidge:
             raise InvalidInputError(
                 f"factor_dtype must be float64 or float32, got {self.factor_dtype}."
             )
+        require_number("regularization", self.regularization)
         require_within("regularization", self.regularization, self.regularization_bounds)
 
     @property
@@ -78,11 +79,14 @@ class KernelRidge:
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
         if not len(samples):
             raise InvalidInputError("samples must hold at least one row, got none.")
-        memory = retired.release() if retired else Arena(self.factor_dtype)
+        memory = retired.release() if retired else None
+        if memory is None or memory.dtype != self.factor_dtype:
+            memory = Arena(self.factor_dtype)
         return KernelRidgeFit(fit_ridge(self._ridge(lam), samples, self._center(samples), memory))
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
-        theta = np.array(state["dual_weights"], dtype=np.float64).reshape(samples.y.shape)
+        theta = require_finite("dual_weights", state["dual_weights"])
+        require_shape("dual_weights", theta, samples.y.shape)
         return KernelRidgeFit(Fit(self._ridge(lam), samples, self._center(samples), theta))
 
     def _ridge(self, lam: Vector | None) -> Ridge:
