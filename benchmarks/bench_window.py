@@ -75,35 +75,41 @@ def make_samples(train_size: int, repeats: int) -> Samples:
     return FEATURES.samples((flows - flows.mean()) / flows.std())
 
 
-def make_learners(samples: Samples, train_size: int) -> dict[str, OnlineLearner]:
-    """Return the learners to time, each at the start of its first window."""
+SETTINGS = {
+    "mixture": {"kernel": MIXTURE},
+    "mixture, fixed": {"kernel": MIXTURE, "learn": False},
+    "mixture, float32": {"kernel": MIXTURE, "dtype": np.float32},
+    "paper's kernel": {"kernel": PAPER},
+    "mixture, drifting": {"kernel": Drifting(MIXTURE)},
+}
+
+
+def make_learner(history: Samples, kernel, learn=True, dtype=np.float64) -> OnlineLearner:
+    """Return a learner at the start of its first window."""
+    model = KernelRidge(kernel, factor_dtype=dtype)
+    return OnlineLearner(model, history, train_size=len(history), update_every=DAY, learn=learn)
+
+
+def measure_windows(
+    samples: Samples, train_size: int, repeats: int
+) -> dict[str, list[tuple[float, float]]]:
+    """Return, per kind of learner, the seconds of each window and of a dpotrf just before it."""
     history = samples[:train_size]
-
-    def learner(kernel, *, learn=True, dtype=np.float64):
-        model = KernelRidge(kernel, factor_dtype=dtype)
-        return OnlineLearner(model, history, train_size=train_size, update_every=DAY, learn=learn)
-
-    return {
-        "mixture": learner(MIXTURE),
-        "mixture, fixed": learner(MIXTURE, learn=False),
-        "mixture, float32": learner(MIXTURE, dtype=np.float32),
-        "paper's kernel": learner(PAPER),
-        "mixture, drifting": learner(Drifting(MIXTURE)),
-    }
-
-
-def measure_windows(samples: Samples, train_size: int, repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of every window and of every bare factorization, taken in turns."""
-    learners = make_learners(samples, train_size)
-    A = np.asfortranarray(MIXTURE(samples[:train_size].inputs, samples[:train_size].inputs))
+    A = np.asfortranarray(MIXTURE(history.inputs, history.inputs))
     A.flat[:: train_size + 1] += 0.3
-    costs: dict[str, list[float]] = {name: [] for name in ("dpotrf", *learners)}
-    for window in range(repeats + 1):
-        start = train_size + DAY * window
-        costs["dpotrf"].append(time_factorization(A))
-        for name, learner in learners.items():
-            costs[name].append(seconds(partial(advance, learner, samples[start : start + DAY])))
-    return {name: taken[1:] for name, taken in costs.items()}  # the first warms up
+    costs = {}
+    for name, settings in SETTINGS.items():
+        learner = make_learner(history, **settings)
+        starts = range(train_size, train_size + DAY * (repeats + 1), DAY)
+        taken = [
+            (
+                seconds(partial(advance, learner, samples[start : start + DAY])),
+                time_factorization(A),
+            )
+            for start in starts
+        ]
+        costs[name] = taken[1:]  # the first warms up
+    return costs
 
 
 def advance(learner: OnlineLearner, window: Samples) -> None:
@@ -133,21 +139,27 @@ def median_seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def summarize(
-    costs: dict[str, list[float]], samples: Samples, train_size: int, threads: int
+    costs: dict[str, list[tuple[float, float]]], samples: Samples, train_size: int, threads: int
 ) -> dict[str, float]:
     """Return the figures that the budgets speak of."""
-    median = {name: statistics.median(taken) for name, taken in costs.items()}
+    over_dpotrf = {name: ratio_of_medians(taken) for name, taken in costs.items()}
     peak, rest = memory(samples, train_size)
     return {
-        "window_over_dpotrf": median["mixture"] / median["dpotrf"],
-        "window_over_dpotrf_float32": median["mixture, float32"] / median["dpotrf"],
+        "window_over_dpotrf": over_dpotrf["mixture"],
+        "window_over_dpotrf_float32": over_dpotrf["mixture, float32"],
         "float32_forecast_deviation": float32_deviation(samples, train_size),
-        "ohl_over_fixed": median["mixture"] / median["mixture, fixed"],
+        "ohl_over_fixed": over_dpotrf["mixture"] / over_dpotrf["mixture, fixed"],
         "peak_mb": peak,
         "rest_mb": rest,
         "forecast_ms": 1e3 * forecast_seconds(samples, train_size),
         "threads": threads,
     }
+
+
+def ratio_of_medians(taken: list[tuple[float, float]]) -> float:
+    """Return the median window over the median factorization."""
+    windows, factorizations = zip(*taken, strict=True)
+    return statistics.median(windows) / statistics.median(factorizations)
 
 
 def memory(samples: Samples, train_size: int) -> tuple[float, float]:
@@ -192,20 +204,19 @@ def forecast_seconds(samples: Samples, train_size: int) -> float:
     return median_seconds(lambda: learner.predict(t, x), 200)
 
 
-def report(costs: dict[str, list[float]], result: dict[str, float]) -> None:
+def report(costs: dict[str, list[tuple[float, float]]], result: dict[str, float]) -> None:
     """Print the windows and the figures of the budgets."""
-    bare = statistics.median(costs["dpotrf"])
-    table = Table("window", "median, ms", "least, ms", "over dpotrf")
+    table = Table("window", "median, ms", "least, ms", "dpotrf, ms", "window / dpotrf")
     for name, taken in costs.items():
-        median = statistics.median(taken)
+        windows, factorizations = zip(*taken, strict=True)
+        medians = statistics.median(windows), min(windows), statistics.median(factorizations)
         table.add_row(
-            name, f"{1e3 * median:.0f}", f"{1e3 * min(taken):.0f}", f"{median / bare:.2f}"
+            name, *(f"{1e3 * value:.0f}" for value in medians), f"{ratio_of_medians(taken):.2f}"
         )
     figures = Table("figure", "value")
     for name, value in result.items():
         figures.add_row(name, f"{value:.3g}")
-    console = Console(width=max(100, Console().width), file=sys.stdout)
-    console.print(table, figures)
+    Console(file=sys.stdout).print(table, figures)
 
 
 def report_parts(samples: Samples, train_size: int, repeats: int) -> None:

@@ -164,10 +164,24 @@ def test_time_lags_take_the_most_compact_form(t, other, kind, rng):
 
     assert isinstance(lags, kind)
     np.testing.assert_allclose(lags.spread(lags.distinct), t[:, None] - other)
-    W = rng.normal(size=(len(t), len(other)))
+    left, right = rng.normal(size=(len(t), 2)), rng.normal(size=(len(other), 2))
     values = rng.normal(size=lags.distinct.shape)
-    # gather is the transpose of spread.
-    np.testing.assert_allclose((lags.gather(W) * values).sum(), (W * lags.spread(values)).sum())
+    for factor in (None, rng.normal(size=(len(t), len(other)))):
+        W = Weights(left, right, factor)
+        # gather is the transpose of spread.
+        np.testing.assert_allclose(
+            (lags.gather(W) * values).sum(), (W.dense * lags.spread(values)).sum()
+        )
+
+
+def test_the_phase_keeps_its_digits_at_large_times():
+    late = np.array([1.5e9, 1.5e9 + 7.5, 1.5e9 + 96])
+    inputs = Inputs.of(late, np.empty((3, 0)))
+    early = Inputs.of(late - 1.5e9, np.empty((3, 0)))
+
+    np.testing.assert_allclose(
+        Periodic(96.0)(inputs, inputs), Periodic(96.0)(early, early), rtol=1e-12
+    )
 
 
 def test_a_regular_grid_needs_one_evaluation_per_distinct_lag():

@@ -159,14 +159,16 @@ def test_an_arena_in_float32_gives_the_same_to_single_precision(kernel, rng):
 
 
 @every_kernel
-def test_add_to_adds_a_multiple_of_the_value(kernel, rng):
+def test_write_to_and_add_to_give_multiples_of_the_value(kernel, rng):
     a = kernel.embed(make_inputs(rng, TIMES["regular"]))
     evaluation = kernel.evaluate(a, a)
-    total = np.ones((30, 30))
+    total = np.full((30, 40), np.nan)[:, :30]
+
+    evaluation.write_to(total, 0.5)
+    np.testing.assert_allclose(total, 0.5 * evaluation.value, rtol=1e-12)
 
     evaluation.add_to(total, 0.25)
-
-    np.testing.assert_allclose(total, 1 + 0.25 * evaluation.value, rtol=1e-12)
+    np.testing.assert_allclose(total, 0.75 * evaluation.value, rtol=1e-12)
 
 
 def _differences(kernel, f):

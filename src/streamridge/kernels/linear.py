@@ -57,6 +57,9 @@ class LinearEvaluation(Evaluation):
     def value(self) -> Block:
         return self.x @ self.other.T
 
+    def write_to(self, out: Block, weight: float = 1.0) -> None:
+        np.matmul(weight * self.x, self.other.T, out=out)
+
     def add_to(self, out: Block, weight: float) -> None:
         out += (weight * self.x) @ self.other.T
 

@@ -125,16 +125,17 @@ class MixtureEvaluation(Evaluation):
 
     @property
     def value(self) -> Block:
-        first, *others = self.parts
-        total = self.weights[0] * first.value
-        for beta, part in zip(self.weights[1:], others, strict=True):
+        (beta, part), *others = self._weighted()
+        total = beta * part.value
+        for beta, part in others:
             part.add_to(total, beta)
         return total
 
     def write_to(self, out: Block, weight: float = 1.0) -> None:
-        first, *others = self.parts
-        first.write_to(out, weight * self.weights[0])
-        for beta, part in zip(self.weights[1:], others, strict=True):
+        # A linear part, usually the last, is written by its product alone; so begin at the end.
+        (beta, part), *others = reversed([*self._weighted()])
+        part.write_to(out, weight * beta)
+        for beta, part in others:
             part.add_to(out, weight * beta)
 
     def add_to(self, out: Block, weight: float) -> None:

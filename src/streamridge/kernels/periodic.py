@@ -17,7 +17,7 @@ from streamridge.hyperparameters import (
 )
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
 from streamridge.kernels.mixture import Summand
-from streamridge.kernels.time_lags import TimeLags, time_lags
+from streamridge.kernels.time_lags import FreeLags, TimeLags, time_lags
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
 
@@ -78,18 +78,22 @@ class Periodic(Summand):
         return self._changed(period=omega, inverse_scale=nu)
 
     def embed(self, inputs: Inputs) -> Embedding:
-        return Embedding(inputs.t)
+        # The remainder keeps the digits of the phase where times are large.
+        phase = (np.pi / self.period) * np.remainder(inputs.t, self.period)
+        return Embedding(np.column_stack([inputs.t, np.sin(phase), np.cos(phase)]))
 
     def diagonal(self, inputs: Inputs) -> Vector:
         return np.ones(len(inputs))
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> PeriodicEvaluation:
         nu, omega = self.inverse_scale, self.period
-        lags = time_lags(a.own, b.own)
-        angle = (np.pi / omega) * lags.distinct
-        squared_sine = np.sin(angle) ** 2
-        k = np.exp(-nu * squared_sine)
-        return PeriodicEvaluation(lags, angle, squared_sine, k, nu, omega, memory.dtype)
+        lags = time_lags(a.own[:, 0], b.own[:, 0])
+        if isinstance(lags, FreeLags):  # sin(a - b), with no new sine for any pair
+            sine = a.own[:, 1:2] * b.own[:, 2] - a.own[:, 2:] * b.own[:, 1]
+        else:
+            sine = np.sin((np.pi / omega) * lags.distinct)
+        k = np.exp(-nu * sine**2)
+        return PeriodicEvaluation(lags, sine, k, nu, omega, memory.dtype)
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,7 @@ class PeriodicEvaluation(Evaluation):
     """Is the periodic kernel at the distinct differences of its times."""
 
     lags: TimeLags
-    angle: Block
-    squared_sine: Block
+    sine: Block
     k: Block
     nu: float
     omega: float
@@ -116,14 +119,15 @@ class PeriodicEvaluation(Evaluation):
         return np.column_stack([(dK if factor is None else dK * factor) @ v for dK in spread])
 
     def inner(self, W: Weights) -> tuple[float, Vector]:
-        w = self.lags.gather(W.dense)
+        w = self.lags.gather(W)
         own = np.array([np.vdot(w, dk) for dk in self._gradients])
         return float(np.vdot(w, self.k)), own
 
     @property
     def _gradients(self) -> tuple[Block, Block]:
-        dk_domega = self.k * self.nu * np.sin(2 * self.angle) * self.angle / self.omega
-        dk_dnu = -self.k * self.squared_sine
+        angle = (np.pi / self.omega) * self.lags.distinct
+        dk_domega = self.k * self.nu * np.sin(2 * angle) * angle / self.omega
+        dk_dnu = -self.k * self.sine**2
         return dk_domega, dk_dnu
 
     def _spread(self, values: Block) -> Block:

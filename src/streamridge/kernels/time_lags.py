@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from streamridge.arrays import Block, Matrix, Vector
+from streamridge.kernels.base import Weights
 
 # A table of more entries than this many times the rows saves nothing.
 LARGEST_TABLE = 64
@@ -30,7 +31,7 @@ class TimeLags(Protocol):
     def spread(self, values: Block) -> Block:
         """Return the (n, n') matrix of values given at the distinct differences."""
 
-    def gather(self, W: Block) -> Block:
+    def gather(self, W: Weights) -> Block:
         """Return the sums of the entries of W that share a difference: the transpose of spread."""
 
 
@@ -45,12 +46,15 @@ class ToeplitzLags:
         """Return a Toeplitz matrix as a view of n + n' - 1 values; no entry is copied."""
         return sliding_window_view(values, len(values) - self.rows + 1)[::-1]
 
-    def gather(self, W: Block) -> Block:
-        """Return the sums along the diagonals of W."""
+    def gather(self, W: Weights) -> Block:
+        """Return the sums along the diagonals of W: a correlation where W has low rank."""
+        if W.factor is None:
+            columns = zip(W.right.T, W.left.T, strict=True)
+            return np.sum([np.correlate(right, left, "full") for right, left in columns], axis=0)
         # Rows are laid down one entry further apart than they are read: diagonals become columns.
-        n, columns = W.shape
-        skewed = np.zeros(n * (n + columns), W.dtype)
-        skewed.reshape(n, -1)[:, :columns] = W[::-1]
+        n, width = W.dense.shape
+        skewed = np.zeros(n * (n + width), W.dense.dtype)
+        skewed.reshape(n, -1)[:, :width] = W.dense[::-1]
         return skewed[:-n].reshape(n, -1).sum(axis=0)
 
 
@@ -65,9 +69,9 @@ class TabledLags:
         """Return the (n, n') matrix of looked-up values."""
         return values[self.index]
 
-    def gather(self, W: Block) -> Block:
+    def gather(self, W: Weights) -> Block:
         """Return the sums of the entries with the same index."""
-        return np.bincount(self.index.ravel(), W.ravel(), minlength=len(self.distinct))
+        return np.bincount(self.index.ravel(), W.dense.ravel(), minlength=len(self.distinct))
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,9 @@ class FreeLags:
         """Return the values as they are."""
         return values
 
-    def gather(self, W: Block) -> Block:
+    def gather(self, W: Weights) -> Block:
         """Return W as it is."""
-        return W
+        return W.dense
 
 
 def time_lags(t: Vector, other: Vector) -> TimeLags:
