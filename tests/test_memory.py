@@ -29,3 +29,18 @@ def test_clearing_reuses_the_memory_and_grows_it_where_needed():
     assert first.dtype == np.float32
     assert np.shares_memory(first, again)
     assert not np.shares_memory(again, larger)
+
+
+def test_rewinding_takes_back_what_came_after_the_mark_only():
+    arena = Arena()
+    kept = arena.empty((5,))
+    mark = arena.mark()
+    kept[:] = 7.0
+    scratch = arena.empty((9,))
+
+    arena.rewind(mark)
+    again = arena.empty((9,))
+    again[:] = 0.0
+
+    assert np.shares_memory(scratch, again)
+    assert (kept == 7.0).all()

@@ -119,9 +119,12 @@ def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:
     left = np.hstack([v, fit.theta]).astype(fit.ridge.dtype, copy=False)
     right = np.hstack([fit.theta, v]).astype(fit.ridge.dtype, copy=False)
     total = np.zeros(len(fit.ridge.kernel.values))
+    memory = fit.system.memory
+    end = memory.mark()
     for rows, evaluation in fit.system.blocks:
         # An entry right of the diagonal square stands for its mirror image below it too.
         mirrored = right[rows.start :].copy()
         mirrored[: rows.stop - rows.start, v.shape[1] :] = 0.0
-        total += evaluation.inner(Weights(left[rows], mirrored))[1]
+        total += evaluation.inner(Weights(left[rows], mirrored, memory=memory))[1]
+        memory.rewind(end)
     return total

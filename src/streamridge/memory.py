@@ -54,8 +54,15 @@ class Arena(Heap):
 
     def clear(self) -> None:
         """Take back every array handed out: none of them may be used any more."""
-        self._current = 0
-        self._used = 0
+        self.rewind((0, 0))
+
+    def mark(self) -> tuple[int, int]:
+        """Return the point up to which memory is handed out."""
+        return self._current, self._used
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Take back every array handed out since the mark."""
+        self._current, self._used = mark
 
     def empty(self, shape: tuple[int, ...]) -> Block:
         """Return a contiguous piece of a slab."""

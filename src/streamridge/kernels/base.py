@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -49,22 +49,30 @@ class Weights:
         (n, k) and (n', k).
     factor
         (n, n'), or None for a factor of one: then W has rank k, which some kernels exploit.
+    memory
+        Where matrices of this shape are put while a kernel contracts them.
     """
 
     left: Block
     right: Block
     factor: Block | None = None
+    memory: Heap = HEAP
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (n, n')."""
+        return len(self.left), len(self.right)
 
     @cached_property
     def dense(self) -> Block:
         """Return W, shape (n, n')."""
-        product = self.left @ self.right.T
+        product = np.matmul(self.left, self.right.T, out=self.memory.empty(self.shape))
         return product if self.factor is None else np.multiply(product, self.factor, out=product)
 
     def times(self, factor: Block) -> Weights:
         """Return the weights W o factor."""
         combined = factor if self.factor is None else self.factor * factor
-        return Weights(self.left, self.right, combined)
+        return replace(self, factor=combined)
 
 
 class Evaluation(ABC):

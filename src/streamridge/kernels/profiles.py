@@ -26,12 +26,12 @@ class Profile:
     value
         k at r, in an array of the memory given; r stays as it is if the slope needs it.
     slope
-        -dk/ds at r, given k there.
+        -dk/ds at r, given k there; in an array of the memory given, or k itself.
     """
 
     distance: Callable[[Block], Block]
     value: Callable[[Block, Heap], Block]
-    slope: Callable[[Block, Block], Block]
+    slope: Callable[[Block, Block, Heap], Block]
 
 
 def _root(order: float) -> Callable[[Block], Block]:
@@ -54,10 +54,10 @@ def _exponential_in_place(r: Block, memory: Heap) -> Block:
     return np.exp(np.negative(r, out=r), out=r)
 
 
-def _slope_12(r: Block, k: Block) -> Block:
+def _slope_12(r: Block, k: Block, memory: Heap) -> Block:
     # k / (2 r), and 0 at r = 0, where every (x_i - x'_i)^2 goes to 0 faster than r does.
     with np.errstate(divide="ignore"):
-        slope = k / r
+        slope = np.divide(k, r, out=memory.empty(k.shape))
     slope[r == 0] = 0.0
     slope *= 0.5
     return slope
@@ -68,8 +68,8 @@ def _value_32(r: Block, memory: Heap) -> Block:
     return np.multiply(k, 1 + r, out=k)
 
 
-def _slope_32(r: Block, k: Block) -> Block:
-    return 1.5 * k / (1 + r)
+def _slope_32(r: Block, k: Block, memory: Heap) -> Block:
+    return np.divide(1.5 * k, 1 + r, out=memory.empty(k.shape))
 
 
 def _value_52(r: Block, memory: Heap) -> Block:
@@ -77,11 +77,11 @@ def _value_52(r: Block, memory: Heap) -> Block:
     return np.multiply(k, 1 + r + r * r / 3, out=k)
 
 
-def _slope_52(r: Block, k: Block) -> Block:
-    return (5 / 6) * (1 + r) * k / (1 + r + r * r / 3)
+def _slope_52(r: Block, k: Block, memory: Heap) -> Block:
+    return np.divide((5 / 6) * (1 + r) * k, 1 + r + r * r / 3, out=memory.empty(k.shape))
 
 
-SQUARED_EXPONENTIAL = Profile(lambda s: s, _exponential_in_place, lambda _, k: k)
+SQUARED_EXPONENTIAL = Profile(lambda s: s, _exponential_in_place, lambda _r, k, _memory: k)
 
 # Order to profile: exp(-r), (1 + r) exp(-r), (1 + r + r^2 / 3) exp(-r).
 MATERN = {

@@ -98,7 +98,8 @@ class RadialEvaluation(Evaluation):
         return self.k
 
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
-        G = self._slope if factor is None else self._slope * factor
+        G = self.profile.slope(self.r, self.k, HEAP)
+        G = G if factor is None else G * factor
         z, other = self.a[:, :-2], self.b[:, :-2]
         # G o (z_i - z'_j)^2 is expanded: three products with G serve all p coordinates.
         products = G @ np.column_stack([v, v[:, None] * other, v[:, None] * other**2])
@@ -106,17 +107,14 @@ class RadialEvaluation(Evaluation):
         return self._per_scale(2 * z * Gzv - z**2 * Gv - Gzzv)
 
     def inner(self, W: Weights) -> tuple[float, Vector]:
-        H = W.dense * self._slope
+        slope = self.profile.slope(self.r, self.k, W.memory)
+        H = np.multiply(W.dense, slope, out=W.memory.empty(W.shape))
         a, b = (rows.astype(H.dtype, copy=False) for rows in (self.a, self.b))
         # b = [z', 1, |z'|^2]: one product gives H z' and the row sums H 1.
         z, other, Hb = a[:, :-2], b[:, :-2], H @ b
         cross = np.einsum("ip,ip->p", z, Hb[:, :-2])
         squares = Hb[:, -2] @ z**2 + H.sum(axis=0) @ other**2
         return float(np.vdot(W.dense, self.k)), self._per_scale(2 * cross - squares)
-
-    @property
-    def _slope(self) -> Block:
-        return self.profile.slope(self.r, self.k)
 
     def _per_scale(self, in_logarithms: Block) -> Block:
         """Return d/dnu from the p columns of d/d(log nu): divided by nu, summed where tied."""
