@@ -4,6 +4,7 @@
     - InvalidInputError (ValueError): a value that entered the library breaks a stated constraint
     - NotPositiveDefiniteError (ArithmeticError): a ridge system has no Cholesky factor
     - StateError (ValueError): a saved state does not belong to what it is put back into
+    - MissingExtraError (ImportError): an optional dependency is not installed
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ class InvalidInputError(StreamRidgeError, ValueError):
 
 class StateError(StreamRidgeError, ValueError):
     """Says why a saved state cannot be put back."""
+
+
+class MissingExtraError(StreamRidgeError, ImportError):
+    """Says which optional dependency is missing, and how to install it."""
 
 
 class NotPositiveDefiniteError(StreamRidgeError, ArithmeticError):

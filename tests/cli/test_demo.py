@@ -72,3 +72,13 @@ def test_help_ends_with_an_example_that_runs(invoke):
     result = invoke("demo", "--help")
 
     assert "Example: streamridge demo --days 10 --out demo" in " ".join(result.stdout.split())
+
+
+def test_without_matplotlib_the_extra_is_named_before_any_work(invoke, monkeypatch):
+    monkeypatch.setattr("streamridge.cli.checks.find_spec", lambda name: None)
+
+    result = invoke(*SMALL)
+
+    assert result.exit_code == 1
+    assert "pip install 'streamridge[plot]'" in result.stderr
+    assert "day 3" not in result.stderr

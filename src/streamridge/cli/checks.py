@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, MissingExtraError
 
 
 def require_folder(name: str, folder: Path) -> None:
@@ -18,4 +19,13 @@ def require_folder(name: str, folder: Path) -> None:
     if not writable:
         raise InvalidInputError(
             f"{name} must be a folder that can be written, got {str(folder)!r}."
+        )
+
+
+def require_extra(module: str, extra: str) -> None:
+    """Raise unless an optional dependency is installed, naming the extra that brings it."""
+    if find_spec(module) is None:
+        raise MissingExtraError(
+            f"{module} must be installed for this command. "
+            f"Install it with: pip install 'streamridge[{extra}]'"
         )

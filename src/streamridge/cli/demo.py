@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from streamridge.cli.checks import require_folder
+from streamridge.cli.checks import require_extra, require_folder
 from streamridge.datasets import simulate_roads
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD
@@ -64,6 +64,7 @@ def demo(
     Example: streamridge demo --days 10 --out demo
     """
     console = Console(stderr=True)
+    require_extra("matplotlib", "plot")
     require_folder("out", out)
     # One thread is as fast at this size as two on a busy machine, and gives the same digits.
     with threadpool_limits(1):
