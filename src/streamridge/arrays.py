@@ -27,7 +27,10 @@ def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: y must be finite, got nan at index 1.
     """
-    raw = np.asarray(values)
+    try:
+        raw = np.asarray(values)
+    except ValueError:  # rows of different length
+        raise InvalidInputError(f"{name} must be numbers in a regular shape.") from None
     # Text, dates, booleans and None would all become some number or other.
     if raw.dtype.kind not in "iuf" or np.ma.is_masked(values):
         raise InvalidInputError(f"{name} must be numbers, got {values!r}.")
@@ -40,7 +43,7 @@ def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def require_number(name: str, value: float) -> float:
+def require_number(name: str, value: ArrayLike) -> float:
     """Return `value` as a float, or say that it is not one finite number.
 
     Examples
@@ -88,7 +91,7 @@ def require_positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def require_count(name: str, value: int, *, least: int = 1) -> int:
+def require_count(name: str, value: ArrayLike, *, least: int = 1) -> int:
     """Return `value`, or say that it is not a whole number of at least `least`.
 
     Examples
@@ -97,6 +100,7 @@ def require_count(name: str, value: int, *, least: int = 1) -> int:
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: update_every must be a whole number from 1 on, got 0.
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "iu" or number < least:
         raise InvalidInputError(f"{name} must be a whole number from {least} on, got {value!r}.")
-    return int(value)
+    return int(number)

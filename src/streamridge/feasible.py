@@ -42,7 +42,7 @@ class Feasible(Protocol):
         """Return -1 where u sits at a lower bound, 1 at an upper one, else 0; shape (size,)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Box:
     """Is the set of all u with low <= u <= high, elementwise.
 
@@ -61,7 +61,7 @@ class Box:
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         low, high = (
-            np.atleast_1d(require_finite(*side)) for side in (("low", low), ("high", high))
+            np.array(require_finite(*side), ndmin=1) for side in (("low", low), ("high", high))
         )
         require_shape("high", high, low.shape)
         if (low > high).any():
@@ -139,7 +139,9 @@ class Simplex:
         return bool(u.min() >= -TOLERANCE and abs(u.sum() - 1) <= TOLERANCE)
 
     def active(self, u: Vector) -> NDArray[np.int8]:
-        """Return -1 where a weight is zero, 1 where it takes all, else 0."""
+        """Return -1 where a weight is zero, 1 where it takes all, 0 between or if it is alone."""
+        if self.size == 1:
+            return np.zeros(1, dtype=np.int8)
         return (u >= 1).astype(np.int8) - (u <= 0).astype(np.int8)
 
 
@@ -209,13 +211,12 @@ class Chart:
         parts: list[Feasible] = []
         logged = []
         for part in feasible.parts:
-            positive = isinstance(part, Box) and bool((part.low > 0).all())
-            logged += [positive] * part.size
-            parts.append(
-                Box(np.log(part.low), np.log(part.high))
-                if positive and isinstance(part, Box)
-                else part
-            )
+            if isinstance(part, Box) and (part.low > 0).all():
+                logged += [True] * part.size
+                parts.append(Box(np.log(part.low), np.log(part.high)))
+            else:
+                logged += [False] * part.size
+                parts.append(part)
         return cls(Product(tuple(parts)), np.array(logged, dtype=bool))
 
     def encode(self, lam: Vector) -> Vector:

@@ -19,7 +19,7 @@ from streamridge.kernels.base import Weights
 from streamridge.ridge import Fit
 from streamridge.samples import Samples
 
-# Rows of a window taken at a time: 32 rows of 2880 float64 stay within one core's cache.
+# Rows of a window, or of the Jacobian, taken at a time: 32 of 2880 float64 stay within the cache.
 WINDOW_ROWS = 32
 
 
@@ -45,14 +45,15 @@ def dual_jacobian(fit: Fit) -> Matrix:
     -----
     Paper: eq. (17), the matrix $J$ of Algorithm 2. Cost: $O(N^2 d)$, no new factorization.
     """
-    train = fit.rows(fit.samples.inputs)
-    return np.stack(
-        [
-            # dA/d(lambda_R) is the identity, so its column is theta itself.
-            -fit.system.solve(np.column_stack([train.gradient_dot(theta), theta]))
-            for theta in fit.theta.T
-        ]
-    )
+    in_kernel: list[list[Matrix]] = [[] for _ in fit.theta.T]
+    for start in range(0, len(fit.samples), WINDOW_ROWS):
+        rows = fit.rows(fit.samples.inputs[start : start + WINDOW_ROWS])
+        for blocks, theta in zip(in_kernel, fit.theta.T, strict=True):
+            blocks.append(rows.gradient_dot(theta))
+    # dA/d(lambda_R) is the identity, so its column is theta itself.
+    pairs = zip(in_kernel, fit.theta.T, strict=True)
+    dA_theta = [np.column_stack([np.vstack(blocks), theta]) for blocks, theta in pairs]
+    return -np.stack([fit.system.solve(each) for each in dA_theta])
 
 
 def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:

@@ -17,6 +17,7 @@ from streamridge.arrays import (
     Vector,
     require_count,
     require_finite,
+    require_number,
     require_positive,
     require_shape,
 )
@@ -24,6 +25,21 @@ from streamridge.feasible import Feasible, require_feasible
 
 # A cost of one time step, known by its gradient.
 CostGradient = Callable[[Vector], Vector]
+
+
+class OnlineMethod(Protocol):
+    """Plays a point, is shown the cost of that step, and may move; each state is a value."""
+
+    @property
+    def z(self) -> Vector:
+        """Return the point that is played, shape (d,)."""
+
+    @property
+    def moves(self) -> int:
+        """Return how often the point has moved: refits, where it is hyperparameters."""
+
+    def observe(self, gradient: CostGradient) -> Self:
+        """Return the state after a step's cost is revealed by its gradient."""
 
 
 class StepRule(Protocol):
@@ -46,7 +62,7 @@ class ConstantStep:
     learning_rate: float
 
     def __post_init__(self) -> None:
-        require_positive("learning_rate", self.learning_rate)
+        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
 
     def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
         """Return the displacement eta g."""
@@ -69,7 +85,7 @@ class AdaGradStep:
     learning_rate: float = 0.1
 
     def __post_init__(self) -> None:
-        require_positive("learning_rate", self.learning_rate)
+        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
 
     def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
         """Return the displacement eta g / sqrt(sum of g^2), zero where every g was zero."""
@@ -146,6 +162,7 @@ class LazyDescent:
 
     def add(self, g: Vector, count: int = 1) -> Self:
         """Return the state with the summed gradients of `count` more steps."""
+        require_shape("gradient", np.asarray(g), self.z.shape)
         return replace(self, g=self.g + g, seen=self.seen + count)
 
     def move(self) -> Self:
@@ -177,6 +194,7 @@ class LazyDescent:
         g, memory = (require_finite(name, state[name]).copy() for name in ("g", "memory"))
         for name, vector in (("g", g), ("memory", memory)):
             require_shape(name, vector, self.z.shape)
-        seen, moves, skipped = (int(state[name]) for name in ("seen", "moves", "skipped"))
+        names = ("seen", "moves", "skipped")
+        seen, moves, skipped = (require_count(name, state[name], least=0) for name in names)
         z = require_feasible(state["z"], self.feasible)
         return replace(self, z=z, g=g, memory=memory, seen=seen, moves=moves, skipped=skipped)

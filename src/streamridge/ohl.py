@@ -29,7 +29,7 @@ from streamridge.progress import Fitted, Progress, State, pack, unpack
 from streamridge.rows import Row, Rows, complete, known_at_the_end, stack, waiting
 from streamridge.samples import Inputs, Samples, concatenate, require_width
 
-# Called at each window's end with the coordinates z in force and every step's gradient there.
+# Called with the coordinates z of a fit and the gradients of rows that it predicted.
 Watcher = Callable[[Vector, Matrix], None]
 
 
@@ -55,8 +55,8 @@ class OnlineLearner(Generic[FitT]):
     learn
         False keeps every hyperparameter fixed and computes no gradient.
     watch
-        Called at each window's end, while learning, with the coordinates of the fit that made the
-        forecasts and the gradient of every step there.
+        Called while learning, at each window's end and once labels that came after it are there,
+        with the coordinates of the fit that made the forecasts and the gradient of every step.
 
     Notes
     -----
@@ -93,6 +93,7 @@ class OnlineLearner(Generic[FitT]):
         self._train_size = require_count("train_size", train_size)
         self._update_every = require_count("update_every", update_every)
         self._watch = watch
+        self._unseen: list[tuple[Vector, Matrix]] = []  # what the watcher gets once all went well
         self._space = model.space
         self._chart = coordinates(self._space.feasible)
         self._learns = learn and bool(self._space.learned.any())
@@ -150,10 +151,14 @@ class OnlineLearner(Generic[FitT]):
         """
         row = self._row(time, x)
         value = require_number("y", y)
+        self._unseen.clear()
         progress = self._take(self._progress, row, value)
         if progress.steps == self._update_every:
             progress = self._refit(progress)
         self._progress = progress
+        if self._watch is not None:
+            for z, gradients in self._unseen:
+                self._watch(z, gradients)
 
     def release(self) -> None:
         """Drop what can be made again; the next window's end takes a factorization longer."""
@@ -240,7 +245,7 @@ class OnlineLearner(Generic[FitT]):
             g = self._chart.pull_back(fitted.lam, fitted.fit.window_gradient(window))
         else:
             each = self._chart.pull_back(fitted.lam, fitted.fit.step_gradients(window))
-            self._watch(self._chart.encode(fitted.lam), each)
+            self._unseen.append((self._chart.encode(fitted.lam), each))
             g = each.sum(axis=0)
         return descent.add(g, len(rows))
 
@@ -258,7 +263,9 @@ def _require_history(history: Samples, update_every: int) -> None:
         raise InvalidInputError("history must hold at least one sample, got none.")
     apart = np.diff(history.t)
     if not (apart > 0).all():
-        raise InvalidInputError("history must have increasing times.")
+        worst = int(np.argmin(apart))
+        pair = history.t[worst : worst + 2].tolist()
+        raise InvalidInputError(f"history must have increasing times, got {pair}.")
     horizon = history.y.shape[1]
     whole = np.array_equal(history.t, np.rint(history.t))
     if horizon > 1 and not (whole and (apart.size == 0 or apart.min() == 1)):

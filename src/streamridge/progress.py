@@ -8,7 +8,7 @@ from typing import Generic
 
 import numpy as np
 
-from streamridge.arrays import Matrix, Vector, require_finite
+from streamridge.arrays import Matrix, Vector, require_count, require_finite, require_number
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.lazy_descent import LazyDescent
 from streamridge.models.base import FitT, Model
@@ -38,9 +38,9 @@ class Progress(Generic[FitT]):
     descent
         Algorithm 3 on the coordinates of the hyperparameters.
     window
-        Rows predicted by the current fit whose labels are all known.
+        Rows that fall to the current fit and whose labels are all known.
     waiting
-        Rows predicted by the current fit with labels to come, NaN until then.
+        Rows that fall to it with labels to come, NaN until then; at first the end of the history.
     retired
         The fit before, while rows that it predicted wait for labels; else None.
     late, overdue
@@ -84,7 +84,7 @@ def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
 def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[FitT]:
     """Return the progress that was packed, of a learner that stands at `like` now."""
     try:
-        steps = int(state["steps"])
+        steps = require_count("steps", state["steps"], least=0)
         if not 0 <= steps < like.descent.update_every:
             raise StateError(
                 f"state must have taken fewer than {like.descent.update_every} steps, got {steps}."
@@ -92,7 +92,7 @@ def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[F
         return Progress(
             current=_unpack_fitted("current", state, like, model),
             descent=_unpack_descent(state, like.descent),
-            newest=float(require_finite("newest", state["newest"])),
+            newest=require_number("newest", state["newest"]),
             window=unstack(_unpack_samples("window", state, like)),
             waiting=unstack(_unpack_samples("waiting", state, like)),
             retired=(
@@ -101,7 +101,7 @@ def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[F
             late=unstack(_unpack_samples("late", state, like)),
             overdue=unstack(_unpack_samples("overdue", state, like)),
             steps=steps,
-            refits=int(state["refits"]),
+            refits=require_count("refits", state["refits"]),
         )
     except KeyError as missing:
         raise StateError(f"state must hold {missing}, got {sorted(state)}.") from None
@@ -114,7 +114,8 @@ def _pack_samples(name: str, samples: Samples) -> dict[str, Matrix]:
 
 
 def _unpack_samples(name: str, state: State, like: Progress[FitT]) -> Samples:
-    t, x, y = (np.array(state[f"{name}.{part}"], dtype=np.float64) for part in "txy")
+    t, x = (require_finite(f"{name}.{part}", state[f"{name}.{part}"]).copy() for part in "tx")
+    y = np.array(state[f"{name}.y"], dtype=np.float64)  # NaN stands for a label to come
     expected = like.current.samples
     n, p, H = t.size, expected.x.shape[1], expected.y.shape[1]
     if (t.shape, x.shape, y.shape) != ((n,), (n, p), (n, H)):
@@ -129,11 +130,14 @@ def _unpack_fitted(
     name: str, state: State, like: Progress[FitT], model: Model[FitT]
 ) -> Fitted[FitT]:
     samples = _unpack_samples(name, state, like)
+    require_finite(f"{name}.y", samples.y)
     lam = require_finite("lam", state[f"{name}.lam"]).copy()
     if lam.shape != like.current.lam.shape:
         raise StateError(
             f"state must hold {len(like.current.lam)} hyperparameters, got {lam.size}."
         )
+    if not model.space.feasible.contains(lam):
+        raise StateError(f"state must hold feasible hyperparameters, got {lam.tolist()}.")
     prefix = f"{name}.fit."
     arrays = {
         key.removeprefix(prefix): np.asarray(value)

@@ -13,7 +13,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Vector, require_count, require_finite, require_positive
+from streamridge.arrays import (
+    Vector,
+    require_count,
+    require_finite,
+    require_positive,
+    require_shape,
+)
 from streamridge.errors import InvalidInputError
 from streamridge.feasible import Feasible, require_feasible
 from streamridge.lazy_descent import CostGradient
@@ -24,7 +30,7 @@ MOST_MOVES = 10_000
 
 @dataclass(frozen=True)
 class SmoothedLeader:
-    r"""Is the state of time-smoothed follow-the-leader: a point z in C and the last w costs.
+    r"""Is the state of time-smoothed follow-the-leader, an `OnlineMethod`: z and the last w costs.
 
     Parameters
     ----------
@@ -93,6 +99,7 @@ class SmoothedLeader:
         """Return the state after one inner step, the same point once the gradient is small."""
         # Costs before the first step are zero, so the mean always divides by w.
         gradients = require_finite("gradient", [cost(self.z) for cost in self.costs])
+        require_shape("gradient", gradients[0], self.z.shape)
         g = gradients.sum(axis=0) / self.window
         z = self.feasible.project(self.z - self.learning_rate * g)
         looked = replace(self, gradients=self.gradients + len(self.costs))

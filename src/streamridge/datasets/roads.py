@@ -9,6 +9,7 @@ than a Poisson count would.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Literal
 
 import narwhals as nw
@@ -82,7 +83,7 @@ def simulate_roads(
     if MINUTES_A_DAY % step_minutes:
         raise InvalidInputError(f"step_minutes must divide a day of 1440, got {step_minutes}.")
     try:
-        np.datetime64(start, "D")
+        date.fromisoformat(start)
     except ValueError:
         raise InvalidInputError(
             f"start must be a date such as 2017-01-01, got {start!r}."

@@ -51,7 +51,11 @@ class Drifting(Summand):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        return (positive_group("rate", self.rate, self.rate_bounds), *self.kernel.groups)
+        rate = positive_group("rate", self.rate, self.rate_bounds)
+        inner = self.kernel.groups
+        if any("rate" in group.names for group in inner):  # one Drifting right inside another
+            inner = tuple(group.under("drifting") for group in inner)
+        return (rate, *inner)
 
     def replace(self, values: Vector) -> Self:
         values = require_values(values, 1 + len(self.kernel.values))

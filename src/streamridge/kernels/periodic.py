@@ -40,6 +40,8 @@ class Periodic(Summand):
         Interval in which the period is learned; a known constant by default.
     inverse_scale_bounds
         Interval in which the inverse scale is learned; None keeps it constant.
+    period_trust
+        Greatest relative change of a learned period in one move; infinite is the paper's.
 
     Notes
     -----
@@ -59,6 +61,7 @@ class Periodic(Summand):
     inverse_scale: float = 1.0
     period_bounds: Bounds = None
     inverse_scale_bounds: Bounds = (1e-3, 1e3)
+    period_trust: float = PERIOD_TRUST
 
     def __post_init__(self) -> None:
         require_number("period", self.period)
@@ -69,7 +72,7 @@ class Periodic(Summand):
     @property
     def groups(self) -> tuple[Group, ...]:
         return (
-            positive_group("period", self.period, self.period_bounds, trust=PERIOD_TRUST),
+            positive_group("period", self.period, self.period_bounds, trust=self.period_trust),
             positive_group("inverse_scale", self.inverse_scale, self.inverse_scale_bounds),
         )
 

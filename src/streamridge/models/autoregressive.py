@@ -77,7 +77,7 @@ class AutoregressiveRidge:
         M = samples.x.T @ samples.x + np.diag(alpha)
         try:
             return NormalEquations(cho_factor(M))
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, ValueError):  # no factor, or entries that overflowed
             least = float(alpha.min())
             raise NotPositiveDefiniteError(
                 "X^T X + diag(penalties)", float(samples.t[-1]), "penalties", least, self._lowest

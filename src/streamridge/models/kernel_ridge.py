@@ -58,7 +58,7 @@ class KernelRidge:
     factor_dtype: DTypeLike = np.float64
 
     def __post_init__(self) -> None:
-        if np.dtype(self.factor_dtype) not in (np.float64, np.float32):
+        if self.factor_dtype not in (np.float64, np.float32, "float64", "float32"):
             raise InvalidInputError(
                 f"factor_dtype must be float64 or float32, got {self.factor_dtype}."
             )
