@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import streamridge
+from streamridge.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -19,6 +21,26 @@ def test_python_blocks_run_in_order(document, tmp_path, monkeypatch):
     namespace = {}
     for block in re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL):
         exec(compile(block, document.name, "exec"), namespace)
+
+
+COMMANDS = sorted(
+    {
+        line
+        for document in DOCUMENTS
+        for block in re.findall(r"```sh\n(.*?)```", document.read_text(), flags=re.DOTALL)
+        for line in block.splitlines()
+        if line.startswith("streamridge ")
+    }
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_run_as_they_stand(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    result = CliRunner().invoke(app, command.split()[1:])
+
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -104,6 +104,15 @@ def test_coordinates_go_there_and_back_and_carry_gradients(coordinates):
     np.testing.assert_allclose(chart.pull_back(lam, in_lam), in_z, rtol=1e-6)
 
 
+def test_a_box_does_not_follow_its_source():
+    low = np.array([0.0])
+    box = Box(low, [1.0])
+
+    low[:] = 0.9
+
+    assert box.low.tolist() == [0.0]
+
+
 def test_a_box_refuses_bounds_the_wrong_way_round():
     with pytest.raises(InvalidInputError, match=r"low must not exceed high, got 2\.0 > 1\.0\."):
         Box([0.0, 2.0], [1.0, 1.0])

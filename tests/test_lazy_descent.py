@@ -128,6 +128,19 @@ def test_state_can_be_taken_out_and_put_back():
     ("build", "message"),
     [
         (lambda: ConstantStep(0.0), r"learning_rate must be positive, got 0\.0\."),
+        (lambda: ConstantStep([0.1, 0.2]), r"learning_rate must be one number, got \[0\.1, 0\.2\]"),
+        (
+            lambda: LazyDescent.start(
+                [0.0, 0.0], SQUARE, ConstantStep(1.0), update_every=1
+            ).observe(lambda z: 1.0),
+            r"gradient must have shape \(2,\), got \(\)",
+        ),
+        (
+            lambda: SmoothedLeader.start([0.0, 0.0], SQUARE, learning_rate=0.1, window=1).observe(
+                lambda z: np.ones(3)
+            ),
+            r"gradient must have shape \(2,\), got \(3,\)",
+        ),
         (lambda: AdaGradStep(-1.0), r"learning_rate must be positive, got -1\.0\."),
         (
             lambda: LazyDescent.start([9.0, 0.0], SQUARE, ConstantStep(1.0), update_every=1),

@@ -46,10 +46,10 @@ def learn(learner, samples, path=None):
     return np.array(predictions)
 
 
-def test_the_papers_settings_follow_algorithm_2_line_by_line(samples):
-    kernel = Periodic(11.0, 1.0, period_bounds=(5, 20)) + ARD(np.full(4, 0.2))
+@pytest.mark.parametrize("eta", [0.2, 5.0])
+def test_the_papers_settings_follow_algorithm_2_line_by_line(samples, eta):
+    kernel = Periodic(11.0, 1.0, period_bounds=(5, 20), period_trust=np.inf) + ARD(np.full(4, 0.2))
     model = KernelRidge(kernel, 0.3, regularization_bounds=(0.03, 3.0))
-    eta = 0.2
     low = np.array([0, 0, 5.0, 1e-3, *[1e-6] * 4, 0.03])
     high = np.array([1, 1, 20.0, 1e3, *[1e2] * 4, 3.0])
 
@@ -141,12 +141,53 @@ def test_one_factorization_per_window_and_none_between(samples, monkeypatch):
     assert len(made) == learner.refits == 1 + STEPS // M
 
 
+def test_a_constant_stream_is_predicted_and_moves_nothing_far(rng):
+    samples = Features(lags=4).samples(np.full(N + 60, 7.0))
+    learner = make_learner(samples)
+
+    predictions = learn(learner, samples[N:])
+
+    np.testing.assert_allclose(predictions, 7.0)
+    assert np.isfinite(list(learner.hyperparameters.values())).all()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_extreme_units_give_sane_forecasts_through_many_windows(scale, rng):
+    samples = Features(lags=4).samples(scale * rng.normal(size=N + 60))
+    learner = make_learner(samples)
+
+    predictions = learn(learner, samples[N:])
+
+    assert np.abs(predictions).max() <= 10 * scale
+    assert learner.skipped_moves == 0
+
+
+def test_a_gradient_that_is_not_finite_is_skipped_and_counted(samples, monkeypatch):
+    learner = make_learner(samples)
+    monkeypatch.setattr(
+        "streamridge.models.kernel_ridge.window_gradient", lambda *_: np.full(9, np.nan)
+    )
+    before = learner.hyperparameters
+
+    learn(learner, samples[N : N + 2 * M])
+
+    assert learner.skipped_moves == 2
+    assert learner.hyperparameters == before
+
+
 def test_a_refit_that_keeps_failing_can_be_postponed(rng):
+    seen = []
     series = np.sin(np.arange(200) / 4) + 0.2 * rng.normal(size=200)
     series[80] = 1e12  # one absurd reading: beside it the regularization is nothing
     samples = Features(lags=4).samples(series)
     model = KernelRidge(Matern(np.full(4, 0.2)) + Linear())
-    learner = OnlineLearner(model, samples[:N], train_size=N, update_every=M)
+    learner = OnlineLearner(
+        model,
+        samples[:N],
+        train_size=N,
+        update_every=M,
+        watch=lambda _, gradients: seen.append(len(gradients)),
+    )
     postponed = 0
 
     for t, x, y in zip(samples.t[N:], samples.x[N:], samples.y[N:, 0], strict=True):
@@ -160,7 +201,10 @@ def test_a_refit_that_keeps_failing_can_be_postponed(rng):
     # The reading leaves the training set in the end, and learning goes on.
     assert postponed > 0
     assert learner.state()["current.t"][0] > 80
-    assert learner.state()["newest"] == samples.t[-1]
+    state = learner.state()
+    assert state["newest"] == samples.t[-1]
+    # The watcher has seen every row of the closed windows once, however often they were tried.
+    assert sum(seen) + len(state["window.t"]) == len(samples) - N
 
 
 def test_memory_passes_from_fit_to_fit(samples):
@@ -568,14 +612,26 @@ def test_a_state_with_other_features_is_refused(samples):
 
 DAMAGED = {
     "steps": (np.int64(99), "state must have taken fewer than 8 steps, got 99"),
+    "refits": (None, "state is damaged: refits must be a whole number from 1 on, got None"),
+    "descent.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
+    "current.x": (np.full((N, 4), np.nan), "state is damaged: current.x must be finite"),
+    "current.y": (np.full((N, 1), np.nan), "state is damaged: current.y must be finite"),
     "newest": (np.nan, "state is damaged: newest must be finite, got nan"),
     "descent.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
     "descent.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
     "descent.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
     "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
+    "retired.lam": (np.zeros(9), r"state must hold 'retired\.t'"),
     "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),
     "window.t": (np.float64(3.0), "state must hold rows of 4 features and 1 labels in 'window'"),
 }
+
+
+def test_hyperparameters_outside_their_bounds_are_refused(samples):
+    learner = make_learner(samples)
+
+    with pytest.raises(StateError, match="state must hold feasible hyperparameters, got"):
+        learner.restore(learner.state() | {"current.lam": np.full(9, -5.0)})
 
 
 @pytest.mark.parametrize(("name", "damage"), DAMAGED.items(), ids=DAMAGED)

@@ -211,6 +211,10 @@ def test_a_linear_kernel_on_values_of_1e12_is_refused_not_garbled(rng):
             r"factor_dtype must be float64 or float32, got .*float16",
         ),
         (
+            lambda: KernelRidge(Linear(), factor_dtype="foo"),
+            "factor_dtype must be float64 or float32, got foo",
+        ),
+        (
             lambda: KernelRidge(Linear(), regularization=[0.3, 0.4]),
             r"regularization must be one number, got \[0\.3, 0\.4\]",
         ),

@@ -119,6 +119,18 @@ def test_hyperparameters_are_named_by_their_kernel():
     )
 
 
+def test_one_drifting_kernel_inside_another_keeps_both_names():
+    kernel = Drifting(Drifting(Linear(), rate=1e-3), rate=1e-4)
+
+    assert kernel.space.named(kernel.values) == {"rate": 1e-4, "drifting.rate": 1e-3}
+
+
+def test_a_weight_that_is_alone_is_at_no_bound():
+    mixture = Mixture([Linear()])
+
+    assert mixture.space.active_bounds(mixture.values) == {}
+
+
 def test_the_period_is_constant_unless_bounds_are_given():
     assert Periodic(96.0).space.learned.tolist() == [False, True]
     assert Periodic(96.0, period_bounds=(90, 100)).space.learned.tolist() == [True, True]
@@ -213,6 +225,7 @@ def test_a_regular_grid_needs_one_evaluation_per_distinct_lag():
             lambda: Periodic(96.0, period_bounds=(1, 2, 300)),
             r"period_bounds must be a pair \(low, high\), got \(1, 2, 300\)",
         ),
+        (lambda: Mixture([Linear(), 2]), "kernels must all be kernels, got 2"),
         (lambda: Mixture([]), r"kernels must hold at least one kernel, got none\."),
         (
             lambda: Mixture([Linear()], weights=[0.5]),
