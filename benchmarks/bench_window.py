@@ -38,7 +38,8 @@ from streamridge import (
 )
 from streamridge.datasets import simulate_roads
 from streamridge.hypergradient import dual_jacobian, step_gradients
-from streamridge.ridge import Fit
+from streamridge.memory import Arena
+from streamridge.ridge import BLOCK_ROWS, Fit, upper_blocks
 
 DAY, WEEK = 96, 672
 FEATURES = Features(lags=20, seasonal=(DAY, WEEK), calendar=(DAY, WEEK))
@@ -229,12 +230,33 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
         nonlocal fit
         fit = model.fit(history, None, fit)
 
+    arena = Arena()
+
+    def blocks(kernel) -> None:
+        """Evaluate one kernel on the upper triangle, and add it up as the refit does."""
+        arena.clear()
+        total = arena.empty((BLOCK_ROWS, train_size))
+        embedding = kernel.embed(history.inputs)
+        for rows, evaluation in upper_blocks(kernel, embedding, arena):
+            evaluation.write_to(total[: rows.stop - rows.start, rows.start :])
+
+    learner = make_learner(history, MIXTURE)
+    row = samples.t[train_size], samples.x[train_size]
+    periodic, matern, linear = MIXTURE.kernels
+    half = np.linspace(-9.0, 0.0, train_size**2 // 2)
     parts = {
-        "refit (Gram matrix, factor, weights)": refit,
-        "96 forecasts": lambda: [fit.predict(window.inputs[i : i + 1]) for i in range(DAY)],
+        "refit": refit,
+        "  its weights (two triangular solves)": lambda: fit.ridge_fit.system.solve(
+            fit.ridge_fit.theta
+        ),
+        "  Gram matrix, Matern": partial(blocks, matern),
+        "    half a matrix of exponentials": partial(np.exp, half, out=half.copy()),
+        "    half a matrix of square roots": partial(np.sqrt, -half, out=half.copy()),
+        "  Gram matrix, linear": partial(blocks, linear),
+        "  Gram matrix, periodic": partial(blocks, periodic),
         "hyper-gradient": lambda: fit.window_gradient(window),
-        "exp of half a Gram matrix": lambda: np.exp(-np.ones(train_size**2 // 2)),
-        "two triangular solves": lambda: fit.ridge_fit.system.solve(fit.ridge_fit.theta),
+        "  its 96 rows alone": lambda: fit.predict(window.inputs),
+        "96 forecasts": lambda: [learner.predict(*row) for _ in range(DAY)],
     }
     table = Table("part of a window", "median, ms")
     for name, work in parts.items():
