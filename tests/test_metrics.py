@@ -1,6 +1,6 @@
 import numpy as np
 
-from streamridge.metrics import mae, rmse, running_rmse
+from streamridge.metrics import rmse, running_rmse
 
 
 def test_running_rmse_is_the_rmse_of_every_prefix(rng):
@@ -9,7 +9,3 @@ def test_running_rmse_is_the_rmse_of_every_prefix(rng):
     curve = running_rmse(errors)
 
     np.testing.assert_allclose(curve, [rmse(errors[: t + 1]) for t in range(30)])
-
-
-def test_mae_is_the_mean_modulus():
-    assert mae([1.0, -3.0]) == 2.0

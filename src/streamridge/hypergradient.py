@@ -47,15 +47,15 @@ def dual_jacobian(fit: Fit) -> Matrix:
     -----
     Paper: eq. (17), the matrix $J$ of Algorithm 2. Cost: $O(N^2 d)$, no new factorization.
     """
-    in_kernel: list[list[Matrix]] = [[] for _ in fit.theta.T]
-    for start in range(0, len(fit.samples), JACOBIAN_ROWS):
-        rows = fit.rows(fit.samples.inputs[start : start + JACOBIAN_ROWS])
-        for blocks, theta in zip(in_kernel, fit.theta.T, strict=True):
-            blocks.append(rows.gradient_dot(theta))
-    # dA/d(lambda_R) is the identity, so its column is theta itself.
-    pairs = zip(in_kernel, fit.theta.T, strict=True)
-    dA_theta = [np.column_stack([np.vstack(blocks), theta]) for blocks, theta in pairs]
-    return -np.stack([fit.system.solve(each) for each in dA_theta])
+    N, H = fit.theta.shape
+    dA_theta = np.empty((H, N, len(fit.ridge.kernel.values) + 1))
+    dA_theta[:, :, -1] = fit.theta.T  # dA/d(lambda_R) is the identity
+    for start in range(0, N, JACOBIAN_ROWS):
+        part = slice(start, start + JACOBIAN_ROWS)
+        rows = fit.rows(fit.samples.inputs[part])
+        for h, theta in enumerate(fit.theta.T):
+            dA_theta[h, part, :-1] = rows.gradient_dot(theta)
+    return -np.stack([fit.system.solve(columns) for columns in dA_theta])
 
 
 def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:

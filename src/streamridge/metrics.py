@@ -1,4 +1,4 @@
-"""Errors of a run: RMSE, MAE and the paper's RMSE(t)."""
+"""Errors of a run: RMSE and the paper's RMSE(t)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,6 @@ def rmse(errors: ArrayLike) -> float:
     3.5355339
     """
     return float(np.sqrt(np.mean(np.square(errors))))
-
-
-def mae(errors: ArrayLike) -> float:
-    """Return the mean absolute error.
-
-    Examples
-    --------
-    >>> mae([3.0, -4.0])
-    3.5
-    """
-    return float(np.mean(np.abs(errors)))
 
 
 def running_rmse(errors: ArrayLike) -> Vector:
