@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Mask, Vector, require_finite, require_positive
+from streamridge.arrays import Mask, Vector, require_finite, require_number, require_positive
 from streamridge.errors import InvalidInputError
-from streamridge.feasible import Box, Feasible, Product
+from streamridge.feasible import Box, Feasible, Product, Simplex
 
 Bounds = tuple[float, float] | None
 
@@ -38,9 +39,38 @@ class Group:
     learned: bool
     trust: float = np.inf
 
+    def assigned(self, values: Vector, by_name: Mapping[str, float]) -> Vector:
+        """Return the values with new ones by name, or say that they are not feasible."""
+        fresh = [require_number(name, by_name[name]) for name in self.names if name in by_name]
+        if not fresh:
+            return values
+        given = np.array([name in by_name for name in self.names])
+        after = values.copy()
+        after[given] = fresh
+        if isinstance(self.feasible, Simplex) and not given.all():
+            others = np.where(given, 0.0, values)
+            shares = others / others.sum() if others.sum() > 0 else ~given / (~given).sum()
+            after = np.where(given, after, (1 - after[given].sum()) * shares)
+        if not self.feasible.contains(after):
+            asked = ", ".join(
+                f"{name} = {by_name[name]:g}" for name in self.names if name in by_name
+            )
+            raise InvalidInputError(
+                f"hyperparameters must lie {_limits(self.feasible)}, got {asked}."
+            )
+        return after
+
     def under(self, prefix: str) -> Group:
         """Return the group with `prefix.` before every name."""
         return replace(self, names=tuple(f"{prefix}.{name}" for name in self.names))
+
+
+def _limits(feasible: Feasible) -> str:
+    """Return where values may lie, in words."""
+    if isinstance(feasible, Box):
+        low, high = feasible.low.min(), feasible.high.max()
+        return f"between {low:g} and {high:g}" if low < high else f"at the constant {low:g}"
+    return "between 0 and 1 and sum to 1"
 
 
 def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
@@ -124,6 +154,43 @@ class Space:
     def named(self, lam: Vector) -> dict[str, float]:
         """Return the coordinates of lam by name."""
         return dict(zip(self.names, lam.tolist(), strict=True))
+
+    def assigned(self, lam: Vector, values: Mapping[str, float]) -> Vector:
+        """Return lam with new values by name; the other weights of a simplex share what is left.
+
+        Examples
+        --------
+        >>> space = Space((Group(("w[0]", "w[1]", "w[2]"), np.ones(3) / 3, Simplex(3), True),))
+        >>> space.assigned(space.values, {"w[0]": 0.5})
+        array([0.5 , 0.25, 0.25])
+        """
+        self.groups_of(tuple(values))
+        pieces = np.split(lam, np.cumsum([len(group.names) for group in self.groups])[:-1])
+        return np.concatenate(
+            [
+                group.assigned(piece, values)
+                for group, piece in zip(self.groups, pieces, strict=True)
+            ]
+        )
+
+    def groups_of(self, names: tuple[str, ...]) -> Mask:
+        """Mark the coordinates of the groups that the names belong to, shape (d,).
+
+        A name in a box stands for itself, a weight for its whole simplex.
+        """
+        known = set(self.names)
+        for name in names:
+            if name not in known:
+                raise InvalidInputError(
+                    f"hyperparameter must be one of {', '.join(self.names)}, got {name!r}."
+                )
+        chosen = [
+            name in names
+            or (isinstance(group.feasible, Simplex) and bool({*names} & {*group.names}))
+            for group in self.groups
+            for name in group.names
+        ]
+        return np.array(chosen, dtype=bool)
 
     def active_bounds(self, lam: Vector) -> dict[str, str]:
         """Return which learned coordinates of lam sit at a bound: "lower" or "upper"."""

@@ -21,6 +21,7 @@ from streamridge.arrays import (
     require_positive,
     require_shape,
 )
+from streamridge.errors import InvalidInputError
 from streamridge.feasible import Feasible, require_feasible
 
 # A cost of one time step, known by its gradient.
@@ -108,7 +109,7 @@ class LazyDescent:
     update_every
         m, the steps between moves.
     reach
-        Greatest change of each coordinate in one move; unlimited by default.
+        Greatest change of each coordinate in one move; unlimited by default, zero holds it still.
     g
         Sum of the gradients seen since the last move.
     seen
@@ -178,10 +179,16 @@ class LazyDescent:
         z = self.feasible.project(self.z - displacement)
         return replace(settled, z=z, memory=memory, moves=self.moves + 1)
 
+    def moved_to(self, z: ArrayLike) -> Self:
+        """Return the state at another point, with the gradients of this one forgotten."""
+        point = require_feasible(z, self.feasible)
+        return replace(self, z=point, g=np.zeros_like(self.g), seen=0)
+
     def state(self) -> dict[str, Vector | int]:
         """Return what changes, as arrays and numbers."""
         return {
             "z": self.z,
+            "reach": self.reach,
             "g": self.g,
             "memory": self.memory,
             "seen": self.seen,
@@ -194,7 +201,13 @@ class LazyDescent:
         g, memory = (require_finite(name, state[name]).copy() for name in ("g", "memory"))
         for name, vector in (("g", g), ("memory", memory)):
             require_shape(name, vector, self.z.shape)
+        reach = np.array(state["reach"], dtype=np.float64)  # infinite where nothing limits it
+        require_shape("reach", reach, self.z.shape)
+        if not (reach >= 0).all():
+            raise InvalidInputError(f"reach must not be negative, got {reach.min()}.")
         names = ("seen", "moves", "skipped")
         seen, moves, skipped = (require_count(name, state[name], least=0) for name in names)
         z = require_feasible(state["z"], self.feasible)
-        return replace(self, z=z, g=g, memory=memory, seen=seen, moves=moves, skipped=skipped)
+        return replace(
+            self, z=z, reach=reach, g=g, memory=memory, seen=seen, moves=moves, skipped=skipped
+        )

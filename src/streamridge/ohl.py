@@ -6,7 +6,7 @@ the gradients of the window's losses, move the hyperparameters, refit on the las
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Generic
 
@@ -26,8 +26,8 @@ from streamridge.feasible import Chart, Product
 from streamridge.lazy_descent import AdaGradStep, LazyDescent, StepRule
 from streamridge.models.base import FitT, Model
 from streamridge.progress import Fitted, Progress, State, pack, unpack
-from streamridge.rows import Row, Rows, complete, known_at_the_end, stack, waiting
-from streamridge.samples import Inputs, Samples, concatenate, require_width
+from streamridge.rows import Row, Rows, complete, known_at_the_end, stack, unstack, waiting
+from streamridge.samples import Inputs, Samples, concatenate, in_order, require_width
 
 # Called with the coordinates z of a fit and the gradients of rows that it predicted.
 Watcher = Callable[[Vector, Matrix], None]
@@ -138,27 +138,68 @@ class OnlineLearner(Generic[FitT]):
         """Return the fit in force."""
         return self._progress.current.fit
 
+    @property
+    def training(self) -> Samples:
+        """Return the samples of the fit in force."""
+        return self._progress.current.samples
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """Return the names of the hyperparameters that `freeze` holds where they are."""
+        held = self._space.learned & (self._progress.descent.reach == 0)
+        return tuple(name for name, is_held in zip(self._space.names, held, strict=True) if is_held)
+
     def predict(self, time: float, x: ArrayLike) -> Vector:
         """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""
-        row = self._row(time, x)
-        inputs = Inputs(np.array([row.t]), row.x[None, :], self._layout)
-        return self._progress.current.fit.predict(inputs)[0]
+        return self.fit.predict(self._inputs(time, x))[0]
 
-    def observe(self, time: float, x: ArrayLike, y: float) -> None:
+    def predict_with_spread(self, time: float, x: ArrayLike) -> tuple[Vector, Vector]:
+        """Return the forecasts, and the size of error to expect of each; shape (H,) both."""
+        forecasts, spreads = self.fit.predict_with_spread(self._inputs(time, x))
+        return forecasts[0], spreads[0]
+
+    def observe(self, time: float, x: ArrayLike | None, y: float) -> None:
         """Learn from the value y at `time`, which had the features x.
 
-        After an error nothing has changed.
+        Without x the value is a label of the rows before it and makes no row of its own. After an
+        error nothing has changed.
         """
-        row = self._row(time, x)
+        t = self._require_later(time)
+        rows = () if x is None else (self._row(t, x),)
         value = require_number("y", y)
         self._unseen.clear()
-        progress = self._take(self._progress, row, value)
+        progress = self._take(self._progress, t, rows, value)
         if progress.steps == self._update_every:
             progress = self._refit(progress)
         self._progress = progress
         if self._watch is not None:
             for z, gradients in self._unseen:
                 self._watch(z, gradients)
+
+    def admit(self, samples: Samples) -> None:
+        """Take samples of the past that were not known in time into the next training set."""
+        if len(samples) and samples.t.max() > self._progress.newest:
+            raise InvalidInputError(
+                f"time must be no later than {self._progress.newest:.15g}, "
+                f"got {samples.t.max():.15g}."
+            )
+        admitted = self._progress.admitted + unstack(samples)
+        self._progress = replace(self._progress, admitted=admitted)
+
+    def assign(self, values: Mapping[str, float]) -> None:
+        """Set hyperparameters by name, and refit at once; other weights of a simplex give way."""
+        lam = self._space.assigned(self._progress.current.lam, values)
+        descent = self._progress.descent.moved_to(self._chart.encode(lam))
+        self._progress = self._renew(self._progress, descent)
+
+    def freeze(self, *names: str) -> None:
+        """Keep hyperparameters where they are; one weight of a simplex holds all of them."""
+        self._hold(names, reach=np.zeros(len(self._space.names)))
+
+    def unfreeze(self, *names: str) -> None:
+        """Learn hyperparameters again that were frozen."""
+        z = self._chart.encode(self._space.values)
+        self._hold(names, reach=self._chart.reach(z, self._space.trust))
 
     def release(self) -> None:
         """Drop what can be made again; the next window's end takes a factorization longer."""
@@ -182,27 +223,41 @@ class OnlineLearner(Generic[FitT]):
         """Go on from a state taken from a learner of the same model and settings, bit for bit."""
         self._progress = unpack(state, self._progress, self._model)
 
-    def _row(self, time: float, x: ArrayLike) -> Row:
-        """Return a checked row with labels to come."""
+    def _hold(self, names: tuple[str, ...], reach: Vector) -> None:
+        """Give the groups of the named hyperparameters the reach that is given for them."""
+        chosen = self._space.groups_of(names)
+        descent = self._progress.descent
+        descent = replace(descent, reach=np.where(chosen, reach, descent.reach))
+        self._progress = replace(self._progress, descent=descent)
+
+    def _inputs(self, time: float, x: ArrayLike) -> Inputs:
+        row = self._row(self._require_later(time), x)
+        return Inputs(np.array([row.t]), row.x[None, :], self._layout)
+
+    def _require_later(self, time: float) -> float:
+        """Return a checked time after the newest row's."""
         t = require_number("time", time)
-        features = require_finite("x", x)
-        require_shape("x", features, (None,))
-        require_width(features, self._layout)
         newest = self._progress.newest
         if t <= newest:
             raise InvalidInputError(f"time must be later than {newest:.15g}, got {t:.15g}.")
         if self._horizon > 1 and not t.is_integer():
             raise InvalidInputError(f"time must be a whole number of steps, got {t:.15g}.")
+        return t
+
+    def _row(self, t: float, x: ArrayLike) -> Row:
+        """Return a checked row with labels to come."""
+        features = require_finite("x", x)
+        require_shape("x", features, (None,))
+        require_width(features, self._layout)
         # The caller may fill the same array with the next features.
         return Row(t, features.copy(), np.full(self._horizon, np.nan))
 
-    def _take(self, progress: Progress[FitT], row: Row, value: float) -> Progress[FitT]:
-        """Return the progress with one more row, and with the label it brings to those waiting.
+    def _take(self, progress: Progress[FitT], t: float, rows: Rows, value: float) -> Progress[FitT]:
+        """Return the progress with its new rows, and with the label they bring to those waiting.
 
         A row that has missed a label for good is dropped: it is not learned from.
         """
-        t = row.t
-        mine = [each.labelled(t, value) for each in (*progress.waiting, row)]
+        mine = [each.labelled(t, value) for each in progress.waiting + rows]
         retired = [each.labelled(t, value) for each in progress.overdue]
         progress = replace(
             progress,
@@ -220,19 +275,28 @@ class OnlineLearner(Generic[FitT]):
 
     def _refit(self, progress: Progress[FitT]) -> Progress[FitT]:
         """Return the progress after a window: gradient, move, new fit; lines 3 to 8."""
+        descent = self._absorb(progress.descent, progress.current, progress.window)
+        return self._renew(progress, descent.move())
+
+    def _renew(self, progress: Progress[FitT], descent: LazyDescent) -> Progress[FitT]:
+        """Return the progress with a new fit on the last N samples, at the descent's point."""
         current = progress.current
-        descent = self._absorb(progress.descent, current, progress.window).move()
         fresh = self._stack(progress.late + progress.window)
-        samples = concatenate([current.samples, fresh])[-self._train_size :]
+        samples = concatenate([current.samples, fresh])
+        if progress.admitted:
+            samples = in_order(concatenate([samples, self._stack(progress.admitted)]))
         # Rows that still wait for labels need the fit that predicted them: it keeps its memory.
-        retiring = current if progress.waiting else None
-        fitted = self._fit(samples, descent.z, None if retiring else current.fit)
+        overdue = progress.overdue + progress.waiting
+        retiring = current if overdue else None
+        fitted = self._fit(
+            samples[-self._train_size :], descent.z, None if retiring else current.fit
+        )
         return Progress(
             current=fitted,
             descent=descent,
             newest=progress.newest,
             retired=retiring,
-            overdue=progress.waiting,
+            overdue=overdue,
             refits=progress.refits + 1,
         )
 

@@ -17,6 +17,9 @@ from streamridge.samples import Inputs, Samples
 
 State = Mapping[str, Matrix | float]
 
+# The parts of a progress that are rows.
+ROWS = ("window", "waiting", "late", "overdue", "admitted")
+
 
 @dataclass(frozen=True)
 class Fitted(Generic[FitT]):
@@ -45,6 +48,8 @@ class Progress(Generic[FitT]):
         The fit before, while rows that it predicted wait for labels; else None.
     late, overdue
         What `window` and `waiting` are, for the retired fit.
+    admitted
+        Rows of the past that became known later; they join the next training set.
     newest
         Time of the newest row.
     steps
@@ -61,6 +66,7 @@ class Progress(Generic[FitT]):
     retired: Fitted[FitT] | None = None
     late: Rows = ()
     overdue: Rows = ()
+    admitted: Rows = ()
     steps: int = 0
     refits: int = 1
 
@@ -72,7 +78,7 @@ def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
     }
     state |= {f"descent.{name}": value for name, value in progress.descent.state().items()}
     layout, horizon = progress.current.samples.inputs.layout, progress.current.samples.y.shape[1]
-    for name in ("window", "waiting", "late", "overdue"):
+    for name in ROWS:
         state |= _pack_samples(name, stack(getattr(progress, name), layout, horizon))
     for name, fitted in (("current", progress.current), ("retired", progress.retired)):
         if fitted is not None:
@@ -93,13 +99,10 @@ def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[F
             current=_unpack_fitted("current", state, like, model),
             descent=_unpack_descent(state, like.descent),
             newest=require_number("newest", state["newest"]),
-            window=unstack(_unpack_samples("window", state, like)),
-            waiting=unstack(_unpack_samples("waiting", state, like)),
             retired=(
                 _unpack_fitted("retired", state, like, model) if "retired.lam" in state else None
             ),
-            late=unstack(_unpack_samples("late", state, like)),
-            overdue=unstack(_unpack_samples("overdue", state, like)),
+            **{name: unstack(_unpack_samples(name, state, like)) for name in ROWS},
             steps=steps,
             refits=require_count("refits", state["refits"]),
         )

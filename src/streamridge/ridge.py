@@ -128,6 +128,32 @@ class System:
         return np.full_like(X, np.nan)
 
 
+@dataclass(frozen=True)
+class Spread:
+    r"""Is the size of a fit's errors as a function of the input.
+
+    The training residuals are $r = y - K\theta = \lambda_R \theta$. Their logarithmic size is
+    regressed on the same inputs by the same factor, $\varphi = A^{-1} (\log|r| - c)$ with its mean
+    $c$; at an input with row $k$ it is $\exp(c + k^T \varphi)$, kept within the sizes seen.
+
+    Parameters
+    ----------
+    phi
+        (N, H), the dual weights.
+    mean, least, most
+        (H,), of the residuals' logarithmic size.
+    """
+
+    phi: Matrix
+    mean: Vector
+    least: Vector
+    most: Vector
+
+    def at(self, k: Matrix) -> Matrix:
+        """Return the size of error at n inputs with the rows k, shape (n, H)."""
+        return np.exp(np.clip(self.mean + k @ self.phi, self.least, self.most))
+
+
 @dataclass
 class Fit:
     """Is a solved ridge system: dual weights for the horizons of y, ready to predict.
@@ -142,12 +168,15 @@ class Fit:
         What is taken off x and y before anything else, and put back on predictions.
     theta
         (N, H), the dual weights.
+    spread
+        How large the residuals are, and where, once `predict_with_spread` has asked for it.
     """
 
     ridge: Ridge
     samples: Samples
     center: Center
     theta: Matrix
+    spread: Spread | None = None
     _system: System | None = field(default=None, repr=False)
     _embedding: Embedding | None = field(default=None, repr=False)
 
@@ -184,6 +213,30 @@ class Fit:
         """Return k_t^T theta for n inputs, eq. (12), around the center; shape (n, H)."""
         return self.center.y + self.rows(inputs).value @ self.theta
 
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        """Return the predictions, and how large their errors are around there; (n, H) each.
+
+        Notes
+        -----
+        Cost: O(N) per input beside its row k, and one more solve per fit.
+        """
+        if self.spread is None:
+            sizes = self._log_residuals()
+            self.spread = self.spread_of(self.system.solve(sizes - sizes.mean(axis=0)))
+        k = self.rows(inputs).value
+        return self.center.y + k @ self.theta, self.spread.at(k)
+
+    def spread_of(self, phi: Matrix) -> Spread:
+        """Return the spread of this fit with the weights phi, shape (N, H)."""
+        sizes = self._log_residuals()
+        return Spread(phi, sizes.mean(axis=0), sizes.min(axis=0), sizes.max(axis=0))
+
+    def _log_residuals(self) -> Matrix:
+        """Return log |r| of the training set, (N, H); residuals near zero are counted as small."""
+        sizes = self.ridge.regularization * np.abs(self.theta)
+        least = np.maximum(1e-3 * np.median(sizes, axis=0), np.finfo(float).tiny)
+        return np.log(np.maximum(sizes, least))
+
     def deviation(self, inputs: Inputs) -> Matrix:
         r"""Return the predictive standard deviation for n inputs, shape (n, H).
 
@@ -216,7 +269,7 @@ def fit_ridge(ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> 
     theta = system.solve(samples.y - center.y)
     if not np.isfinite(theta).all():
         raise _no_factor(ridge, time)
-    return Fit(ridge, samples, center, theta, system, embedding)
+    return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
 
 
 def assemble(ridge: Ridge, embedding: Embedding, time: float, memory: Arena) -> System:

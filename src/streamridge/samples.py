@@ -139,6 +139,20 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
     return Samples(Inputs(t, x, parts[0].inputs.layout), y)
 
 
+def in_order(samples: Samples) -> Samples:
+    """Return the samples by time; of several at one time the first stays.
+
+    Examples
+    --------
+    >>> in_order(Samples.of([2, 1, 2], [[1.0], [2.0], [3.0]], [7.0, 8.0, 9.0])).y
+    array([[8.],
+           [7.]])
+    """
+    _, first = np.unique(samples.t, return_index=True)
+    inputs = samples.inputs
+    return Samples(Inputs(inputs.t[first], inputs.x[first], inputs.layout), samples.y[first])
+
+
 def require_width(x: Matrix, layout: Layout) -> None:
     """Raise unless the last axis of x has as many entries as the layout has columns.
 

@@ -61,12 +61,12 @@ class AutoregressiveRidge:
         if not len(samples):
             raise InvalidInputError("samples must hold at least one row, got none.")
         system = self._system(samples, lam)
-        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y))
+        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y), samples)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
         w = require_finite("weights", state["weights"])
         require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
-        return AutoregressiveFit(self._system(samples, lam), w)
+        return AutoregressiveFit(self._system(samples, lam), w, samples)
 
     def _system(self, samples: Samples, lam: Vector | None) -> NormalEquations:
         alpha = require_values(self.space.values if lam is None else lam, len(self.space.names))
@@ -101,13 +101,20 @@ class NormalEquations:
 
 @dataclass(frozen=True)
 class AutoregressiveFit:
-    """Is a linear filter with weights w, shape (p, H)."""
+    """Is a linear filter with weights w, shape (p, H), and what it was fitted to."""
 
     system: NormalEquations
     w: Matrix
+    samples: Samples
 
     def predict(self, inputs: Inputs) -> Matrix:
         return inputs.x @ self.w
+
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        # A linear filter has no notion of nearness: its errors are as large everywhere.
+        residuals = self.samples.y - self.predict(self.samples.inputs)
+        spread = np.sqrt(np.mean(residuals**2, axis=0))
+        return self.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
 
     def window_gradient(self, window: Samples) -> Vector:
         return self.step_gradients(window).sum(axis=0)

@@ -18,6 +18,9 @@ class ModelFit(Protocol):
     def predict(self, inputs: Inputs) -> Matrix:
         """Return the predictions for n inputs and H horizons, shape (n, H)."""
 
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        """Return the predictions, and the size of error to expect of each; (n, H) both."""
+
     def window_gradient(self, window: Samples) -> Vector:
         """Return the gradient in lam of the summed squared errors of a window, shape (d,)."""
 

@@ -85,9 +85,11 @@ class KernelRidge:
         return KernelRidgeFit(fit_ridge(self._ridge(lam), samples, self._center(samples), memory))
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
-        theta = require_finite("dual_weights", state["dual_weights"])
-        require_shape("dual_weights", theta, samples.y.shape)
-        return KernelRidgeFit(Fit(self._ridge(lam), samples, self._center(samples), theta))
+        theta = _require_weights("dual_weights", state, samples)
+        fit = Fit(self._ridge(lam), samples, self._center(samples), theta)
+        if "spread_weights" in state:
+            fit.spread = fit.spread_of(_require_weights("spread_weights", state, samples))
+        return KernelRidgeFit(fit)
 
     def _ridge(self, lam: Vector | None) -> Ridge:
         values = self.space.values if lam is None else lam
@@ -111,6 +113,9 @@ class KernelRidgeFit:
     def predict(self, inputs: Inputs) -> Matrix:
         return self.ridge_fit.predict(inputs)
 
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        return self.ridge_fit.predict_with_spread(inputs)
+
     def deviation(self, inputs: Inputs) -> Matrix:
         """Return the predictive standard deviation for n inputs, shape (n, H)."""
         return self.ridge_fit.deviation(inputs)
@@ -128,4 +133,13 @@ class KernelRidgeFit:
         return self.ridge_fit.release()
 
     def state(self) -> Arrays:
-        return {"dual_weights": self.ridge_fit.theta}
+        state = {"dual_weights": self.ridge_fit.theta}
+        if self.ridge_fit.spread is not None:
+            state["spread_weights"] = self.ridge_fit.spread.phi
+        return state
+
+
+def _require_weights(name: str, state: Arrays, samples: Samples) -> Matrix:
+    weights = require_finite(name, state[name])
+    require_shape(name, weights, samples.y.shape)
+    return weights

@@ -75,6 +75,11 @@ class TimedFit(Generic[FitT]):
         with self.costs.spending("predicting"):
             return self.fit.predict(inputs)
 
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        """Return the fit's predictions and spreads, timed as predicting."""
+        with self.costs.spending("predicting"):
+            return self.fit.predict_with_spread(inputs)
+
     def window_gradient(self, window: Samples) -> Vector:
         """Return the fit's gradient, timed as tuning."""
         with self.costs.spending("tuning"):
