@@ -1,0 +1,1 @@
+"""Readings out of files and frames, and tables into files."""

@@ -1,0 +1,95 @@
+"""Frames and series of pandas, polars and pyarrow, as one block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from narwhals.exceptions import DuplicateError
+
+from streamridge.arrays import Mask, Vector
+from streamridge.errors import InvalidInputError
+from streamridge.files.blocks import Block, Origin
+from streamridge.files.columns import Column, TextColumn
+from streamridge.messages import shown
+from streamridge.streams.clock import Times
+from streamridge.streams.readings import in_microseconds
+
+
+@dataclass(frozen=True)
+class FrameColumn:
+    """Is a column of a frame. What is neither a number nor a time is read as its text."""
+
+    series: nw.Series[Any]
+
+    @cached_property
+    def texts(self) -> Sequence[str | None]:  # noqa: D102
+        # As Python objects, times would have to lie in the years 1 to 9999.
+        temporal = self.series.dtype.is_temporal()
+        cells = self.series.to_numpy() if temporal else self.series.to_list()
+        nulls = self.series.is_null().to_list()
+        return [None if null else str(cell) for cell, null in zip(cells, nulls, strict=True)]
+
+    @cached_property
+    def numbers(self) -> Vector:  # noqa: D102
+        if self.series.dtype.is_numeric():
+            return self.series.to_numpy().astype(np.float64)
+        return TextColumn(self.texts).numbers
+
+    @cached_property
+    def times(self) -> tuple[Times, Mask]:  # noqa: D102
+        dtype = self.series.dtype
+        if not isinstance(dtype, nw.Datetime):
+            return TextColumn(self.texts).times
+        stamps = in_microseconds(self.series.to_numpy())  # in UTC when there is a zone
+        return stamps, np.full(len(stamps), dtype.time_zone is not None)
+
+
+def frame_block(native: Any, origin: Origin) -> Block:
+    """Return a frame or a series as a block.
+
+    The times of a frame or series of pandas with a DatetimeIndex are those of the index. A series
+    is one sensor, named "value" where it has no name.
+    """
+    data = _narwhal(native, origin)
+    index: Any = nw.maybe_get_index(data)
+    columns: dict[str, Column] = {}
+    if index is not None and index.dtype.kind == "M":
+        times: Any = nw.from_native(index.to_series(), series_only=True)
+        columns["time"] = FrameColumn(times)
+    elif isinstance(data, nw.Series):
+        raise InvalidInputError(
+            f"{origin.name} must have times, got a Series without a DatetimeIndex. "
+            "Pass a DataFrame with a time column."
+        )
+    for name, series in _named(data, origin):
+        columns.setdefault(name, FrameColumn(series))  # the index goes before a column "time"
+    return Block(origin, range(len(data)), columns)
+
+
+def _narwhal(native: Any, origin: Origin) -> nw.DataFrame[Any] | nw.Series[Any]:
+    try:
+        return nw.from_native(native, eager_only=True, allow_series=True)
+    except TypeError:
+        raise InvalidInputError(
+            'sources must be a path, "-", a list of paths, or a DataFrame or Series of pandas, '
+            f"polars or pyarrow, got {shown(native)}."
+        ) from None
+    except DuplicateError:
+        names = getattr(native, "column_names", None) or native.columns
+        origin.require_distinct([str(name) for name in names])
+        raise
+
+
+def _named(
+    data: nw.DataFrame[Any] | nw.Series[Any], origin: Origin
+) -> Sequence[tuple[str, nw.Series[Any]]]:
+    if isinstance(data, nw.Series):
+        return [("value" if data.name in (None, "") else str(data.name), data)]
+    names = [str(name).strip() for name in data.columns]
+    origin.require_distinct(names)
+    return list(zip(names, data.iter_columns(), strict=True))

@@ -1,0 +1,143 @@
+"""Layouts: how the rows and columns of a block belong to sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.errors import InvalidInputError
+from streamridge.files.blocks import Block
+from streamridge.messages import listed
+from streamridge.streams.readings import A_TIME, Piece
+
+SENSOR = ("unique_id", "sensor", "sensor_id", "station", "station_id", "detector", "detector_id")
+# The last is how pandas writes an index without a name to Parquet.
+TIME = ("time", "timestamp", "ds", "date", "datetime", "date_time", "__index_level_0__")
+VALUE = ("y", "value", "flow", "count", "volume", "traffic_volume")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Says which sensors are wanted, all where none is named, and which columns go with them."""
+
+    sensors: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+
+    def wants(self, sensor: str) -> bool:
+        """Return whether to read this sensor."""
+        return not self.sensors or sensor in self.sensors
+
+
+@dataclass(frozen=True)
+class Split:
+    """Is a block parted by sensor.
+
+    Parameters
+    ----------
+    pieces
+        One for each sensor that is wanted.
+    names
+        All sensors that there are.
+    loose
+        Rows left out that belong to no one sensor.
+    """
+
+    pieces: Sequence[Piece]
+    names: Sequence[str]
+    loose: int
+
+
+def is_long(block: Block) -> bool:
+    """Return whether the columns include one of each: a sensor, a time and a value."""
+    return all(_find(block, names) is not None for names in (SENSOR, TIME, VALUE))
+
+
+def split_wide(block: Block, choice: Choice) -> Split:
+    """Part a block with a time column and one column per sensor.
+
+    The time is the first column unless another one is named so. A column without a name is no
+    sensor.
+    """
+    named = _find(block, TIME)
+    time = next(iter(block.columns), "") if named is None else named
+    _require_columns(block, choice.extras)
+    sensors = [name for name in block.columns if name and name not in (time, *choice.extras)]
+    if not sensors:
+        raise InvalidInputError(
+            f"{block.origin.name} must have a time column and a column for each sensor, "
+            f"got {listed(block.columns)}."
+        )
+    rows = np.arange(len(block.places))
+    wanted = filter(choice.wants, sensors)
+    pieces = [_piece(block, name, rows, time, (name, *choice.extras)) for name in wanted]
+    return Split(pieces, sensors, block.ragged)
+
+
+def split_long(block: Block, choice: Choice) -> Split:
+    """Part a block with a column of sensors, one of times and one of values."""
+    sensor, time, value = (_require_one(block, names) for names in (SENSOR, TIME, VALUE))
+    _require_columns(block, choice.extras)
+    rows_of: dict[str, list[int]] = {}
+    for row, name in enumerate(block.columns[sensor].texts):
+        rows_of.setdefault((name or "").strip(), []).append(row)
+    unnamed = rows_of.pop("", [])
+    if unnamed:
+        block.refuse(unnamed[0], sensor, "the name of a sensor")
+    pieces = [
+        _piece(block, name, np.array(rows), time, (value, *choice.extras))
+        for name, rows in rows_of.items()
+        if choice.wants(name)
+    ]
+    return Split(pieces, list(rows_of), block.ragged + len(unnamed))
+
+
+def _piece(
+    block: Block, sensor: str, rows: NDArray[np.intp], time: str, numbers: Sequence[str]
+) -> Piece:
+    """Read some rows: their times, and columns of numbers of which the first is the value."""
+    stamps, zoned = (cells[rows] for cells in block.columns[time].times)
+    read = {name: block.columns[name].numbers[rows] for name in numbers}
+    bad = {time: np.isnat(stamps)} | {name: np.isinf(column) for name, column in read.items()}
+    left_out = np.logical_or.reduce(list(bad.values()))
+    if left_out.any():
+        first = int(left_out.argmax())
+        column = next(name for name, mask in bad.items() if mask[first])
+        block.refuse(rows[first], column, A_TIME if column == time else "a number")
+    kept = {name: column[~left_out] for name, column in read.items()}
+    value, *extras = numbers
+    return Piece(
+        sensor,
+        stamps[~left_out],
+        zoned[~left_out],
+        kept[value],
+        {name: kept[name] for name in extras},
+        int(left_out.sum()),
+    )
+
+
+def _find(block: Block, names: Sequence[str]) -> str | None:
+    """Return the column that has one of the names in any case; earlier ones win."""
+    there = {column.lower(): column for column in reversed(list(block.columns))}
+    return next((there[name] for name in names if name in there), None)
+
+
+def _require_one(block: Block, names: Sequence[str]) -> str:
+    column = _find(block, names)
+    if column is None:
+        raise InvalidInputError(
+            f"{block.origin.name} must have a column named one of {listed(names)}, "
+            f"got {listed(block.columns)}."
+        )
+    return column
+
+
+def _require_columns(block: Block, names: Sequence[str]) -> None:
+    lacking = [name for name in names if name not in block.columns]
+    if lacking:
+        raise InvalidInputError(
+            f"extras must be columns of {block.origin.name}, got {lacking[0]!r}. "
+            f"It has {listed(block.columns)}."
+        )

@@ -1,0 +1,51 @@
+"""Parquet, which needs the extra `parquet`: pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import IO, Any
+
+import narwhals as nw
+from numpy.typing import NDArray
+
+from streamridge.errors import InvalidInputError, MissingExtraError
+
+MAGIC = b"PAR1"
+
+
+def read_parquet(content: bytes, name: str) -> Any:
+    """Return the content of a Parquet file as a table of pyarrow."""
+    pyarrow = _require_pyarrow()
+    try:
+        table = import_module("pyarrow.parquet").read_table(pyarrow.BufferReader(content))
+        table.validate(full=True)
+        frame = nw.from_native(table, eager_only=True)
+        frame.schema  # noqa: B018 - only now are names of zones decoded
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be a whole Parquet file, got {error}.") from None
+    return table
+
+
+def write_parquet(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns to a stream, NaN and NaT as nulls."""
+    pyarrow = _require_pyarrow()
+    try:
+        table = pyarrow.table(
+            {name: pyarrow.array(column, from_pandas=True) for name, column in columns.items()}
+        )
+    except pyarrow.ArrowException as error:
+        raise InvalidInputError(
+            f"columns must hold one kind of values each, got: {error}."
+        ) from None
+    import_module("pyarrow.parquet").write_table(table, stream)
+
+
+def _require_pyarrow() -> Any:
+    try:
+        return import_module("pyarrow")
+    except ImportError:
+        raise MissingExtraError(
+            "pyarrow must be installed for Parquet. "
+            "Install it with: pip install 'streamridge[parquet]'"
+        ) from None

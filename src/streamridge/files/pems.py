@@ -1,0 +1,78 @@
+"""Station files of Caltrans PeMS, five minutes a row: no header, columns by position.
+
+The first twelve columns are those of the whole station, those of its lanes follow. Where too few
+samples arrived, PeMS fills in a value of its own, and says so by the share that was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from streamridge.errors import InvalidInputError
+from streamridge.files.blocks import Block
+from streamridge.files.layouts import Choice, Split, split_long
+from streamridge.messages import listed
+from streamridge.streams.readings import PEMS_TIME, Piece
+
+COLUMNS = (
+    "time",
+    "station",
+    "district",
+    "freeway",
+    "direction",
+    "lane_type",
+    "length",
+    "samples",
+    "observed",
+    "flow",
+    "occupancy",
+    "speed",
+)
+
+
+def is_station_row(cells: Sequence[str]) -> bool:
+    """Return whether these cells can be a row of a station file."""
+    return len(cells) >= len(COLUMNS) and PEMS_TIME.fullmatch(cells[0]) is not None
+
+
+def is_pems(block: Block) -> bool:
+    """Return whether a block has the columns of a station file."""
+    return tuple(block.columns)[: len(COLUMNS)] == COLUMNS
+
+
+def split_pems(block: Block, choice: Choice, *, observed: float = 50.0) -> Split:
+    """Part a block by station; the value is the total flow.
+
+    Parameters
+    ----------
+    block
+        Rows with the columns of `COLUMNS`, each of which may be among the extras.
+    choice
+        The stations that are wanted, and the extras.
+    observed
+        Flows of which less than this share was observed, in percent, were filled in by PeMS. They
+        are taken as missing and counted in `imputed`.
+    """
+    if not is_pems(block):
+        raise InvalidInputError(
+            f"{block.origin.name} must be a PeMS station file, with rows such as "
+            f"06/13/2021 08:15:00,716078,7,..., got columns {listed(block.columns)}."
+        )
+    with_share = replace(choice, extras=(*choice.extras, "observed"))
+    split = split_long(block, with_share)
+    pieces = [_without_imputed(piece, observed, choice.extras) for piece in split.pieces]
+    return replace(split, pieces=pieces)
+
+
+def _without_imputed(piece: Piece, observed: float, extras: Sequence[str]) -> Piece:
+    imputed = (piece.extras["observed"] < observed) & ~np.isnan(piece.values)
+    return replace(
+        piece,
+        values=np.where(imputed, np.nan, piece.values),
+        extras={name: piece.extras[name] for name in extras},
+        imputed=int(imputed.sum()),
+        aggregate="sum",
+    )
