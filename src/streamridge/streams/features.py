@@ -9,6 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from streamridge.arrays import (
+    Mask,
     Matrix,
     Vector,
     require_count,
@@ -18,6 +19,8 @@ from streamridge.arrays import (
 )
 from streamridge.errors import InvalidInputError
 from streamridge.samples import Layout, Samples
+from streamridge.streams.clock import Steps
+from streamridge.streams.past import Past
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Features:
         Lags in steps at which a season has passed, such as a day and a week.
     calendar
         Periods in steps, each as its sine and cosine.
+    extras
+        Names of further columns, which are known in advance.
 
     Examples
     --------
@@ -45,6 +50,7 @@ class Features:
     lags: int = 20
     seasonal: tuple[int, ...] = ()
     calendar: tuple[float, ...] = ()
+    extras: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_count("lags", self.lags)
@@ -59,6 +65,7 @@ class Features:
             ("lags", self.lags),
             ("seasonal", len(self.seasonal)),
             ("calendar", 2 * len(self.calendar)),
+            ("extras", len(self.extras)),
         )
         return Layout(tuple(block for block in widths if block[1]))
 
@@ -66,6 +73,11 @@ class Features:
     def reach(self) -> int:
         """Return how many values must precede the first row."""
         return max(self.lags, *self.seasonal, 0)
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """Return how many steps back the values of a row are."""
+        return (*range(1, self.lags + 1), *self.seasonal)
 
     def samples(self, series: ArrayLike, *, horizon: int = 1, start: int = 0) -> Samples:
         """Return the rows of a series without gaps.
@@ -89,13 +101,30 @@ class Features:
             )
         at = np.arange(first, end)
         y = sliding_window_view(values, horizon)[at]
-        x = np.hstack([self._lagged(values, at), self._calendar(at + start)])
+        x = np.hstack([self._lagged(values, at), self.calendar_at(at + start)])
         return Samples.of(at + start, x, y, self.layout)
 
-    def _lagged(self, values: Vector, at: np.ndarray) -> Matrix:
+    def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the rows of some steps, and which of them rest on trusted readings alone.
+
+        Where a seasonal lag would reach behind the first reading, a shorter one stands for it.
+        """
+        lags = steps[:, None] - np.arange(1, self.lags + 1)
+        columns, stand_in = [lags], lags[:, :1]
+        for season in sorted(self.seasonal):
+            ago = past.ago(steps, season)[:, None]
+            stand_in = np.where(past.within(ago), ago, stand_in)
+            columns.append(stand_in)
+        at = np.hstack(columns)
+        extras, given = past.extras(steps)
+        x = np.hstack([past.values(at), self.calendar_at(past.local(steps)), extras])
+        return x, past.trusted(at).all(axis=1) & given
+
+    def _lagged(self, values: Vector, at: Steps) -> Matrix:
         behind = np.concatenate([np.arange(1, self.lags + 1), np.array(self.seasonal, dtype=int)])
         return values[at[:, None] - behind]
 
-    def _calendar(self, at: np.ndarray) -> Matrix:
+    def calendar_at(self, at: Steps) -> Matrix:
+        """Return the calendar coordinates of some steps of the local clock."""
         angles = 2 * np.pi * at[:, None] / np.array(self.calendar)
         return np.hstack([np.sin(angles), np.cos(angles)])

@@ -1,0 +1,142 @@
+"""The regular clock of a sensor: times to whole steps and back, and the local time of a step."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.errors import InvalidInputError
+
+Steps = NDArray[np.int64]
+Times = NDArray[np.datetime64]
+
+DAY = timedelta(days=1)
+EPOCH = np.datetime64("1970-01-01T00:00", "us")
+UNITS = {
+    "s": timedelta(seconds=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": DAY,
+}
+
+
+def parse_step(step: str | timedelta | np.timedelta64) -> timedelta:
+    """Return the length of a step, which must divide a day.
+
+    Examples
+    --------
+    >>> parse_step("15min")
+    datetime.timedelta(seconds=900)
+    >>> parse_step("7min")
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: step must divide a day, got '7min'.
+    """
+    length = _length(step)
+    if length <= timedelta(0) or DAY % length:
+        raise InvalidInputError(f"step must divide a day, got {step!r}.")
+    return length
+
+
+def _length(step: str | timedelta | np.timedelta64) -> timedelta:
+    if isinstance(step, timedelta):
+        return step
+    if isinstance(step, np.timedelta64) and not np.isnat(step):
+        return timedelta(microseconds=int(step / np.timedelta64(1, "us")))
+    match = (
+        re.fullmatch(r"(\d{0,6})\s*(s|min|h|d)", step.lower()) if isinstance(step, str) else None
+    )
+    if match is None:
+        raise InvalidInputError(f"step must be a time such as 15min, 1h or 30s, got {step!r}.")
+    return int(match[1] or 1) * UNITS[match[2]]
+
+
+def step_name(step: timedelta) -> str:
+    """Return a step as `parse_step` takes it.
+
+    Examples
+    --------
+    >>> step_name(timedelta(minutes=15)), step_name(timedelta(days=1))
+    ('15min', '1d')
+    """
+    for name, unit in reversed(UNITS.items()):
+        if not step % unit:
+            return f"{step // unit}{name}"
+    return f"{step.total_seconds():g}s"
+
+
+def parse_zone(tz: str | None) -> ZoneInfo | None:
+    """Return the zone of that name, or say that there is none."""
+    if tz is None:
+        return None
+    try:
+        return ZoneInfo(tz)
+    except (OSError, ValueError, KeyError):
+        raise InvalidInputError(
+            f"tz must be the name of a time zone such as Europe/London, got {tz!r}."
+        ) from None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Counts time in whole steps from a fixed origin.
+
+    Parameters
+    ----------
+    step
+        Length of a step.
+    phase
+        Where in a step the sensor's stamps lie: the part of a step by which they follow the count.
+    zone
+        Where the sensor stands, if its days follow a local clock; times are then UTC.
+
+    Examples
+    --------
+    >>> clock = Clock(timedelta(minutes=15))
+    >>> t = clock.steps(np.array(["1970-01-01T01:07"], "M8[us]"))
+    >>> t, clock.times(t)
+    (array([4]), array(['1970-01-01T01:00:00.000000'], dtype='datetime64[us]'))
+    """
+
+    step: timedelta
+    phase: timedelta = timedelta(0)
+    zone: ZoneInfo | None = None
+
+    @property
+    def day(self) -> int:
+        """Return the steps of a day."""
+        return DAY // self.step
+
+    def steps(self, times: Times) -> Steps:
+        """Return the steps nearest to some times."""
+        return np.rint((times - self._origin) / np.timedelta64(self.step)).astype(np.int64)
+
+    def times(self, steps: Steps) -> Times:
+        """Return the times of some steps."""
+        return self._origin + steps * np.timedelta64(self.step)
+
+    def shifts(self, steps: Steps) -> Steps:
+        """Return how many steps the local clock is ahead of the count; zero without a zone."""
+        if self.zone is None:
+            return np.zeros_like(steps)
+        # Zones change their offsets on half hours of UTC: few are looked up for many steps.
+        halves = self.times(steps).astype("M8[30m]")
+        distinct, where = np.unique(halves, return_inverse=True)
+        offsets = [
+            _offset(half, self.zone) / self.step for half in distinct.astype("M8[us]").tolist()
+        ]
+        return np.rint(np.array(offsets)).astype(np.int64)[where].reshape(steps.shape)
+
+    @property
+    def _origin(self) -> np.datetime64:
+        return EPOCH + np.timedelta64(self.phase)
+
+
+@lru_cache(maxsize=8192)  # every step looks back at the same times of the last weeks
+def _offset(utc: datetime, zone: ZoneInfo) -> timedelta:
+    return utc.replace(tzinfo=UTC).astimezone(zone).utcoffset() or timedelta(0)
