@@ -1,4 +1,4 @@
-"""Errors of a run: RMSE and the paper's RMSE(t)."""
+"""Errors of a run: RMSE, the paper's RMSE(t), MAE, and the coverage of bands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,40 @@ from streamridge.arrays import Vector
 
 
 def rmse(errors: ArrayLike) -> float:
-    """Return the root of the mean squared error.
+    """Return the root of the mean squared error, NaN of no errors.
 
     Examples
     --------
     >>> rmse([3.0, -4.0])
     3.5355339
     """
-    return float(np.sqrt(np.mean(np.square(errors))))
+    squares = np.square(np.asarray(errors, dtype=np.float64))
+    return float(np.sqrt(squares.mean())) if squares.size else np.nan
+
+
+def mae(errors: ArrayLike) -> float:
+    """Return the mean absolute error, NaN of no errors.
+
+    Examples
+    --------
+    >>> mae([3.0, -4.0])
+    3.5
+    """
+    sizes = np.abs(np.asarray(errors, dtype=np.float64))
+    return float(sizes.mean()) if sizes.size else np.nan
+
+
+def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
+    """Return the share of the actual values within their bands; NaN values do not count.
+
+    Examples
+    --------
+    >>> coverage(np.array([1.0, 5.0, np.nan]), np.zeros(3), np.full(3, 2.0))
+    0.5
+    """
+    known = ~np.isnan(actual)
+    inside = (actual >= lower) & (actual <= upper)
+    return float(inside[known].mean()) if known.any() else np.nan
 
 
 def running_rmse(errors: ArrayLike) -> Vector:

@@ -119,6 +119,15 @@ class OnlineLearner(Generic[FitT]):
         return self._space.named(self._progress.current.lam)
 
     @property
+    def lam(self) -> Vector:
+        """Return the hyperparameters in force as one vector, shape (d,)."""
+        return self._progress.current.lam.copy()
+
+    def named(self, lam: Vector) -> dict[str, float]:
+        """Return the coordinates of lam by name."""
+        return self._space.named(lam)
+
+    @property
     def active_bounds(self) -> dict[str, str]:
         """Return which learned hyperparameters sit at their "lower" or "upper" bound."""
         return self._space.active_bounds(self._progress.current.lam)
@@ -137,6 +146,11 @@ class OnlineLearner(Generic[FitT]):
     def fit(self) -> FitT:
         """Return the fit in force."""
         return self._progress.current.fit
+
+    @property
+    def newest(self) -> float:
+        """Return the time of the newest value."""
+        return self._progress.newest
 
     @property
     def training(self) -> Samples:

@@ -1,0 +1,70 @@
+"""Ready-made models: the default, and the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from streamridge.kernels.drifting import Drifting
+from streamridge.kernels.linear import Linear
+from streamridge.kernels.periodic import Periodic
+from streamridge.kernels.radial import ARD, Matern
+from streamridge.lazy_descent import AdaGradStep, ConstantStep, StepRule
+from streamridge.models.base import Model
+from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.models.standardized import Standardized
+from streamridge.streams.features import Features
+from streamridge.streams.learnable import RowMaker
+from streamridge.streams.profiles import Profiles
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Is a model with what it reads and how it learns.
+
+    Parameters
+    ----------
+    features
+        What a row holds.
+    model
+        What is fitted to the rows.
+    step_rule
+        How far the hyperparameters move.
+    coordinates
+        Whether positive ones move in logarithms, or as they are.
+    """
+
+    features: RowMaker
+    model: Model[Any]
+    step_rule: StepRule
+    coordinates: Literal["log", "natural"] = "log"
+
+
+def default_preset(
+    day: int, *, lags: int = 16, horizon: int = 1, extras: tuple[str, ...] = ()
+) -> Preset:
+    """Return the default model for a sensor with `day` steps a day."""
+    features = Profiles(day, lags=lags, ahead=horizon, extras=extras)
+    widths = dict(features.layout.blocks)
+    del widths["latest"]
+    starts = {"calendar": 0.3, "extras": 0.3, "day_profile": 0.05, "week_profile": 0.05}
+    scales = [
+        np.full(width, starts[name]) if name in starts else 0.2 * np.exp(-np.arange(width) / 5)
+        for name, width in widths.items()
+    ]
+    blocks = tuple(widths)
+    matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
+    linear = Linear(tuple(name for name in blocks if name != "calendar"))
+    model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=3.0)
+    return Preset(features, Standardized(model), AdaGradStep(0.3))
+
+
+def paper_preset(*, lags: int = 20) -> Preset:
+    """Return the paper's model and settings, as its first author's prototype has them."""
+    kernel = Periodic(192.0, period_bounds=(96.0, 1344.0), period_trust=np.inf) + ARD(
+        np.full(lags, 1.5e-4), inverse_scales_bounds=(1.5e-6, 1.5e-2), features=("lags",)
+    )
+    model = KernelRidge(kernel, regularization=0.3, regularization_bounds=(0.03, 3.0))
+    return Preset(Features(lags), Standardized(model, unit=100.0), ConstantStep(1e-4), "natural")
