@@ -8,6 +8,8 @@ from streamridge.errors import (
     StreamRidgeError,
 )
 from streamridge.feasible import Box, Chart, Product, Simplex
+from streamridge.forecast import Forecast
+from streamridge.forecaster import Forecaster
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
@@ -16,12 +18,17 @@ from streamridge.kernels.radial import ARD, Matern, SquaredExponential
 from streamridge.lazy_descent import AdaGradStep, ConstantStep, LazyDescent
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.models.standardized import Standardized
 from streamridge.ohl import OnlineLearner
+from streamridge.presets import Preset
 from streamridge.protocols.base import Step, run
 from streamridge.regret import gradient_variation, local_regret, projected_gradient
+from streamridge.replay import replay
+from streamridge.run import Run
 from streamridge.samples import Inputs, Layout, Samples
 from streamridge.smoothed_leader import SmoothedLeader
 from streamridge.streams.features import Features
+from streamridge.streams.profiles import Profiles
 
 __version__ = "0.1.0"
 
@@ -34,6 +41,8 @@ __all__ = [
     "ConstantStep",
     "Drifting",
     "Features",
+    "Forecast",
+    "Forecaster",
     "Inputs",
     "InvalidInputError",
     "KernelRidge",
@@ -45,11 +54,15 @@ __all__ = [
     "NotPositiveDefiniteError",
     "OnlineLearner",
     "Periodic",
+    "Preset",
     "Product",
+    "Profiles",
+    "Run",
     "Samples",
     "Simplex",
     "SmoothedLeader",
     "SquaredExponential",
+    "Standardized",
     "StateError",
     "Step",
     "StreamRidgeError",
@@ -57,5 +70,6 @@ __all__ = [
     "gradient_variation",
     "local_regret",
     "projected_gradient",
+    "replay",
     "run",
 ]

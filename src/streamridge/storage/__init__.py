@@ -1,0 +1,1 @@
+"""What crosses the disk: the state of a forecaster in one file."""

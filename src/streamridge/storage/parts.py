@@ -1,0 +1,30 @@
+"""States of several parts as one mapping, each under its own prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return the states of all parts in one mapping of arrays.
+
+    Examples
+    --------
+    >>> joined({"a": {"x": 1.0}})
+    {'a.x': array(1.)}
+    """
+    return {
+        f"{part}.{name}": np.asarray(value)
+        for part, state in parts.items()
+        for name, value in state.items()
+    }
+
+
+def part(state: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    """Return the state of one part."""
+    prefix = f"{name}."
+    return {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
