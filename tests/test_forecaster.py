@@ -494,37 +494,33 @@ class TestHyperparameters:
 
 
 class TestGuard:
-    def moved(self, values, **settings):
-        """Return how far logarithms of hyperparameters are from where they started."""
-        forecaster = small(**settings)
-        live(forecaster, values)
-        path = forecaster.path.values
-        return forecaster, np.abs(np.log(path[-1, 2:] / path[0, 2:])).max()
-
     def test_a_burst_of_outliers_does_not_drag_hyperparameters_away(self):
         values = daily(20 * DAY)
         rng = np.random.default_rng(0)
         burst = values.copy()
         burst[12 * DAY + rng.choice(DAY, 10, replace=False)] *= 50
 
-        calm, _ = self.moved(values)
-        guarded, _ = self.moved(burst)
+        calm, guarded = small(), small()
+        live(calm, values)
+        live(guarded, burst)
 
         assert guarded.counts["implausible"] + guarded.counts.get("outlier", 0) == 10
         for name, value in calm.hyperparameters.items():
             assert guarded.hyperparameters[name] == pytest.approx(value, rel=0.35, abs=0.1)
 
     def test_a_stuck_sensor_does_not_drag_hyperparameters_away(self):
-        values = daily(20 * DAY)
-        stuck = values.copy()
-        stuck[12 * DAY : 14 * DAY] = stuck[12 * DAY]
+        values = daily(16 * DAY)
+        values[12 * DAY : 14 * DAY] = values[12 * DAY]
+        forecaster = small()
+        live(forecaster, values[: 12 * DAY + 12])
+        before = forecaster.hyperparameters
 
-        calm, _ = self.moved(values)
-        guarded, _ = self.moved(stuck)
+        live(forecaster, values[12 * DAY + 12 : 14 * DAY], first=12 * DAY + 12)
 
-        assert guarded.counts["stuck"] > DAY
-        for name, value in calm.hyperparameters.items():
-            assert guarded.hyperparameters[name] == pytest.approx(value, rel=0.5, abs=0.15)
+        assert forecaster.counts["stuck"] > DAY
+        assert forecaster.hyperparameters == before
+        back = live(forecaster, values[14 * DAY :], first=14 * DAY)
+        assert np.abs(column(back) - values[14 * DAY :])[8:].mean() < 10
 
     def test_implausible_readings_count_as_gaps(self):
         values = daily(12 * DAY)
@@ -548,7 +544,7 @@ class TestGuard:
 
         assert forecaster.counts["implausible"] <= DAY
         errors = np.abs(values - column(forecasts))[15 * DAY :]
-        assert errors.mean() < 0.1 * values[15 * DAY :].mean()
+        assert errors.mean() < 0.2 * values[15 * DAY :].mean()
 
     def test_tuning_that_is_worse_than_its_past_is_rolled_back(self, caplog):
         forecaster = small(train_size=480)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,45 +12,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, require_count, require_number
+from streamridge.arrays import Vector, require_count, require_number
+from streamridge.calibration import Calibration, Made
 from streamridge.errors import InvalidInputError, StateError
-from streamridge.forecast import Forecast, Source
-from streamridge.intervals import ConformalBands
-from streamridge.naive import SeasonalNaive
-from streamridge.plausibility import Plausibility
+from streamridge.forecast import Forecast
 from streamridge.presets import Preset, default_preset, paper_preset
 from streamridge.protocols.timing import Costs
 from streamridge.self_tuning import HyperparameterPath, SelfTuningModel
+from streamridge.sensor import Sensor
 from streamridge.settings import Settings
 from streamridge.storage.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.storage.parts import joined, part
 from streamridge.streams.clock import DAY, parse_step
 from streamridge.streams.learnable import RowMaker, input_at, samples_at, samples_reading
-from streamridge.streams.past import Past
-from streamridge.streams.sensor_clock import SensorClock
-from streamridge.streams.timeline import Timeline
 
 # Steps before the first fit, in days: two of rows with a day behind each.
 WARMUP_DAYS = 3
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
-# The least size of error, as a share of the value.
-ROUNDING = 1e-9
-KINDS = ("tuning", "fitting", "predicting")
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """Is the forecast of the next step with all that is needed to learn from it."""
+    """Is the next forecast with all that is needed to learn from it."""
 
-    step: int
-    x: Vector | None  # the row, where a model made the forecast
-    complete: bool  # whether the row can be trained on
     values: Vector
-    spreads: Vector
     below: Vector
     above: Vector
-    source: Source
+    row: Vector | None = None  # what a model saw, if its values are all trusted
+    made: Made | None = None  # what a model made of it
 
 
 class Forecaster:
@@ -215,13 +205,18 @@ class Forecaster:
         """
         if extras is not None or self._settings.preset.features.extras:
             self._announce(self._require_extras(extras))
-        if not len(self._timeline):
+        if not self._sensor.has_readings:
             return Forecast.none(self._settings.horizon)
         ahead = self._look_ahead()
-        times = self._clock.known.times(ahead.step + np.arange(self._settings.horizon))
-        lower, upper = ahead.values + ahead.below, ahead.values + ahead.above
-        lower = np.minimum(np.maximum(lower, self._plausibility.floor), ahead.values)
-        return Forecast(times, ahead.values, lower, upper, ahead.source)
+        steps = self._sensor.next_step + np.arange(self._settings.horizon)
+        lower = np.maximum(ahead.values + ahead.below, self._sensor.floor)
+        return Forecast(
+            self._sensor.clock.known.times(steps),
+            ahead.values,
+            np.minimum(lower, ahead.values),
+            ahead.values + ahead.above,
+            "seasonal" if ahead.made is None else "model",
+        )
 
     def observe(
         self, time: object, value: float | None, extras: Mapping[str, float] | None = None
@@ -241,16 +236,13 @@ class Forecaster:
         """
         number = _require_value(value)
         columns = None if extras is None else self._require_extras(extras)
-        started = len(self._timeline) > 0
-        step, on_grid = self._clock.place(time, self._timeline.newest if started else None)
+        step, on_grid = self._sensor.place(time)
         self._counts["readings"] += 1
         self._counts["off_grid"] += not on_grid
-        if not started:
-            self._timeline.start_at(step)
-        if step <= self._timeline.newest:
+        if step < self._sensor.next_step:
             self._look_back(step, number)
             return
-        while self._timeline.newest + 1 < step:
+        while self._sensor.next_step < step:
             self._advance(np.nan)
         if columns is not None:
             self._announce(columns)
@@ -279,8 +271,9 @@ class Forecaster:
         header = {
             "kind": "forecaster",
             "settings": self._settings.described(),
-            "clock": self._clock.state(),
-            "counts": dict(self._counts),
+            "clock": self._sensor.clock.state(),
+            "counts": self.counts,
+            "fitted": self.has_model,
         }
         write_checkpoint(Path(path), header, self._state())
 
@@ -298,178 +291,111 @@ class Forecaster:
         return forecaster
 
     def _start(self, settings: Settings) -> None:
-        features, horizon = settings.preset.features, settings.horizon
         self._settings = settings
-        # A late reading can change rows for as long as lags reach; the first fit wants its history.
-        behind = max(features.reach, min(settings.warmup, settings.train_size))
-        self._timeline = Timeline(features.reach + behind + horizon + 1, len(features.extras))
-        self._clock = SensorClock(settings.step, settings.tz)
+        self._sensor = Sensor(settings)
+        self._calibration = Calibration.start(
+            settings.horizon, settings.level, corrects=settings.preset.corrects
+        )
         self._model = None
-        self._naive = SeasonalNaive.start(settings.level)
-        self._bands = ConformalBands.start(horizon, settings.level)
-        self._plausibility = Plausibility()
-        self._resolution = np.inf  # the smallest change between readings
-        self._silent = 0  # steps since the last reading
-        self._pending: tuple[Ahead, ...] = ()  # the last H forecasts of a model, newest first
         self._ahead = None  # the next forecast, once it has been asked for
         self._counts: Counter[str] = Counter()
         self._costs = Costs()
 
     def _announce(self, columns: Vector) -> None:
         """Keep the further columns of the next step."""
-        self._timeline.announce(columns)
+        self._sensor.timeline.announce(columns)
         self._ahead = None
 
     def _look_back(self, step: int, value: float) -> None:
-        """Take a reading of a step that has passed; what was read first stays."""
-        timeline = self._timeline
+        """Take a reading of a step that has passed, and learn from the rows it completes."""
         if np.isnan(value):
             return
-        if step < timeline.oldest:
-            self._counts["too_late"] += 1
-        elif timeline.was_read(step):
-            same = timeline.values(np.array([step]))[0] == value
-            self._counts["duplicates" if same else "conflicts"] += 1
-        else:
-            self._counts["late"] += 1
-            timeline.correct(step, value)
-            self._silent = min(self._silent, timeline.newest - step)
+        arrival = self._sensor.look_back(step, value)
+        self._counts[arrival] += 1
+        if arrival == "late":
             self._ahead = None
             if self._model is not None:
                 horizon = self._settings.horizon
-                self._model.admit(samples_reading(self._features, self._past, step, horizon))
+                rows = samples_reading(self._features, self._sensor.past, step, horizon)
+                self._model.admit(rows)
 
     def _advance(self, value: float) -> None:
         """Take the next step, with a reading or without."""
-        if not len(self._timeline):
-            if np.isnan(value):  # nothing is known yet, nor is there anything to fill a gap with
-                return
-            self._timeline.push(value, read=True, trusted=True)
+        if not self._sensor.has_readings:
+            if not np.isnan(value):  # else there is nothing to fill the gap with
+                self._sensor.push(value, forecast=value, band=None)
             return
         ahead = self._look_ahead()
         self._ahead = None
         if np.isnan(value):
             self._counts["missing"] += 1
-            self._silent += 1
-            self._timeline.push(float(ahead.values[0]), read=False, trusted=False)
-            return
-        verdict = self._judge(value, ahead)
-        self._settle_bands(value, ahead)
-        self._silent = 0
-        plausible = verdict != "implausible"
-        self._timeline.push(
-            value if plausible else float(ahead.values[0]), read=True, trusted=verdict == "good"
+            self._calibration = self._calibration.pass_over()
+            self._sensor.push_gap(float(ahead.values[0]))
+        else:
+            self._take(value, ahead)
+
+    def _take(self, value: float, ahead: Ahead) -> None:
+        """Learn from a reading and the forecast of it."""
+        step, in_time = self._sensor.next_step, not self._sensor.silent
+        doubting = self._settings.guard and self._model is not None
+        band = max(ahead.above[0], -ahead.below[0]) if doubting else None
+        verdict = self._sensor.push(value, float(ahead.values[0]), band)
+        self._calibration = self._calibration.observe(
+            step, value, ahead.made if in_time else None, trusted=verdict == "good"
         )
-        if self._model is None:
+        if verdict != "good":
+            self._counts[verdict] += 1
+        elif self._model is None:
             self._first_fit()
-        elif verdict == "good":
-            self._learn(ahead, value)
+        else:
+            events = self._model.observe(step, ahead.row, value)
+            self._counts.update(events)
+            if "fits" in events:
+                self._sensor.renew()
 
     def _look_ahead(self) -> Ahead:
         """Return the forecast of the next step on, made once."""
         if self._ahead is None:
-            step = self._timeline.newest + 1
-            if self._model is None or self._silent > self._settings.day:
-                self._ahead = self._seasonal(step)
+            if self._model is None or self._sensor.silent > self._settings.day:
+                self._ahead = Ahead(*self._sensor.seasonal())
             else:
-                self._ahead = self._modelled(self._model, step)
+                self._ahead = self._modelled(self._model)
         return self._ahead
 
-    def _seasonal(self, step: int) -> Ahead:
-        steps = range(step, step + self._settings.horizon)
-        values = np.array([self._past.seasonal(ahead, self._settings.day) for ahead in steps])
-        below, above = self._naive.offsets(values, self._least)
-        return Ahead(step, None, False, values, above, below, above, "seasonal")
-
-    def _modelled(self, model: SelfTuningModel, step: int) -> Ahead:
-        inputs, complete = input_at(self._features, self._past, step)
-        values, spreads = model.predict(step, inputs.x[0])
-        values = self._plausibility.bounded(values)
-        spreads = np.maximum(spreads, self._least)
-        below, above = self._bands.offsets(spreads)
-        if self._silent:
-            below, above = self._widened(values, below, above)
-        return Ahead(step, inputs.x[0], complete, values, spreads, below, above, "model")
-
-    def _widened(self, values: Vector, below: Vector, above: Vector) -> tuple[Vector, Vector]:
-        """Return bands of a silent sensor: wider with time, up to those of a season ago."""
-        ahead = 1 + np.arange(len(values))
-        wider = np.sqrt((self._silent + ahead) / ahead)
-        lowest, highest = self._naive.offsets(values, self._least)
-        return (
-            np.minimum(below, np.maximum(wider * below, lowest)),
-            np.maximum(above, np.minimum(wider * above, highest)),
-        )
-
-    def _judge(self, value: float, ahead: Ahead) -> str:
-        """Return whether a reading can be learned from, and keep what it says of the sensor."""
-        change = abs(value - self._past.latest)
-        if 0 < change < self._resolution:
-            self._resolution = change
-        naive = self._past.seasonal(ahead.step, self._settings.day)
-        self._naive = self._naive.observe(value - naive, self._least)
-        if not self._settings.guard or self._model is None:
-            return "good"
-        band = max(ahead.above[0], -ahead.below[0])
-        verdict, self._plausibility = self._plausibility.judge(
-            value, value - float(ahead.values[0]), band
-        )
-        if verdict != "good":
-            self._counts[verdict] += 1
-        return verdict
-
-    def _settle_bands(self, value: float, ahead: Ahead) -> None:
-        """Let the bands learn from every forecast of this value that a model made in time."""
-        if ahead.source == "model" and not self._silent:
-            self._pending = (ahead, *self._pending)
-        step, horizon = ahead.step, self._settings.horizon
-        for made in self._pending:
-            h = step - made.step
-            if h < horizon:
-                error = value - float(made.values[h])
-                self._bands = self._bands.observe(h, error, float(made.spreads[h]))
-        self._pending = tuple(made for made in self._pending if step - made.step < horizon - 1)
+    def _modelled(self, model: SelfTuningModel) -> Ahead:
+        step = self._sensor.next_step
+        inputs, complete = input_at(self._features, self._sensor.past, step)
+        raw, spreads = model.predict(step, inputs.x[0])
+        spreads = np.maximum(spreads, self._sensor.least)
+        made = self._calibration.made(step, self._sensor.bounded(raw), spreads)
+        made = replace(made, values=self._sensor.bounded(made.values))
+        below, above = self._calibration.bands.offsets(spreads)
+        if self._sensor.silent:
+            below, above = self._sensor.widened(below, above)
+        return Ahead(made.values, below, above, inputs.x[0] if complete else None, made)
 
     def _first_fit(self) -> None:
         """Start the model once there is history enough."""
-        timeline, horizon = self._timeline, self._settings.horizon
+        timeline, horizon = self._sensor.timeline, self._settings.horizon
         if len(timeline) < self._settings.warmup:
             return
         steps = np.arange(timeline.oldest, timeline.newest - horizon + 2)
-        history = samples_at(self._features, self._past, steps, horizon)
+        history = samples_at(self._features, self._sensor.past, steps, horizon)
         if len(history) < max(LEAST_ROWS, horizon):
             return
         self._model = SelfTuningModel(self._settings, history, self._costs)
         self._counts["fits"] += 1
-        self._plausibility = self._plausibility.renewed(timeline.readings())
-
-    def _learn(self, ahead: Ahead, value: float) -> None:
-        model = self._require_model()
-        events = model.observe(ahead.step, ahead.x if ahead.complete else None, value)
-        self._counts.update(events)
-        if "fits" in events:
-            self._plausibility = self._plausibility.renewed(self._timeline.readings())
-
-    @property
-    def _past(self) -> Past:
-        return Past(self._timeline, self._clock.known)
+        self._sensor.renew()
 
     @property
     def _features(self) -> RowMaker:
         return self._settings.preset.features
 
-    @property
-    def _least(self) -> float:
-        """Return the least size of error: half the smallest change seen, or a rounding."""
-        latest = abs(self._past.latest)
-        smallest = self._resolution / 2 if np.isfinite(self._resolution) else 0.0
-        return max(smallest, ROUNDING * max(latest, 1.0))
-
     def _require_model(self) -> SelfTuningModel:
         if self._model is None:
             raise InvalidInputError(
                 f"the model must have been fitted first, after {self._settings.warmup} steps; "
-                f"there are {len(self._timeline)}."
+                f"there are {len(self._sensor.timeline)}."
             )
         return self._model
 
@@ -483,48 +409,25 @@ class Forecaster:
 
     def _state(self) -> dict[str, NDArray[Any]]:
         """Return all that changes, as arrays."""
-        parts: dict[str, Mapping[str, Any]] = {
-            "timeline": self._timeline.state(),
-            "naive": self._naive.state(),
-            "bands": self._bands.state(),
-            "plausibility": self._plausibility.state(),
-            "model": self._model.state() if self._model else {},
-            "pending": {
-                "steps": np.array([made.step for made in self._pending], dtype=np.int64),
-                "values": self._stacked([made.values for made in self._pending]),
-                "spreads": self._stacked([made.spreads for made in self._pending]),
-            },
-            "self": {
-                "resolution": np.array(self._resolution),
-                "silent": np.array(self._silent),
-                "seconds": np.array([getattr(self._costs, kind) for kind in KINDS]),
-            },
-        }
-        return joined(parts)
+        return joined(
+            {
+                "sensor": self._sensor.state(),
+                "calibration": self._calibration.state(),
+                "model": self._model.state() if self._model else {},
+                "costs": {"seconds": np.array(astuple(self._costs))},
+            }
+        )
 
     def _resume(self, header: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `save` has written."""
-        self._clock.restore(header["clock"])
         self._counts = Counter(header["counts"])
-        self._timeline.restore(part(state, "timeline"))
-        self._naive = self._naive.restore(part(state, "naive"))
-        self._bands = self._bands.restore(part(state, "bands"))
-        self._plausibility = self._plausibility.restore(part(state, "plausibility"))
-        own, pending = part(state, "self"), part(state, "pending")
-        self._resolution, self._silent = float(own["resolution"]), int(own["silent"])
-        self._costs = Costs(*own["seconds"].tolist())
-        self._pending = tuple(
-            Ahead(int(step), None, False, values, spreads, spreads, spreads, "model")
-            for step, values, spreads in zip(
-                pending["steps"], pending["values"], pending["spreads"], strict=True
-            )
-        )
-        learned = part(state, "model")
-        if learned:
+        self._costs = Costs(*state["costs.seconds"].tolist())
+        self._sensor.clock.restore(header["clock"])
+        self._sensor.restore(part(state, "sensor"))
+        self._calibration = self._calibration.restore(part(state, "calibration"))
+        if header["fitted"]:
+            learned = part(state, "model")
             self._model = SelfTuningModel.resumed(self._settings, learned, self._costs)
-
-    def _stacked(self, rows: list[Vector]) -> Matrix:
-        return np.array(rows).reshape(len(rows), self._settings.horizon)
 
 
 def _require_value(value: float | None) -> float:

@@ -34,12 +34,15 @@ class Preset:
         How far the hyperparameters move.
     coordinates
         Whether positive ones move in logarithms, or as they are.
+    corrects
+        Whether the last errors correct the next forecast.
     """
 
     features: RowMaker
     model: Model[Any]
     step_rule: StepRule
     coordinates: Literal["log", "natural"] = "log"
+    corrects: bool = True
 
 
 def default_preset(
@@ -49,7 +52,7 @@ def default_preset(
     features = Profiles(day, lags=lags, ahead=horizon, extras=extras)
     widths = dict(features.layout.blocks)
     del widths["latest"]
-    starts = {"calendar": 0.3, "extras": 0.3, "day_profile": 0.05, "week_profile": 0.05}
+    starts = {"calendar": 0.1, "extras": 0.3, "day_profile": 0.2, "week_profile": 0.2}
     scales = [
         np.full(width, starts[name]) if name in starts else 0.2 * np.exp(-np.arange(width) / 5)
         for name, width in widths.items()
@@ -57,7 +60,7 @@ def default_preset(
     blocks = tuple(widths)
     matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
     linear = Linear(tuple(name for name in blocks if name != "calendar"))
-    model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=3.0)
+    model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
     return Preset(features, Standardized(model), AdaGradStep(0.3))
 
 
@@ -67,4 +70,10 @@ def paper_preset(*, lags: int = 20) -> Preset:
         np.full(lags, 1.5e-4), inverse_scales_bounds=(1.5e-6, 1.5e-2), features=("lags",)
     )
     model = KernelRidge(kernel, regularization=0.3, regularization_bounds=(0.03, 3.0))
-    return Preset(Features(lags), Standardized(model, unit=100.0), ConstantStep(1e-4), "natural")
+    return Preset(
+        Features(lags),
+        Standardized(model, unit=100.0),
+        ConstantStep(1e-4),
+        "natural",
+        corrects=False,
+    )

@@ -91,7 +91,9 @@ class System:
     def solve(self, B: Matrix) -> Matrix:
         """Return A^-1 B for right-hand sides B of shape (N, k)."""
         X = self.solve_once(B)
-        return X if self.upper is None else self._refine(X, B, self.upper)
+        X = X if self.upper is None else self._refine(X, B, self.upper)
+        # One layout, whatever LAPACK returns: products with X repeat to the last bit after a save.
+        return np.ascontiguousarray(X)
 
     def half_solve(self, B: Matrix) -> Matrix:
         """Return L^-1 B, whose squared columns sum to b^T A^-1 b; shape (N, k)."""

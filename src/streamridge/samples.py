@@ -36,6 +36,15 @@ class Layout:
         """Count the columns of x."""
         return sum(width for _, width in self.blocks)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return a name for every column, such as "lags 3"; shape (p,)."""
+        return tuple(
+            f"{block.replace('_', ' ')} {i}"
+            for block, width in self.blocks
+            for i in range(1, width + 1)
+        )
+
     def columns(self, names: tuple[str, ...] | None) -> slice | tuple[int, ...]:
         """Return where the named blocks stand: a slice, or indices where they are apart."""
         if names is None:

@@ -79,6 +79,7 @@ class SelfTuningModel:
         watched = settings.guard and settings.learn
         self._guard = Guard(preset.model, self._learner) if watched else None
         self._costs = costs
+        self._learn_spread()
         self._path = [(self.newest, self._learner.lam)]
 
     @property
@@ -122,6 +123,7 @@ class SelfTuningModel:
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name."""
         self._learner.assign(values)
+        self._learn_spread()
         if self._guard:
             self._guard.trust()
         self._remember()
@@ -165,10 +167,18 @@ class SelfTuningModel:
     def _refitted(self) -> tuple[Event, ...]:
         with self._costs.spending("tuning"):
             rolled_back = self._guard.watch() if self._guard else False
+        self._learn_spread()
         self._remember()
         if rolled_back:
             logger.warning("self-tuning was worse than its own past and was rolled back")
         return ("fits", "rollbacks") if rolled_back else ("fits",)
+
+    def _learn_spread(self) -> None:
+        """Let the new fit learn the size of its errors, while its factor is there.
+
+        A factor that is made again elsewhere in memory gives other last bits for several horizons.
+        """
+        self._learner.fit.predict_with_spread(self._learner.training[-1:].inputs)
 
     def _remember(self) -> None:
         self._path = [*self._path[-REMEMBERED + 1 :], (self.newest, self._learner.lam)]

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from streamridge.errors import InvalidInputError, MissingExtraError
+from streamridge.files.tables import require_ending
 
 
 def require_folder(name: str, folder: Path) -> None:
@@ -29,3 +30,10 @@ def require_extra(module: str, extra: str) -> None:
             f"{module} must be installed for this command. "
             f"Install it with: pip install 'streamridge[{extra}]'"
         )
+
+
+def require_table(name: str, path: Path) -> None:
+    """Raise unless a table can be written there: its folder, and its ending."""
+    if require_ending(path) == ".parquet":
+        require_extra("pyarrow", "parquet")
+    require_folder(f"the folder of {name}", path.parent)

@@ -9,7 +9,10 @@ from typing import ParamSpec
 import typer
 
 from streamridge.cli.demo import demo
-from streamridge.errors import InvalidInputError, StreamRidgeError
+from streamridge.cli.inspect import inspect
+from streamridge.cli.replay import replay
+from streamridge.cli.simulate import simulate
+from streamridge.errors import InvalidInputError, StateError, StreamRidgeError
 
 BAD_INPUT, FAILED = 2, 1
 
@@ -32,13 +35,14 @@ def with_plain_errors(command: Callable[Arguments, None]) -> Callable[Arguments,
             command(*args, **kwargs)
         except StreamRidgeError as error:
             typer.echo(f"error: {error}", err=True)
-            bad_input = isinstance(error, InvalidInputError)
+            bad_input = isinstance(error, InvalidInputError | StateError)
             raise typer.Exit(BAD_INPUT if bad_input else FAILED) from None
 
     return run
 
 
-app.command()(with_plain_errors(demo))
+for command in (demo, replay, simulate, inspect):
+    app.command()(with_plain_errors(command))
 
 
 @app.callback()

@@ -62,6 +62,7 @@ class KernelRidge:
             raise InvalidInputError(
                 f"factor_dtype must be float64 or float32, got {self.factor_dtype}."
             )
+        object.__setattr__(self, "factor_dtype", np.dtype(self.factor_dtype).name)
         require_number("regularization", self.regularization)
         require_within("regularization", self.regularization, self.regularization_bounds)
 

@@ -91,6 +91,12 @@ class Series:
         """Return the time of every value, shape (T,)."""
         return self.clock.times(self.start + np.arange(len(self)))
 
+    @property
+    def local_times(self) -> Times:
+        """Return the time of every value on the sensor's own clock, shape (T,)."""
+        steps = self.start + np.arange(len(self))
+        return self.clock.times(steps + self.clock.shifts(steps))
+
     def between(self, first: np.datetime64 | None, last: np.datetime64 | None) -> Series:
         """Return the part from `first` up to and including `last`."""
         times = self.times

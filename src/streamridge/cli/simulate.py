@@ -1,0 +1,39 @@
+"""`streamridge simulate`: a file of simulated detectors to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from streamridge.cli.checks import require_table
+from streamridge.datasets import simulate_roads
+from streamridge.files.tables import write_table
+
+
+def simulate(
+    out: Annotated[Path, typer.Option(help="File: .csv, .csv.gz or .parquet.")] = Path("roads.csv"),
+    detectors: Annotated[int, typer.Option(min=1, help="How many; every third is a ramp.")] = 13,
+    days: Annotated[int, typer.Option(min=1, help="How many days.")] = 136,
+    step_minutes: Annotated[int, typer.Option(min=1, help="Minutes between counts.")] = 15,
+    start: Annotated[str, typer.Option(help="The first day.")] = "2017-01-01",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same roads.")] = 0,
+) -> None:
+    """Write the counts of simulated detectors along a road, a column each.
+
+    Example: streamridge simulate --out roads.csv --days 60
+    """
+    require_table("out", out)
+    roads = simulate_roads(
+        np.random.default_rng(seed),
+        detectors=detectors,
+        days=days,
+        step_minutes=step_minutes,
+        start=start,
+    )
+    columns = {"time": roads.times, **dict(zip(roads.names, roads.flows.T, strict=True))}
+    write_table(out, columns)
+    Console(stderr=True).print(f"{detectors} detectors, {days} days: {out}", highlight=False)

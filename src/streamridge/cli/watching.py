@@ -1,0 +1,97 @@
+"""Runs with their progress on standard error: how far, and how long still."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from scipy.linalg import cholesky
+from threadpoolctl import threadpool_limits
+
+from streamridge.jobs import Task, run_all
+from streamridge.run import Run
+
+# Rows of the factorization that is timed to tell how long a run takes; a window costs about two.
+PROBE, WINDOW_IN_FACTORS = 960, 2.2
+# What a forecast and its observation cost, in seconds, beside refits.
+STEP_SECONDS = 1e-3
+# Runs longer than this, in seconds, are announced.
+LONG = 15.0
+# Memory of a learner while it refits: three triangles and more of N by N numbers of 8 bytes.
+MATRICES = 2.7
+
+
+def run_and_watch(tasks: Sequence[Task], *, jobs: int, console: Console) -> list[Run]:
+    """Return the runs of all tasks, with a bar for each."""
+    announce(tasks, jobs, console)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=console.quiet) as bars:
+        total = bars.add_task("all steps", total=sum(task.length for task in tasks))
+        done = [0] * len(tasks)
+
+        def tell(number: int, steps: int) -> None:
+            bars.advance(total, steps - done[number])
+            done[number] = steps
+            task = tasks[number]
+            bars.update(total, description=f"{task.series.sensor} ({task.method})")
+
+        runs = run_all(tasks, jobs=jobs, progress=tell)
+        bars.update(total, description="done")
+    if any(run.interrupted for run in runs) or len(runs) < len(tasks):
+        console.print("Stopped early: what follows is what there is.")
+    return runs
+
+
+def announce(tasks: Sequence[Task], jobs: int, console: Console) -> None:
+    """Say before a long run how long it takes, and how much memory."""
+    rows = max(task.settings.train_size for task in tasks)
+    at_once = min(jobs, len(tasks))
+    seconds = _factor_seconds() * sum(_windows(task) for task in tasks) / at_once
+    seconds += STEP_SECONDS * sum(task.length for task in tasks) / at_once
+    if seconds > LONG:
+        megabytes = at_once * (150 + MATRICES * 8e-6 * rows**2)
+        console.print(
+            f"{len(tasks)} run{'s' * (len(tasks) > 1)} of {tasks[0].length} steps: about "
+            f"{_duration(seconds)} and {megabytes:.0f} MB of memory in {at_once} process"
+            f"{'es' * (at_once > 1)}."
+        )
+
+
+def _windows(task: Task) -> float:
+    """Return the windows of a run, in units of the timed factorization."""
+    settings = task.settings
+    sizes = np.arange(settings.warmup, task.length, settings.update_every)
+    return WINDOW_IN_FACTORS * float(((np.minimum(sizes, settings.train_size) / PROBE) ** 3).sum())
+
+
+def _factor_seconds() -> float:
+    """Return how long this machine takes to factor a small matrix."""
+    matrix = np.eye(PROBE) + 0.5
+    with threadpool_limits(1):
+        cholesky(matrix)
+        start = perf_counter()
+        cholesky(matrix)
+        return perf_counter() - start
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words.
+
+    Examples
+    --------
+    >>> _duration(42), _duration(130), _duration(9000)
+    ('42 seconds', '2 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

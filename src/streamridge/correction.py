@@ -1,0 +1,100 @@
+"""An online correction of forecasts by the model's own last errors.
+
+A fit is up to a window old, and a day can differ: when the last forecasts were too low, the next
+will be too. The mean of the last errors is added to a forecast, times a share that is learned by
+discounted least squares from how much of it came true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamridge.arrays import Vector, require_finite, require_shape
+
+# Errors count half after so many steps,
+HALF_LIFE = 3
+KEEP = 0.5 ** (1 / HALF_LIFE)
+# what came true of them is forgotten like this,
+MEMORY = 1 - 1 / 96
+# and the variance of errors like this.
+VARIANCE_MEMORY = 0.995
+# How many errors' worth of evidence a share has to overcome.
+PRIOR = 10.0
+
+
+@dataclass(frozen=True)
+class ErrorCorrection:
+    """Knows the mean of the model's last errors, and which share of it to add per horizon.
+
+    Parameters
+    ----------
+    mean
+        Of the last errors one step ahead, later ones counting more.
+    products, squares
+        (H,), discounted sums of error times mean, and of the mean squared, as forecasts were made.
+    variance
+        (H,), of the errors of late; zero before any is known.
+
+    Examples
+    --------
+    >>> correction = ErrorCorrection.start(horizon=1)
+    >>> for _ in range(40):  # forecasts that are always 2 too low
+    ...     correction = correction.learn(0, error=2.0, mean=correction.mean).observe(2.0)
+    >>> correction.offsets().round(1)
+    array([1.9])
+    """
+
+    mean: float
+    products: Vector
+    squares: Vector
+    variance: Vector
+
+    @classmethod
+    def start(cls, horizon: int) -> ErrorCorrection:
+        """Return the state before any error is known: no correction."""
+        return cls(0.0, np.zeros(horizon), np.zeros(horizon), np.zeros(horizon))
+
+    def offsets(self) -> Vector:
+        """Return what to add to the next forecasts, shape (H,)."""
+        evidence = self.squares + PRIOR * self.variance
+        share = np.clip(self.products / np.where(evidence > 0, evidence, 1.0), 0.0, 1.0)
+        return share * self.mean
+
+    def learn(self, horizon: int, error: float, mean: float) -> ErrorCorrection:
+        """Return the state after the error of a forecast is known that was made at this mean."""
+        products, squares, variance = (
+            array.copy() for array in (self.products, self.squares, self.variance)
+        )
+        products[horizon] = MEMORY * products[horizon] + error * mean
+        squares[horizon] = MEMORY * squares[horizon] + mean * mean
+        seen = variance[horizon] > 0
+        weight = 1 - VARIANCE_MEMORY if seen else 1.0
+        variance[horizon] += weight * (error * error - variance[horizon])
+        return replace(self, products=products, squares=squares, variance=variance)
+
+    def observe(self, error: float) -> ErrorCorrection:
+        """Return the state after the error of a forecast one step ahead."""
+        return replace(self, mean=KEEP * self.mean + (1 - KEEP) * error)
+
+    def forget(self) -> ErrorCorrection:
+        """Return the state after a step without an error that says anything."""
+        return replace(self, mean=KEEP * self.mean)
+
+    def state(self) -> dict[str, Vector]:
+        """Return all that changes."""
+        return {
+            "mean": np.array(self.mean),
+            "products": self.products,
+            "squares": self.squares,
+            "variance": self.variance,
+        }
+
+    def restore(self, state: Mapping[str, Vector]) -> ErrorCorrection:
+        """Return the state that was taken, of the same horizon."""
+        arrays = [require_finite(name, state[name]) for name in ("products", "squares", "variance")]
+        for array in arrays:
+            require_shape("correction", array, self.products.shape)
+        return ErrorCorrection(float(require_finite("mean", state["mean"])), *arrays)

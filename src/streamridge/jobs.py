@@ -1,0 +1,124 @@
+"""Many replays: one after the other, or side by side in processes, with the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from typing import Any
+
+from streamridge.forecaster import Forecaster
+from streamridge.replay import replay
+from streamridge.run import Run
+from streamridge.settings import Settings
+from streamridge.streams.series import Series
+
+# Called with a task's number, and how many of its steps are done.
+Progress = Callable[[int, int], None]
+
+# Steps between two messages of a worker, and seconds between two looks at them.
+MESSAGE_EVERY = 48
+LOOK_EVERY = 0.2
+
+_messages: SimpleQueue[tuple[int, int]] | None = None  # set in each worker as it starts
+
+
+@dataclass(frozen=True)
+class Task:
+    """Is one replay to be made.
+
+    Parameters
+    ----------
+    series
+        What to forecast.
+    settings
+        Of the forecaster.
+    method
+        How the run is called.
+    warmup, steps
+        Steps before the first scored one, and how many are scored at most.
+    save_to
+        Where the forecaster is saved afterwards, if anywhere.
+    """
+
+    series: Series
+    settings: Settings
+    method: str
+    warmup: int | None = None
+    steps: int | None = None
+    save_to: Path | None = None
+
+    @property
+    def length(self) -> int:
+        """Return how many steps are lived through."""
+        first = self.settings.warmup if self.warmup is None else self.warmup
+        return len(self.series) if self.steps is None else min(len(self.series), first + self.steps)
+
+
+def run_all(tasks: Sequence[Task], *, jobs: int = 1, progress: Progress) -> list[Run]:
+    """Return the runs of all tasks in their order; Ctrl-C ends with those that have begun."""
+    if jobs == 1 or len(tasks) == 1:
+        return _run_here(tasks, progress)
+    context = get_context("spawn")
+    messages = context.SimpleQueue()
+    with ProcessPoolExecutor(
+        min(jobs, len(tasks)), context, initializer=_start_worker, initargs=(messages,)
+    ) as pool:
+        futures = [pool.submit(_work, number, task) for number, task in enumerate(tasks)]
+        try:
+            _look_on(futures, messages, progress)
+        except KeyboardInterrupt:  # workers get it too, and hand in what they have
+            for future in futures:
+                future.cancel()
+        return [future.result() for future in futures if not future.cancelled()]
+
+
+def _run_here(tasks: Sequence[Task], progress: Progress) -> list[Run]:
+    runs = []
+    for number, task in enumerate(tasks):
+        runs.append(_run(task, lambda done, _, number=number: progress(number, done)))
+        if runs[-1].interrupted:
+            break
+    return runs
+
+
+def _run(task: Task, progress: Callable[..., None]) -> Run:
+    forecaster = Forecaster.of(task.settings)
+    run = replay(
+        forecaster,
+        task.series,
+        warmup=task.warmup,
+        steps=task.steps,
+        method=task.method,
+        progress=progress,
+    )
+    if task.save_to is not None:
+        forecaster.save(task.save_to)
+    return run
+
+
+def _start_worker(messages: Any) -> None:
+    global _messages
+    _messages = messages
+
+
+def _work(number: int, task: Task) -> Run:
+    def tell(done: int, total: int) -> None:
+        if _messages is not None and (done % MESSAGE_EVERY == 0 or done == total):
+            _messages.put((number, done))
+
+    return _run(task, tell)
+
+
+def _look_on(
+    futures: Sequence[Future[Run]], messages: SimpleQueue[tuple[int, int]], progress: Progress
+) -> None:
+    """Pass on what workers tell until all are done."""
+    pending = set(futures)
+    while pending:
+        _, pending = wait(pending, timeout=LOOK_EVERY)
+        while not messages.empty():
+            progress(*messages.get())

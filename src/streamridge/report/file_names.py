@@ -1,0 +1,32 @@
+"""Names of files made of text that anyone may have written."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 80
+
+
+class FileNames:
+    """Hands out file names that are safe on every system, and none of them twice.
+
+    Examples
+    --------
+    >>> names = FileNames()
+    >>> names.take("A1/north", ".png"), names.take("a1 north", ".png"), names.take("../..", ".png")
+    ('A1_north.png', 'a1_north-2.png', 'sensor.png')
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, text: str, ending: str) -> str:
+        """Return a name that resembles the text."""
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:LONGEST].strip("._-") or "sensor"
+        name, count = stem, 1
+        # Some systems do not tell capitals from small letters.
+        while name.lower() in self._taken:
+            count += 1
+            name = f"{stem}-{count}"
+        self._taken.add(name.lower())
+        return name + ending

@@ -1,0 +1,117 @@
+"""The interactive figure of forecasts against actual values."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from streamridge.arrays import Vector
+from streamridge.breakdowns import gap_spans, lone_readings
+from streamridge.plots import GAP, GAP_EDGE, INK
+from streamridge.report.look import DATES, color_of, make_figure, stamps, titled
+from streamridge.report.sensors import SensorRuns
+from streamridge.run import Run
+from streamridge.streams.clock import Times
+
+SHOWN_DAYS = 28
+# What is seen before the reader zooms.
+FIRST_VIEW_DAYS = 5
+# More forecasts than these, 28 days of five minutes, would make the page slow.
+MOST_FORECASTS = 8064
+
+
+def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return the last weeks: actual values, the forecasts of every method, bands and gaps."""
+    lead = sensor.lead
+    shown = slice(-min(SHOWN_DAYS * lead.day, MOST_FORECASTS), None)
+    times, actual = lead.times[shown], lead.actual[shown]
+    gaps = gap_spans(times, actual)
+    traces = [
+        trace
+        for i, run in enumerate(sensor.scored)
+        for trace in _forecast_traces(run, shown, color_of(i), visible=run is lead)
+    ]
+    traces += [_line(times, actual, INK, 1.5, name="actual", legendgroup="actual")]
+    traces += [_dots(times, actual), *([_gap_in_legend(times)] if gaps else [])]
+    first = max(times[0], times[-1] - np.timedelta64(FIRST_VIEW_DAYS, "D"))
+    return make_figure(
+        traces,
+        height=440,
+        shapes=[_shade(*stamps(np.array(span))) for span in gaps],
+        xaxis={
+            **DATES,
+            "range": stamps(np.array([first, times[-1]])),
+            "rangeslider": {"visible": True, "thickness": 0.12},
+        },
+        yaxis={"title": titled(unit or "value")},
+    )
+
+
+def _forecast_traces(run: Run, shown: slice, color: str, *, visible: bool) -> list[go.Scatter]:
+    """Return the forecast of a method and its band, which the legend switches together."""
+    together: dict[str, Any] = {
+        "legendgroup": run.method,
+        "visible": True if visible else "legendonly",
+    }
+    times = run.times[shown]
+    edge = {**together, "showlegend": False}
+    upper = _line(times, run.upper[shown, 0], color, 0, name="upper end", **edge)
+    lower = _line(times, run.lower[shown, 0], color, 0, name="lower end", **edge)
+    lower.update(fill="tonexty", fillcolor=_faint(color))
+    name = f"{escape(run.method)}, forecast and band"
+    return [
+        upper,
+        lower,
+        _line(times, run.value[shown, 0], color, 1.4, name=name, **together),
+    ]
+
+
+def _line(times: Times, values: Vector, color: str, width: float, **options: Any) -> go.Scatter:
+    """Return a line over regular times."""
+    # The start and the step of time stand for thousands of stamps: the page stays small.
+    step = (times[1] - times[0]) / np.timedelta64(1, "ms") if len(times) > 1 else 1.0
+    return go.Scatter(
+        x0=stamps(times[:1])[0],
+        dx=step,
+        y=values.astype(np.float32),
+        mode="lines",
+        line={"color": color, "width": width},
+        hovertemplate="%{y:.4g}",
+        **options,
+    )
+
+
+def _dots(times: Times, actual: Vector) -> go.Scatter:
+    """Return the readings that no line leads to."""
+    lone = lone_readings(actual)
+    return go.Scatter(
+        x=stamps(times[lone]),
+        y=actual[lone],
+        mode="markers",
+        marker={"color": INK, "size": 4},
+        legendgroup="actual",
+        showlegend=False,
+        hoverinfo="skip",
+    )
+
+
+def _gap_in_legend(times: Times) -> go.Scatter:
+    """Return a mark that shows nothing but its entry in the legend."""
+    look = {"symbol": "square", "size": 12, "color": GAP, "line": {"color": GAP_EDGE, "width": 1}}
+    return go.Scatter(x=stamps(times[:1]), y=[None], mode="markers", marker=look, name="no reading")
+
+
+def _shade(start: str, end: str) -> dict[str, Any]:
+    """Return the shading of a gap."""
+    return {
+        "type": "rect", "x0": start, "x1": end, "yref": "paper", "y0": 0, "y1": 1,
+        "fillcolor": GAP, "line": {"color": GAP_EDGE, "width": 0.5}, "layer": "below",
+    }  # fmt: skip
+
+
+def _faint(color: str) -> str:
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.2)"

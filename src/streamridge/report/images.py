@@ -1,0 +1,150 @@
+"""The figures of a report as PNG files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamridge.breakdowns import rmse_by_hour, rmse_by_weekday
+from streamridge.plots import matplotlib_part, new_figure, plain, plot_band, plot_running_rmse
+from streamridge.plots_errors import (
+    plot_costs,
+    plot_error_by_hour,
+    plot_error_by_weekday,
+    plot_rolling_coverage,
+)
+from streamridge.plots_tuning import (
+    BOUND_MARKS,
+    NameGroups,
+    feature_labels,
+    plot_hyperparameter,
+    plot_scales,
+    plot_weights,
+    short_name,
+)
+from streamridge.report.file_names import FileNames
+from streamridge.report.sensors import (
+    Moves,
+    SensorRuns,
+    coverage_in_time,
+    errors_in_time,
+    moves_of,
+    seconds_by_kind,
+)
+from streamridge.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHOWN_DAYS = 7
+DOTS_PER_INCH = 120
+LONGEST_TITLE = 60
+# Inches of a row of the heat map.
+ROW_HEIGHT = 0.17
+BOUND_NOTE = (
+    f" ({', '.join(f'{mark.strip()} at {bound} bound' for bound, mark in BOUND_MARKS.items())})"
+)
+
+
+def write_images(
+    sensor: SensorRuns,
+    folder: Path,
+    names: FileNames,
+    *,
+    unit: str = "",
+    feature_names: Sequence[str] | None = None,
+) -> list[str]:
+    """Write the figures of a sensor, and return the names of their files."""
+    written = []
+    short = sensor.sensor[:LONGEST_TITLE]
+    for kind, title, figure in _figures(sensor, unit, feature_names):
+        figure.suptitle(drawable(f"{short}: {title}"), fontsize="medium")
+        name = names.take(f"{short}-{kind}", ".png")
+        figure.savefig(folder / name, dpi=DOTS_PER_INCH)
+        written.append(name)
+    return written
+
+
+def drawable(text: str) -> str:
+    """Return text as the font can draw it; a question mark stands for what it lacks."""
+    manager = matplotlib_part("font_manager")
+    font = manager.get_font(manager.findfont(manager.FontProperties()))
+    return plain("".join(char if font.get_char_index(ord(char)) else "?" for char in text))
+
+
+def _figures(
+    sensor: SensorRuns, unit: str, feature_names: Sequence[str] | None
+) -> Iterator[tuple[str, str, Figure]]:
+    """Yield what every figure shows, for the name of its file and in words, with the figure."""
+    lead = sensor.lead
+    if sensor.scored:
+        title = f"{lead.method}, one step ahead, with the {lead.level:.0%} band"
+        yield "forecast", title, _forecast(lead, unit)
+        yield "errors", "errors and coverage", _errors(sensor, unit)
+    yield "costs", "where the seconds went", _costs(sensor)
+    for moves in filter(None, map(moves_of, sensor.runs)):
+        yield from _tuning(moves, feature_names)
+
+
+def _tuning(moves: Moves, feature_names: Sequence[str] | None) -> Iterator[tuple[str, str, Figure]]:
+    method, groups = moves.method, NameGroups.of(moves.path.names)
+    at_bound = BOUND_NOTE if moves.bounds else ""
+    for names in groups.indexed.values():
+        title = f"which feature matters, {method}{at_bound}"
+        yield f"features-{method}", title, _features(moves, names, feature_names)
+    if groups.weights or groups.others:
+        title = f"hyperparameters, {method}{at_bound}"
+        yield f"hyperparameters-{method}", title, _hyperparameters(moves, groups)
+
+
+def _forecast(run: Run, unit: str) -> Figure:
+    figure = new_figure(1, height_per_row=4.0)
+    last = slice(-max(2, SHOWN_DAYS * run.day), None)
+    band = (run.value[last, 0], run.lower[last, 0], run.upper[last, 0])
+    plot_band(figure.axes[0], run.times[last], run.actual[last], *band, unit=unit)
+    return figure
+
+
+def _errors(sensor: SensorRuns, unit: str) -> Figure:
+    figure = new_figure(4, height_per_row=2.8)
+    errors = {run.method: errors_in_time(run) for run in sensor.scored}
+    times = {run.method: run.local_times for run in sensor.scored}
+    hours = {name: rmse_by_hour(times[name], each) for name, each in errors.items()}
+    days = {name: rmse_by_weekday(times[name], each) for name, each in errors.items()}
+    curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.scored}
+    first, second, third, last = figure.axes
+    plot_running_rmse(first, errors, steps_a_day=sensor.lead.day, unit=unit)
+    plot_error_by_hour(second, hours, unit=unit)
+    plot_error_by_weekday(third, days, unit=unit)
+    plot_rolling_coverage(last, curves, level=sensor.lead.level)
+    return figure
+
+
+def _costs(sensor: SensorRuns) -> Figure:
+    figure = new_figure(1, height_per_row=1.5 + 0.4 * len(sensor.runs))
+    plot_costs(figure.axes[0], {run.method: seconds_by_kind(run) for run in sensor.runs})
+    return figure
+
+
+def _features(moves: Moves, names: Sequence[str], feature_names: Sequence[str] | None) -> Figure:
+    figure = new_figure(1, height_per_row=1.2 + ROW_HEIGHT * len(names))
+    values = np.column_stack([moves.path[name] for name in names])
+    labels = feature_labels(len(names), feature_names)
+    marked = [moves.marked(*pair) for pair in zip(names, labels, strict=True)]
+    plot_scales(figure.axes[0], moves.times, values, marked)
+    return figure
+
+
+def _hyperparameters(moves: Moves, groups: NameGroups) -> Figure:
+    figure = new_figure(len(groups.weights) + len(groups.others), height_per_row=2.4)
+    above, below = np.split(np.array(figure.axes), [len(groups.weights)])
+    for axes, names in zip(above, groups.weights.values(), strict=True):
+        shares = {moves.marked(name, short_name(name)): moves.path[name] for name in names}
+        plot_weights(axes, moves.times, shares)
+    for axes, name in zip(below, groups.others, strict=True):
+        bound = moves.bounds.get(name)
+        plot_hyperparameter(axes, moves.times, moves.path[name], name=name, bound=bound)
+    return figure

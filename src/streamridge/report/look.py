@@ -1,0 +1,82 @@
+"""The look of the page's figures, and the lines and bars they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from streamridge.arrays import Vector
+from streamridge.plots import COLORS, INK
+from streamridge.streams.clock import Times
+
+# More points than these would make the page slow, and no screen shows them.
+MOST_POINTS = 1500
+DASHES = ("solid", "dash", "dashdot", "dot")
+STAMP = "%a %d %b %Y %H:%M"
+DATES = {"type": "date", "hoverformat": STAMP, "title": "time"}
+AXIS = {
+    "gridcolor": "#E8E8E8",
+    "zeroline": False,
+    "automargin": True,
+    "title": {"standoff": 10, "font": {"size": 13}},
+}
+LOOK = go.layout.Template(
+    layout={
+        "font": {"family": "system-ui, sans-serif", "size": 13, "color": INK},
+        "margin": {"l": 56, "r": 12, "t": 30, "b": 20},
+        "plot_bgcolor": "white",
+        "paper_bgcolor": "white",
+        "hovermode": "x unified",
+        "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"},
+        "xaxis": AXIS,
+        "yaxis": AXIS,
+    }
+)
+
+
+def make_figure(traces: Sequence[Any], *, height: int, **layout: Any) -> go.Figure:
+    """Return a figure in the look of the page."""
+    return go.Figure(list(traces), {"template": LOOK, "height": height, **layout})
+
+
+def titled(text: str) -> dict[str, str]:
+    """Return the title of an axis, as text and not as markup."""
+    return {"text": escape(text)}
+
+
+def stamps(times: Times) -> list[str]:
+    """Return times as the page's script reads them."""
+    return np.datetime_as_string(times, unit="s").tolist()
+
+
+def color_of(i: int) -> str:
+    """Return the colour of the i-th method."""
+    return COLORS[i % len(COLORS)]
+
+
+def method_curve(i: int, name: str, times: Times, values: Vector) -> go.Scatter:
+    """Return a slow curve of the i-th method, thinned."""
+    thin = slice(None, None, max(1, -(-len(values) // MOST_POINTS)))
+    return go.Scatter(
+        x=stamps(times[thin]),
+        y=values[thin].astype(np.float32),
+        mode="lines" if len(values) > 1 else "markers",
+        name=escape(name),
+        line={"color": color_of(i), "dash": DASHES[i % len(DASHES)], "width": 1.8},
+        hovertemplate="%{y:.4g}",
+    )
+
+
+def method_bars(i: int, name: str, labels: Sequence[str], heights: Vector) -> go.Bar:
+    """Return the bars of the i-th method."""
+    return go.Bar(
+        x=list(labels),
+        y=heights,
+        name=escape(name),
+        marker={"color": color_of(i)},
+        hovertemplate="%{y:.4g}",
+    )

@@ -1,0 +1,79 @@
+"""Pieces of HTML; text that comes from outside is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import floor, isnan, log10
+
+import plotly.graph_objects as go
+
+DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Is a cell of a table; `html` is markup already."""
+
+    html: str
+    style: str = ""
+
+
+def text_cell(text: str, style: str = "text") -> Cell:
+    """Return a cell of text."""
+    return Cell(escape(text), style)
+
+
+def number(value: float, form: str) -> str:
+    """Return a number as text; a dash stands for NaN."""
+    return DASH if isnan(value) else format(value, form).replace("-", MINUS)
+
+
+def four_digits(value: float) -> str:
+    """Return a number to four digits, so that those in a column can be compared.
+
+    Examples
+    --------
+    >>> four_digits(38.7), four_digits(12345.6), four_digits(1.5e12), four_digits(0.0)
+    ('38.70', '12,346', '1.500e+12', '0')
+    """
+    if not 1e-3 <= abs(value) < 1e9:
+        return number(value, ".3e") if value else "0"
+    return number(value, f",.{max(0, 3 - floor(log10(abs(value))))}f")
+
+
+def table(head: Sequence[Cell], rows: Iterable[tuple[str, Sequence[Cell]]]) -> str:
+    """Return a table whose rows have a style and cells."""
+    body = "".join(f'<tr class="{style}">{_cells(cells, "td")}</tr>' for style, cells in rows)
+    return (
+        f'<div class="wide"><table><thead><tr>{_cells(head, "th")}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def panel(caption: str, figure: go.Figure, note: str = "") -> str:
+    """Return a figure under its caption; the page's script draws it when it is seen."""
+    small = f"<small>{escape(note)}</small>" if note else ""
+    # Within a script element only "<" could end it.
+    json = figure.to_json().replace("<", "\\u003c")
+    return (
+        f"<figure><figcaption>{escape(caption)}{small}</figcaption>"
+        f'<div class="chart" style="height:{figure.layout.height}px"></div>'
+        f'<script type="application/json">{json}</script></figure>'
+    )
+
+
+def paragraph(text: str, style: str = "") -> str:
+    """Return a paragraph of text."""
+    return f'<p class="{style}">{escape(text)}</p>'
+
+
+def link(address: str, text: str) -> str:
+    """Return a link."""
+    return f'<a href="{escape(address)}">{escape(text)}</a>'
+
+
+def _cells(cells: Sequence[Cell], tag: str) -> str:
+    return "".join(f'<{tag} class="{cell.style}">{cell.html}</{tag}>' for cell in cells)

@@ -1,0 +1,27 @@
+"use strict";
+(() => {
+  // A figure is drawn when it comes near the screen: a page of many sensors opens at once.
+  // Buttons are named one by one: among the usual ones is one that sends the figure away.
+  const buttons = ["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"];
+  const config = { responsive: true, displaylogo: false, modeBarButtons: [buttons] };
+  const touch = matchMedia("(pointer: coarse)").matches;
+  const narrow = matchMedia("(max-width: 760px)").matches;
+
+  function draw(plot) {
+    if (plot.dataset.drawn) return;
+    plot.dataset.drawn = "yes";
+    const figure = JSON.parse(plot.nextElementSibling.textContent);
+    // On a touch screen a finger on a figure scrolls the page.
+    if (touch) figure.layout.dragmode = false;
+    if (narrow) figure.layout.margin = { l: 44, r: 6, t: 30, b: 20 };
+    Plotly.newPlot(plot, figure.data, figure.layout, { ...config, displayModeBar: touch ? false : "hover" });
+  }
+
+  const plots = document.querySelectorAll(".chart");
+  const near = new IntersectionObserver(
+    (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => draw(entry.target)),
+    { rootMargin: "600px" },
+  );
+  plots.forEach((plot) => near.observe(plot));
+  addEventListener("beforeprint", () => plots.forEach(draw));
+})();

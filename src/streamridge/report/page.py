@@ -1,0 +1,170 @@
+"""The page of a report: its head, its contents, and a section per sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+import numpy as np
+from plotly.offline import get_plotlyjs
+
+from streamridge.plots_tuning import NameGroups, feature_labels
+from streamridge.report.forecasts import forecast_figure
+from streamridge.report.markup import link, panel, paragraph
+from streamridge.report.scores import (
+    costs_figure,
+    coverage_figure,
+    hours_figure,
+    rmse_figure,
+    weekdays_figure,
+)
+from streamridge.report.sensors import Moves, SensorRuns, moves_of
+from streamridge.report.tables import (
+    counts_line,
+    hyperparameter_table,
+    mean_changes,
+    remarks,
+    summary_table,
+)
+from streamridge.report.tuning import others_figure, scales_figure, weights_figure
+from streamridge.streams.clock import parse_step, step_name
+
+# Nothing is fetched: neither scripts nor styles, fonts or data from anywhere.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src 'self' file: data: blob:"
+)
+READING = (
+    "RMSE and MAE are typical sizes of the error of a forecast made one step ahead; RMSE weighs "
+    "large errors more, and a sensor's least is set in bold. Coverage is the share of readings "
+    "that fell into their band. Missing steps had no reading and are not scored. Seconds are those "
+    "of the whole run."
+)
+ZOOMING = (
+    "The last four weeks at most. Drag to zoom, double-click for all of it, or move the strip; "
+    "click a name to show or hide it."
+)
+BOUNDS = (
+    "\N{BLACK UP-POINTING TRIANGLE} marks those that ended at their upper bound, "
+    "\N{BLACK DOWN-POINTING TRIANGLE} those at their lower bound."
+)
+MATTERS = "One row per feature. The larger the inverse scale, the more the feature matters."
+WEEK = "Over the week before each step, or half of a short run."
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """Return a page that opens without a network."""
+    own = files("streamridge.report")
+    style = own.joinpath("page.css").read_text(encoding="utf-8")
+    script = own.joinpath("page.js").read_text(encoding="utf-8")
+    head = (
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style>"
+        "<noscript><style>figure {display: none}</style></noscript>"
+    )
+    scripts = f"<script>{get_plotlyjs()}</script><script>{script}</script>"
+    content = "\n".join(body)
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n'
+        f"<body>\n{content}\n{scripts}</body></html>\n"
+    )
+
+
+def overview(title: str, sensors: Sequence[SensorRuns], *, unit: str = "") -> str:
+    """Return what a reader shall understand at once."""
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        paragraph(_scope(sensors), "soft"),
+        mean_changes(sensors),
+        summary_table(sensors),
+        paragraph(f"Errors are in {unit}. {READING}" if unit else READING, "soft"),
+    ]
+    return "\n".join(parts) + (contents(sensors) if len(sensors) > 1 else "")
+
+
+def contents(sensors: Sequence[SensorRuns]) -> str:
+    """Return links to the sensors."""
+    items = [
+        f"<li>{link(f'#sensor-{at}', sensor.sensor)}</li>"
+        for at, sensor in enumerate(sensors, start=1)
+    ]
+    return f'<nav aria-label="Sensors"><strong>Sensors</strong><ul>{"".join(items)}</ul></nav>'
+
+
+def section(
+    at: int,
+    sensor: SensorRuns,
+    images: Sequence[str],
+    *,
+    unit: str = "",
+    feature_names: Sequence[str] | None = None,
+) -> str:
+    """Return all about one sensor."""
+    parts = [f'<h2 id="sensor-{at}">{escape(sensor.sensor)}</h2>', counts_line(sensor)]
+    parts += [remarks(sensor)]
+    parts += _scored(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
+    parts += [panel("Where the seconds went", costs_figure(sensor))]
+    for moves in filter(None, map(moves_of, sensor.runs)):
+        parts += _moved(moves, feature_names)
+    parts += [_unmoved(sensor), _image_links(images)]
+    return "\n".join(["<section>", *parts, "</section>"])
+
+
+def _scope(sensors: Sequence[SensorRuns]) -> str:
+    runs = [run for sensor in sensors for run in sensor.runs]
+    methods = ", ".join(dict.fromkeys(run.method for run in runs))
+    steps = ", ".join(dict.fromkeys(step_name(parse_step(run.step)) for run in runs))
+    levels = ", ".join(dict.fromkeys(f"{run.level:.0%}" for run in runs))
+    times = np.concatenate([run.times for run in runs])
+    count = "1 sensor" if len(sensors) == 1 else f"{len(sensors)} sensors"
+    span = f"from {_minute(times.min())} to {_minute(times.max())}, " if len(times) else ""
+    return f"{count}, {span}a reading every {steps}. Methods: {methods}. Bands of {levels}."
+
+
+def _minute(time: np.datetime64) -> str:
+    return str(time.astype("M8[m]")).replace("T", " ")
+
+
+def _scored(sensor: SensorRuns, unit: str) -> list[str]:
+    forecasts = forecast_figure(sensor, unit=unit)
+    return [
+        panel("Forecast and actual, one step ahead", forecasts, ZOOMING),
+        panel("RMSE of all steps up to each one", rmse_figure(sensor, unit=unit)),
+        '<div class="pair">',
+        panel("Error by hour of day", hours_figure(sensor, unit=unit)),
+        panel("Error by day of week", weekdays_figure(sensor, unit=unit)),
+        "</div>",
+        panel("Share of readings within the band", coverage_figure(sensor), WEEK),
+    ]
+
+
+def _moved(moves: Moves, feature_names: Sequence[str] | None) -> list[str]:
+    groups = NameGroups.of(moves.path.names)
+    note = BOUNDS if moves.bounds else "None ended at a bound."
+    parts = [f"<h3>Hyperparameters of {escape(moves.method)}</h3>", paragraph(note, "soft")]
+    for group, names in groups.weights.items():
+        parts += [panel(f"Share of every kernel ({_words(group)})", weights_figure(moves, names))]
+    for group, names in groups.indexed.items():
+        figure = scales_figure(moves, names, feature_labels(len(names), feature_names))
+        parts += [panel(f"Which feature matters ({_words(group)})", figure, MATTERS)]
+    if groups.others:
+        parts += [panel("The other hyperparameters", others_figure(moves, groups.others))]
+    return [*parts, hyperparameter_table(moves)]
+
+
+def _words(name: str) -> str:
+    return name.replace(".", " ").replace("_", " ")
+
+
+def _unmoved(sensor: SensorRuns) -> str:
+    still = ", ".join(run.method for run in sensor.runs if moves_of(run) is None)
+    return paragraph(f"Hyperparameters that did not move: {still}.", "soft") if still else ""
+
+
+def _image_links(images: Sequence[str]) -> str:
+    links = ", ".join(link(image, image) for image in images)
+    shown = "".join(f'<img src="{escape(image)}" alt="">' for image in images)
+    return f'<p class="soft">The same as PNG files: {links}</p><noscript>{shown}</noscript>'

@@ -1,0 +1,125 @@
+"""The runs of a report, sensor by sensor, and what is shown of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamridge.arrays import Vector
+from streamridge.breakdowns import coverage_window, rolling_coverage
+from streamridge.plots_tuning import BOUND_MARKS
+from streamridge.run import Run
+from streamridge.self_tuning import HyperparameterPath
+from streamridge.streams.clock import Times
+
+# The method that the others are held against.
+BASELINE = "fixed"
+
+
+@dataclass(frozen=True)
+class SensorRuns:
+    """Holds the runs of one sensor; no two have the same method.
+
+    Parameters
+    ----------
+    sensor
+        Its name, as it was given.
+    runs
+        One per method.
+    """
+
+    sensor: str
+    runs: tuple[Run, ...]
+
+    @property
+    def lead(self) -> Run:
+        """Return the run that is shown first: not the baseline, if there is another."""
+        candidates = self.scored or self.runs
+        return next((run for run in candidates if run.method != BASELINE), candidates[0])
+
+    @property
+    def baseline(self) -> Run | None:
+        """Return the run that the others are held against, if there is one."""
+        return next((run for run in self.runs if run.method == BASELINE), None)
+
+    @property
+    def scored(self) -> tuple[Run, ...]:
+        """Return the runs with at least one error."""
+        return tuple(run for run in self.runs if run.errors().size)
+
+    def change(self, run: Run) -> float:
+        """Return by which share RMSE differs from the baseline's; NaN where there is none."""
+        if self.baseline is None or self.baseline is run or not self.baseline.rmse > 0:
+            return np.nan
+        return run.rmse / self.baseline.rmse - 1
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Is where the hyperparameters of a method have been, refit by refit.
+
+    Parameters
+    ----------
+    method
+        Its name.
+    times
+        (n,), of the refits.
+    path
+        The values.
+    bounds
+        Which hyperparameters sit at their "lower" or "upper" bound at the end.
+    """
+
+    method: str
+    times: Times
+    path: HyperparameterPath
+    bounds: Mapping[str, str]
+
+    def marked(self, name: str, label: str) -> str:
+        """Return a label, with a mark if the hyperparameter sits at a bound."""
+        return label + BOUND_MARKS.get(self.bounds.get(name, ""), "")
+
+
+def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
+    """Return the runs grouped by sensor, in the order in which they first come."""
+    grouped: dict[str, dict[str, Run]] = {}
+    for run in runs:
+        methods = grouped.setdefault(run.sensor, {})
+        name, times = run.method, 1
+        while name in methods:
+            times += 1
+            name = f"{run.method} ({times})"
+        methods[name] = replace(run, method=name)
+    return [SensorRuns(sensor, tuple(each.values())) for sensor, each in grouped.items()]
+
+
+def errors_in_time(run: Run) -> Vector:
+    """Return actual less forecast, one step ahead, shape (T,); NaN without a reading."""
+    return run.actual - run.value[:, 0]
+
+
+def coverage_in_time(run: Run) -> Vector:
+    """Return the share of values in their band over the week before each step, shape (T,)."""
+    window = coverage_window(len(run.times), run.day)
+    return rolling_coverage(run.actual, run.lower[:, 0], run.upper[:, 0], window)
+
+
+def seconds_by_kind(run: Run) -> dict[str, float]:
+    """Return the seconds of a run by kind of work."""
+    costs = run.costs
+    return {
+        "tuning": costs.tuning,
+        "fitting": costs.fitting,
+        "predicting": costs.predicting,
+        "all else": max(0.0, run.seconds - costs.total),
+    }
+
+
+def moves_of(run: Run) -> Moves | None:
+    """Return where the hyperparameters have been, or None if they never moved."""
+    path = run.path
+    if path is None or (path.values == path.values[:1]).all():
+        return None
+    return Moves(run.method, run.refit_times, path, run.active_bounds)

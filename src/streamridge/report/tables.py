@@ -1,0 +1,150 @@
+"""The summary of a report in numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamridge.metrics import rmse
+from streamridge.report.markup import (
+    Cell,
+    four_digits,
+    link,
+    number,
+    paragraph,
+    table,
+    text_cell,
+)
+from streamridge.report.sensors import BASELINE, Moves, SensorRuns
+from streamridge.run import Run
+
+# What is counted, in words; what is not listed here is no cause for doubt.
+COUNTED = {
+    "missing": "steps without a reading, filled by forecasts and not trained on",
+    "skipped": "cells without a number or a time, dropped",
+    "imputed": "values that the source had made up",
+    "duplicates": "repeated readings, dropped",
+    "conflicts": "readings in conflict with another of the same time, of which the first stays",
+    "off_grid": "stamps between two steps, moved to the nearest",
+    "out_of_order": "readings out of order",
+    "nonexistent": "local times that clocks skip, dropped",
+    "partial": "steps with a part of their readings",
+    "late": "readings that came late, taken in",
+    "too_late": "readings that came too late, dropped",
+    "outlier": "outliers, not learned from",
+    "implausible": "implausible readings, replaced by forecasts",
+    "stuck": "readings of a stuck sensor, not learned from",
+    "failed_refits": "refits that failed, where the one before was kept",
+    "rollbacks": "times that tuning was rolled back",
+}
+UNREMARKABLE = ("readings", "fits")
+SEASONAL = "forecasts that repeat the season before, as no model could be used"
+
+
+def summary_table(sensors: Sequence[SensorRuns]) -> str:
+    """Return a row of figures per sensor and method."""
+    against = any(sensor.baseline for sensor in sensors)
+    head = [text_cell("sensor"), text_cell("method"), text_cell("RMSE", "")]
+    head += [text_cell(f"against {BASELINE}", "")] if against else []
+    names = ("MAE", "coverage", "scored", "missing", "fits", "seconds")
+    head += [text_cell(name, "") for name in names]
+    rows = [
+        ("first" if i == 0 else "", _summary_row(sensor, run, f"#sensor-{at}", against=against))
+        for at, sensor in enumerate(sensors, start=1)
+        for i, run in enumerate(sensor.runs)
+    ]
+    return table(head, rows)
+
+
+def mean_changes(sensors: Sequence[SensorRuns]) -> str:
+    """Return a sentence on how much every method gains over the baseline, or nothing."""
+    changes: dict[str, list[float]] = {}
+    for sensor in sensors:
+        for run in sensor.runs:
+            if not np.isnan(sensor.change(run)):
+                changes.setdefault(run.method, []).append(sensor.change(run))
+    parts = [
+        f"{method} {number(100 * float(np.mean(each)), '+.1f')} %"
+        + (f" ({len(each)} sensors)" if len(each) > 1 else "")
+        for method, each in changes.items()
+    ]
+    average = ", on average" if len(sensors) > 1 else ""
+    text = f"RMSE against {BASELINE}{average}: {', '.join(parts)}. Less is better."
+    return paragraph(text, "headline") if parts else ""
+
+
+def counts_line(sensor: SensorRuns) -> str:
+    """Return a sentence on what was dropped, filled, doubted or in conflict."""
+    names = dict.fromkeys(name for run in sensor.runs for name in run.counts)
+    parts = [
+        f"{COUNTED.get(name, name.replace('_', ' '))}: "
+        + _one_or_each(sensor, [run.counts.get(name, 0) for run in sensor.runs])
+        for name in names
+        if name not in UNREMARKABLE
+    ]
+    seasonal = [int((~run.by_model).sum()) for run in sensor.runs]
+    parts += [f"{SEASONAL}: {_one_or_each(sensor, seasonal)}"] if any(seasonal) else []
+    readings = max(run.counts.get("readings", run.lived) for run in sensor.runs)
+    found = "; ".join(parts) or "nothing was dropped, filled or in conflict"
+    return paragraph(f"{readings:,} readings. {found[0].upper()}{found[1:]}.", "soft")
+
+
+def remarks(sensor: SensorRuns) -> str:
+    """Return what a reader must know before comparing the methods of a sensor."""
+    lines = [f"{run.method} was stopped before its end." for run in sensor.runs if run.interrupted]
+    if len({(run.times[:1].tolist()[0], len(run.times)) for run in sensor.scored}) > 1:
+        lines.append("The methods were scored on different steps: compare them with care.")
+    lines += [_by_horizon(run) for run in sensor.scored if run.horizon > 1]
+    return "".join(paragraph(line, "soft") for line in lines)
+
+
+def hyperparameter_table(moves: Moves) -> str:
+    """Return where every hyperparameter began and where it is, folded away."""
+    head = [text_cell("hyperparameter"), *(text_cell(name, "") for name in ("start", "end", "at"))]
+    first, last = moves.path.values[0], moves.path.values[-1]
+    rows = [
+        (
+            "",
+            [
+                text_cell(name),
+                Cell(four_digits(start)),
+                Cell(four_digits(end)),
+                text_cell(f"{moves.bounds[name]} bound" if name in moves.bounds else "", ""),
+            ],
+        )
+        for name, start, end in zip(moves.path.names, first, last, strict=True)
+    ]
+    return f"<details><summary>All values at the end</summary>{table(head, rows)}</details>"
+
+
+def _summary_row(sensor: SensorRuns, run: Run, anchor: str, *, against: bool) -> list[Cell]:
+    record = run.record()
+    best = len(sensor.scored) > 1 and run.rmse == min(each.rmse for each in sensor.scored)
+    cells = [
+        Cell(link(anchor, sensor.sensor), "text name"),
+        text_cell(run.method),
+        Cell(four_digits(run.rmse), "best" if best else ""),
+    ]
+    cells += [_percent(sensor.change(run), "+.1f")] if against else []
+    cells += [Cell(four_digits(run.mae)), _percent(run.coverage, ".1f")]
+    cells += [Cell(f"{record[name]:,}") for name in ("scored", "missing", "fits")]
+    return [*cells, Cell(f"{run.seconds:,.1f}")]
+
+
+def _percent(share: float, form: str) -> Cell:
+    return Cell(number(100 * share, form) + (" %" if share == share else ""))
+
+
+def _one_or_each(sensor: SensorRuns, counts: Sequence[int]) -> str:
+    """Return a count, or one per method where they differ."""
+    if len(set(counts)) == 1:
+        return f"{counts[0]:,}"
+    pairs = zip(counts, sensor.runs, strict=True)
+    return ", ".join(f"{count:,} ({run.method})" for count, run in pairs)
+
+
+def _by_horizon(run: Run) -> str:
+    errors = [run.errors(ahead) for ahead in range(1, run.horizon + 1)]
+    sizes = [four_digits(rmse(each)) for each in errors if each.size]
+    return f"{run.method}: RMSE 1 to {len(sizes)} steps ahead: {', '.join(sizes)}."

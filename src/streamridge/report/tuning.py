@@ -1,0 +1,126 @@
+"""Interactive figures of where the hyperparameters of a run have been."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+import plotly.graph_objects as go
+
+from streamridge.arrays import Matrix
+from streamridge.plots import COLORS
+from streamridge.plots_tuning import short_name
+from streamridge.report.look import DATES, STAMP, color_of, make_figure, stamps
+from streamridge.report.sensors import Moves
+
+# Height of a row of the heat map, and of a panel of lines, in pixels.
+ROW_HEIGHT = 15
+PANEL_HEIGHT = 130
+
+
+def weights_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
+    """Return the weights of the kernels as a stacked band."""
+    bands = [
+        go.Scatter(
+            x=stamps(moves.times),
+            y=moves.path[name],
+            name=escape(moves.marked(name, short_name(name))),
+            mode="lines",
+            line={"shape": "hv", "width": 0.5, "color": color_of(i)},
+            fillcolor=color_of(i),
+            stackgroup="weights",
+            hovertemplate="%{y:.3f}",
+        )
+        for i, name in enumerate(names)
+    ]
+    return make_figure(
+        bands,
+        height=300,
+        legend={"traceorder": "normal"},
+        xaxis=DATES,
+        yaxis={"title": "weight of the kernel", "range": [0, 1]},
+    )
+
+
+def scales_figure(moves: Moves, names: Sequence[str], labels: Sequence[str]) -> go.Figure:
+    """Return which feature matters when, as a heat map with one row per feature."""
+    values = np.array([moves.path[name] for name in names])
+    logs = np.log10(np.maximum(values, np.finfo(float).tiny))
+    ticks = _decades(logs)
+    heat = go.Heatmap(
+        x=stamps(moves.times),
+        y=np.arange(len(names)),
+        z=logs.astype(np.float32),
+        customdata=values.astype(np.float32),
+        text=[[escape(label)] * len(moves.times) for label in labels],
+        hovertemplate="%{text}<br>%{x|" + STAMP + "}<br>%{customdata:.3g}<extra></extra>",
+        colorscale="Cividis",
+        colorbar={
+            "title": {"text": "inverse scale", "side": "right", "font": {"size": 13}},
+            "tickvals": ticks,
+            "ticktext": [f"{10**tick:.2g}" for tick in ticks],
+            "thickness": 14,
+        },
+    )
+    rows = [escape(moves.marked(*pair)) for pair in zip(names, labels, strict=True)]
+    return make_figure(
+        [heat],
+        height=90 + ROW_HEIGHT * len(names),
+        hovermode="closest",
+        xaxis=DATES,
+        yaxis={
+            "title": "feature",
+            "tickvals": list(range(len(rows))),
+            "ticktext": rows,
+            "tickfont": {"size": 11},
+            "autorange": "reversed",
+            "showgrid": False,
+        },
+    )
+
+
+def others_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
+    """Return the other hyperparameters as lines, each on its own logarithmic axis."""
+    figure = make_figure(
+        [_step_line(moves, name, i) for i, name in enumerate(names)],
+        height=70 + PANEL_HEIGHT * len(names),
+        showlegend=False,
+        grid={"rows": len(names), "columns": 1, "pattern": "coupled", "ygap": 0.18},
+        xaxis=DATES,
+    )
+    for i, name in enumerate(names):
+        low = moves.path[name].min()
+        title = escape(moves.marked(name, name.replace(".", " ")))
+        figure.layout[_axis("yaxis", i)] = {
+            "type": "log" if low > 0 else "linear",
+            "title": {"text": title, "font": {"size": 12}},
+            "nticks": 5,
+            "exponentformat": "e",
+        }
+    return figure
+
+
+def _step_line(moves: Moves, name: str, i: int) -> go.Scatter:
+    return go.Scatter(
+        x=stamps(moves.times),
+        y=moves.path[name],
+        name=escape(name),
+        mode="lines",
+        line={"shape": "hv", "color": COLORS[0], "width": 1.6},
+        xaxis="x",
+        yaxis=_axis("y", i),
+        hovertemplate="%{y:.4g}",
+    )
+
+
+def _axis(kind: str, i: int) -> str:
+    """Return the name of the i-th axis, which has no number if it is the first."""
+    return kind if i == 0 else f"{kind}{i + 1}"
+
+
+def _decades(logs: Matrix) -> list[float]:
+    """Return ticks of a logarithmic colour bar: powers of ten, or three levels within one."""
+    low, high = float(logs.min()), float(logs.max())
+    powers = np.arange(np.ceil(low), np.floor(high) + 1)
+    return (powers if len(powers) > 1 else np.linspace(low, high, 3)).tolist()

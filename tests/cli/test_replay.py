@@ -1,0 +1,209 @@
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from streamridge import Forecaster
+from tests.test_forecaster import DAY, daily
+
+QUICK = ["--train-size", "96", "--update-every", "48", "--quiet"]
+
+
+@pytest.fixture
+def flows(tmp_path):
+    """Return the path of an hourly file of two sensors with a gap, a duplicate and a conflict."""
+    times = pd.date_range("2021-06-13", periods=5 * DAY, freq="h")
+    table = pd.DataFrame({"time": times, "ramp": daily(5 * DAY), "main": daily(5 * DAY, seed=1)})
+    table = table.drop(index=range(80, 84))
+    again = table.iloc[[5, 6]].assign(ramp=[table.ramp[5], 0.0])
+    path = tmp_path / "flows.csv"
+    pd.concat([table, again]).to_csv(path, index=False)
+    return path
+
+
+def test_a_file_is_replayed_and_its_faults_are_counted(invoke, flows):
+    result = invoke("replay", str(flows), *QUICK[:-1])
+
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert "ramp: 120 steps of 1h" in said
+    assert "3 duplicates" not in said
+    assert "1 duplicates, 1 conflicts, 1 out of order, 4 missing" in said
+    assert "main: 120 steps of 1h" in said
+    for word in ("sensor", "RMSE", "coverage", "ramp", "main", "ohl"):
+        assert word in result.stdout
+
+
+def test_json_is_one_object_per_sensor_and_method(invoke, flows):
+    result = invoke("replay", str(flows), *QUICK, "--json", "--method", "ohl", "--method", "fixed")
+
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(record["sensor"], record["method"]) for record in records] == [
+        *(("ramp", "ohl"), ("ramp", "fixed"), ("main", "ohl"), ("main", "fixed")),
+    ]
+    assert records[0]["counts"]["conflicts"] == 1
+    assert records[0]["scored"] + records[0]["missing"] == 48
+    assert result.stderr == ""
+
+
+def test_predictions_hold_every_forecast(invoke, flows, tmp_path):
+    for name in ("p.csv", "p.csv.gz", "p.parquet"):
+        arguments = ["--horizon", "2", "--predictions", name, "--sensor", "ramp"]
+        result = invoke("replay", str(flows), *QUICK, *arguments)
+
+        assert result.exit_code == 0, result.output
+        read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+        table = read(tmp_path / name)
+        assert len(table) == 2 * 48
+        assert set(table.horizon) == {1, 2}
+        assert table.value.notna().all()
+
+
+def test_a_report_is_written(invoke, flows, tmp_path):
+    result = invoke("replay", str(flows), *QUICK, "--report", "r", "--method", "ohl")
+
+    assert result.exit_code == 0, result.output
+    assert "Replay of flows.csv" in (tmp_path / "r" / "index.html").read_text()
+
+
+def test_a_saved_forecaster_can_be_inspected_and_loaded(invoke, flows, tmp_path):
+    invoke("replay", str(flows), *QUICK, "--sensor", "ramp", "--save", "models")
+    path = tmp_path / "models" / "ramp.sr"
+
+    shown = invoke("inspect", str(path))
+    facts = json.loads(invoke("inspect", str(path), "--json").stdout)
+
+    assert shown.exit_code == 0, shown.output
+    for word in ("steps of 1h", "regularization", "weight.linear", "forecast by model"):
+        assert word in shown.stdout
+    forecast = Forecaster.load(path).predict()
+    assert facts["forecast"]["value"] == forecast.value.tolist()
+    assert facts["bytes"] == path.stat().st_size
+
+
+def test_a_damaged_checkpoint_is_refused(invoke, tmp_path):
+    (tmp_path / "bad.sr").write_bytes(b"streamridge checkpoint\n" + bytes(99))
+
+    result = invoke("inspect", "bad.sr")
+
+    assert result.exit_code == 2
+    assert "error: bad.sr is damaged" in result.stderr
+
+
+def test_standard_input_is_read(invoke, flows):
+    result = invoke(
+        *("replay", "-", *QUICK, "--json", "--sensor", "ramp"), input=flows.read_bytes()
+    )
+
+    assert json.loads(result.stdout)["sensor"] == "ramp"
+
+
+def test_processes_give_the_results_of_one(invoke, flows):
+    alone, together = (
+        [
+            json.loads(line)["rmse"]
+            for line in invoke("replay", str(flows), *QUICK, "--json", "--jobs", jobs)
+            .stdout.strip()
+            .splitlines()
+        ]
+        for jobs in ("1", "2")
+    )
+
+    assert alone == together
+
+
+def test_a_part_of_the_file_is_taken(invoke, flows):
+    result = invoke(
+        *("replay", str(flows), *QUICK, "--json", "--sensor", "ramp"),
+        *("--from", "2021-06-13T12:00", "--to", "2021-06-17T11:00", "--warmup", "80"),
+        *("--steps", "10"),
+    )
+
+    record = json.loads(result.stdout)
+    assert record["steps"] == 90
+    assert record["scored"] + record["missing"] == 10
+
+
+def test_station_files_of_five_minutes_are_summed(invoke, tmp_path):
+    rng = np.random.default_rng(0)
+    for day in range(1, 7):
+        lines = []
+        for minute in range(0, 1440, 5):
+            stamp = f"01/{day:02d}/2017 {minute // 60:02d}:{minute % 60:02d}:00"
+            flow = 20 + 10 * np.sin(2 * np.pi * minute / 1440) + rng.integers(0, 5)
+            lines.append(f"{stamp},717046,7,210,E,ML,.5,30,100,{flow:.0f},.05,65,10,.05,65")
+        name = tmp_path / f"d07_text_station_5min_2017_01_{day:02d}.txt.gz"
+        name.write_bytes(gzip.compress("\n".join(lines).encode()))
+    files = sorted(str(path) for path in tmp_path.glob("d07*"))
+
+    result = invoke("replay", *files, *QUICK, "--json", "--sensor", "717046", "--step", "15min")
+
+    record = json.loads(result.stdout)
+    assert (record["sensor"], record["steps"]) == ("717046", 6 * 96)
+    assert record["rmse"] < 15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.csv"], "error: nowhere.csv"),
+        (["flows.csv", "--sensor", "x"], "sensor"),
+        (["flows.csv", "--step", "7min"], "error: step must divide a day, got '7min'."),
+        (["flows.csv", "--tz", "Mars"], "error: tz must be the name of a time zone"),
+        (["flows.csv", "--level", "90"], "error: level must lie between 0 and 1, got 90.0."),
+        (["flows.csv", "--from", "soon"], "error: time must be an ISO 8601 time"),
+        (["flows.csv", "--from", "2031-01-01"], "error: ramp: no step lies between 2031-01-01"),
+        (["flows.csv", "--warmup", "500"], "error: a series must be longer than the warm-up"),
+        (
+            ["flows.csv", "--predictions", "p.txt"],
+            "error: path must end in .csv, .csv.gz, .parquet",
+        ),
+        (["flows.csv", "--report", "flows.csv"], "error: report must be a folder that can be"),
+        (["flows.csv", "--method", "magic"], "magic"),
+        (["flows.csv", "--step", "30min", "--aggregate", "sum"], ""),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_any_work(arguments, message, invoke, flows):
+    result = invoke("replay", *arguments)
+
+    if message:
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+
+def test_a_bad_cell_is_named_by_line_and_column_or_skipped(invoke, flows):
+    lines = flows.read_text().splitlines()
+    lines[90] = lines[90].replace(lines[90].split(",")[1], "n/a")
+    flows.write_text("\n".join(lines))
+
+    refused = invoke("replay", "flows.csv", *QUICK)
+    skipped = invoke("replay", "flows.csv", *QUICK, "--json", "--gap", "skip")
+
+    assert refused.exit_code == 2
+    assert "flows.csv line 91, column ramp: must be a number, got 'n/a'." in refused.stderr
+    assert "--gap skip" in refused.stderr
+    assert json.loads(skipped.stdout.splitlines()[0])["counts"]["skipped"] == 1
+
+
+@pytest.mark.parametrize("command", ["demo", "replay", "simulate", "inspect"])
+def test_help_ends_with_an_example(command, invoke):
+    result = invoke(command, "--help")
+
+    assert f"Example: streamridge {command}" in " ".join(result.stdout.split())
+
+
+def test_simulated_roads_can_be_replayed(invoke, tmp_path):
+    made = invoke("simulate", "--out", "roads.csv.gz", "--days", "4", "--detectors", "3")
+
+    assert made.exit_code == 0, made.output
+    result = invoke("replay", "roads.csv.gz", *QUICK, "--json", "--sensor", "ramp-3")
+    assert json.loads(result.stdout)["scored"] == 96
+
+
+def test_the_same_seed_simulates_the_same_roads(invoke, tmp_path):
+    for name in ("a.csv", "b.csv"):
+        invoke("simulate", "--out", name, "--days", "2", "--seed", "7")
+
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
