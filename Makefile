@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: demo test test-all lint bench clean
 
-demo: .venv/.demo  ## the main job on a simulated road, under two minutes; leaves demo/demo.png
+demo: .venv/.demo  ## the main job on simulated roads, under two minutes; leaves demo/index.html
 	$(BIN)/streamridge demo --out demo
 
 test: .venv/.dev  ## the quick suite

@@ -1,6 +1,7 @@
 """Documents are tests: their code runs, what they name exists, and imports stay light."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,32 +16,26 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
+BLOCKS = re.compile(r"```(python|sh)\n(.*?)```", flags=re.DOTALL)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_blocks_run_in_order(document, tmp_path, monkeypatch):
+def test_blocks_run_in_order_in_one_folder(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {}
-    for block in re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL):
-        exec(compile(block, document.name, "exec"), namespace)
+    for language, block in BLOCKS.findall(document.read_text()):
+        if language == "python":
+            exec(compile(block, document.name, "exec"), namespace)
+        else:
+            run_commands(block)
 
 
-COMMANDS = sorted(
-    {
-        line
-        for document in DOCUMENTS
-        for block in re.findall(r"```sh\n(.*?)```", document.read_text(), flags=re.DOTALL)
-        for line in block.splitlines()
-        if line.startswith("streamridge ")
-    }
-)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_run_as_they_stand(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    result = CliRunner().invoke(app, command.split()[1:])
-
-    assert result.exit_code == 0, result.output
+def run_commands(block):
+    """Run the lines of a block that call the command, joined where they go on."""
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.startswith("streamridge "):
+            result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
+            assert result.exit_code == 0, f"{line}\n{result.output}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

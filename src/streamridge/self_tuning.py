@@ -21,6 +21,7 @@ from streamridge.settings import Settings
 from streamridge.storage.parts import joined, part
 
 logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())  # what is not asked for is not printed
 
 # How many refits are remembered in the path of the hyperparameters: about a year of days.
 REMEMBERED = 400

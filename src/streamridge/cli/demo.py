@@ -19,9 +19,9 @@ DAY = 96
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the data and the report.")] = Path("demo"),
-    days: Annotated[int, typer.Option(min=2, help="Days to forecast.")] = 28,
-    warmup_days: Annotated[int, typer.Option(min=1, help="Days before the first forecast.")] = 28,
-    train_size: options.TrainSize = 2688,
+    days: Annotated[int, typer.Option(min=2, help="Days to forecast.")] = 14,
+    warmup_days: Annotated[int, typer.Option(min=1, help="Days before the first forecast.")] = 21,
+    train_size: options.TrainSize = 2016,
     jobs: options.Jobs = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated roads.")] = 0,
     as_json: options.Json = False,
