@@ -61,7 +61,7 @@ def default_preset(
     matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
     linear = Linear(tuple(name for name in blocks if name != "calendar"))
     model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
-    return Preset(features, Standardized(model), AdaGradStep(0.3))
+    return Preset(features, Standardized(model), AdaGradStep(0.1))
 
 
 def paper_preset(*, lags: int = 20) -> Preset:
