@@ -1,10 +1,10 @@
 """Compare the default model's forecasts with what people would use instead.
 
-Every detector of a file is lived through from `--from` on: a warm-up, then scored days. Compared are
-the default model (ohl), the same kept at its start (fixed), with `--paper` the paper's model from
-its own start, tuned and fixed, with `--misspecified` the default model from a ridge constant a
-hundred times too small; persistence; the same time last week; and LightGBM with 20 lags, a day and a
-week ago, time of day and day of week, refitted daily on the same days of history: 300 trees,
+Every detector of a file is lived through from `--from` on: a warm-up, then scored days. Compared
+are the default model (ohl), the same kept at its start (fixed), with `--paper` the paper's model
+from its own start, tuned and fixed, with `--misspecified` the default model from a ridge constant a
+hundred times too small; persistence; the same time last week; and LightGBM with 20 lags, a day and
+a week ago, time of day and day of week, refitted daily on the same days of history: 300 trees,
 learning rate 0.05, 31 leaves. Rows flagged in `--mask` are not scored.
 
 LightGBM is not a dependency of the project: run this with a Python that has it.

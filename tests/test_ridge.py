@@ -328,3 +328,30 @@ def test_a_factorization_is_made_in_place(rng):
     while slab.base is not None:
         slab = slab.base
     assert np.shares_memory(system.factor, slab)
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_the_spread_regresses_the_logarithmic_size_of_the_residuals(horizon, rng):
+    samples, rows = make_samples(rng, 70, horizon=horizon), make_samples(rng, 9, start=70.0)
+    fitted = fit(samples)
+
+    _, spreads = fitted.predict_with_spread(rows.inputs)
+
+    K = KERNEL(samples.inputs, samples.inputs)
+    residuals = np.abs(samples.y - K @ fitted.theta)
+    sizes = np.log(np.maximum(residuals, 1e-3 * np.median(residuals, axis=0)))
+    phi = np.linalg.solve(K + 0.3 * np.eye(70), sizes - sizes.mean(axis=0))
+    logs = sizes.mean(axis=0) + KERNEL(rows.inputs, samples.inputs) @ phi
+    expected = np.clip(logs, sizes.min(axis=0), sizes.max(axis=0))
+    np.testing.assert_allclose(np.log(spreads), expected, rtol=1e-8)
+
+
+def test_the_spread_is_larger_where_residuals_are(rng):
+    samples = make_samples(rng, 300)
+    noisy = samples.x[:, 0] > 0
+    y = samples.y + np.where(noisy, 2.0, 0.02)[:, None] * rng.standard_normal((300, 1))
+    fitted = fit(Samples(samples.inputs, y), kernel=SquaredExponential(0.5), regularization=1.0)
+
+    _, spreads = fitted.predict_with_spread(samples.inputs)
+
+    assert np.median(spreads[noisy]) > 3 * np.median(spreads[~noisy])

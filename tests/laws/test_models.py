@@ -85,6 +85,33 @@ def test_the_gradient_of_a_window_is_the_sum_over_its_parts(model, rng):
 
 
 @every_model
+@horizons
+def test_predictions_with_their_spread_are_the_predictions(model, horizon, rng):
+    fit = model.fit(make_samples(rng, 90, horizon=horizon), model.space.values)
+    rows = make_samples(rng, 20, horizon=horizon, start=90.0).inputs
+
+    predictions, spreads = fit.predict_with_spread(rows)
+
+    np.testing.assert_allclose(predictions, fit.predict(rows), rtol=1e-12, atol=1e-12)
+    assert spreads.shape == predictions.shape
+    assert (spreads > 0).all()
+
+
+@every_model
+@horizons
+def test_a_resumed_fit_has_the_same_spread_bit_for_bit(model, horizon, rng):
+    train = make_samples(rng, 90, horizon=horizon)
+    rows = make_samples(rng, 1, horizon=horizon, start=90.0).inputs
+    fit = model.fit(train, model.space.values)
+    spread = fit.predict_with_spread(rows)
+
+    resumed = model.resume(train, model.space.values, fit.state())
+
+    for one, other in zip(spread, resumed.predict_with_spread(rows), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every_model
 def test_a_released_fit_gives_the_same_results(model, rng):
     fit = model.fit(make_samples(rng, 90), model.space.values)
     window = make_samples(rng, 20, start=90.0)

@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+
+from streamridge import KernelRidge, Layout, Linear, Matern, Standardized
+from streamridge.models.standardized import Units
+from streamridge.samples import Inputs, Samples
+from tests.oracles import central_difference
+
+LAYOUT = Layout((("latest", 1), ("day_lags", 3), ("calendar", 2), ("extras", 1)))
+READ = ("day_lags", "calendar", "extras")
+RIDGE = KernelRidge(Matern(np.full(6, 0.3), features=READ) + Linear(("day_lags",)))
+MODEL = Standardized(RIDGE)
+
+
+def samples(rng, n, *, horizon=1, unit=1.0, shift=0.0, start=0):
+    x = rng.normal(size=(n, LAYOUT.width))
+    values = slice(0, 4)
+    y = x[:, :1] + np.sin(x[:, 1:2]) + 0.1 * rng.normal(size=(n, horizon))
+    x[:, values] *= unit
+    x[:, :1] += shift
+    return Samples.of(start + np.arange(n), x, unit * y + shift, LAYOUT)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_units_and_levels_do_not_matter(unit):
+    plain = MODEL.fit(samples(np.random.default_rng(0), 80), RIDGE.space.values)
+    rows = samples(np.random.default_rng(1), 9, start=80)
+    changed = MODEL.fit(
+        samples(np.random.default_rng(0), 80, unit=unit, shift=5 * unit), RIDGE.space.values
+    )
+    moved = samples(np.random.default_rng(1), 9, unit=unit, shift=5 * unit, start=80)
+
+    one, size = plain.predict_with_spread(rows.inputs)
+    other, scaled = changed.predict_with_spread(moved.inputs)
+
+    np.testing.assert_allclose(other, unit * one + 5 * unit, rtol=1e-7)
+    np.testing.assert_allclose(scaled, unit * size, rtol=1e-5)
+    np.testing.assert_allclose(
+        changed.window_gradient(moved), plain.window_gradient(rows), rtol=1e-6, atol=1e-9
+    )
+
+
+def test_it_is_the_model_on_differences_in_deviations(rng):
+    train, rows = samples(rng, 60, horizon=2), samples(rng, 7, horizon=2, start=60)
+    unit, extra = train.x[:, 0].std(), train.x[:, 6].std()
+    scales = np.array([unit, unit, unit, unit, 1.0, 1.0, extra])
+    differences = train.y - train.x[:, :1]
+    deviations = differences.std(axis=0)
+    inner = RIDGE.fit(Samples.of(train.t, train.x / scales, differences / deviations, LAYOUT))
+
+    fit = MODEL.fit(train, RIDGE.space.values)
+
+    expected = inner.predict(Inputs.of(rows.t, rows.x / scales, LAYOUT))
+    np.testing.assert_allclose(fit.predict(rows.inputs), rows.x[:, :1] + deviations * expected)
+
+
+def test_the_gradient_is_that_of_the_standardized_loss(rng):
+    train, window = samples(rng, 60, horizon=2, unit=50), samples(rng, 9, horizon=2, unit=50)
+    deviations = (train.y - train.x[:, :1]).std(axis=0)
+
+    def loss(lam):
+        errors = window.y - MODEL.fit(train, lam).predict(window.inputs)
+        return np.sum((errors / deviations) ** 2)
+
+    lam = RIDGE.space.values
+    fit = MODEL.fit(train, lam)
+
+    np.testing.assert_allclose(
+        fit.window_gradient(window), central_difference(loss, lam), rtol=1e-6, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        fit.step_gradients(window).sum(axis=0), fit.window_gradient(window), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_a_constant_unit_divides_everything_and_takes_nothing_off(rng):
+    train, rows = samples(rng, 60, unit=300), samples(rng, 7, unit=300, start=60)
+    inner = RIDGE.fit(Samples.of(train.t, train.x / 100, train.y / 100, LAYOUT))
+
+    fit = Standardized(RIDGE, unit=100.0).fit(train, RIDGE.space.values)
+
+    expected = 100 * inner.predict(Inputs.of(rows.t, rows.x / 100, LAYOUT))
+    np.testing.assert_allclose(fit.predict(rows.inputs), expected)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e6, 1e-300])
+def test_columns_that_do_not_vary_keep_their_unit(value):
+    x = np.full((20, LAYOUT.width), value)
+
+    units = Units.of(Samples.of(np.arange(20), x, np.full(20, value), LAYOUT))
+
+    np.testing.assert_array_equal(units.x, 1.0)
+    np.testing.assert_array_equal(units.y, 1.0)
+
+
+def test_a_resumed_fit_goes_on_bit_for_bit(rng):
+    train, rows = samples(rng, 60), samples(rng, 1, start=60)
+    fit = MODEL.fit(train, RIDGE.space.values)
+
+    resumed = MODEL.resume(train, RIDGE.space.values, fit.state())
+
+    np.testing.assert_array_equal(resumed.predict(rows.inputs), fit.predict(rows.inputs))

@@ -1,0 +1,154 @@
+"""A learner while it runs: rows that come late, labels without a row, hyperparameters by name."""
+
+import numpy as np
+import pytest
+
+from streamridge import (
+    Features,
+    InvalidInputError,
+    KernelRidge,
+    Linear,
+    Mixture,
+    OnlineLearner,
+    SquaredExponential,
+)
+
+MODEL = KernelRidge(Mixture([SquaredExponential(0.3), Linear()]))
+N, M = 60, 10
+
+
+@pytest.fixture
+def samples():
+    rng = np.random.default_rng(1)
+    return Features(lags=4).samples(np.sin(np.arange(200) / 5) + 0.1 * rng.standard_normal(200))
+
+
+def make(samples, **options):
+    return OnlineLearner(MODEL, samples[:N], train_size=N, update_every=M, **options)
+
+
+def walk(learner, part):
+    for t, x, y in zip(part.t, part.x, part.y[:, 0], strict=True):
+        learner.observe(t, x, y)
+
+
+def test_a_value_without_a_row_is_not_trained_on_but_counts_as_a_step(samples):
+    learner = make(samples)
+
+    for i, (t, x, y) in enumerate(zip(*part_of(samples[N : N + M]), strict=True)):
+        learner.observe(t, None if i == 3 else x, y)
+
+    assert learner.refits == 2
+    assert samples.t[N + 3] not in learner.training.t
+    assert samples.t[N + 4] in learner.training.t
+
+
+def test_a_value_without_a_row_labels_the_rows_before_it():
+    series = np.sin(np.arange(120) / 5)
+    samples = Features(lags=4).samples(series, horizon=3)
+    learner = make(samples)
+
+    for i, (t, x, y) in enumerate(zip(*part_of(samples[N : N + 2 * M]), strict=True)):
+        learner.observe(t, None if i == 5 else x, y)
+
+    trained = learner.training
+    before = np.flatnonzero(trained.t == samples.t[N + 4])
+    np.testing.assert_array_equal(trained.y[before[0]], samples.y[N + 4])
+    assert samples.t[N + 5] not in trained.t
+
+
+def test_admitted_rows_join_the_next_training_set_in_order(samples):
+    learner, complete = make(samples), make(samples)
+    late = samples[N + 2 : N + 5]
+
+    walk(complete, samples[N : N + M])
+    for i, (t, x, y) in enumerate(zip(*part_of(samples[N : N + M]), strict=True)):
+        learner.observe(t, None if 2 <= i < 5 else x, y)
+        if i == 7:
+            learner.admit(late)
+
+    np.testing.assert_array_equal(learner.training.t, complete.training.t)
+    np.testing.assert_array_equal(learner.training.x, complete.training.x)
+
+
+def test_a_row_is_admitted_once(samples):
+    learner = make(samples)
+
+    learner.admit(samples[N - 3 : N])
+    walk(learner, samples[N : N + M])
+
+    assert len(set(learner.training.t)) == len(learner.training.t) == N
+
+
+def test_a_row_of_the_future_is_not_admitted(samples):
+    with pytest.raises(InvalidInputError, match="time must be no later than 63, got 70"):
+        make(samples).admit(samples[N : N + 7])
+
+
+def test_setting_a_hyperparameter_refits_at_once(samples):
+    learner = make(samples)
+    walk(learner, samples[N : N + 4])
+
+    learner.assign({"regularization": 7.0})
+
+    expected = MODEL.fit(samples[4 : N + 4], learner.lam)
+    inputs = samples[N + 4 : N + 5].inputs
+    assert learner.hyperparameters["regularization"] == pytest.approx(7.0)
+    np.testing.assert_allclose(learner.fit.predict(inputs), expected.predict(inputs))
+
+
+def test_a_frozen_hyperparameter_stays_and_a_weight_holds_its_simplex(samples):
+    learner = make(samples)
+
+    learner.freeze("regularization", "weight.linear")
+    before = learner.hyperparameters
+    walk(learner, samples[N : N + 3 * M])
+
+    assert learner.frozen == ("weight.squaredexponential", "weight.linear", "regularization")
+    after = learner.hyperparameters
+    for name in learner.frozen:
+        assert after[name] == before[name]
+    assert after["squaredexponential.inverse_scale"] != before["squaredexponential.inverse_scale"]
+
+
+def test_what_is_frozen_stays_frozen_in_its_state(samples):
+    learner, other = make(samples), make(samples)
+    learner.freeze("regularization")
+
+    other.restore(learner.state())
+
+    assert other.frozen == ("regularization",)
+
+
+def test_an_unfrozen_hyperparameter_is_learned_again(samples):
+    learner = make(samples)
+    learner.freeze("regularization")
+    learner.unfreeze("regularization")
+    before = learner.hyperparameters["regularization"]
+
+    walk(learner, samples[N : N + M])
+
+    assert learner.frozen == ()
+    assert learner.hyperparameters["regularization"] != before
+
+
+@pytest.mark.parametrize("act", ["freeze", "unfreeze"])
+def test_an_unknown_name_is_refused(act, samples):
+    with pytest.raises(InvalidInputError, match=r"hyperparameter must be one of .*, got 'nu'"):
+        getattr(make(samples), act)("nu")
+
+
+def test_a_refit_after_setting_keeps_rows_that_wait_for_labels():
+    samples = Features(lags=4).samples(np.sin(np.arange(120) / 5), horizon=3)
+    learner = make(samples)
+    walk(learner, samples[N : N + M + 1])
+
+    learner.assign({"regularization": 1.0})
+    walk(learner, samples[N + M + 1 : N + 3 * M])
+
+    trained = set(learner.training.t)
+    assert set(samples.t[N : N + M]) <= trained
+
+
+def part_of(samples):
+    return samples.t, samples.x, samples.y[:, 0]
