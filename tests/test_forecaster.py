@@ -665,6 +665,10 @@ class TestPaper:
         assert start["weight.periodic"] == start["weight.ard"] == 0.5
         assert [start[f"ard.inverse_scales[{i}]"] for i in range(20)] == [1.5e-4] * 20
 
+    def test_it_has_no_local_time(self):
+        with pytest.raises(InvalidInputError, match="tz must be left out with the paper's model"):
+            Forecaster.paper(tz="Europe/London")
+
     def test_it_forecasts(self):
         values = 10 * daily(9 * DAY)
         forecaster = Forecaster.paper("1h", train_size=100, update_every=DAY, warmup=4 * DAY)

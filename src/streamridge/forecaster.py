@@ -135,7 +135,15 @@ class Forecaster:
         warmup: int = 60 * 96,
         **settings: Any,
     ) -> Forecaster:
-        """Return the paper's model and settings: no differences, no guard, natural coordinates."""
+        """Return the paper's model and settings: no differences, no guard, natural coordinates.
+
+        Its period counts steps, not local time: a zone would shift it by an hour twice a year.
+        """
+        if settings.get("tz") is not None:
+            raise InvalidInputError(
+                f"tz must be left out with the paper's model, got {settings['tz']!r}. "
+                "The default model follows local time."
+            )
         return cls(
             step,
             train_size=train_size,

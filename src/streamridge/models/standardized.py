@@ -48,13 +48,15 @@ class Standardized(Generic[FitT]):
     ) -> StandardizedFit[FitT]:
         """Return the model fitted to standardized samples."""
         units = self._units(samples)
-        fit = self.model.fit(units.samples(samples), lam, retired.fit if retired else None)
-        return StandardizedFit(fit, units)
+        before = retired._fit if retired else None
+        fit = self.model.fit(units.samples(samples), lam, before)
+        return StandardizedFit(self.model, samples, lam, units, fit)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> StandardizedFit[FitT]:
         """Return the fit whose state was taken; its units follow from the samples."""
         units = self._units(samples)
-        return StandardizedFit(self.model.resume(units.samples(samples), lam, state), units)
+        fit = self.model.resume(units.samples(samples), lam, state)
+        return StandardizedFit(self.model, samples, lam, units, fit)
 
     def _units(self, samples: Samples) -> Units:
         return Units.of(samples) if self.unit is None else Units.constant(samples, self.unit)
@@ -105,40 +107,55 @@ class Units:
         return Samples(self.inputs(samples.inputs), differences / self.y)
 
 
-@dataclass(frozen=True)
 class StandardizedFit(Generic[FitT]):
     """Is a fit in units of its training set."""
 
-    fit: FitT
-    units: Units
+    def __init__(
+        self, model: Model[FitT], samples: Samples, lam: Vector, units: Units, fit: FitT
+    ) -> None:
+        self._model = model
+        self._samples = samples
+        self._lam = lam
+        self._units = units
+        self._fit: FitT | None = fit
+        self._weights: Arrays = {}  # the fit's own numbers, while it is dropped
+
+    @property
+    def fit(self) -> FitT:
+        """Return the fit to standardized samples, made again when it was dropped."""
+        if self._fit is None:
+            samples = self._units.samples(self._samples)
+            self._fit = self._model.resume(samples, self._lam, self._weights)
+        return self._fit
 
     def predict(self, inputs: Inputs) -> Matrix:
         """Return the predictions in the units of the series."""
-        return self._in_series(inputs, self.fit.predict(self.units.inputs(inputs)))
+        return self._in_series(inputs, self.fit.predict(self._units.inputs(inputs)))
 
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
         """Return the predictions and the sizes of their errors in the units of the series."""
-        differences, spreads = self.fit.predict_with_spread(self.units.inputs(inputs))
-        return self._in_series(inputs, differences), self.units.y * spreads
+        differences, spreads = self.fit.predict_with_spread(self._units.inputs(inputs))
+        return self._in_series(inputs, differences), self._units.y * spreads
 
     def window_gradient(self, window: Samples) -> Vector:
         """Return the gradient of the squared errors in standardized units, free of the sensor's."""
-        return self.fit.window_gradient(self.units.samples(window))
+        return self.fit.window_gradient(self._units.samples(window))
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each step in standardized units."""
-        return self.fit.step_gradients(self.units.samples(window))
+        return self.fit.step_gradients(self._units.samples(window))
 
-    def release(self) -> object:
-        """Release the fit."""
-        return self.fit.release()
+    def release(self) -> None:
+        """Drop the fit with its standardized samples; the weights stay."""
+        self._weights = self.state()
+        self._fit = None
 
     def state(self) -> Arrays:
         """Return the fit's state."""
-        return self.fit.state()
+        return self._weights if self._fit is None else self._fit.state()
 
     def _in_series(self, inputs: Inputs, differences: Matrix) -> Matrix:
-        return self.units.baseline(inputs) + self.units.y * differences
+        return self._units.baseline(inputs) + self._units.y * differences
 
 
 def _latest(inputs: Inputs) -> Matrix:
