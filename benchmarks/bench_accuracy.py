@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
@@ -34,7 +34,8 @@ from streamridge.streams.grid import to_series
 from streamridge.streams.series import Series
 
 LAGS = 20
-TREES = {"n_estimators": 300, "learning_rate": 0.05, "num_leaves": 31, "verbose": -1, "n_jobs": 1}
+TREE_COUNT = 300
+TREES = {"learning_rate": 0.05, "num_leaves": 31, "verbose": -1, "num_threads": 1}
 
 
 def main() -> None:
@@ -42,10 +43,10 @@ def main() -> None:
     options = parse()
     jobs = [(series, flags, options) for series, flags in load(options)]
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
-        rows = []
-        for row in pool.map(measure, jobs):
-            rows.append(row)
-            print(line(row), flush=True)
+        futures = [pool.submit(measure, job) for job in jobs]
+        for future in as_completed(futures):
+            print(line(future.result()), flush=True)
+        rows = [future.result() for future in futures]
     summary(rows)
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=1))
@@ -101,6 +102,8 @@ def measure(job: tuple[Series, np.ndarray, argparse.Namespace]) -> dict[str, obj
             Forecaster.paper, series.clock.step, train_size=size, warmup=warmup
         )
     with threadpool_limits(1):
+        if not options.no_trees:
+            row["lightgbm"] = scores(actual, trees(series.values, day, warmup, size))
         for name, make in makers.items():
             for method, learn in (("ohl", True), ("fixed", False)):
                 run = replay(make(learn=learn), series, warmup=warmup)
@@ -111,8 +114,6 @@ def measure(job: tuple[Series, np.ndarray, argparse.Namespace]) -> dict[str, obj
                 }
         row["persistence"] = scores(actual, last_known(series.values, 1)[warmup:])
         row["last week"] = scores(actual, last_known(series.values, 7 * day)[warmup:])
-        if not options.no_trees:
-            row["lightgbm"] = scores(actual, trees(series.values, day, warmup, size))
     return row
 
 
@@ -132,7 +133,7 @@ def last_known(values: np.ndarray, lag: int) -> np.ndarray:
 
 def trees(values: np.ndarray, day: int, warmup: int, size: int) -> np.ndarray:
     """Return LightGBM's forecasts after the warm-up; it takes missing lags as they are."""
-    from lightgbm import LGBMRegressor
+    import lightgbm
 
     t = np.arange(len(values))
     lags = [*range(1, LAGS + 1), day, 7 * day]
@@ -141,7 +142,7 @@ def trees(values: np.ndarray, day: int, warmup: int, size: int) -> np.ndarray:
     forecasts = []
     for begin in range(warmup, len(values), day):
         rows = np.flatnonzero(~np.isnan(values[:begin]))[-size:]
-        model = LGBMRegressor(**TREES).fit(x[rows], values[rows])
+        model = lightgbm.train(TREES, lightgbm.Dataset(x[rows], values[rows]), TREE_COUNT)
         forecasts.append(model.predict(x[begin : begin + day]))
     return np.concatenate(forecasts)
 
