@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -57,6 +58,7 @@ def test_every_equation_names_a_function_that_exists():
 def test_every_public_name_has_a_docstring_and_is_in_the_list():
     for name in streamridge.__all__:
         assert getattr(streamridge, name).__doc__, name
+        assert isinstance(getattr(streamridge, name), ModuleType) == (name == "datasets"), name
 
 
 def test_every_module_is_on_the_map():

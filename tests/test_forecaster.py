@@ -1,14 +1,19 @@
 """The forecaster: what it promises of readings, forecasts, bands, and of itself."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, NotPositiveDefiniteError
+import streamridge.forecaster
+from streamridge import ConstantStep, Forecaster, InvalidInputError, NotPositiveDefiniteError
 from streamridge.ohl import OnlineLearner
+from streamridge.presets import default_preset
+from streamridge.streams.learnable import input_at
 
 START = np.datetime64("2021-06-13T00:00", "m")
 HOUR = np.timedelta64(60, "m")
@@ -299,6 +304,61 @@ class TestOrder:
         same(exact.predict(), jittered.predict())
         assert jittered.counts["off_grid"] == len(values) - 1
 
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_every_reading_a_step_late_is_learned_from_all_the_same(self, horizon):
+        values = daily(9 * DAY)
+        late = small(horizon=horizon)
+
+        for step, time in enumerate(hours(0, len(values))):
+            late.observe(time, None)
+            if step:
+                late.observe(time - HOUR, values[step - 1])
+
+        assert late.has_model
+        late.set(regularization=2.0)  # a refit takes in what was admitted
+        assert len(training(late).t) > 4 * DAY
+
+    @pytest.mark.parametrize("value", [1e9, -1e9])
+    def test_a_late_reading_that_is_implausible_is_not_taken(self, value):
+        values = daily(9 * DAY)
+        values[6 * DAY] = np.nan
+        forecaster = small()
+        live(forecaster, values[: 6 * DAY + 5])
+        before = forecaster.predict()
+
+        forecaster.observe(START + 6 * DAY * HOUR, value)
+
+        same(before, forecaster.predict())
+        assert forecaster.counts["implausible"] == 1
+
+    def test_a_jump_of_years_is_quick_and_keeps_the_season(self):
+        forecaster = small()
+        live(forecaster, daily(10 * DAY, noise=0.0))
+
+        forecaster.observe(START + 700 * DAY * HOUR, None)
+
+        forecast = forecaster.predict()
+        assert forecast.source == "seasonal"
+        assert forecaster.counts["missing"] == 690 * DAY + 1
+        assert abs(forecast.value[0] - 113) < 30  # one o'clock, as in the last week known
+
+
+class TestHindsight:
+    @pytest.mark.parametrize(("step", "horizon"), [("1h", 1), ("1h", 24), ("1h", 30), ("1d", 1)])
+    def test_a_row_is_the_same_live_and_in_hindsight(self, step, horizon):
+        rng = np.random.default_rng(0)
+        forecaster = Forecaster(step, lags=3, horizon=horizon, warmup=10**6)
+        length = np.timedelta64(1440 if step == "1d" else 60, "m")
+        live_rows = []
+        for i in range(200):
+            forecaster.observe(START + i * length, float(rng.normal(100, 20)))
+            live_rows.append(row_at(forecaster, forecaster._sensor.next_step))
+
+        first = forecaster._sensor.timeline.start
+        for i in range(150, 199 - horizon):
+            later = row_at(forecaster, first + i + 1)
+            np.testing.assert_allclose(later, live_rows[i], atol=1e-9)
+
 
 class TestLocalTime:
     ZONES = ("America/Los_Angeles", "Europe/London", "Australia/Lord_Howe")
@@ -359,8 +419,40 @@ class TestLocalTime:
         ):
             forecaster.observe("2021-06-13T01:00", 1.0)
 
+    @pytest.mark.parametrize("step", ["2h", "1d"])
+    def test_steps_longer_than_the_change_of_clocks_are_refused(self, step):
+        with pytest.raises(InvalidInputError, match="step must be at most 1h with tz"):
+            Forecaster(step, tz="Europe/Berlin")
+
+    def test_with_a_zone_times_may_carry_an_offset_or_not(self):
+        forecaster = Forecaster("1h", tz="Europe/Berlin")
+
+        forecaster.observe("2023-06-01T00:00+00:00", 1.0)
+        forecaster.observe("2023-06-01T03:00", 2.0)
+
+        assert forecaster.counts == {"readings": 2}
+
+    def test_a_repeated_stamp_in_the_repeated_hour_is_a_duplicate(self):
+        forecaster = Forecaster("30min", tz="Europe/Berlin")
+        for i, time in enumerate(("01:30", "02:00")):
+            forecaster.observe(f"2023-10-29T{time}", float(i))
+
+        forecaster.observe("2023-10-29T02:00", 1.0)
+
+        assert forecaster.counts == {"readings": 3, "duplicates": 1}
+
 
 class TestBands:
+    def test_they_do_not_collapse_while_a_sensor_is_stuck(self):
+        values = daily(40 * DAY, noise=8.0)
+        values[12 * DAY : 30 * DAY] = 100.0
+
+        forecasts = live(small(), values)
+
+        back = slice(30 * DAY + 8, 33 * DAY)
+        inside = (values >= column(forecasts, "lower")) & (values <= column(forecasts, "upper"))
+        assert inside[back].mean() > 0.75
+
     @pytest.mark.parametrize("seed", range(3))
     def test_coverage_holds_on_a_series_that_drifts(self, seed):
         rng = np.random.default_rng(seed)
@@ -409,6 +501,65 @@ class TestBands:
 
         widths = column(forecasts, "upper") - column(forecasts, "lower")
         assert widths[noisy[10 * DAY :]].mean() > 2 * widths[~noisy[10 * DAY :]].mean()
+
+
+class TestHostileReadings:
+    @pytest.mark.parametrize("size", [1e3, 1e6, 1e9, 1e12])
+    def test_one_huge_reading_in_the_warm_up_spoils_nothing(self, size):
+        values = daily(8 * DAY)
+        values[DAY + 3] = size
+
+        forecasts = live(small(), values)
+
+        errors = np.abs(values - column(forecasts))[5 * DAY :]
+        assert forecasts[-1].source == "model"
+        assert errors.mean() < 10
+
+    def test_a_first_fit_that_fails_is_tried_again(self, monkeypatch):
+        made = streamridge.forecaster.SelfTuningModel
+        monkeypatch.setattr(streamridge.forecaster, "SelfTuningModel", _no_factor)
+        values = daily(6 * DAY)
+        forecaster = small()
+
+        forecasts = live(forecaster, values[: 4 * DAY])
+        monkeypatch.setattr(streamridge.forecaster, "SelfTuningModel", made)
+        live(forecaster, values[4 * DAY :], first=4 * DAY)
+
+        assert forecasts[-1].source == "seasonal"
+        assert forecaster.counts["failed_refits"] > 1
+        assert forecaster.has_model
+
+    def test_a_caller_may_write_on_a_forecast(self):
+        forecaster = small()
+        live(forecaster, daily(4 * DAY))
+        before = forecaster.predict().value.copy()
+
+        forecaster.predict().value[:] = 1e9
+
+        np.testing.assert_array_equal(forecaster.predict().value, before)
+
+    def test_extras_that_are_not_given_are_not_remembered_from_a_ring_ago(self):
+        forecaster = small(extras=("holiday",), warmup=10**6, train_size=24)
+        values = daily(80 * DAY, noise=0.0)
+        for time, value in zip(hours(0, 70 * DAY), values, strict=False):
+            forecaster.observe(time, value, {"holiday": 7.0})
+
+        for time, value in zip(hours(70 * DAY, 80 * DAY), values[70 * DAY :], strict=True):
+            forecaster.observe(time, value)
+
+        sensor = forecaster._sensor
+        extras, given = sensor.past.extras(np.array([sensor.timeline.newest]))
+        assert not given.any()
+        assert extras == [[0.0]]
+
+    @pytest.mark.parametrize("missing", [np.float32("nan"), pd.NA, pd.NaT, None])
+    def test_a_missing_value_of_any_kind_is_missing(self, missing):
+        forecaster = small()
+        forecaster.observe(START, 1.0)
+
+        forecaster.observe(START + HOUR, missing)
+
+        assert forecaster.counts["missing"] == 1
 
 
 class TestHyperparameters:
@@ -547,13 +698,13 @@ class TestGuard:
         assert errors.mean() < 0.2 * values[15 * DAY :].mean()
 
     def test_tuning_that_is_worse_than_its_past_is_rolled_back(self, caplog):
-        forecaster = small(train_size=480)
+        preset = replace(default_preset(DAY, lags=6), step_rule=ConstantStep(1e-300))
+        forecaster = small(train_size=480, preset=preset)
         values = daily(40 * DAY)
         live(forecaster, values[: 20 * DAY])
         good = forecaster.hyperparameters["regularization"]
         # Behind the guard's back: only tuning itself is watched, not what is set by hand.
         forecaster._model.learner.assign({"regularization": 100.0})
-        forecaster.freeze("regularization")
 
         live(forecaster, values[20 * DAY : 30 * DAY], first=20 * DAY)
 
@@ -595,6 +746,8 @@ class TestBadInput:
         ("time", "value", "message"),
         [
             (START + 99 * HOUR, float("inf"), "value must be finite, got inf"),
+            (START + 99 * HOUR, 1e13, r"value must be at most 1e\+12 in size, got 10{13}"),
+            ("0001-01-02T00:00", 1.0, "time must lie between 1800 and 2500"),
             (START + 99 * HOUR, "5", "value must be numbers, got '5'"),
             (START + 99 * HOUR, True, "value must be numbers, got True"),
             (START + 99 * HOUR, [1.0], r"value must be one number, got \[1.0\]"),
@@ -630,6 +783,8 @@ class TestBadInput:
             ({"update_every": 0}, "update_every must be a whole number"),
             ({"warmup": 0}, "warmup must be a whole number"),
             ({"lags": 0}, "lags must be a whole number"),
+            ({"extras": "holiday"}, "extras must be a tuple of names"),
+            ({"tz": 3}, "tz must be the name of a time zone"),
             ({"horizon": 30}, "horizon must be at most update_every, 24, got 30"),
         ],
     )
@@ -680,9 +835,14 @@ class TestPaper:
         assert errors.mean() < 0.4 * np.abs(values - values.mean()).mean()
 
 
+def row_at(forecaster, step):
+    inputs, _ = input_at(forecaster.settings.preset.features, forecaster._sensor.past, step)
+    return inputs.x[0]
+
+
 def training(forecaster):
     return forecaster._model.learner.training
 
 
-def _no_factor(self, progress):
+def _no_factor(*_):
     raise NotPositiveDefiniteError("K + regularization * I", 1.0, "regularization", 1e-14, 0.0)

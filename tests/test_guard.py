@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamridge import Features, KernelRidge, OnlineLearner, SquaredExponential
+from streamridge import ConstantStep, Features, KernelRidge, OnlineLearner, SquaredExponential
 from streamridge.guard import PATIENCE, RENEW_AFTER, Guard, Shadow
 
 MODEL = KernelRidge(SquaredExponential(0.1), regularization=0.1)
@@ -73,16 +73,32 @@ def test_good_tuning_is_left_alone(learner_and_stream):
 
 
 def test_bad_tuning_is_rolled_back_to_where_it_was(learner_and_stream):
-    learner, stream = learner_and_stream
+    stream = learner_and_stream[1]
+    still = ConstantStep(1e-300)  # tuning that has gone astray and does not come back by itself
+    learner = OnlineLearner(MODEL, stream[:200], train_size=200, update_every=20, step=still)
     good, guard = learner.lam, Guard(MODEL, learner)
     learner.assign({"regularization": 90.0})
-    learner.freeze("regularization", "inverse_scale")
 
-    rolled_back = walk(learner, guard, stream)
+    rolled_back = walk(learner, guard, stream[200:])
 
     # The first window belongs to the fit before the change.
     assert rolled_back == [PATIENCE + 1]
     np.testing.assert_allclose(learner.lam, good)
+
+
+def test_what_is_frozen_is_not_rolled_back(learner_and_stream):
+    stream = learner_and_stream[1]
+    still = ConstantStep(1e-300)
+    learner = OnlineLearner(MODEL, stream[:200], train_size=200, update_every=20, step=still)
+    guard = Guard(MODEL, learner)
+    learner.assign({"regularization": 90.0, "inverse_scale": 0.2})
+    learner.freeze("regularization")
+
+    rolled_back = walk(learner, guard, stream[200:])
+
+    assert rolled_back
+    assert learner.hyperparameters["regularization"] == pytest.approx(90.0)
+    assert learner.hyperparameters["inverse_scale"] == pytest.approx(0.1)
 
 
 def test_a_state_goes_on_bit_for_bit(learner_and_stream):

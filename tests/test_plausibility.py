@@ -3,7 +3,12 @@ import pytest
 
 from streamridge.plausibility import CONVINCING, RUN, Plausibility
 
-CALM = Plausibility().renewed(np.array([80.0, 120.0, 100.0, 90.0]))
+
+def of(*readings):
+    return Plausibility().renewed(np.array(readings), np.ones(len(readings), bool))
+
+
+CALM = of(80.0, 120.0, 100.0, 90.0)
 
 
 @pytest.mark.parametrize(
@@ -40,29 +45,43 @@ def test_equal_readings_are_suspicious_when_there_are_more_than_ever():
     assert verdicts == ["good"] * RUN + ["stuck"] * 3
 
 
-def test_a_sensor_that_often_repeats_itself_may_do_so_again():
-    quiet_nights = Plausibility().renewed(np.concatenate([np.arange(9.0), np.zeros(30)]))
-
-    judge, verdicts = quiet_nights, []
-    for _ in range(30):
+def test_what_has_happened_three_times_is_usual():
+    nights = np.tile(np.concatenate([np.arange(1.0, 9.0), np.zeros(30)]), 3)
+    judge, verdicts = of(*nights), []
+    for _ in range(31):
         verdict, judge = judge.judge(0.0, 0.0, 2.0)
         verdicts.append(verdict)
 
-    assert set(verdicts) == {"good"}
+    assert verdicts == ["good"] * 30 + ["stuck"]
+
+
+def test_one_stuck_stretch_does_not_make_the_next_one_usual():
+    once = np.concatenate([np.arange(1.0, 50.0), np.zeros(60), np.arange(1.0, 50.0)])
+
+    assert of(*once).longest_run == 1
+
+
+def test_runs_count_whether_trusted_or_not():
+    readings = np.tile(np.concatenate([np.arange(1.0, 9.0), np.zeros(30)]), 3)
+
+    judge = Plausibility().renewed(readings, readings > 0)
+
+    assert judge.longest_run == 30
+    assert judge.low == 1.0
 
 
 def test_before_anything_is_known_nothing_is_doubted():
     assert Plausibility().judge(1e6, 0.0, 1.0)[0] == "good"
-    assert Plausibility().renewed(np.empty(0)) == Plausibility()
+    assert of() == Plausibility()
 
 
 def test_forecasts_stay_within_twice_the_range_and_above_zero():
     np.testing.assert_array_equal(
         CALM.bounded(np.array([-500.0, 100.0, 1e9])), np.array([40.0, 100.0, 160.0])
     )
-    some_below = Plausibility().renewed(np.array([-5.0, 5.0]))
+    some_below = of(-5.0, 5.0)
     assert some_below.floor == -np.inf
-    assert Plausibility().renewed(np.array([1.0, 5.0])).bounded(np.array([-9.0])) == [0.0]
+    assert of(1.0, 5.0).bounded(np.array([-9.0])) == [0.0]
 
 
 def test_a_state_is_put_back():

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from streamridge.errors import InvalidInputError
+from streamridge.file_names import FileNames
 from streamridge.protocols.timing import Costs
 from streamridge.report import write_report
-from streamridge.report.file_names import FileNames
 from streamridge.report.forecasts import forecast_figure
 from streamridge.report.images import drawable
 from streamridge.report.markup import panel
@@ -22,7 +22,7 @@ from streamridge.report.page import overview, section
 from streamridge.report.scores import coverage_figure
 from streamridge.report.sensors import by_sensor, moves_of
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
-from streamridge.run import Run
+from streamridge.runs import Run
 from streamridge.self_tuning import HyperparameterPath
 
 HOSTILE = "<script>alert(1)</script>"

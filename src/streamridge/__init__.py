@@ -24,7 +24,7 @@ from streamridge.presets import Preset
 from streamridge.protocols.base import Step, run
 from streamridge.regret import gradient_variation, local_regret, projected_gradient
 from streamridge.replay import replay
-from streamridge.run import Run
+from streamridge.runs import Run
 from streamridge.samples import Inputs, Layout, Samples
 from streamridge.smoothed_leader import SmoothedLeader
 from streamridge.streams.features import Features

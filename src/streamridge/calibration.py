@@ -66,10 +66,10 @@ class Calibration:
             return Made(step, raw, raw, spreads, 0.0)
         return Made(step, raw, raw + self.correction.offsets(), spreads, self.correction.mean)
 
-    def observe(self, step: int, value: float, made: Made | None, *, trusted: bool) -> Calibration:
+    def observe(self, step: int, value: float, made: Made | None, *, learns: bool) -> Calibration:
         """Return the state after a value; `made` is its own forecast, if a model made it in time.
 
-        The bands learn from every value, the correction from those that can be trusted.
+        The bands learn from every value, the correction from those that the model learns from.
         """
         pending = self.pending if made is None else (made, *self.pending)
         correction, bands = self.correction, self.bands
@@ -79,15 +79,11 @@ class Calibration:
             if h >= horizon:
                 continue
             bands = bands.observe(h, value - float(each.values[h]), float(each.spreads[h]))
-            if correction is not None and trusted:
+            if correction is not None and learns:
                 correction = correction.learn(h, value - float(each.raw[h]), each.mean)
         if correction is not None:
-            says_something = made is not None and trusted
-            correction = (
-                correction.observe(value - float(made.raw[0]))
-                if made is not None and says_something
-                else correction.forget()
-            )
+            said = None if made is None or not learns else value - float(made.raw[0])
+            correction = correction.forget() if said is None else correction.observe(said)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         return Calibration(correction, bands, waiting)
 

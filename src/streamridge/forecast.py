@@ -1,4 +1,4 @@
-"""A forecast as users get it, and what a forecaster has met on its way."""
+"""A forecast as users get it."""
 
 from __future__ import annotations
 

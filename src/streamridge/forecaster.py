@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Vector, require_count, require_number
 from streamridge.calibration import Calibration, Made
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import InvalidInputError, NotPositiveDefiniteError, StateError
 from streamridge.forecast import Forecast
 from streamridge.presets import Preset, default_preset, paper_preset
 from streamridge.protocols.timing import Costs
@@ -28,6 +28,8 @@ from streamridge.streams.learnable import RowMaker, input_at, samples_at, sample
 
 # Steps before the first fit, in days: two of rows with a day behind each.
 WARMUP_DAYS = 3
+# Readings of a greater size would overflow when they are squared and summed.
+LARGEST = 1e12
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
 
@@ -108,6 +110,11 @@ class Forecaster:
         length = parse_step(step)
         day = DAY // length
         require_count("horizon", horizon)
+        if isinstance(extras, str) or (preset is not None and extras):
+            raise InvalidInputError(
+                "extras must be a tuple of names, without a preset, which has its own, "
+                f"got {extras!r}."
+            )
         self._start(
             Settings(
                 step=length,
@@ -139,11 +146,12 @@ class Forecaster:
 
         Its period counts steps, not local time: a zone would shift it by an hour twice a year.
         """
-        if settings.get("tz") is not None:
-            raise InvalidInputError(
-                f"tz must be left out with the paper's model, got {settings['tz']!r}. "
-                "The default model follows local time."
-            )
+        for name in ("tz", "extras"):
+            if settings.get(name):
+                raise InvalidInputError(
+                    f"{name} must be left out with the paper's model, got {settings[name]!r}. "
+                    "The default model can do with it."
+                )
         return cls(
             step,
             train_size=train_size,
@@ -168,12 +176,24 @@ class Forecaster:
     @property
     def counts(self) -> dict[str, int]:
         """Return how often what has happened: readings, gaps, conflicts, fits and so on."""
-        return {name: count for name, count in self._counts.items() if count}
+        skipped = 0 if self._model is None else self._model.learner.skipped_moves
+        counts = {**self._counts, "skipped_moves": skipped}
+        return {name: count for name, count in counts.items() if count}
 
     @property
     def costs(self) -> Costs:
         """Return the seconds spent on tuning, fitting and predicting."""
         return self._costs
+
+    @property
+    def has_readings(self) -> bool:
+        """Tell whether there has been a reading."""
+        return self._sensor.has_readings
+
+    @property
+    def next_time(self) -> np.datetime64:
+        """Return the time that is forecast next, once there has been a reading."""
+        return self._sensor.clock.known.times(np.array([self._sensor.next_step]))[0]
 
     @property
     def has_model(self) -> bool:
@@ -220,7 +240,7 @@ class Forecaster:
         lower = np.maximum(ahead.values + ahead.below, self._sensor.floor)
         return Forecast(
             self._sensor.clock.known.times(steps),
-            ahead.values,
+            ahead.values.copy(),
             np.minimum(lower, ahead.values),
             ahead.values + ahead.above,
             "seasonal" if ahead.made is None else "model",
@@ -242,7 +262,7 @@ class Forecaster:
         extras
             The further columns at that time.
         """
-        number = _require_value(value)
+        number = _require_value("value", value)
         columns = None if extras is None else self._require_extras(extras)
         step, on_grid = self._sensor.place(time)
         self._counts["readings"] += 1
@@ -250,8 +270,7 @@ class Forecaster:
         if step < self._sensor.next_step:
             self._look_back(step, number)
             return
-        while self._sensor.next_step < step:
-            self._advance(np.nan)
+        self._fill_gap(step - self._sensor.next_step)
         if columns is not None:
             self._announce(columns)
         self._advance(number)
@@ -259,6 +278,7 @@ class Forecaster:
     def set(self, **values: float) -> None:
         """Set hyperparameters by name, `set(**{"drifting.rate": 1e-4})`, and refit at once."""
         self._require_model().assign(values)
+        self._counts["fits"] += 1
         self._ahead = None  # it was made with the old ones
 
     def freeze(self, *names: str) -> None:
@@ -280,7 +300,7 @@ class Forecaster:
             "kind": "forecaster",
             "settings": self._settings.described(),
             "clock": self._sensor.clock.state(),
-            "counts": self.counts,
+            "counts": dict(self._counts),
             "fitted": self.has_model,
         }
         write_checkpoint(Path(path), header, self._state())
@@ -291,10 +311,12 @@ class Forecaster:
         header, state = read_checkpoint(Path(path))
         if header.get("kind") != "forecaster":
             raise StateError(f"{path} must hold a forecaster, got {header.get('kind')!r}.")
-        forecaster = cls.of(Settings.of(header["settings"]))
         try:
+            forecaster = cls.of(Settings.of(header["settings"]))
             forecaster._resume(header, state)
-        except (KeyError, ValueError, TypeError) as error:
+        except StateError:
+            raise
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
             raise StateError(f"{path} does not hold a whole forecaster: {error}") from None
         return forecaster
 
@@ -305,6 +327,8 @@ class Forecaster:
             settings.horizon, settings.level, corrects=settings.preset.corrects
         )
         self._model = None
+        self._next_try = 0  # steps before which no first fit is tried again
+        self._late: tuple[tuple[int, int], ...] = ()  # late steps, and when to learn from them
         self._ahead = None  # the next forecast, once it has been asked for
         self._counts: Counter[str] = Counter()
         self._costs = Costs()
@@ -322,10 +346,38 @@ class Forecaster:
         self._counts[arrival] += 1
         if arrival == "late":
             self._ahead = None
-            if self._model is not None:
+            due = self._sensor.next_step + self._settings.horizon - 2
+            self._late = (*self._late, (step, due))
+            self._learn_late()
+
+    def _learn_late(self) -> None:
+        """Learn from the rows that late readings completed, once all their labels are known."""
+        if not self._late:
+            return
+        newest = self._sensor.next_step - 1
+        if self._model is None:
+            self._late = ()
+            self._first_fit()
+            return
+        for step, due in self._late:
+            if due <= newest:
                 horizon = self._settings.horizon
                 rows = samples_reading(self._features, self._sensor.past, step, horizon)
                 self._model.admit(rows)
+        self._late = tuple(each for each in self._late if each[1] > newest)
+
+    def _fill_gap(self, count: int) -> None:
+        """Take steps without a reading; from a day on all are filled alike, and at once."""
+        alone = min(count, self._settings.day + 1 if self._sensor.has_readings else 0)
+        for _ in range(alone):
+            self._advance(np.nan)
+        if self._sensor.has_readings and count > alone:
+            self._sensor.leap(count - alone)
+            self._counts["missing"] += count - alone
+            self._calibration = self._calibration.pass_over()
+            self._ahead = None
+            if self._model is not None:
+                self._model.pass_over(self._sensor.next_step - 1)
 
     def _advance(self, value: float) -> None:
         """Take the next step, with a reading or without."""
@@ -339,8 +391,11 @@ class Forecaster:
             self._counts["missing"] += 1
             self._calibration = self._calibration.pass_over()
             self._sensor.push_gap(float(ahead.values[0]))
+            if self._model is not None:
+                self._model.pass_over(self._sensor.next_step - 1)
         else:
             self._take(value, ahead)
+        self._learn_late()
 
     def _take(self, value: float, ahead: Ahead) -> None:
         """Learn from a reading and the forecast of it."""
@@ -348,18 +403,20 @@ class Forecaster:
         doubting = self._settings.guard and self._model is not None
         band = max(ahead.above[0], -ahead.below[0]) if doubting else None
         verdict = self._sensor.push(value, float(ahead.values[0]), band)
-        self._calibration = self._calibration.observe(
-            step, value, ahead.made if in_time else None, trusted=verdict == "good"
-        )
-        if verdict != "good":
-            self._counts[verdict] += 1
-        elif self._model is None:
+        if verdict != "stuck":  # it would teach the bands that nothing ever changes
+            self._calibration = self._calibration.observe(
+                step, value, ahead.made if in_time else None, learns=verdict == "good"
+            )
+        if self._model is None:
             self._first_fit()
-        else:
+        elif verdict == "good":
             events = self._model.observe(step, ahead.row, value)
             self._counts.update(events)
             if "fits" in events:
                 self._sensor.renew()
+        else:
+            self._model.pass_over(step)
+            self._counts[verdict] += 1
 
     def _look_ahead(self) -> Ahead:
         """Return the forecast of the next step on, made once."""
@@ -385,13 +442,20 @@ class Forecaster:
     def _first_fit(self) -> None:
         """Start the model once there is history enough."""
         timeline, horizon = self._sensor.timeline, self._settings.horizon
-        if len(timeline) < self._settings.warmup:
+        if len(timeline) < max(self._settings.warmup, self._next_try):
             return
+        self._next_try = len(timeline) + self._settings.update_every // 8 + 1
+        if self._settings.guard:
+            self._sensor.doubt_history()
         steps = np.arange(timeline.oldest, timeline.newest - horizon + 2)
         history = samples_at(self._features, self._sensor.past, steps, horizon)
         if len(history) < max(LEAST_ROWS, horizon):
             return
-        self._model = SelfTuningModel(self._settings, history, self._costs)
+        try:
+            self._model = SelfTuningModel(self._settings, history, self._costs)
+        except NotPositiveDefiniteError:  # more readings may mend it
+            self._counts["failed_refits"] += 1
+            return
         self._counts["fits"] += 1
         self._sensor.renew()
 
@@ -409,11 +473,13 @@ class Forecaster:
 
     def _require_extras(self, extras: Mapping[str, float] | None) -> Vector:
         names = self._settings.preset.features.extras
+        if extras is not None and not isinstance(extras, Mapping):
+            raise InvalidInputError(f"extras must be numbers by name, got {extras!r}.")
         given = {} if extras is None else dict(extras)
         if set(given) != set(names):
             wanted = ", ".join(names) or "nothing"
             raise InvalidInputError(f"extras must give {wanted}, got {', '.join(given) or 'none'}.")
-        return np.array([_require_value(given[name]) for name in names])
+        return np.array([_require_value(name, given[name]) for name in names])
 
     def _state(self) -> dict[str, NDArray[Any]]:
         """Return all that changes, as arrays."""
@@ -423,6 +489,10 @@ class Forecaster:
                 "calibration": self._calibration.state(),
                 "model": self._model.state() if self._model else {},
                 "costs": {"seconds": np.array(astuple(self._costs))},
+                "own": {
+                    "late": np.array(self._late, dtype=np.int64).reshape(-1, 2),
+                    "next_try": np.array(self._next_try),
+                },
             }
         )
 
@@ -430,6 +500,8 @@ class Forecaster:
         """Go on from what `save` has written."""
         self._counts = Counter(header["counts"])
         self._costs = Costs(*state["costs.seconds"].tolist())
+        self._late = tuple((int(step), int(due)) for step, due in state["own.late"])
+        self._next_try = int(state["own.next_try"])
         self._sensor.clock.restore(header["clock"])
         self._sensor.restore(part(state, "sensor"))
         self._calibration = self._calibration.restore(part(state, "calibration"))
@@ -438,8 +510,14 @@ class Forecaster:
             self._model = SelfTuningModel.resumed(self._settings, learned, self._costs)
 
 
-def _require_value(value: float | None) -> float:
+def _require_value(name: str, value: float | None) -> float:
     """Return a reading as a number, NaN if there is none."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    # pandas has missing values of its own, which are not even equal to themselves.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return np.nan
-    return require_number("value", value)
+    if isinstance(value, float | np.floating) and np.isnan(value):
+        return np.nan
+    number = require_number(name, value)
+    if abs(number) > LARGEST:
+        raise InvalidInputError(f"{name} must be at most {LARGEST:g} in size, got {value}.")
+    return number

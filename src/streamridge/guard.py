@@ -95,7 +95,9 @@ class Guard(Generic[FitT]):
         self._shadow = self._shadow.judged(self._losses())
         rolls_back = self._shadow.wins
         if rolls_back:
-            self._learner.assign(self._learner.named(self._shadow.lam))
+            before = self._learner.named(self._shadow.lam)
+            frozen = set(self._learner.frozen)
+            self._learner.assign({name: before[name] for name in before if name not in frozen})
         if rolls_back or self._shadow.is_outdated:
             self._shadow = Shadow(self._learner.lam)
         self._remember()

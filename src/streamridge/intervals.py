@@ -21,6 +21,8 @@ from streamridge.errors import InvalidInputError
 
 # How fast the multiples follow: a miss widens its side by 5 %, sooner at the start.
 RATE = 0.05
+# Multiples stay between these, so that they can always come back.
+LEAST, MOST = 1e-3, 1e6
 # The typical size of a Gaussian error, exp(E log |z|), and how much errors exceed residuals.
 TYPICAL, OPTIMISM = 0.53, 1.3
 
@@ -70,7 +72,8 @@ class ConformalBands:
         rate = max(RATE, 1 / np.sqrt(1 + self.seen[horizon]))
         misses = sides > self.reach[horizon]
         reach, seen = self.reach.copy(), self.seen.copy()
-        reach[horizon] *= np.exp(rate * (misses - (1 - self.level) / 2))
+        moved = reach[horizon] * np.exp(rate * (misses - (1 - self.level) / 2))
+        reach[horizon] = np.clip(moved, LEAST, MOST)
         seen[horizon] += 1
         return replace(self, reach=reach, seen=seen)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
 
 from streamridge.forecaster import Forecaster
 from streamridge.replay import replay
-from streamridge.run import Run
+from streamridge.runs import Run
 from streamridge.settings import Settings
 from streamridge.streams.series import Series
 
@@ -23,7 +27,9 @@ Progress = Callable[[int, int], None]
 MESSAGE_EVERY = 48
 LOOK_EVERY = 0.2
 
-_messages: SimpleQueue[tuple[int, int]] | None = None  # set in each worker as it starts
+# Of each worker: where it tells its progress, and what says that it is to stop.
+_messages: SimpleQueue[tuple[int, int]] | None = None
+_stop: Event | None = None
 
 
 @dataclass(frozen=True)
@@ -63,17 +69,34 @@ def run_all(tasks: Sequence[Task], *, jobs: int = 1, progress: Progress) -> list
     if jobs == 1 or len(tasks) == 1:
         return _run_here(tasks, progress)
     context = get_context("spawn")
-    messages = context.SimpleQueue()
+    messages, stop = context.SimpleQueue(), context.Event()
     with ProcessPoolExecutor(
-        min(jobs, len(tasks)), context, initializer=_start_worker, initargs=(messages,)
+        min(jobs, len(tasks)), context, initializer=_start_worker, initargs=(messages, stop)
     ) as pool:
-        futures = [pool.submit(_work, number, task) for number, task in enumerate(tasks)]
+        # Workers are told to stop, and hand in what they have; Ctrl-C itself must not reach them.
+        with _deaf_to_interrupts():
+            futures = [pool.submit(_work, number, task) for number, task in enumerate(tasks)]
         try:
             _look_on(futures, messages, progress)
-        except KeyboardInterrupt:  # workers get it too, and hand in what they have
+        except KeyboardInterrupt:
+            stop.set()
             for future in futures:
                 future.cancel()
-        return [future.result() for future in futures if not future.cancelled()]
+        done = [future.result() for future in futures if not future.cancelled()]
+        return [run for run in done if run is not None]
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C meanwhile, as do processes that are started within."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _run_here(tasks: Sequence[Task], progress: Progress) -> list[Run]:
@@ -100,21 +123,31 @@ def _run(task: Task, progress: Callable[..., None]) -> Run:
     return run
 
 
-def _start_worker(messages: Any) -> None:
-    global _messages
-    _messages = messages
+def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event) -> None:
+    global _messages, _stop
+    _messages, _stop = messages, stop
 
 
-def _work(number: int, task: Task) -> Run:
-    def tell(done: int, total: int) -> None:
-        if _messages is not None and (done % MESSAGE_EVERY == 0 or done == total):
-            _messages.put((number, done))
+def _work(number: int, task: Task) -> Run | None:
+    """Return the run of a task; None of one that had not begun when all were to stop."""
+    if _messages is None or _stop is None or _stop.is_set():
+        return None
+    return _run(task, partial(_tell, _messages, _stop, number))
 
-    return _run(task, tell)
+
+def _tell(
+    messages: SimpleQueue[tuple[int, int]], stop: Event, number: int, done: int, total: int
+) -> None:
+    if stop.is_set():
+        raise KeyboardInterrupt
+    if done % MESSAGE_EVERY == 0 or done == total:
+        messages.put((number, done))
 
 
 def _look_on(
-    futures: Sequence[Future[Run]], messages: SimpleQueue[tuple[int, int]], progress: Progress
+    futures: Sequence[Future[Run | None]],
+    messages: SimpleQueue[tuple[int, int]],
+    progress: Progress,
 ) -> None:
     """Pass on what workers tell until all are done."""
     pending = set(futures)

@@ -33,14 +33,14 @@ def mae(errors: ArrayLike) -> float:
 
 
 def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
-    """Return the share of the actual values within their bands; NaN values do not count.
+    """Return the share of the actual values within their bands; NaN values and bands do not count.
 
     Examples
     --------
     >>> coverage(np.array([1.0, 5.0, np.nan]), np.zeros(3), np.full(3, 2.0))
     0.5
     """
-    known = ~np.isnan(actual)
+    known = ~np.isnan(actual) & ~np.isnan(lower)
     inside = (actual >= lower) & (actual <= upper)
     return float(inside[known].mean()) if known.any() else np.nan
 

@@ -215,6 +215,10 @@ class OnlineLearner(Generic[FitT]):
         z = self._chart.encode(self._space.values)
         self._hold(names, reach=self._chart.reach(z, self._space.trust))
 
+    def pass_over(self, time: float) -> None:
+        """Let a step go by that has no value, or none to learn from."""
+        self._progress = replace(self._progress, newest=self._require_later(time))
+
     def release(self) -> None:
         """Drop what can be made again; the next window's end takes a factorization longer."""
         for fitted in (self._progress.current, self._progress.retired):

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Vector, require_finite
+from streamridge.arrays import Mask, Vector, require_finite
 
 Verdict = Literal["good", "outlier", "implausible", "stuck"]
 
@@ -19,8 +19,9 @@ OUTLIER = 5.0
 IMPLAUSIBLE = 3.0
 # until so many have come in a row: then the sensor has changed its level, or its unit.
 CONVINCING = 8
-# A run of equal values is suspicious from this length on, and longer than any before.
-RUN = 8
+# A run of equal values is suspicious beyond this length, and when it is longer than the third
+# longest of late: what has happened three times is usual.
+RUN, USUAL = 8, 3
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Plausibility:
     low, high
         The range of the trusted readings of late; NaN before there are any.
     longest_run
-        The most equal readings in a row among them.
+        The most equal readings in a row that are usual.
     value
         The latest reading, NaN before there is one.
     run
@@ -53,14 +54,13 @@ class Plausibility:
 
         Examples
         --------
-        >>> judge = Plausibility().renewed(np.array([90.0, 110.0, 100.0]))
+        >>> judge = Plausibility().renewed(np.array([90.0, 110.0, 100.0]), np.ones(3, bool))
         >>> [judge.judge(value, value - 100, 20.0)[0] for value in (105.0, 220.0, 1e6)]
         ['good', 'outlier', 'implausible']
         """
         run = self.run + 1 if value == self.value else 1
         after = replace(self, value=value, run=run, strange=0)
-        reach = IMPLAUSIBLE * (self.high - self.low)
-        if (value > self.high + reach or value < self.low - reach) and reach > 0:
+        if self.is_implausible(value):
             if self.strange < CONVINCING:
                 return "implausible", replace(after, strange=self.strange + 1)
             return "good", replace(after, low=value, high=value)
@@ -74,17 +74,22 @@ class Plausibility:
             high=float(np.fmax(self.high, value)),
         )
 
-    def renewed(self, readings: Vector) -> Plausibility:
-        """Return the judgement with the range and the runs of the trusted readings of late."""
-        if not len(readings):
+    def is_implausible(self, value: float) -> bool:
+        """Tell whether a value is further from the range of late than anything explains."""
+        reach = IMPLAUSIBLE * (self.high - self.low)
+        return bool(reach > 0 and not self.low - reach <= value <= self.high + reach)
+
+    def renewed(self, readings: Vector, trusted: Mask) -> Plausibility:
+        """Return the judgement with the range of the trusted readings, and the runs of all."""
+        if not trusted.any():
             return self
-        changes = np.flatnonzero(np.diff(readings) != 0)
-        ends = np.concatenate([[-1], changes, [len(readings) - 1]])
+        ends = np.concatenate([[-1], np.flatnonzero(np.diff(readings)), [len(readings) - 1]])
+        runs = np.sort(np.diff(ends))
         return replace(
             self,
-            low=float(readings.min()),
-            high=float(readings.max()),
-            longest_run=int(np.diff(ends).max()),
+            low=float(readings[trusted].min()),
+            high=float(readings[trusted].max()),
+            longest_run=int(runs[-min(USUAL, len(runs))]),
         )
 
     def bounded(self, values: Vector) -> Vector:

@@ -15,9 +15,10 @@ from streamridge.errors import InvalidInputError
 from streamridge.files.reading import read_readings
 from streamridge.forecast import Forecast
 from streamridge.forecaster import Forecaster
-from streamridge.run import BACKENDS, Run
-from streamridge.streams.clock import parse_zone
+from streamridge.runs import BACKENDS, Run
+from streamridge.streams.clock import parse_zone, step_name
 from streamridge.streams.grid import to_series
+from streamridge.streams.readings import Aggregate
 from streamridge.streams.series import Series
 
 # Called after each step with how many are done, of how many.
@@ -32,6 +33,7 @@ def replay(
     warmup: int | None = None,
     steps: int | None = None,
     method: str | None = None,
+    aggregate: Aggregate | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Return what a forecaster makes of a series, step by step.
@@ -50,6 +52,8 @@ def replay(
         How many are scored at most; all by default.
     method
         How the run is called; "ohl" or "fixed" by default.
+    aggregate
+        How finer readings make a value of a step: "sum", "mean" or "last".
     progress
         Called after each step.
 
@@ -67,7 +71,8 @@ def replay(
     (288, True)
     """
     settings = forecaster.settings
-    regular = as_series(series, forecaster, sensor=sensor)
+    regular = as_series(series, forecaster, sensor=sensor, aggregate=aggregate)
+    _join(forecaster, regular)
     first = settings.warmup if warmup is None else require_count("warmup", warmup, least=0)
     end = (
         len(regular) if steps is None else min(len(regular), first + require_count("steps", steps))
@@ -94,11 +99,22 @@ def replay(
     )
 
 
-def as_series(source: Any, forecaster: Forecaster, *, sensor: str | None = None) -> Series:
+def as_series(
+    source: Any,
+    forecaster: Forecaster,
+    *,
+    sensor: str | None = None,
+    aggregate: Aggregate | None = None,
+) -> Series:
     """Return a sensor's readings on the forecaster's grid."""
-    if isinstance(source, Series):
-        return source
     settings = forecaster.settings
+    if isinstance(source, Series):
+        if source.clock.step != settings.step:
+            raise InvalidInputError(
+                f"series must have the forecaster's step, {step_name(settings.step)}, "
+                f"got {step_name(source.clock.step)}."
+            )
+        return source
     readings = read_readings(
         source,
         sensors=None if sensor is None else [sensor],
@@ -107,7 +123,29 @@ def as_series(source: Any, forecaster: Forecaster, *, sensor: str | None = None)
     if len(readings) > 1:
         names = ", ".join(each.sensor for each in readings[:10])
         raise InvalidInputError(f"sensor must be one of {names}, got none. Pass sensor=.")
-    return to_series(readings[0], step=settings.step, zone=parse_zone(settings.tz))
+    zone = parse_zone(settings.tz)
+    return to_series(readings[0], step=settings.step, zone=zone, aggregate=aggregate)
+
+
+def _join(forecaster: Forecaster, series: Series) -> None:
+    """Let a forecaster that has lived before go on to the first step of a series."""
+    if not forecaster.has_readings:
+        return
+    upcoming = forecaster.next_time
+    first = series.times[0]
+    if first < upcoming:
+        raise InvalidInputError(
+            f"{series.sensor}: the series must go on from {upcoming}, where the forecaster is, "
+            f"got one from {first}."
+        )
+    if first > upcoming:
+        forecaster.observe(_stamp(series, first - np.timedelta64(series.clock.step)), None)
+
+
+def _stamp(series: Series, time: np.datetime64) -> datetime:
+    """Return a time of a series as the forecaster takes it: with UTC said where it is UTC."""
+    moment = time.astype("M8[us]").astype(datetime)
+    return moment if series.clock.zone is None else moment.replace(tzinfo=UTC)
 
 
 def _live_through(
@@ -119,9 +157,7 @@ def _live_through(
 ) -> bool:
     """Predict and observe the steps up to `end`, and return whether Ctrl-C cut it short."""
     names = list(series.extras)
-    times: list[datetime] = series.times[:end].tolist()
-    if series.clock.zone is not None:  # then they are in UTC, and the forecaster's clock is not
-        times = [time.replace(tzinfo=UTC) for time in times]
+    times = [_stamp(series, time) for time in series.times[:end]]
     columns = np.column_stack([series.extras[name] for name in names]) if names else None
     try:
         for i, (time, value) in enumerate(zip(times, series.values.tolist(), strict=False)):

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
-from streamridge.errors import NotPositiveDefiniteError
+from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
 from streamridge.feasible import Chart
 from streamridge.guard import Guard
+from streamridge.messages import listed
 from streamridge.ohl import OnlineLearner
 from streamridge.protocols.timing import Costs, TimedModel
 from streamridge.samples import Samples
@@ -49,6 +50,10 @@ class HyperparameterPath:
     values: Matrix
 
     def __getitem__(self, name: str) -> Vector:
+        if name not in self.names:
+            raise InvalidInputError(
+                f"hyperparameter must be one of {listed(self.names)}, got {name!r}."
+            )
         return self.values[:, self.names.index(name)]
 
 
@@ -116,6 +121,10 @@ class SelfTuningModel:
             self._learner.observe(step, x, value)
             failed = ("failed_refits",)
         return failed if self._learner.refits == refits else self._refitted()
+
+    def pass_over(self, step: int) -> None:
+        """Let a step go by that there is nothing to learn from."""
+        self._learner.pass_over(step)
 
     def admit(self, samples: Samples) -> None:
         """Take rows that became known late into the next training set."""

@@ -20,7 +20,10 @@ from streamridge.streams.timeline import Timeline
 # The least size of error, as a share of the value.
 ROUNDING = 1e-9
 
-Arrival = Literal["late", "too_late", "duplicates", "conflicts"]
+Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
+
+# Readings beyond this share of all, on either side, say nothing of the range before the first fit.
+TAIL = 0.05
 
 
 class Sensor:
@@ -103,6 +106,11 @@ class Sensor:
         self.silent += 1
         self.timeline.push(fill, read=False, trusted=False)
 
+    def leap(self, count: int) -> None:
+        """Take many steps without a reading at once: the last week over and over."""
+        self.silent += count
+        self.timeline.leap(count, 7 * self._settings.day)
+
     def push(self, value: float, forecast: float, band: float | None) -> Verdict:
         """Take the next reading, and return whether it can be learned from.
 
@@ -133,13 +141,24 @@ class Sensor:
         if self.timeline.was_read(step):
             same = self.timeline.values(np.array([step]))[0] == value
             return "duplicates" if same else "conflicts"
+        if self._settings.guard and self._plausibility.is_implausible(value):
+            return "implausible"
         self.timeline.correct(step, value)
         self.silent = min(self.silent, self.timeline.newest - step)
         return "late"
 
     def renew(self) -> None:
         """Take the readings of late for what is plausible."""
-        self._plausibility = self._plausibility.renewed(self.timeline.readings())
+        _, values, trusted = self.timeline.readings()
+        self._plausibility = self._plausibility.renewed(values, trusted)
+
+    def doubt_history(self) -> None:
+        """Mark readings before the first fit that are implausible beside the bulk of them."""
+        steps, values, _ = self.timeline.readings()
+        low, high = np.quantile(values, [TAIL, 1 - TAIL])
+        bulk = Plausibility(low=float(low), high=float(high))
+        doubted = np.array([bulk.is_implausible(value) for value in values.tolist()], dtype=bool)
+        self.timeline.distrust(steps[doubted])
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that changes, as arrays; the clock's own state is plain."""

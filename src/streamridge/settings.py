@@ -12,7 +12,13 @@ from streamridge.errors import InvalidInputError, StateError
 from streamridge.intervals import require_level
 from streamridge.presets import Preset
 from streamridge.storage.recipes import build, describe
-from streamridge.streams.clock import DAY, parse_step, parse_zone, step_name
+from streamridge.streams.clock import (
+    DAY,
+    parse_step,
+    parse_zone,
+    require_local_step,
+    step_name,
+)
 
 
 @dataclass(frozen=True)
@@ -31,11 +37,12 @@ class Settings:
     guard: bool
 
     def __post_init__(self) -> None:
-        parse_step(self.step)
-        parse_zone(self.tz)
-        require_level(self.level)
+        require_local_step(parse_step(self.step), parse_zone(self.tz))
+        object.__setattr__(self, "level", require_level(self.level))
         for name in ("horizon", "train_size", "update_every", "warmup"):
-            require_count(name, getattr(self, name))
+            object.__setattr__(self, name, require_count(name, getattr(self, name)))
+        for name in ("learn", "guard"):
+            object.__setattr__(self, name, bool(getattr(self, name)))
         if self.horizon > self.update_every:
             raise InvalidInputError(
                 f"horizon must be at most update_every, {self.update_every}, got {self.horizon}."

@@ -49,4 +49,4 @@ def demo(
         report=out,
         as_json=as_json,
     )
-    Console(stderr=True).print(f"Open {out / 'index.html'} in a browser.")
+    Console(stderr=True).print(f"Open {out / 'index.html'} in a browser.", markup=False)

@@ -60,17 +60,16 @@ class Selection:
 
     def _regular(self, readings: Readings) -> Series:
         zone = parse_zone(self.tz)
-        series = to_series(
+        return to_series(
             readings,
             step=None if self.step is None else parse_step(self.step),
             zone=zone,
             fold=self.fold,
             aggregate=self.aggregate,
             skip=self.gap == "skip",
+            first=_moment(self.first, zone),
+            last=_moment(self.last, zone),
         )
-        if self.first is None and self.last is None:
-            return series
-        return series.between(_moment(self.first, zone), _moment(self.last, zone))
 
 
 def _moment(text: str | None, zone: ZoneInfo | None) -> np.datetime64 | None:

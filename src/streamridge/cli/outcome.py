@@ -12,9 +12,10 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from streamridge.files.tables import write_table
-from streamridge.run import Run
+from streamridge.runs import Run
 
 
 def print_json(runs: Sequence[Run]) -> None:
@@ -37,7 +38,7 @@ def print_table(runs: Sequence[Run]) -> None:
         cells = _cells(run)
         if compared:
             cells.append(_change(run.rmse, fixed.get(run.sensor, np.nan)))
-        table.add_row(run.sensor, run.method, *cells)
+        table.add_row(Text(run.sensor), run.method, *cells)  # a name may hold brackets
     # Into a pipe or a file a line stays a line, however long.
     Console(width=None if Console().is_terminal else 160).print(table)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,15 @@ from streamridge.cli.loading import Selection
 from streamridge.cli.outcome import in_words, print_json, print_table, write_predictions
 from streamridge.cli.watching import run_and_watch
 from streamridge.errors import InvalidInputError
+from streamridge.file_names import FileNames
 from streamridge.forecaster import Forecaster
 from streamridge.jobs import Task
-from streamridge.run import Run
+from streamridge.runs import Run
 from streamridge.samples import Layout
 from streamridge.settings import Settings
+
+# What a forecaster meets beside what was wrong with the file.
+MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")
 
 
 def replay(
@@ -82,6 +85,7 @@ def replay(
         "lags": lags,
         "extras": tuple(extra) if extra else None,
     }
+    names = FileNames()
     tasks = [
         Task(
             series,
@@ -89,7 +93,9 @@ def replay(
             how.value,
             warmup,
             steps,
-            save and save / _file_name(series.sensor, how),
+            save
+            and save
+            / names.take(f"{series.sensor}{'' if how is options.Method.OHL else f'-{how}'}", ".sr"),
         )
         for series in selection.series(console)
         for how in method or [options.Method.OHL]
@@ -98,10 +104,11 @@ def replay(
     show(runs, console, as_json=as_json)
     if predictions is not None:
         write_predictions(runs, predictions)
-        console.print(f"Predictions: {predictions}")
+        console.print(f"Predictions: {predictions}", markup=False)
     if report is not None:
         layout_ = tasks[0].settings.preset.features.layout
-        console.print(f"Report: {_write_report(runs, report, files, unit, layout_)}")
+        page = _write_report(runs, report, files, unit, layout_)
+        console.print(f"Report: {page}", markup=False)
 
 
 def require_outputs(predictions: Path | None, report: Path | None, save: Path | None) -> None:
@@ -137,10 +144,6 @@ def show(runs: list[Run], console: Console, *, as_json: bool) -> None:
             console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
 
 
-# What a forecaster meets beside what was wrong with the file.
-MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")
-
-
 def _long_enough(tasks: list[Task], console: Console) -> list[Task]:
     """Return the tasks whose series are longer than their warm-up, and say which are not."""
     ready = []
@@ -169,8 +172,3 @@ def _write_report(
     names = ", ".join("standard input" if name == "-" else Path(name).name for name in files[:3])
     read = [name for name in layout.names if not name.startswith("latest")]
     return write_report(runs, folder, title=f"Replay of {names}", unit=unit, feature_names=read)
-
-
-def _file_name(sensor: str, method: options.Method) -> str:
-    safe = re.sub(r"[^A-Za-z0-9._-]", "_", sensor)
-    return f"{safe}.sr" if method is options.Method.OHL else f"{safe}-{method.value}.sr"

@@ -36,4 +36,6 @@ def simulate(
     )
     columns = {"time": roads.times, **dict(zip(roads.names, roads.flows.T, strict=True))}
     write_table(out, columns)
-    Console(stderr=True).print(f"{detectors} detectors, {days} days: {out}", highlight=False)
+    Console(stderr=True).print(
+        f"{detectors} detectors, {days} days: {out}", highlight=False, markup=False
+    )

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Matrix
 from streamridge.jobs import Task, run_all
-from streamridge.run import Run
+from streamridge.runs import Run
 
 # Rows of the factorization that is timed to tell how long a run takes; a window costs about two.
 PROBE, PROBES, WINDOW_IN_FACTORS = 960, 4, 2.2

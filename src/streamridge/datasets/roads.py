@@ -83,18 +83,18 @@ def simulate_roads(
     if MINUTES_A_DAY % step_minutes:
         raise InvalidInputError(f"step_minutes must divide a day of 1440, got {step_minutes}.")
     try:
-        date.fromisoformat(start)
+        first = date.fromisoformat(start)
     except ValueError:
         raise InvalidInputError(
             f"start must be a date such as 2017-01-01, got {start!r}."
         ) from None
-    clock = _Clock.starting(start, days, MINUTES_A_DAY // step_minutes)
+    clock = _Clock.starting(first, days, MINUTES_A_DAY // step_minutes)
     ramps = np.arange(1, detectors + 1) % EVERY_NTH_IS_A_RAMP == 0
     expected = np.column_stack([_expected_flow(rng, clock, ramp) for ramp in ramps])
     expected *= step_minutes / 15 * _incidents(rng, clock, detectors)
     expected *= np.exp(_wander(rng, clock, 1) + 0.6 * _wander(rng, clock, detectors))
     names = tuple(f"{'ramp' if ramp else 'mainline'}-{i}" for i, ramp in enumerate(ramps, 1))
-    times = np.datetime64(start, "m") + step_minutes * np.arange(clock.steps)
+    times = np.datetime64(first, "m") + step_minutes * np.arange(clock.steps)
     return Roads(names, times, _count(rng, expected, np.where(ramps, 40.0, 250.0)))
 
 
@@ -111,7 +111,7 @@ class _Clock:
         return len(self.hour)
 
     @classmethod
-    def starting(cls, start: str, days: int, steps_a_day: int) -> _Clock:
+    def starting(cls, start: date, days: int, steps_a_day: int) -> _Clock:
         hour = np.tile(24 * np.arange(steps_a_day) / steps_a_day, days)
         first = np.datetime64(start, "D").astype(int) + 3  # the epoch was a Thursday
         weekday = np.repeat((first + np.arange(days)) % 7, steps_a_day)

@@ -13,7 +13,7 @@ from streamridge.breakdowns import gap_spans, lone_readings
 from streamridge.plots import GAP, GAP_EDGE, INK
 from streamridge.report.look import DATES, color_of, make_figure, stamps, titled
 from streamridge.report.sensors import SensorRuns
-from streamridge.run import Run
+from streamridge.runs import Run
 from streamridge.streams.clock import Times
 
 SHOWN_DAYS = 28

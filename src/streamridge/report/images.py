@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.breakdowns import rmse_by_hour, rmse_by_weekday
+from streamridge.file_names import FileNames
 from streamridge.plots import matplotlib_part, new_figure, plain, plot_band, plot_running_rmse
 from streamridge.plots_errors import (
     plot_costs,
@@ -25,7 +26,6 @@ from streamridge.plots_tuning import (
     plot_weights,
     short_name,
 )
-from streamridge.report.file_names import FileNames
 from streamridge.report.sensors import (
     Moves,
     SensorRuns,
@@ -34,7 +34,7 @@ from streamridge.report.sensors import (
     moves_of,
     seconds_by_kind,
 )
-from streamridge.run import Run
+from streamridge.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

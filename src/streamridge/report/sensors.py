@@ -10,7 +10,7 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.breakdowns import coverage_window, rolling_coverage
 from streamridge.plots_tuning import BOUND_MARKS
-from streamridge.run import Run
+from streamridge.runs import Run
 from streamridge.self_tuning import HyperparameterPath
 from streamridge.streams.clock import Times
 

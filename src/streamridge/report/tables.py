@@ -17,7 +17,7 @@ from streamridge.report.markup import (
     text_cell,
 )
 from streamridge.report.sensors import BASELINE, Moves, SensorRuns
-from streamridge.run import Run
+from streamridge.runs import Run
 
 # What is counted, in words; what is not listed here is no cause for doubt.
 COUNTED = {

@@ -71,10 +71,15 @@ def read_checkpoint(path: Path) -> tuple[Header, dict[str, NDArray[Any]]]:
             "Load another copy, or start anew from the readings."
         )
     length = int.from_bytes(body[len(MAGIC) + 4 : _START], "little")
-    header = json.loads(body[_START : _START + length])
-    payload = memoryview(body)[_START + length :]
-    return header, {name: _array(payload, *place) for name, *place in header.pop("arrays")}
+    try:
+        header = json.loads(body[_START : _START + length])
+        payload = memoryview(body)[_START + length :]
+        return header, {name: _array(payload, *place) for name, *place in header.pop("arrays")}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise StateError(f"{path} is damaged: its header makes no sense ({error}).") from None
 
 
 def _array(payload: memoryview, dtype: str, shape: list[int], offset: int) -> NDArray[Any]:
+    if dtype not in DTYPES:
+        raise ValueError(f"number format {dtype}")
     return np.frombuffer(payload, dtype, prod(shape), offset).reshape(shape).copy()

@@ -40,7 +40,7 @@ def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Serie
     if aggregate is None:
         raise InvalidInputError(
             f"{fine.sensor}: readings come every {step_name(own)}, and {step_name(step)} is asked "
-            "for. Pass --aggregate sum for counts, mean or last."
+            "for. Pass --aggregate sum for counts (aggregate= in Python), mean or last."
         )
     lead = fine.start % parts
     bins = _bins(fine.values, lead, parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -40,6 +41,8 @@ def parse_step(step: str | timedelta | np.timedelta64) -> timedelta:
     length = _length(step)
     if length <= timedelta(0) or DAY % length:
         raise InvalidInputError(f"step must divide a day, got {step!r}.")
+    if length % UNITS["s"]:
+        raise InvalidInputError(f"step must be whole seconds, got {step!r}.")
     return length
 
 
@@ -47,7 +50,8 @@ def _length(step: str | timedelta | np.timedelta64) -> timedelta:
     if isinstance(step, timedelta):
         return step
     if isinstance(step, np.timedelta64) and not np.isnat(step):
-        return timedelta(microseconds=int(step / np.timedelta64(1, "us")))
+        with suppress(TypeError):  # months and years have no length
+            return timedelta(microseconds=int(step / np.timedelta64(1, "us")))
     match = (
         re.fullmatch(r"(\d{0,6})\s*(s|min|h|d)", step.lower()) if isinstance(step, str) else None
     )
@@ -76,10 +80,18 @@ def parse_zone(tz: str | None) -> ZoneInfo | None:
         return None
     try:
         return ZoneInfo(tz)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInputError(
             f"tz must be the name of a time zone such as Europe/London, got {tz!r}."
         ) from None
+
+
+def require_local_step(step: timedelta, zone: ZoneInfo | None) -> None:
+    """Raise where steps are too long to follow the hours by which local clocks are changed."""
+    if zone is not None and step > UNITS["h"]:
+        raise InvalidInputError(
+            f"step must be at most 1h with tz, got {step_name(step)}. Leave tz out."
+        )
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ import numpy as np
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError
 from streamridge.streams.aggregate import coarser
-from streamridge.streams.clock import Clock, Steps, Times
+from streamridge.streams.clock import Clock, Steps, Times, require_local_step
 from streamridge.streams.local_time import Fold, to_utc
 from streamridge.streams.readings import Aggregate, Readings
+from streamridge.streams.sensor_clock import LONGEST_GAP
 from streamridge.streams.series import Counts, Series
 
 # Steps that a sensor may have, in seconds: found ones are the nearest of these.
@@ -24,8 +25,6 @@ USUAL_STEPS = [
 ]
 # A found step may differ from a usual one by this share: stamps jitter.
 JITTER = 0.1
-# Gaps longer than this are taken for wrong stamps.
-LONGEST_GAP = timedelta(days=1000)
 
 
 def to_series(
@@ -36,6 +35,8 @@ def to_series(
     fold: Fold = "infer",
     aggregate: Aggregate | None = None,
     skip: bool = False,
+    first: np.datetime64 | None = None,
+    last: np.datetime64 | None = None,
 ) -> Series:
     """Return the readings of a sensor on a regular grid.
 
@@ -53,11 +54,21 @@ def to_series(
         How finer readings make a value of a step; as their source says by default.
     skip
         Leave out local times that do not exist, instead of refusing them.
+    first, last
+        The first and the last time to take; in UTC where there is a zone.
     """
-    times, kept = _in_utc(readings, zone, fold, skip)
+    times, exists = _in_utc(readings, zone, fold, skip)
+    within = _between(times, first, last)
+    kept = exists & within
+    times = times[kept]
     if not len(times):
-        raise InvalidInputError(f"{readings.sensor}: there must be readings, got none.")
+        raise InvalidInputError(
+            f"{readings.sensor}: there must be readings"
+            f"{'' if first is None and last is None else f' between {first} and {last}'}, got none."
+        )
+    require_local_step(step or timedelta(0), zone)
     own = _own_step(readings.sensor, times, step)
+    require_local_step(own, zone)
     clock = Clock(own, _phase(times, own), zone)
     columns = {name: column[kept] for name, column in readings.extras.items()}
     series = _place(readings.sensor, times, readings.values[kept], columns, clock)
@@ -65,10 +76,10 @@ def to_series(
         series = coarser(series, step, aggregate or readings.aggregate)
     counts = replace(
         series.counts,
-        readings=len(readings.times),
+        readings=int(within.sum()),
         skipped=readings.skipped,
         imputed=readings.imputed,
-        nonexistent=int((~kept).sum()),
+        nonexistent=int((within & ~exists).sum()),
         missing=int(np.isnan(series.values).sum()),
     )
     return replace(series, counts=counts)
@@ -77,7 +88,7 @@ def to_series(
 def _in_utc(
     readings: Readings, zone: ZoneInfo | None, fold: Fold, skip: bool
 ) -> tuple[Times, Mask]:
-    """Return the times that exist, and which those are."""
+    """Return the times in UTC, and which of them exist."""
     if zone is None or readings.zoned:
         return readings.times, np.ones(len(readings.times), dtype=bool)
     times, exists = to_utc(readings.times, zone, fold)
@@ -88,7 +99,16 @@ def _in_utc(
             f"{readings.sensor}: time {wrong} does not exist in {zone.key}, where clocks skip it. "
             "Pass --gap skip to leave such readings out."
         )
-    return times[exists], exists
+    return times, exists
+
+
+def _between(times: Times, first: np.datetime64 | None, last: np.datetime64 | None) -> Mask:
+    within = np.ones(len(times), dtype=bool)
+    if first is not None:
+        within &= times >= first
+    if last is not None:
+        within &= times <= last
+    return within
 
 
 def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:

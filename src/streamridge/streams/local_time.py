@@ -58,6 +58,8 @@ def moments(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
     >>> moments(datetime(2023, 3, 26, 2, 30), berlin)
     ()
     """
+    if not 1 < local.year < 9999:  # an offset could lead out of the calendar
+        return ()
     first, second = (
         local.replace(tzinfo=zone, fold=fold).astimezone(UTC).replace(tzinfo=None)
         for fold in (0, 1)

@@ -66,19 +66,22 @@ class Past:
                 return float(self.values(at)[0])
         return self.latest
 
-    def profile(self, steps: Steps, season: int, count: int) -> tuple[Matrix, Mask]:
+    def profile(
+        self, steps: Steps, season: int, count: int, *, before: Steps
+    ) -> tuple[Matrix, Mask]:
         """Return the mean of the trusted readings seasons before each step, and where it has any.
 
-        Where there are none, what was filled in stands for them, or the latest value.
+        Only what was known before the steps `before` counts: a course far ahead reaches beyond.
+        Where there is none, what was filled in stands for it, or the latest value then.
         """
         seasons = season * np.arange(1, count + 1).reshape(-1, *(1 for _ in steps.shape))
         at = self.ago(steps, seasons)
-        trusted = self.trusted(at)
+        trusted = self.trusted(at) & (at < before)
         values = np.where(trusted, self.values(at), 0.0)
         read = trusted.sum(axis=0)
         known = np.array(trusted.any(axis=0), dtype=bool)
         mean = values.sum(axis=0) / np.maximum(read, 1)
-        return np.where(known, mean, self.values(at[0])), known
+        return np.where(known, mean, self.values(np.minimum(at[0], before - 1))), known
 
     def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the further columns, zero where not given, and where all of them were."""

@@ -79,8 +79,9 @@ class Profiles:
         at = steps[:, None] - lags
         recent = past.values(at)
         around = steps[:, None] + np.arange(-len(lags), self.ahead + 1)
-        daily, known = past.profile(around, self.day, self.days)
-        weekly, has_weeks = past.profile(around, 7 * self.day, self.weeks)
+        now = steps[:, None]
+        daily, known = past.profile(around, self.day, self.days, before=now)
+        weekly, has_weeks = past.profile(around, 7 * self.day, self.weeks, before=now)
         weekly = np.where(has_weeks, weekly, daily)  # in the first week
         extras, given = past.extras(steps)
         x = np.hstack(

@@ -12,8 +12,9 @@ from streamridge.streams.clock import Clock, parse_zone
 from streamridge.streams.local_time import moments
 from streamridge.streams.readings import parse_time
 
-# A reading further ahead than this is taken for a wrong stamp.
+# A reading further ahead than this is taken for a wrong stamp, as is one outside these years.
 LONGEST_GAP = timedelta(days=1000)
+EARLIEST, LATEST = np.datetime64("1800-01-01", "us"), np.datetime64("2500-01-01", "us")
 
 
 class SensorClock:
@@ -44,10 +45,12 @@ class SensorClock:
     def place(self, time: object, newest: int | None) -> tuple[int, bool]:
         """Return the step of a time, and whether the time is exactly there.
 
-        Of a local time that comes twice the first is meant, unless that has passed.
+        Of a local time that comes twice the one is meant that is nearer to the next step.
         """
         stamp, zoned = parse_time(time)
-        if self.clock is not None and zoned != self._zoned:
+        if not EARLIEST <= stamp < LATEST:
+            raise InvalidInputError(f"time must lie between 1800 and 2500, got {time!s}.")
+        if self.clock is not None and self._zone is None and zoned != self._zoned:
             raise InvalidInputError(
                 f"time must {'' if self._zoned else 'not '}carry an offset, as those before it, "
                 f"got {time!s}."
@@ -56,7 +59,7 @@ class SensorClock:
         candidates = _moments(stamp, self._zone) if local and self._zone else np.array([stamp])
         clock = self.clock or Clock(self._step, self._phase(candidates[0]), self._zone)
         steps = clock.steps(candidates)
-        at = 0 if newest is None else int(np.argmax(steps > newest))
+        at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
         if newest is not None and (int(steps[at]) - newest) * self._step > LONGEST_GAP:
             raise InvalidInputError(
                 f"time must be within {LONGEST_GAP.days} days of the newest reading, got {time!s}."

@@ -34,6 +34,7 @@ class Timeline:
     def __init__(self, capacity: int, extras: int = 0) -> None:
         self._values = np.full(capacity, np.nan)
         self._extras = np.full((capacity, extras), np.nan)
+        self._announced = np.full(extras, np.nan)  # the columns of the next step
         self._read = np.zeros(capacity, dtype=bool)
         self._trusted = np.zeros(capacity, dtype=bool)
         self.start = 0  # the first step ever
@@ -55,14 +56,31 @@ class Timeline:
         """Add the next step."""
         self.newest += 1
         self._put(self.newest, value, read, trusted)
+        self._extras[self.newest % len(self._extras)] = self._announced
+        self._announced = np.full_like(self._announced, np.nan)
 
     def announce(self, extras: Vector) -> None:
         """Say what the further columns will be at the next step."""
-        self._extras[(self.newest + 1) % len(self._extras)] = extras
+        self._announced = extras
 
     def correct(self, step: int, value: float) -> None:
         """Put a reading that came late in the place of what was filled in."""
         self._put(step, value, read=True, trusted=True)
+
+    def distrust(self, steps: Steps) -> None:
+        """Mark steps that are remembered as not to be learned from."""
+        self._trusted[self._at(steps)] = False
+
+    def leap(self, count: int, period: int) -> None:
+        """Add many steps without a reading at once: the last period over and over."""
+        last = np.arange(self.newest - period + 1, self.newest + 1)
+        pattern = self.values(np.maximum(last, self.oldest))
+        self.newest += count
+        steps = np.arange(max(self.newest - count + 1, self.oldest), self.newest + 1)
+        at = self._at(steps)
+        self._values[at] = pattern[(steps - last[0]) % period]
+        self._read[at] = self._trusted[at] = False
+        self._extras[at] = np.nan
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps, NaN where they are not remembered."""
@@ -74,22 +92,25 @@ class Timeline:
 
     def extras(self, steps: Steps) -> Matrix:
         """Return the further columns at some steps that are remembered, or the next one."""
-        return self._extras[self._at(steps)]
+        is_next = (steps == self.newest + 1)[:, None]
+        return np.where(is_next, self._announced, self._extras[self._at(steps)])
 
     def was_read(self, step: int) -> bool:
         """Tell whether a step that is remembered holds a reading."""
         return bool(self._read[step % len(self._read)])
 
-    def readings(self) -> Vector:
-        """Return the trusted readings that are remembered, in order."""
+    def readings(self) -> tuple[Steps, Vector, Mask]:
+        """Return steps and values of the readings that are remembered, and which are trusted."""
         steps = np.arange(self.oldest, self.newest + 1)
-        return self.values(steps)[self.trusted(steps)]
+        steps = steps[self._read[self._at(steps)]]
+        return steps, self.values(steps), self.trusted(steps)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Return all that changes."""
         return {
             "values": self._values.copy(),
             "extras": self._extras.copy(),
+            "announced": self._announced.copy(),
             "read": self._read.copy(),
             "trusted": self._trusted.copy(),
             "span": np.array([self.start, self.newest]),
@@ -100,6 +121,8 @@ class Timeline:
         for name in ("values", "read", "trusted"):
             require_shape(name, state[name], self._values.shape)
         require_shape("extras", state["extras"], self._extras.shape)
+        require_shape("announced", state["announced"], self._announced.shape)
+        self._announced = state["announced"].astype(float)
         start, newest = (int(step) for step in state["span"])
         if newest < start - 1:
             raise StateError(f"a timeline must not end before it starts, got {start}, {newest}.")

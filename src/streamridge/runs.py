@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.errors import MissingExtraError
+from streamridge.errors import InvalidInputError, MissingExtraError
 from streamridge.metrics import coverage, mae, rmse
 from streamridge.plots import new_figure, plain, plot_band, plot_running_rmse
 from streamridge.protocols.timing import Costs
@@ -109,7 +109,9 @@ class Run:
         return coverage(self.actual, self.lower[:, 0], self.upper[:, 0])
 
     def errors(self, ahead: int = 1) -> Vector:
-        """Return actual less forecast, `ahead` steps before, where there was a reading."""
+        """Return actual less forecast, made `ahead` steps before, where there was a reading."""
+        if not 1 <= ahead <= self.horizon:
+            raise InvalidInputError(f"ahead must lie between 1 and {self.horizon}, got {ahead}.")
         later = self.actual[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
         return later[~np.isnan(later)]
 
@@ -159,8 +161,10 @@ class Run:
         """Return `columns` as a frame of the kind that the series came in, or of another."""
         installed = [name for name in BACKENDS if find_spec(name)]
         kind = backend or self.backend or (installed[0] if installed else None)
-        if kind is None:
-            raise MissingExtraError("a frame needs pandas, polars or pyarrow to be installed.")
+        if kind not in installed:
+            raise MissingExtraError(
+                f"a frame needs pandas, polars or pyarrow to be installed, got {kind!r}."
+            )
         return nw.from_dict(self.columns(), backend=import_module(kind)).to_native()
 
     def plot(self, days: float = 3.0) -> Any:
