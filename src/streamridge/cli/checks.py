@@ -9,6 +9,9 @@ from pathlib import Path
 from streamridge.errors import InvalidInputError, MissingExtraError
 from streamridge.files.tables import require_ending
 
+# Exit codes of the command.
+BAD_INPUT, FAILED = 2, 1
+
 
 def require_folder(name: str, folder: Path) -> None:
     """Make the folder, or raise when nothing can be written there."""

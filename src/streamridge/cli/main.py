@@ -8,13 +8,12 @@ from typing import ParamSpec
 
 import typer
 
+from streamridge.cli.checks import BAD_INPUT, FAILED
 from streamridge.cli.demo import demo
 from streamridge.cli.inspect import inspect
 from streamridge.cli.replay import replay
 from streamridge.cli.simulate import simulate
 from streamridge.errors import InvalidInputError, StateError, StreamRidgeError
-
-BAD_INPUT, FAILED = 2, 1
 
 Arguments = ParamSpec("Arguments")
 

@@ -6,10 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 
 from streamridge.cli import options
-from streamridge.cli.checks import require_extra, require_folder, require_table
+from streamridge.cli.checks import FAILED, require_extra, require_folder, require_table
 from streamridge.cli.loading import Selection
 from streamridge.cli.outcome import in_words, print_json, print_table, write_predictions
 from streamridge.cli.watching import run_and_watch
@@ -101,6 +102,8 @@ def replay(
         for how in method or [options.Method.OHL]
     ]
     runs = run_and_watch(_long_enough(tasks, console), jobs=jobs, console=console)
+    if not runs:
+        raise typer.Exit(FAILED)  # stopped before anything was there
     show(runs, console, as_json=as_json)
     if predictions is not None:
         write_predictions(runs, predictions)
