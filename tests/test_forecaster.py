@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import streamridge.forecaster
+import streamridge.stepper
 from streamridge import ConstantStep, Forecaster, InvalidInputError, NotPositiveDefiniteError
 from streamridge.ohl import OnlineLearner
 from streamridge.presets import default_preset
@@ -352,9 +352,9 @@ class TestHindsight:
         live_rows = []
         for i in range(200):
             forecaster.observe(START + i * length, float(rng.normal(100, 20)))
-            live_rows.append(row_at(forecaster, forecaster._sensor.next_step))
+            live_rows.append(row_at(forecaster, forecaster._stepper.sensor.next_step))
 
-        first = forecaster._sensor.timeline.start
+        first = forecaster._stepper.sensor.timeline.start
         for i in range(150, 199 - horizon):
             later = row_at(forecaster, first + i + 1)
             np.testing.assert_allclose(later, live_rows[i], atol=1e-9)
@@ -516,13 +516,13 @@ class TestHostileReadings:
         assert errors.mean() < 10
 
     def test_a_first_fit_that_fails_is_tried_again(self, monkeypatch):
-        made = streamridge.forecaster.SelfTuningModel
-        monkeypatch.setattr(streamridge.forecaster, "SelfTuningModel", _no_factor)
+        made = streamridge.stepper.SelfTuningModel
+        monkeypatch.setattr(streamridge.stepper, "SelfTuningModel", _no_factor)
         values = daily(6 * DAY)
         forecaster = small()
 
         forecasts = live(forecaster, values[: 4 * DAY])
-        monkeypatch.setattr(streamridge.forecaster, "SelfTuningModel", made)
+        monkeypatch.setattr(streamridge.stepper, "SelfTuningModel", made)
         live(forecaster, values[4 * DAY :], first=4 * DAY)
 
         assert forecasts[-1].source == "seasonal"
@@ -547,7 +547,7 @@ class TestHostileReadings:
         for time, value in zip(hours(70 * DAY, 80 * DAY), values[70 * DAY :], strict=True):
             forecaster.observe(time, value)
 
-        sensor = forecaster._sensor
+        sensor = forecaster._stepper.sensor
         extras, given = sensor.past.extras(np.array([sensor.timeline.newest]))
         assert not given.any()
         assert extras == [[0.0]]
@@ -704,7 +704,7 @@ class TestGuard:
         live(forecaster, values[: 20 * DAY])
         good = forecaster.hyperparameters["regularization"]
         # Behind the guard's back: only tuning itself is watched, not what is set by hand.
-        forecaster._model.learner.assign({"regularization": 100.0})
+        forecaster._stepper.model.learner.assign({"regularization": 100.0})
 
         live(forecaster, values[20 * DAY : 30 * DAY], first=20 * DAY)
 
@@ -836,12 +836,12 @@ class TestPaper:
 
 
 def row_at(forecaster, step):
-    inputs, _ = input_at(forecaster.settings.preset.features, forecaster._sensor.past, step)
+    inputs, _ = input_at(forecaster.settings.preset.features, forecaster._stepper.sensor.past, step)
     return inputs.x[0]
 
 
 def training(forecaster):
-    return forecaster._model.learner.training
+    return forecaster._stepper.model.learner.training
 
 
 def _no_factor(*_):

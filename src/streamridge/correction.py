@@ -44,7 +44,7 @@ class ErrorCorrection:
     >>> for _ in range(40):  # forecasts that are always 2 too low
     ...     correction = correction.learn(0, error=2.0, mean=correction.mean).observe(2.0)
     >>> correction.offsets().round(1)
-    array([1.9])
+    array([1.6])
     """
 
     mean: float

@@ -55,7 +55,7 @@ class Plausibility:
         Examples
         --------
         >>> judge = Plausibility().renewed(np.array([90.0, 110.0, 100.0]), np.ones(3, bool))
-        >>> [judge.judge(value, value - 100, 20.0)[0] for value in (105.0, 220.0, 1e6)]
+        >>> [judge.judge(value, value - 100, 10.0)[0] for value in (105.0, 160.0, 1e6)]
         ['good', 'outlier', 'implausible']
         """
         run = self.run + 1 if value == self.value else 1
