@@ -1,9 +1,11 @@
+from multiprocessing import get_context
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, replay
+from streamridge import Forecaster, InvalidInputError, jobs, replay
 from streamridge.jobs import Task, run_all
 from streamridge.streams.clock import Clock
 from streamridge.streams.series import Series
@@ -154,6 +156,66 @@ def test_processes_give_the_results_of_one():
         np.testing.assert_array_equal(one.value, other.value)
         np.testing.assert_array_equal(one.upper, other.upper)
     assert set(told.values()) == {5 * DAY}
+
+
+def test_ctrl_c_stops_a_worker_with_what_it_has_and_no_other_begins(monkeypatch):
+    context = get_context("spawn")
+    messages, stop = context.SimpleQueue(), context.Event()
+    monkeypatch.setattr(jobs, "_messages", messages)
+    monkeypatch.setattr(jobs, "_stop", stop)
+    task = Task(series("a", 0), small().settings, "ohl")
+    live_through = jobs.replay
+
+    def pressed_in_the_middle(*arguments, progress, **options):
+        def tell(done, total):
+            if done == 4 * DAY:
+                stop.set()
+            progress(done, total)
+
+        return live_through(*arguments, progress=tell, **options)
+
+    monkeypatch.setattr(jobs, "replay", pressed_in_the_middle)
+    run = jobs._work(0, task)
+
+    assert run.interrupted
+    assert run.lived == 4 * DAY
+    assert jobs._work(1, task) is None
+
+
+def test_a_forecaster_goes_on_with_the_next_part_of_a_series():
+    values = daily(8 * DAY)
+    whole, parts = small(), small()
+
+    replay(whole, frame(values))
+    replay(parts, frame(values).iloc[: 5 * DAY])
+    rest = frame(values).iloc[5 * DAY + 7 :]
+    run = replay(parts, rest, warmup=0)
+
+    assert run.times[0] == rest.time.iloc[0].to_datetime64()
+    assert np.abs(run.errors()).mean() < 12
+    assert parts.counts["missing"] == 7
+
+
+def test_a_part_that_has_been_lived_through_is_refused():
+    values = daily(5 * DAY)
+    forecaster = small()
+    replay(forecaster, frame(values))
+
+    with pytest.raises(InvalidInputError, match=r"the series must go on from 2021-06-18T00:00"):
+        replay(forecaster, frame(values))
+
+
+def test_a_series_of_another_step_is_refused():
+    with pytest.raises(InvalidInputError, match="series must have the forecaster's step, 15min"):
+        replay(Forecaster("15min"), series("a", 0))
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_errors_of_a_horizon_that_was_not_forecast_are_refused(ahead):
+    run = replay(small(), frame(daily(4 * DAY)))
+
+    with pytest.raises(InvalidInputError, match="ahead must lie between 1 and 1"):
+        run.errors(ahead)
 
 
 def test_a_saved_run_goes_on(tmp_path):

@@ -188,6 +188,18 @@ def test_a_bad_cell_is_named_by_line_and_column_or_skipped(invoke, flows):
     assert json.loads(skipped.stdout.splitlines()[0])["counts"]["skipped"] == 1
 
 
+def test_names_with_brackets_or_without_latin_letters_are_names(invoke, flows, tmp_path):
+    lines = flows.read_text().splitlines()
+    lines[0] = "time,[/x]\u5317,\u5357"
+    flows.write_text("\n".join(lines), encoding="utf-8")
+
+    result = invoke("replay", "flows.csv", *QUICK, "--save", "models", "--predictions", "p.csv")
+
+    assert result.exit_code == 0, result.output
+    assert "[/x]" in result.stdout
+    assert len(list((tmp_path / "models").iterdir())) == 2
+
+
 @pytest.mark.parametrize("command", ["demo", "replay", "simulate", "inspect"])
 def test_help_ends_with_an_example(command, invoke):
     result = invoke(command, "--help")
