@@ -81,7 +81,9 @@ def load(options: argparse.Namespace) -> list[tuple[Series, np.ndarray]]:
         length = (options.warmup_days + options.days) * series.clock.day
         series = replace(series, values=series.values[:length])
         mask = masks.get(series.sensor)
-        flagged = np.zeros(len(series), bool) if mask is None else mask.values[:length] == 1
+        flagged = np.zeros(len(series), bool)
+        if mask is not None:
+            flagged = mask.values[series.start - mask.start :][: len(series)] == 1
         loaded.append((series, flagged))
     return loaded
 

@@ -39,6 +39,13 @@ def test_the_step_is_found_through_gaps_and_jitter():
     assert series.counts.off_grid > 100
 
 
+def test_a_series_runs_from_its_first_value_to_its_last():
+    series = to_series(readings(regular(9), [np.nan, np.nan, 3, 4, np.nan, 5, 6, np.nan, np.nan]))
+
+    np.testing.assert_array_equal(series.values, [3, 4, np.nan, 5, 6])
+    assert series.counts.missing == 1
+
+
 def test_a_gap_stays_a_gap():
     series = to_series(readings(np.delete(regular(10), [4, 5]), np.delete(np.arange(10.0), [4, 5])))
 

@@ -38,7 +38,7 @@ def to_series(
     first: np.datetime64 | None = None,
     last: np.datetime64 | None = None,
 ) -> Series:
-    """Return the readings of a sensor on a regular grid.
+    """Return the readings of a sensor on a regular grid, from its first value to its last.
 
     Parameters
     ----------
@@ -59,6 +59,7 @@ def to_series(
     """
     times, exists = _in_utc(readings, zone, fold, skip)
     within = _between(times, first, last)
+    within &= _around_values(times, within & exists & ~np.isnan(readings.values))
     kept = exists & within
     times = times[kept]
     if not len(times):
@@ -109,6 +110,13 @@ def _between(times: Times, first: np.datetime64 | None, last: np.datetime64 | No
     if last is not None:
         within &= times <= last
     return within
+
+
+def _around_values(times: Times, known: Mask) -> Mask:
+    """Mark the times from the first value to the last: a column may begin and end with blanks."""
+    if not known.any():
+        return np.zeros(len(times), dtype=bool)
+    return _between(times, times[known].min(), times[known].max())
 
 
 def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:
