@@ -6,6 +6,7 @@ import pytest
 from streamridge import (
     Drifting,
     Features,
+    Forecaster,
     KernelRidge,
     Linear,
     Matern,
@@ -67,3 +68,23 @@ def test_a_learner_put_back_goes_on_bit_for_bit(samples, kernel):
     for one, other in zip(run(learner, rest), run(twin, rest), strict=True):
         np.testing.assert_array_equal(one.forecast, other.forecast)
     assert learner.hyperparameters == twin.hyperparameters
+
+
+def test_a_forecaster_of_full_size_fits_into_a_megabyte_and_goes_on_bit_for_bit(tmp_path):
+    roads = simulate_roads(np.random.default_rng(0), detectors=1, days=42)
+    readings = list(zip(roads.times, roads.flows[:, 0], strict=True))
+    forecaster = Forecaster("15min", warmup=40 * DAY)
+    for time, flow in readings[: 40 * DAY + 50]:
+        forecaster.observe(time, flow)
+
+    forecaster.save(tmp_path / "road.sr")
+    resumed = Forecaster.load(tmp_path / "road.sr")
+
+    assert (tmp_path / "road.sr").stat().st_size < 1e6
+    for time, flow in readings[40 * DAY + 50 :]:
+        one, other = forecaster.predict(), resumed.predict()
+        np.testing.assert_array_equal(one.value, other.value)
+        np.testing.assert_array_equal(one.upper, other.upper)
+        forecaster.observe(time, flow)
+        resumed.observe(time, flow)
+    assert forecaster.counts["fits"] == resumed.counts["fits"] == 2
