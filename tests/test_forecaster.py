@@ -443,6 +443,15 @@ class TestLocalTime:
 
 
 class TestBands:
+    def test_they_stay_within_a_range_beyond_what_was_read(self):
+        rng = np.random.default_rng(0)
+        values = np.where(rng.random(6 * DAY) < 0.1, 500.0, 100.0) + rng.random(6 * DAY)
+
+        forecasts = live(small(), values)[3 * DAY :]
+
+        assert column(forecasts, "upper").max() <= 1000
+        assert column(forecasts, "lower").min() >= 0
+
     def test_they_do_not_collapse_while_a_sensor_is_stuck(self):
         values = daily(40 * DAY, noise=8.0)
         values[12 * DAY : 30 * DAY] = 100.0

@@ -214,12 +214,11 @@ class Forecaster:
             return Forecast.none(self._settings.horizon)
         ahead = self._stepper.look_ahead()
         steps = sensor.next_step + np.arange(self._settings.horizon)
-        lower = np.maximum(ahead.values + ahead.below, sensor.floor)
         return Forecast(
             sensor.clock.known.times(steps),
             ahead.values.copy(),
-            np.minimum(lower, ahead.values),
-            ahead.values + ahead.above,
+            np.minimum(sensor.bounded(ahead.values + ahead.below), ahead.values),
+            np.maximum(sensor.bounded(ahead.values + ahead.above), ahead.values),
             "seasonal" if ahead.made is None else "model",
         )
 

@@ -93,10 +93,10 @@ class Plausibility:
         )
 
     def bounded(self, values: Vector) -> Vector:
-        """Return forecasts within twice the range of late, and not below zero if nothing was."""
+        """Return numbers within a range beyond that of late, and not below zero if nothing was."""
         reach = self.high - self.low
-        if not reach >= 0:  # nothing is known
-            return values
+        if not reach > 0:  # nothing is known, or nothing has ever changed
+            return np.maximum(values, self.floor)
         return np.clip(values, max(self.low - reach, self.floor), self.high + reach)
 
     @property

@@ -68,11 +68,6 @@ class Sensor:
         smallest = self._resolution / 2 if np.isfinite(self._resolution) else 0.0
         return max(smallest, ROUNDING * max(abs(self.past.latest), 1.0))
 
-    @property
-    def floor(self) -> float:
-        """Return the least that a value can be."""
-        return self._plausibility.floor
-
     def place(self, time: object) -> tuple[int, bool]:
         """Return the step of a time, and whether the time is exactly there."""
         newest = self.timeline.newest if self.has_readings else None
@@ -88,7 +83,7 @@ class Sensor:
         return values, *self._naive.offsets(values, self.least)
 
     def bounded(self, values: Vector) -> Vector:
-        """Return forecasts within what the sensor has shown."""
+        """Return forecasts, or the ends of their bands, within what the sensor may show."""
         return self._plausibility.bounded(values)
 
     def widened(self, below: Vector, above: Vector) -> tuple[Vector, Vector]:
