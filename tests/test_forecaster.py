@@ -581,6 +581,8 @@ class TestHyperparameters:
 
         assert path.names == tuple(forecaster.hyperparameters) == tuple(start)
         assert len(path.steps) == forecaster.counts["fits"] == 8
+        assert forecaster.refit_times[0] == START + (3 * DAY - 1) * HOUR
+        assert set(np.diff(forecaster.refit_times)) == {DAY * HOUR}
         assert path["regularization"][0] == pytest.approx(start["regularization"])
         assert path["regularization"][-1] == forecaster.hyperparameters["regularization"]
         assert len(set(path["regularization"])) > 4

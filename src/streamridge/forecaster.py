@@ -18,7 +18,7 @@ from streamridge.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.settings import Settings
 from streamridge.stepper import Stepper
 from streamridge.storage.checkpoint import read_checkpoint, write_checkpoint
-from streamridge.streams.clock import DAY, parse_step
+from streamridge.streams.clock import DAY, Times, parse_step
 
 # Steps before the first fit, in days: two of rows with a day behind each.
 WARMUP_DAYS = 3
@@ -198,6 +198,11 @@ class Forecaster:
     def path(self) -> HyperparameterPath:
         """Return where the hyperparameters have been, refit by refit."""
         return self._require_model().path
+
+    @property
+    def refit_times(self) -> Times:
+        """Return the times of the refits in `path`, shape (n,)."""
+        return self._stepper.sensor.clock.known.times(self.path.steps)
 
     def predict(self, extras: Mapping[str, float] | None = None) -> Forecast:
         """Return the forecast of the next steps; nothing changes by it.

@@ -204,7 +204,7 @@ def _run(
         by_model=np.array([each.source == "model" for each in forecasts[scored]], dtype=bool),
         lived=len(forecasts),
         path=path,
-        refit_times=series.clock.times(path.steps if path else np.empty(0, dtype=np.int64)),
+        refit_times=forecaster.refit_times if path else series.times[:0],
         hyperparameters=forecaster.hyperparameters,
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,

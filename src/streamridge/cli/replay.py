@@ -19,7 +19,6 @@ from streamridge.file_names import FileNames
 from streamridge.forecaster import Forecaster
 from streamridge.jobs import Task
 from streamridge.runs import Run
-from streamridge.samples import Layout
 from streamridge.settings import Settings
 
 # What a forecaster meets beside what was wrong with the file.
@@ -94,9 +93,7 @@ def replay(
             how.value,
             warmup,
             steps,
-            save
-            and save
-            / names.take(f"{series.sensor}{'' if how is options.Method.OHL else f'-{how}'}", ".sr"),
+            None if save is None else save / names.take(_saved_name(series.sensor, how), ".sr"),
         )
         for series in selection.series(console)
         for how in method or [options.Method.OHL]
@@ -109,8 +106,7 @@ def replay(
         write_predictions(runs, predictions)
         console.print(f"Predictions: {predictions}", markup=False)
     if report is not None:
-        layout_ = tasks[0].settings.preset.features.layout
-        page = _write_report(runs, report, files, unit, layout_)
+        page = _write_report(runs, report, files, unit, tasks[0].settings)
         console.print(f"Report: {page}", markup=False)
 
 
@@ -167,11 +163,16 @@ def _long_enough(tasks: list[Task], console: Console) -> list[Task]:
     return ready
 
 
+def _saved_name(sensor: str, method: options.Method) -> str:
+    return sensor if method is options.Method.OHL else f"{sensor}-{method}"
+
+
 def _write_report(
-    runs: list[Run], folder: Path, files: list[str], unit: str, layout: Layout
+    runs: list[Run], folder: Path, files: list[str], unit: str, settings: Settings
 ) -> Path:
     from streamridge.report import write_report
 
     names = ", ".join("standard input" if name == "-" else Path(name).name for name in files[:3])
-    read = [name for name in layout.names if not name.startswith("latest")]
+    columns = settings.preset.features.layout.names
+    read = [name for name in columns if not name.startswith("latest")]
     return write_report(runs, folder, title=f"Replay of {names}", unit=unit, feature_names=read)

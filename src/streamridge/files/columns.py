@@ -48,12 +48,14 @@ class TextColumn:
     decimal_comma: bool = False
 
     @cached_property
-    def numbers(self) -> Vector:  # noqa: D102
+    def numbers(self) -> Vector:
+        """Return the cells as numbers, NaN where there is none, infinite where one is bad."""
         read = {text: _number(text, self.decimal_comma) for text in set(self.texts)}
         return np.fromiter(map(read.__getitem__, self.texts), float, len(self.texts))
 
     @cached_property
-    def times(self) -> tuple[Times, Mask]:  # noqa: D102
+    def times(self) -> tuple[Times, Mask]:
+        """Return the cells as times, NaT where one is bad, and which of them had an offset."""
         read = {text: _time(text) for text in set(self.texts)}
         stamps = np.array([read[text][0] for text in self.texts], "datetime64[us]")
         return stamps, np.array([read[text][1] for text in self.texts], bool)

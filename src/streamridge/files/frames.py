@@ -27,7 +27,8 @@ class FrameColumn:
     series: nw.Series[Any]
 
     @cached_property
-    def texts(self) -> Sequence[str | None]:  # noqa: D102
+    def texts(self) -> Sequence[str | None]:
+        """Return the cells as they are written, None where there is none."""
         # As Python objects, times would have to lie in the years 1 to 9999.
         temporal = self.series.dtype.is_temporal()
         cells = self.series.to_numpy() if temporal else self.series.to_list()
@@ -35,13 +36,15 @@ class FrameColumn:
         return [None if null else str(cell) for cell, null in zip(cells, nulls, strict=True)]
 
     @cached_property
-    def numbers(self) -> Vector:  # noqa: D102
+    def numbers(self) -> Vector:
+        """Return the cells as numbers, NaN where there is none, infinite where one is bad."""
         if self.series.dtype.is_numeric():
             return self.series.to_numpy().astype(np.float64)
         return TextColumn(self.texts).numbers
 
     @cached_property
-    def times(self) -> tuple[Times, Mask]:  # noqa: D102
+    def times(self) -> tuple[Times, Mask]:
+        """Return the cells as times, NaT where one is bad, and which of them had an offset."""
         dtype = self.series.dtype
         if not isinstance(dtype, nw.Datetime):
             return TextColumn(self.texts).times

@@ -21,7 +21,7 @@ def read_parquet(content: bytes, name: str) -> Any:
         table = import_module("pyarrow.parquet").read_table(pyarrow.BufferReader(content))
         table.validate(full=True)
         frame = nw.from_native(table, eager_only=True)
-        frame.schema  # noqa: B018 - only now are names of zones decoded
+        frame.collect_schema()  # only now are names of zones decoded
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InvalidInputError(f"{name} must be a whole Parquet file, got {error}.") from None
     return table
