@@ -39,7 +39,8 @@ from streamridge import (
 from streamridge.datasets import simulate_roads
 from streamridge.hypergradient import dual_jacobian, step_gradients
 from streamridge.memory import Arena
-from streamridge.ridge import BLOCK_ROWS, Fit, upper_blocks
+from streamridge.ridge import Fit
+from streamridge.systems import BLOCK_ROWS, upper_blocks
 
 DAY, WEEK = 96, 672
 FEATURES = Features(lags=20, seasonal=(DAY, WEEK), calendar=(DAY, WEEK))
@@ -254,7 +255,7 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
         "    half a matrix of square roots": partial(np.sqrt, -half, out=half.copy()),
         "  Gram matrix, linear": partial(blocks, linear),
         "  Gram matrix, periodic": partial(blocks, periodic),
-        "hyper-gradient": lambda: fit.window_gradient(window),
+        "hyper-gradient": lambda: fit.loss_and_gradient(window)[1],
         "  its 96 rows alone": lambda: fit.predict(window.inputs),
         "96 forecasts": lambda: [learner.predict(*row) for _ in range(DAY)],
     }
@@ -280,13 +281,13 @@ def report_dimensions(train_size: int) -> None:
         samples = Samples.of(np.arange(len(x)), x, y)
         fit = KernelRidge(ARD(np.full(p, 0.5 / p))).fit(samples[:train_size])
         window = samples[train_size:]
-        adjoint = fit.window_gradient(window)
+        adjoint = fit.loss_and_gradient(window)[1]
         forward = fit.step_gradients(window).sum(axis=0)
         apart = np.abs(adjoint - forward).max() / np.abs(forward).max()
 
         ways = (
             partial(forward_gradients, fit.ridge_fit, window),
-            partial(fit.window_gradient, window),
+            partial(fit.loss_and_gradient, window),
         )
         costs = [f"{1e3 * median_seconds(way, 3):.0f}" for way in ways]
         table.add_row(str(d), *costs, f"{apart:.0e}")

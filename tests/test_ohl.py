@@ -165,7 +165,7 @@ def test_extreme_units_give_sane_forecasts_through_many_windows(scale, rng):
 def test_a_gradient_that_is_not_finite_is_skipped_and_counted(samples, monkeypatch):
     learner = make_learner(samples)
     monkeypatch.setattr(
-        "streamridge.models.kernel_ridge.window_gradient", lambda *_: np.full(9, np.nan)
+        "streamridge.models.kernel_ridge.loss_and_gradient", lambda *_: (0.0, np.full(9, np.nan))
     )
     before = learner.hyperparameters
 
@@ -272,7 +272,7 @@ def test_without_learning_no_gradient_is_computed(samples, monkeypatch):
     model = KernelRidge(Matern(np.full(4, 0.2)))
     learner = OnlineLearner(model, samples[:N], train_size=N, update_every=M, learn=False)
     monkeypatch.setattr(
-        "streamridge.models.kernel_ridge.window_gradient", lambda *_: pytest.fail("was called")
+        "streamridge.models.kernel_ridge.loss_and_gradient", lambda *_: pytest.fail("was called")
     )
 
     learn(learner, samples[N : N + STEPS])
@@ -401,13 +401,13 @@ class TestHorizon:
         # Two labels of the last two samples of the history had not come when it ended.
         first_fit = model.fit(samples[: N - 2])
         early, late = samples[N - 2 : N + M - 2], samples[N + M - 2 : N + M]
-        g = first_fit.window_gradient(early) * space.learned
+        g = first_fit.loss_and_gradient(early)[1] * space.learned
         lam = space.feasible.project(space.values - 1e-3 * g / M)
         np.testing.assert_allclose(path[M - 1], lam, rtol=1e-9)
 
         second_fit = model.fit(samples[M - 2 : N + M - 2], lam)
         window = samples[N + M : N + 2 * M - 2]
-        g = first_fit.window_gradient(late) + second_fit.window_gradient(window)
+        g = first_fit.loss_and_gradient(late)[1] + second_fit.loss_and_gradient(window)[1]
         lam = space.feasible.project(lam - 1e-3 * g * space.learned / M)
         np.testing.assert_allclose(path[2 * M - 1], lam, rtol=1e-9)
 

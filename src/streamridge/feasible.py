@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,9 @@ TOLERANCE = 1e-9
 NEAR = 1e-12
 
 T = TypeVar("T", bound=np.generic)
+
+# How positive hyperparameters are moved: in logarithms, or as they are.
+Coordinates = Literal["log", "natural"]
 
 
 class Feasible(Protocol):
@@ -219,6 +222,16 @@ class Chart:
                 parts.append(part)
         return cls(Product(tuple(parts)), np.array(logged, dtype=bool))
 
+    @property
+    def widths(self) -> Vector:
+        """Return how far each coordinate can go, shape (d,); infinity stands for a constant."""
+        widths = [
+            part.high - part.low if isinstance(part, Box) else np.ones(part.size)
+            for part in self.feasible.parts
+        ]
+        flat = np.concatenate([np.empty(0), *widths])
+        return np.where(flat > 0, flat, np.inf)
+
     def encode(self, lam: Vector) -> Vector:
         """Return the coordinates z of hyperparameters lam."""
         return np.log(lam, out=lam.copy(), where=self.logged)
@@ -235,3 +248,10 @@ class Chart:
     def pull_back(self, lam: Vector, g: Vector) -> Vector:
         """Return df/dz at lam from g = df/dlam, over the last axis of g."""
         return g * np.where(self.logged, lam, 1.0)
+
+
+def chart_of(coordinates: Coordinates, feasible: Product) -> Chart:
+    """Return the chart of that name."""
+    if coordinates not in ("log", "natural"):
+        raise InvalidInputError(f"coordinates must be 'log' or 'natural', got {coordinates!r}.")
+    return Chart.log(feasible) if coordinates == "log" else Chart.natural(feasible)

@@ -19,6 +19,7 @@ from streamridge.settings import Settings
 from streamridge.stepper import Stepper
 from streamridge.storage.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.streams.clock import DAY, Times, parse_step
+from streamridge.tuners.base import Tuner
 
 # Steps before the first fit, in days: two of rows with a day behind each.
 WARMUP_DAYS = 3
@@ -53,6 +54,16 @@ class Forecaster:
         Names of further columns that are known a step ahead.
     learn
         False keeps the hyperparameters at their start.
+    tuner
+        Searches hyperparameters on the past now and then (Algorithm 1), such as
+        `tuners.RandomSearch()`; without one they follow the errors all the time (Algorithm 2).
+    tune_every
+        n, the readings between searches; a week by default, and 0 searches before the first fit
+        only.
+    validation_size
+        How many of the latest rows a search forecasts; as many as a fit has by default.
+    seed
+        Of a tuner's draws.
     guard
         False learns from every reading, plausible or not, and never rolls back.
     preset
@@ -84,6 +95,10 @@ class Forecaster:
         learn: bool = True,
         guard: bool = True,
         preset: Preset | None = None,
+        tuner: Tuner | None = None,
+        tune_every: int | None = None,
+        validation_size: int | None = None,
+        seed: int = 0,
     ) -> None:
         length = parse_step(step)
         day = DAY // length
@@ -104,6 +119,10 @@ class Forecaster:
             warmup=WARMUP_DAYS * day if warmup is None else warmup,
             learn=learn,
             guard=guard,
+            tuner=tuner,
+            tune_every=7 * day if tune_every is None else tune_every,
+            validation_size=train_size if validation_size is None else validation_size,
+            seed=seed,
         )
         self._stepper = Stepper(self._settings)
 
@@ -152,8 +171,16 @@ class Forecaster:
     @property
     def counts(self) -> dict[str, int]:
         """Return how often what has happened: readings, gaps, conflicts, fits and so on."""
-        skipped = 0 if self._stepper.model is None else self._stepper.model.learner.skipped_moves
-        counts = {**self._stepper.counts, "skipped_moves": skipped}
+        counts = {**self._stepper.counts}
+        if self._stepper.model is not None:
+            learner = self._stepper.model.learner
+            tally = learner.tally
+            counts |= {
+                "skipped_moves": learner.skipped_moves,
+                "tunings": tally.tunings,
+                "tuning_fits": tally.fits,
+                "gradients": tally.gradients,
+            }
         return {name: count for name, count in counts.items() if count}
 
     @property

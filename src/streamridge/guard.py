@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.errors import NotPositiveDefiniteError
 from streamridge.models.base import FitT, Model
-from streamridge.ohl import OnlineLearner
 from streamridge.samples import Samples
+from streamridge.stream_learner import StreamLearner
 
 # The share of a training set that the small fits see: a sixteenth of its kernel each.
 SHARE = 4
@@ -85,7 +85,7 @@ class Guard(Generic[FitT]):
     _tuned: Vector
     _end: float
 
-    def __init__(self, model: Model[FitT], learner: OnlineLearner[FitT]) -> None:
+    def __init__(self, model: Model[FitT], learner: StreamLearner[FitT]) -> None:
         self._model = model
         self._learner = learner
         self.trust()

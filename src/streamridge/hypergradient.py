@@ -87,8 +87,8 @@ def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:
     return total
 
 
-def window_gradient(fit: Fit, window: Samples) -> Vector:
-    """Return the summed gradient of a window's losses by one adjoint solve, shape (d,).
+def loss_and_gradient(fit: Fit, window: Samples) -> tuple[float, Vector]:
+    """Return the summed losses of a window, and their gradient by one adjoint solve, shape (d,).
 
     Parameters
     ----------
@@ -99,9 +99,10 @@ def window_gradient(fit: Fit, window: Samples) -> Vector:
 
     Notes
     -----
-    Equals `step_gradients(fit, dual_jacobian(fit), window).sum(axis=0)`. Cost: one solve and one
-    pass over the kernel's blocks, whatever d is.
+    The gradient equals `step_gradients(fit, dual_jacobian(fit), window).sum(axis=0)`. Cost: one
+    solve and one pass over the kernel's blocks, whatever d is.
     """
+    loss = 0.0
     direct = np.zeros(len(fit.ridge.kernel.values))
     u = np.zeros_like(fit.theta)
     for start in range(0, len(window), WINDOW_ROWS):
@@ -109,12 +110,13 @@ def window_gradient(fit: Fit, window: Samples) -> Vector:
         rows = fit.rows(part.inputs)
         k = rows.value
         e = part.y - fit.center.y - k @ fit.theta
+        loss += float(np.sum(e * e))
         u += k.T @ e
         direct += rows.inner(Weights(e, fit.theta))[1]
     # Refining v would not help: the contractions below have the precision of the factor too.
     v = fit.system.solve_once(u)
     indirect = _symmetric_inner(fit, v)
-    return np.append(-2 * (direct - indirect), 2 * np.sum(v * fit.theta))
+    return loss, np.append(-2 * (direct - indirect), 2 * np.sum(v * fit.theta))
 
 
 def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:

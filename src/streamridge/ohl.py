@@ -6,34 +6,24 @@ the gradients of the window's losses, move the hyperparameters, refit on the las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Generic
+from collections.abc import Callable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import (
-    Matrix,
-    Vector,
-    require_count,
-    require_finite,
-    require_number,
-    require_shape,
-)
-from streamridge.errors import InvalidInputError
+from streamridge.arrays import Matrix, Vector
 from streamridge.feasible import Chart, Product
 from streamridge.lazy_descent import AdaGradStep, LazyDescent, StepRule
 from streamridge.models.base import FitT, Model
-from streamridge.progress import Fitted, Progress, State, pack, unpack
-from streamridge.rows import Row, Rows, complete, known_at_the_end, stack, unstack, waiting
-from streamridge.samples import Inputs, Samples, concatenate, in_order, require_width
+from streamridge.progress import Fitted, Tally
+from streamridge.rows import Rows
+from streamridge.samples import Samples
+from streamridge.stream_learner import StreamLearner
 
 # Called with the coordinates z of a fit and the gradients of rows that it predicted.
 Watcher = Callable[[Vector, Matrix], None]
 
 
-class OnlineLearner(Generic[FitT]):
+class OnlineLearner(StreamLearner[FitT]):
     """Predicts a stream while its hyperparameters follow the gradient of its own errors.
 
     Parameters
@@ -65,6 +55,7 @@ class OnlineLearner(Generic[FitT]):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from streamridge.models.autoregressive import AutoregressiveRidge
     >>> y = np.sin(np.arange(60) / 3)
     >>> x = np.column_stack([y[1:-1], y[:-2]])  # the two values before each
@@ -89,277 +80,45 @@ class OnlineLearner(Generic[FitT]):
         learn: bool = True,
         watch: Watcher | None = None,
     ) -> None:
-        self._model = model
-        self._train_size = require_count("train_size", train_size)
-        self._update_every = require_count("update_every", update_every)
+        super().__init__(
+            model,
+            history,
+            train_size=train_size,
+            update_every=update_every,
+            step=step or AdaGradStep(),
+            coordinates=coordinates,
+        )
+        self._learns = learn and bool(self._space.learned.any())
         self._watch = watch
         self._unseen: list[tuple[Vector, Matrix]] = []  # what the watcher gets once all went well
-        self._space = model.space
-        self._chart = coordinates(self._space.feasible)
-        self._learns = learn and bool(self._space.learned.any())
-        _require_history(history, self._update_every)
-        z = self._chart.encode(self._space.values)
-        descent = LazyDescent.start(
-            z,
-            self._chart.feasible,
-            step or AdaGradStep(),
-            update_every=self._update_every,
-            reach=self._chart.reach(z, self._space.trust),
-        )
-        self._layout = history.inputs.layout
-        self._horizon = history.y.shape[1]
-        settled, rest = known_at_the_end(history)
-        current = self._fit(settled[-self._train_size :], z)
-        newest = float(history.t[-1])
-        self._progress = Progress(current, descent, newest, waiting=waiting(rest, newest))
 
     @property
-    def hyperparameters(self) -> dict[str, float]:
-        """Return the hyperparameters in force, by name."""
-        return self._space.named(self._progress.current.lam)
-
-    @property
-    def lam(self) -> Vector:
-        """Return the hyperparameters in force as one vector, shape (d,)."""
-        return self._progress.current.lam.copy()
-
-    def named(self, lam: Vector) -> dict[str, float]:
-        """Return the coordinates of lam by name."""
-        return self._space.named(lam)
-
-    @property
-    def active_bounds(self) -> dict[str, str]:
-        """Return which learned hyperparameters sit at their "lower" or "upper" bound."""
-        return self._space.active_bounds(self._progress.current.lam)
-
-    @property
-    def refits(self) -> int:
-        """Return how many fits have been made."""
-        return self._progress.refits
-
-    @property
-    def skipped_moves(self) -> int:
-        """Return how many moves were left out because their gradient was not finite."""
-        return self._progress.descent.skipped
-
-    @property
-    def fit(self) -> FitT:
-        """Return the fit in force."""
-        return self._progress.current.fit
-
-    @property
-    def newest(self) -> float:
-        """Return the time of the newest value."""
-        return self._progress.newest
-
-    @property
-    def training(self) -> Samples:
-        """Return the samples of the fit in force."""
-        return self._progress.current.samples
-
-    @property
-    def frozen(self) -> tuple[str, ...]:
-        """Return the names of the hyperparameters that `freeze` holds where they are."""
-        held = self._space.learned & (self._progress.descent.reach == 0)
-        return tuple(name for name, is_held in zip(self._space.names, held, strict=True) if is_held)
-
-    def predict(self, time: float, x: ArrayLike) -> Vector:
-        """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""
-        return self.fit.predict(self._inputs(time, x))[0]
-
-    def predict_with_spread(self, time: float, x: ArrayLike) -> tuple[Vector, Vector]:
-        """Return the forecasts, and the size of error to expect of each; shape (H,) both."""
-        forecasts, spreads = self.fit.predict_with_spread(self._inputs(time, x))
-        return forecasts[0], spreads[0]
+    def tally(self) -> Tally:
+        """Return what tuning has cost so far: a gradient per window, and no fit of its own."""
+        descent = self._progress.descent
+        return Tally(gradients=descent.moves + descent.skipped)
 
     def observe(self, time: float, x: ArrayLike | None, y: float) -> None:
-        """Learn from the value y at `time`, which had the features x.
-
-        Without x the value is a label of the rows before it and makes no row of its own. After an
-        error nothing has changed.
-        """
-        t = self._require_later(time)
-        rows = () if x is None else (self._row(t, x),)
-        value = require_number("y", y)
+        """Learn from the value y at `time`, and tell the watcher what was learned."""
         self._unseen.clear()
-        progress = self._take(self._progress, t, rows, value)
-        if progress.steps == self._update_every:
-            progress = self._refit(progress)
-        self._progress = progress
+        super().observe(time, x, y)
         if self._watch is not None:
             for z, gradients in self._unseen:
                 self._watch(z, gradients)
 
-    def admit(self, samples: Samples) -> None:
-        """Take samples of the past that were not known in time into the next training set."""
-        if len(samples) and samples.t.max() > self._progress.newest:
-            raise InvalidInputError(
-                f"time must be no later than {self._progress.newest:.15g}, "
-                f"got {samples.t.max():.15g}."
-            )
-        admitted = self._progress.admitted + unstack(samples)
-        self._progress = replace(self._progress, admitted=admitted)
-
-    def assign(self, values: Mapping[str, float]) -> None:
-        """Set hyperparameters by name, and refit at once; other weights of a simplex give way."""
-        lam = self._space.assigned(self._progress.current.lam, values)
-        descent = self._progress.descent.moved_to(self._chart.encode(lam))
-        self._progress = self._renew(self._progress, descent)
-
-    def freeze(self, *names: str) -> None:
-        """Keep hyperparameters where they are; one weight of a simplex holds all of them."""
-        self._hold(names, reach=np.zeros(len(self._space.names)))
-
-    def unfreeze(self, *names: str) -> None:
-        """Learn hyperparameters again that were frozen."""
-        z = self._chart.encode(self._space.values)
-        self._hold(names, reach=self._chart.reach(z, self._space.trust))
-
-    def pass_over(self, time: float) -> None:
-        """Let a step go by that has no value, or none to learn from."""
-        self._progress = replace(self._progress, newest=self._require_later(time))
-
-    def release(self) -> None:
-        """Drop what can be made again; the next window's end takes a factorization longer."""
-        for fitted in (self._progress.current, self._progress.retired):
-            if fitted is not None:
-                fitted.fit.release()
-
-    def postpone_refit(self) -> None:
-        """Keep the fit in force for another window.
-
-        A refit that has no factor raises at its window's end, and would at every observation after:
-        catch the error, postpone, observe again.
-        """
-        self._progress = replace(self._progress, steps=0)
-
-    def state(self) -> dict[str, Matrix | float]:
-        """Return all that changes as arrays and numbers, for `restore`."""
-        return pack(self._progress)
-
-    def restore(self, state: State) -> None:
-        """Go on from a state taken from a learner of the same model and settings, bit for bit."""
-        self._progress = unpack(state, self._progress, self._model)
-
-    def _hold(self, names: tuple[str, ...], reach: Vector) -> None:
-        """Give the groups of the named hyperparameters the reach that is given for them."""
-        chosen = self._space.groups_of(names)
-        descent = self._progress.descent
-        descent = replace(descent, reach=np.where(chosen, reach, descent.reach))
-        self._progress = replace(self._progress, descent=descent)
-
-    def _inputs(self, time: float, x: ArrayLike) -> Inputs:
-        row = self._row(self._require_later(time), x)
-        return Inputs(np.array([row.t]), row.x[None, :], self._layout)
-
-    def _require_later(self, time: float) -> float:
-        """Return a checked time after the newest row's."""
-        t = require_number("time", time)
-        newest = self._progress.newest
-        if t <= newest:
-            raise InvalidInputError(f"time must be later than {newest:.15g}, got {t:.15g}.")
-        if self._horizon > 1 and not t.is_integer():
-            raise InvalidInputError(f"time must be a whole number of steps, got {t:.15g}.")
-        return t
-
-    def _row(self, t: float, x: ArrayLike) -> Row:
-        """Return a checked row with labels to come."""
-        features = require_finite("x", x)
-        require_shape("x", features, (None,))
-        require_width(features, self._layout)
-        # The caller may fill the same array with the next features.
-        return Row(t, features.copy(), np.full(self._horizon, np.nan))
-
-    def _take(self, progress: Progress[FitT], t: float, rows: Rows, value: float) -> Progress[FitT]:
-        """Return the progress with its new rows, and with the label they bring to those waiting.
-
-        A row that has missed a label for good is dropped: it is not learned from.
-        """
-        mine = [each.labelled(t, value) for each in progress.waiting + rows]
-        retired = [each.labelled(t, value) for each in progress.overdue]
-        progress = replace(
-            progress,
-            newest=t,
-            window=progress.window + complete(mine),
-            waiting=waiting(mine, t),
-            late=progress.late + complete(retired),
-            overdue=waiting(retired, t),
-            steps=progress.steps + 1,
-        )
-        if progress.retired is None or progress.overdue:
-            return progress
-        descent = self._absorb(progress.descent, progress.retired, progress.late)
-        return replace(progress, retired=None, descent=descent)
-
-    def _refit(self, progress: Progress[FitT]) -> Progress[FitT]:
-        """Return the progress after a window: gradient, move, new fit; lines 3 to 8."""
-        descent = self._absorb(progress.descent, progress.current, progress.window)
-        return self._renew(progress, descent.move())
-
-    def _renew(self, progress: Progress[FitT], descent: LazyDescent) -> Progress[FitT]:
-        """Return the progress with a new fit on the last N samples, at the descent's point."""
-        current = progress.current
-        fresh = self._stack(progress.late + progress.window)
-        samples = concatenate([current.samples, fresh])
-        if progress.admitted:
-            samples = in_order(concatenate([samples, self._stack(progress.admitted)]))
-        # Rows that still wait for labels need the fit that predicted them: it keeps its memory.
-        overdue = progress.overdue + progress.waiting
-        retiring = current if overdue else None
-        fitted = self._fit(
-            samples[-self._train_size :], descent.z, None if retiring else current.fit
-        )
-        return Progress(
-            current=fitted,
-            descent=descent,
-            newest=progress.newest,
-            retired=retiring,
-            overdue=overdue,
-            refits=progress.refits + 1,
-        )
+    def _moved(self, descent: LazyDescent) -> LazyDescent:
+        """Return the descent after one projected step; lines 3 and 4."""
+        return descent.move()
 
     def _absorb(self, descent: LazyDescent, fitted: Fitted[FitT], rows: Rows) -> LazyDescent:
-        """Return the descent with the gradients of rows that `fitted` made; lines 13 and 14."""
+        """Return the descent with the gradients of rows that `fitted` predicted; lines 13-14."""
         if not self._learns or not rows:
             return descent
         window = self._stack(rows)
         if self._watch is None:
-            g = self._chart.pull_back(fitted.lam, fitted.fit.window_gradient(window))
+            g = self._chart.pull_back(fitted.lam, fitted.fit.loss_and_gradient(window)[1])
         else:
             each = self._chart.pull_back(fitted.lam, fitted.fit.step_gradients(window))
             self._unseen.append((self._chart.encode(fitted.lam), each))
             g = each.sum(axis=0)
         return descent.add(g, len(rows))
-
-    def _fit(self, samples: Samples, z: Vector, retired: FitT | None = None) -> Fitted[FitT]:
-        # Back from logarithms a bound may be missed by a rounding.
-        lam = self._space.feasible.project(self._chart.decode(z))
-        return Fitted(samples, lam, self._model.fit(samples, lam, retired))
-
-    def _stack(self, rows: Rows) -> Samples:
-        return stack(rows, self._layout, self._horizon)
-
-
-def _require_history(history: Samples, update_every: int) -> None:
-    if not len(history):
-        raise InvalidInputError("history must hold at least one sample, got none.")
-    apart = np.diff(history.t)
-    if not (apart > 0).all():
-        worst = int(np.argmin(apart))
-        pair = history.t[worst : worst + 2].tolist()
-        raise InvalidInputError(f"history must have increasing times, got {pair}.")
-    horizon = history.y.shape[1]
-    whole = np.array_equal(history.t, np.rint(history.t))
-    if horizon > 1 and not (whole and (apart.size == 0 or apart.min() == 1)):
-        raise InvalidInputError(
-            f"history must have times in whole steps, one apart, for a horizon of {horizon}, "
-            f"got {history.t[:3].tolist()}."
-        )
-    if len(history) < horizon:
-        raise InvalidInputError(
-            f"history must hold at least {horizon} samples, the horizon, got {len(history)}."
-        )
-    if horizon > update_every:
-        raise InvalidInputError(
-            f"update_every must be at least the horizon {horizon}, got {update_every}."
-        )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from streamridge.feasible import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.periodic import Periodic
@@ -41,7 +42,7 @@ class Preset:
     features: RowMaker
     model: Model[Any]
     step_rule: StepRule
-    coordinates: Literal["log", "natural"] = "log"
+    coordinates: Coordinates = "log"
     corrects: bool = True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Generic
 
 import numpy as np
@@ -19,6 +19,19 @@ State = Mapping[str, Matrix | float]
 
 # The parts of a progress that are rows.
 ROWS = ("window", "waiting", "late", "overdue", "admitted")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts what searches for hyperparameters have cost: how many they were, fits, gradients."""
+
+    tunings: int = 0
+    fits: int = 0
+    gradients: int = 0
+
+    def after(self, fits: int, gradients: int) -> Tally:
+        """Return the tally after one more search."""
+        return Tally(self.tunings + 1, self.fits + fits, self.gradients + gradients)
 
 
 @dataclass(frozen=True)
@@ -52,15 +65,22 @@ class Progress(Generic[FitT]):
         Rows of the past that became known later; they join the next training set.
     newest
         Time of the newest row.
+    earlier
+        Samples before the training set that are kept for a search to look back on.
     steps
         Observations since the refit.
     refits
         Fits made so far.
+    untuned
+        Observations since the last search for hyperparameters.
+    tally
+        What searches have cost so far.
     """
 
     current: Fitted[FitT]
     descent: LazyDescent
     newest: float
+    earlier: Samples
     window: Rows = ()
     waiting: Rows = ()
     retired: Fitted[FitT] | None = None
@@ -69,15 +89,19 @@ class Progress(Generic[FitT]):
     admitted: Rows = ()
     steps: int = 0
     refits: int = 1
+    untuned: int = 0
+    tally: Tally = Tally()
 
 
 def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
     """Return the progress as arrays and numbers that share no memory with it."""
     state: dict[str, Matrix | float] = {
-        name: getattr(progress, name) for name in ("newest", "steps", "refits")
+        name: getattr(progress, name) for name in ("newest", "steps", "refits", "untuned")
     }
+    state |= {f"tally.{name}": count for name, count in asdict(progress.tally).items()}
     state |= {f"descent.{name}": value for name, value in progress.descent.state().items()}
     layout, horizon = progress.current.samples.inputs.layout, progress.current.samples.y.shape[1]
+    state |= _pack_samples("earlier", progress.earlier)
     for name in ROWS:
         state |= _pack_samples(name, stack(getattr(progress, name), layout, horizon))
     for name, fitted in (("current", progress.current), ("retired", progress.retired)):
@@ -90,7 +114,7 @@ def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
 def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[FitT]:
     """Return the progress that was packed, of a learner that stands at `like` now."""
     try:
-        steps = require_count("steps", state["steps"], least=0)
+        steps = _count("steps", state)
         if not 0 <= steps < like.descent.update_every:
             raise StateError(
                 f"state must have taken fewer than {like.descent.update_every} steps, got {steps}."
@@ -99,17 +123,26 @@ def unpack(state: State, like: Progress[FitT], model: Model[FitT]) -> Progress[F
             current=_unpack_fitted("current", state, like, model),
             descent=_unpack_descent(state, like.descent),
             newest=require_number("newest", state["newest"]),
+            earlier=_unpack_samples("earlier", state, like),
             retired=(
                 _unpack_fitted("retired", state, like, model) if "retired.lam" in state else None
             ),
             **{name: unstack(_unpack_samples(name, state, like)) for name in ROWS},
             steps=steps,
             refits=require_count("refits", state["refits"]),
+            untuned=_count("untuned", state),
+            tally=Tally(
+                **{each.name: _count(f"tally.{each.name}", state) for each in fields(Tally)}
+            ),
         )
     except KeyError as missing:
         raise StateError(f"state must hold {missing}, got {sorted(state)}.") from None
     except InvalidInputError as error:
         raise StateError(f"state is damaged: {error}") from None
+
+
+def _count(name: str, state: State) -> int:
+    return require_count(name, state[name], least=0)
 
 
 def _pack_samples(name: str, samples: Samples) -> dict[str, Matrix]:

@@ -15,6 +15,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.files.reading import read_readings
 from streamridge.forecast import Forecast
 from streamridge.forecaster import Forecaster
+from streamridge.methods import method_of
 from streamridge.runs import BACKENDS, Run
 from streamridge.streams.clock import parse_zone, step_name
 from streamridge.streams.grid import to_series
@@ -92,7 +93,7 @@ def replay(
         regular,
         forecasts,
         min(first, len(forecasts)),
-        method=method or ("ohl" if settings.learn else "fixed"),
+        method=method or method_of(settings),
         seconds=perf_counter() - start,
         interrupted=interrupted,
         backend=module if module in BACKENDS else None,

@@ -1,52 +1,20 @@
-r"""Kernel ridge regression: factor $A = K + \lambda_R I$ once, then solve; eqs (6) and (12).
+r"""Kernel ridge regression: solve $A \theta = y$ once, then predict; eqs (6) and (12).
 
-The upper triangle of K is made in blocks of rows that fit the processor's cache, and the Cholesky
-factor takes its place. Whatever can be made again from the samples (the factor, the kernel's
-evaluations) is held in a `System`, which a `Fit` may drop at any time.
+Whatever can be made again from the samples (the factor, the kernel's evaluations) is held in a
+`System`, which a `Fit` may drop at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from streamridge.arrays import Block, Matrix, Vector
-from streamridge.errors import NotPositiveDefiniteError
-from streamridge.kernels.base import Embedding, Evaluation, Kernel
+from streamridge.arrays import Matrix, Vector
+from streamridge.kernels.base import Embedding, Evaluation
 from streamridge.memory import Arena
 from streamridge.samples import Inputs, Samples
-
-# Rows of K made at a time: at N = 2880 their mean block takes 1.1 MB, one core's cache.
-BLOCK_ROWS = 96
-# Refinement of a float32 factor stops at this relative residual, or gives up after so many rounds.
-REFINED = 1e-8
-REFINEMENT_ROUNDS = 12
-
-
-@dataclass(frozen=True)
-class Ridge:
-    """Says which ridge system to solve.
-
-    Parameters
-    ----------
-    kernel
-        The kernel, at its hyperparameters.
-    regularization
-        The ridge constant.
-    lower_bound
-        The least ridge constant that tuning may choose; only the error message needs it.
-    dtype
-        Number format of the factorization: float64, or float32 refined to float64 solutions.
-    """
-
-    kernel: Kernel
-    regularization: float
-    lower_bound: float
-    dtype: np.dtype[Any]
+from streamridge.systems import Guesses, IteratedSystem, Ridge, System, assemble, iterate, no_factor
 
 
 @dataclass(frozen=True)
@@ -65,69 +33,6 @@ class Center:
     def zero(cls, samples: Samples) -> Center:
         """Return the origin as it is."""
         return cls(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]))
-
-
-@dataclass(frozen=True)
-class System:
-    """Is A = K + lam_R I of N samples, factored.
-
-    Parameters
-    ----------
-    factor
-        (N, N), column-major; its lower triangle L has A = L L^T.
-    blocks
-        The kernel's evaluations on rows of the upper triangle, for its gradients.
-    upper
-        A itself from its diagonal squares on, where the factor needs refinement; else None.
-    memory
-        Where all of them live.
-    """
-
-    factor: Block
-    blocks: tuple[tuple[slice, Evaluation], ...]
-    upper: Block | None
-    memory: Arena
-
-    def solve(self, B: Matrix) -> Matrix:
-        """Return A^-1 B for right-hand sides B of shape (N, k)."""
-        X = self.solve_once(B)
-        X = X if self.upper is None else self._refine(X, B, self.upper)
-        # One layout, whatever LAPACK returns: products with X repeat to the last bit after a save.
-        return np.ascontiguousarray(X)
-
-    def half_solve(self, B: Matrix) -> Matrix:
-        """Return L^-1 B, whose squared columns sum to b^T A^-1 b; shape (N, k)."""
-        (trsm,) = get_blas_funcs(("trsm",), (self.factor,))
-        return trsm(1.0, self.factor, B, lower=1).astype(np.float64, copy=False)
-
-    def solve_once(self, B: Matrix) -> Matrix:
-        """Return A^-1 B to the precision of the factor, shape (N, k)."""
-        # Measured at N = 2880: potrs takes 8.8 ms for one right-hand side, two trsv take 3.4 ms.
-        if B.shape[1] == 1:
-            (trsv,) = get_blas_funcs(("trsv",), (self.factor,))
-            half = trsv(self.factor, B[:, 0], lower=1)
-            x = trsv(self.factor, half, lower=1, trans=1)[:, None]
-        else:
-            (potrs,) = get_lapack_funcs(("potrs",), (self.factor,))
-            x, _ = potrs(self.factor, B, lower=1)
-        return x.astype(np.float64, copy=False)
-
-    def _refine(self, X: Matrix, B: Matrix, upper: Block) -> Matrix:
-        """Return X with its residual worked off in float64, or NaN where that does not converge.
-
-        Every round shrinks the residual by the same factor, so that the size of one foretells the
-        next: the last product, which would only confirm it, is spared.
-        """
-        last = np.linalg.norm(B, axis=0)
-        accepted = REFINED * last
-        for _ in range(REFINEMENT_ROUNDS):
-            residual = B - _symmetric_product(upper, X)
-            size = np.linalg.norm(residual, axis=0)
-            X = X + self.solve_once(residual)
-            if (size**2 <= accepted * last).all():
-                return X
-            last = size
-        return np.full_like(X, np.nan)
 
 
 @dataclass(frozen=True)
@@ -198,6 +103,11 @@ class Fit:
             )
         return self._system
 
+    @property
+    def guesses(self) -> Guesses:
+        """Return where the systems of the next approximate fit may start."""
+        return self._system.guesses if isinstance(self._system, IteratedSystem) else Guesses()
+
     def release(self) -> Arena:
         """Drop the system and the embedding, and return the memory they took for another use."""
         memory = self._system.memory if self._system else Arena(self.ridge.dtype)
@@ -249,10 +159,10 @@ class Fit:
         -----
         Cost: O(N^2) per input, by the factor of the fit.
         """
-        half = self.system.half_solve(self.rows(inputs).value.T)
+        k = self.rows(inputs).value.T
         lam_R = self.ridge.regularization
         diagonal = self.ridge.kernel.diagonal(_centered(inputs, self.center))
-        spread = diagonal + lam_R - (half**2).sum(axis=0)
+        spread = diagonal + lam_R - (k * self.system.solve(k)).sum(axis=0)
         targets = self.samples.y - self.center.y
         variance = np.maximum((targets * self.theta).mean(axis=0), 0.0)
         return np.sqrt(np.maximum(spread, 0.0)[:, None] * variance)
@@ -270,54 +180,29 @@ def fit_ridge(ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> 
     system = assemble(ridge, embedding, time, memory)
     theta = system.solve(samples.y - center.y)
     if not np.isfinite(theta).all():
-        raise _no_factor(ridge, time)
+        raise no_factor(ridge, time)
     return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
 
 
-def assemble(ridge: Ridge, embedding: Embedding, time: float, memory: Arena) -> System:
-    """Return A = K + lam_R I of the embedded samples, factored in place."""
-    N = len(embedding)
-    A = memory.empty((N, N))
-    upper = memory.empty((N, N)) if ridge.dtype == np.float32 else None
-    blocks = []
-    for rows, evaluation in upper_blocks(ridge.kernel, embedding, memory):
-        block = A[rows, rows.start :]
-        evaluation.write_to(block)
-        diagonal = slice(rows.start * (N + 1), rows.stop * (N + 1), N + 1)
-        A.ravel()[diagonal] += ridge.regularization
-        if upper is not None:
-            upper[rows, rows.start :] = block
-        blocks.append((rows, evaluation))
-    (potrf,) = get_lapack_funcs(("potrf",), (A,))
-    # Row-major A is column-major A^T: its upper triangle is LAPACK's lower one, with no copy.
-    factor, failed = potrf(A.T, lower=1, overwrite_a=1, clean=0)
-    pivots = np.diagonal(factor)
-    # A factor whose pivots differ by more than rounding can resolve says nothing about y.
-    least = N * np.finfo(ridge.dtype).eps * pivots.max() ** 2
-    if failed or not pivots.min() ** 2 > least:
-        raise _no_factor(ridge, time)
-    return System(factor, tuple(blocks), upper, memory)
+def approximate_ridge(
+    ridge: Ridge,
+    samples: Samples,
+    center: Center,
+    memory: Arena,
+    *,
+    tolerance: float,
+    guesses: Guesses,
+) -> Fit:
+    """Return dual weights with |A theta - y| <= tolerance |y|, by iteration from a guess.
 
-
-def upper_blocks(
-    kernel: Kernel, embedding: Embedding, memory: Arena
-) -> Iterator[tuple[slice, Evaluation]]:
-    """Yield blocks of rows of the Gram matrix, each from its diagonal square on."""
-    for start in range(0, len(embedding), BLOCK_ROWS):
-        rows = slice(start, min(start + BLOCK_ROWS, len(embedding)))
-        columns = slice(start, len(embedding))
-        yield rows, kernel.evaluate(embedding.rows(rows), embedding.rows(columns), memory)
-
-
-def _symmetric_product(upper: Block, X: Matrix) -> Matrix:
-    """Return A X in float64 for A given by its rows from their diagonal squares on."""
-    product = np.zeros_like(X)
-    for start in range(0, len(X), BLOCK_ROWS):
-        stop = min(start + BLOCK_ROWS, len(X))
-        block = upper[start:stop, start:].astype(np.float64)
-        product[start:stop] += block @ X[start:]
-        product[stop:] += block[:, stop - start :].T @ X[start:stop]
-    return product
+    Notes
+    -----
+    Cost: N^2 multiplications per iteration, and no factorization.
+    """
+    embedding = _embed(ridge, samples.inputs, center)
+    system = iterate(ridge, embedding, memory, tolerance, guesses)
+    theta = system.solve(samples.y - center.y)
+    return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
 
 
 def _embed(ridge: Ridge, inputs: Inputs, center: Center) -> Embedding:
@@ -326,12 +211,3 @@ def _embed(ridge: Ridge, inputs: Inputs, center: Center) -> Embedding:
 
 def _centered(inputs: Inputs, center: Center) -> Inputs:
     return Inputs(inputs.t, inputs.x - center.x, inputs.layout)
-
-
-def _no_factor(ridge: Ridge, time: float) -> NotPositiveDefiniteError:
-    system = "K + regularization * I"
-    if ridge.dtype == np.float32:
-        system += " in float32"
-    return NotPositiveDefiniteError(
-        system, time, "regularization", ridge.regularization, ridge.lower_bound
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,14 +13,16 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
-from streamridge.feasible import Chart
+from streamridge.feasible import chart_of
 from streamridge.guard import Guard
 from streamridge.messages import listed
 from streamridge.ohl import OnlineLearner
+from streamridge.protocols.rolling import RollingLearner
 from streamridge.protocols.timing import Costs, TimedModel
 from streamridge.samples import Samples
 from streamridge.settings import Settings
 from streamridge.storage.parts import joined, part
+from streamridge.stream_learner import StreamLearner
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # what is not asked for is not printed
@@ -71,19 +74,10 @@ class SelfTuningModel:
     """
 
     def __init__(self, settings: Settings, history: Samples, costs: Costs) -> None:
-        preset = settings.preset
-        model = TimedModel(preset.model, costs)
-        self._learner: OnlineLearner[Any] = OnlineLearner(
-            model,
-            history,
-            train_size=settings.train_size,
-            update_every=settings.update_every,
-            step=preset.step_rule,
-            coordinates=Chart.log if preset.coordinates == "log" else Chart.natural,
-            learn=settings.learn,
-        )
-        watched = settings.guard and settings.learn
-        self._guard = Guard(preset.model, self._learner) if watched else None
+        self._learner = _make_learner(settings, history, costs)
+        # A search compares itself with where it began; only steps along gradients can go astray.
+        watched = settings.guard and settings.learn and settings.tuner is None
+        self._guard = Guard(settings.preset.model, self._learner) if watched else None
         self._costs = costs
         self._learn_spread()
         self._path = [(self.newest, self._learner.lam)]
@@ -94,7 +88,7 @@ class SelfTuningModel:
         return int(self._learner.newest)
 
     @property
-    def learner(self) -> OnlineLearner[Any]:
+    def learner(self) -> StreamLearner[Any]:
         """Return the learner itself."""
         return self._learner
 
@@ -192,3 +186,30 @@ class SelfTuningModel:
 
     def _remember(self) -> None:
         self._path = [*self._path[-REMEMBERED + 1 :], (self.newest, self._learner.lam)]
+
+
+def _make_learner(settings: Settings, history: Samples, costs: Costs) -> StreamLearner[Any]:
+    """Return the learner of Algorithm 1 where there is a tuner, else that of Algorithm 2."""
+    preset = settings.preset
+    model = TimedModel(preset.model, costs)
+    if settings.tuner is None:
+        return OnlineLearner(
+            model,
+            history,
+            train_size=settings.train_size,
+            update_every=settings.update_every,
+            step=preset.step_rule,
+            coordinates=partial(chart_of, preset.coordinates),
+            learn=settings.learn,
+        )
+    return RollingLearner(
+        model,
+        history,
+        settings.tuner,
+        train_size=settings.train_size,
+        update_every=settings.update_every,
+        tune_every=settings.tune_every or None,
+        validation_size=settings.validation_size,
+        seed=settings.seed,
+        costs=costs,
+    )

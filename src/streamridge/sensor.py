@@ -38,7 +38,7 @@ class Sensor:
     def __init__(self, settings: Settings) -> None:
         features, horizon = settings.preset.features, settings.horizon
         # A late reading can change rows for as long as lags reach; the first fit wants its history.
-        behind = max(features.reach, min(settings.warmup, settings.train_size))
+        behind = max(features.reach, min(settings.warmup, settings.look_back))
         self.timeline = Timeline(features.reach + behind + horizon + 1, len(features.extras))
         self.clock = SensorClock(settings.step, settings.tz)
         self.silent = 0  # steps since the last reading

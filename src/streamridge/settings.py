@@ -19,6 +19,7 @@ from streamridge.streams.clock import (
     require_local_step,
     step_name,
 )
+from streamridge.tuners.base import Tuner
 
 
 @dataclass(frozen=True)
@@ -35,36 +36,50 @@ class Settings:
     warmup: int
     learn: bool
     guard: bool
+    tuner: Tuner | None
+    tune_every: int
+    validation_size: int
+    seed: int
 
     def __post_init__(self) -> None:
         require_local_step(parse_step(self.step), parse_zone(self.tz))
         object.__setattr__(self, "level", require_level(self.level))
-        for name in ("horizon", "train_size", "update_every", "warmup"):
+        for name in ("horizon", "train_size", "update_every", "warmup", "validation_size"):
             object.__setattr__(self, name, require_count(name, getattr(self, name)))
+        for name in ("tune_every", "seed"):
+            object.__setattr__(self, name, require_count(name, getattr(self, name), least=0))
         for name in ("learn", "guard"):
             object.__setattr__(self, name, bool(getattr(self, name)))
         if self.horizon > self.update_every:
             raise InvalidInputError(
                 f"horizon must be at most update_every, {self.update_every}, got {self.horizon}."
             )
+        if self.tuner is not None and not self.learn:
+            raise InvalidInputError("learn must be true with a tuner, got False.")
 
     @property
     def day(self) -> int:
         """Return the steps of a day."""
         return DAY // self.step
 
+    @property
+    def look_back(self) -> int:
+        """Return how many rows the first fit, and a search before it, want to see."""
+        return self.train_size + (self.validation_size if self.tuner is not None else 0)
+
     def described(self) -> dict[str, Any]:
         """Return the settings as plain JSON."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return plain | {"step": step_name(self.step), "preset": describe(self.preset)}
+        parts = {name: describe(getattr(self, name)) for name in ("preset", "tuner")}
+        return plain | parts | {"step": step_name(self.step)}
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Settings:
         """Return the settings that were described."""
         try:
             parts = dict(described)
-            return cls(
-                step=parse_step(parts.pop("step")), preset=build(parts.pop("preset")), **parts
-            )
+            step = parse_step(parts.pop("step"))
+            built = {name: build(parts.pop(name)) for name in ("preset", "tuner")}
+            return cls(step=step, **built, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None

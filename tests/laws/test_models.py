@@ -55,7 +55,7 @@ def test_window_gradient_is_the_derivative_of_the_loss_refit_included(model, hor
         errors = window.y - model.fit(train, moved).predict(window.inputs)
         return np.sum(errors**2)
 
-    g = model.fit(train, lam).window_gradient(window)
+    g = model.fit(train, lam).loss_and_gradient(window)[1]
 
     np.testing.assert_allclose(g, central_difference(loss, lam), rtol=1e-6, atol=1e-7)
 
@@ -69,7 +69,7 @@ def test_forward_and_adjoint_gradients_are_equal(model, horizon, rng):
     each = fit.step_gradients(window)
 
     assert each.shape == (40, len(model.space.names))
-    summed = fit.window_gradient(window)
+    summed = fit.loss_and_gradient(window)[1]
     np.testing.assert_allclose(each.sum(axis=0), summed, rtol=1e-9, atol=1e-9 * abs(summed).max())
 
 
@@ -78,9 +78,9 @@ def test_the_gradient_of_a_window_is_the_sum_over_its_parts(model, rng):
     fit = model.fit(make_samples(rng, 90), model.space.values)
     window = make_samples(rng, 70, start=90.0)
 
-    parts = fit.window_gradient(window[:5]) + fit.window_gradient(window[5:])
+    parts = fit.loss_and_gradient(window[:5])[1] + fit.loss_and_gradient(window[5:])[1]
 
-    whole = fit.window_gradient(window)
+    whole = fit.loss_and_gradient(window)[1]
     np.testing.assert_allclose(whole, parts, rtol=1e-9, atol=1e-10 * abs(whole).max())
 
 
@@ -115,11 +115,15 @@ def test_a_resumed_fit_has_the_same_spread_bit_for_bit(model, horizon, rng):
 def test_a_released_fit_gives_the_same_results(model, rng):
     fit = model.fit(make_samples(rng, 90), model.space.values)
     window = make_samples(rng, 20, start=90.0)
-    before = fit.predict(window.inputs), fit.window_gradient(window), fit.step_gradients(window)
+    before = (
+        fit.predict(window.inputs),
+        fit.loss_and_gradient(window)[1],
+        fit.step_gradients(window),
+    )
 
     fit.release()
 
-    after = fit.predict(window.inputs), fit.window_gradient(window), fit.step_gradients(window)
+    after = fit.predict(window.inputs), fit.loss_and_gradient(window)[1], fit.step_gradients(window)
     for first, second in zip(before, after, strict=True):
         np.testing.assert_array_equal(first, second)
 
@@ -136,7 +140,9 @@ def test_a_fit_may_take_over_the_memory_of_a_retired_one(model, rng):
 
     fresh = model.fit(large, lam)
     np.testing.assert_array_equal(chain.predict(window.inputs), fresh.predict(window.inputs))
-    np.testing.assert_array_equal(chain.window_gradient(window), fresh.window_gradient(window))
+    np.testing.assert_array_equal(
+        chain.loss_and_gradient(window)[1], fresh.loss_and_gradient(window)[1]
+    )
 
 
 @every_model
@@ -150,7 +156,9 @@ def test_a_resumed_fit_goes_on_bit_for_bit(model, horizon, rng):
 
     window = make_samples(rng, 20, horizon=horizon, start=90.0)
     np.testing.assert_array_equal(resumed.predict(window.inputs), fit.predict(window.inputs))
-    np.testing.assert_array_equal(resumed.window_gradient(window), fit.window_gradient(window))
+    np.testing.assert_array_equal(
+        resumed.loss_and_gradient(window)[1], fit.loss_and_gradient(window)[1]
+    )
 
 
 @every_model

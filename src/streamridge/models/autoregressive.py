@@ -63,6 +63,15 @@ class AutoregressiveRidge:
         system = self._system(samples, lam)
         return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y), samples)
 
+    def approximate(
+        self,
+        samples: Samples,
+        lam: Vector,
+        tolerance: float,
+        before: AutoregressiveFit | None = None,
+    ) -> AutoregressiveFit:
+        return self.fit(samples, lam)  # a p by p system is not worth an iteration
+
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
         w = require_finite("weights", state["weights"])
         require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
@@ -116,8 +125,11 @@ class AutoregressiveFit:
         spread = np.sqrt(np.mean(residuals**2, axis=0))
         return self.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
 
-    def window_gradient(self, window: Samples) -> Vector:
-        return self.step_gradients(window).sum(axis=0)
+    def window_loss(self, window: Samples) -> float:
+        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
+
+    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
+        return self.window_loss(window), self.step_gradients(window).sum(axis=0)
 
     def step_gradients(self, window: Samples) -> Matrix:
         # dw/dalpha_i = -w_i M^-1 e_i, so d(y_hat)/dalpha_i = -w_i (M^-1 x)_i.

@@ -21,8 +21,11 @@ class ModelFit(Protocol):
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
         """Return the predictions, and the size of error to expect of each; (n, H) both."""
 
-    def window_gradient(self, window: Samples) -> Vector:
-        """Return the gradient in lam of the summed squared errors of a window, shape (d,)."""
+    def window_loss(self, window: Samples) -> float:
+        """Return the summed squared errors of a window, in the units of the fit."""
+
+    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
+        """Return the loss of a window, and its gradient in lam, shape (d,)."""
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each of the window's m steps, shape (m, d)."""
@@ -48,6 +51,15 @@ class Model(Protocol[FitT]):
         """Return the model fitted to N samples at hyperparameters lam.
 
         A `retired` fit gives its memory to the new one; it is released by that.
+        """
+
+    def approximate(
+        self, samples: Samples, lam: Vector, tolerance: float, before: FitT | None = None
+    ) -> FitT:
+        """Return a fit whose systems are solved to a relative residual of `tolerance` only.
+
+        They start from the solutions of the approximate fit `before` on the same samples, which
+        gives its memory to the new one. A model whose systems cost nothing solves them exactly.
         """
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.hypergradient import dual_jacobian, step_gradients, window_gradient
+from streamridge.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
 from streamridge.hyperparameters import (
     Bounds,
     Space,
@@ -20,8 +20,9 @@ from streamridge.hyperparameters import (
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays
-from streamridge.ridge import Center, Fit, Ridge, fit_ridge
+from streamridge.ridge import Center, Fit, approximate_ridge, fit_ridge
 from streamridge.samples import Inputs, Samples
+from streamridge.systems import Guesses, Ridge
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,26 @@ class KernelRidge:
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
         if not len(samples):
             raise InvalidInputError("samples must hold at least one row, got none.")
-        memory = retired.release() if retired else None
-        if memory is None or memory.dtype != self.factor_dtype:
-            memory = Arena(self.factor_dtype)
+        memory = self._memory(retired)
         return KernelRidgeFit(fit_ridge(self._ridge(lam), samples, self._center(samples), memory))
+
+    def approximate(
+        self,
+        samples: Samples,
+        lam: Vector,
+        tolerance: float,
+        before: KernelRidgeFit | None = None,
+    ) -> KernelRidgeFit:
+        guesses = before.ridge_fit.guesses if before else Guesses()
+        fit = approximate_ridge(
+            self._ridge(lam),
+            samples,
+            self._center(samples),
+            self._memory(before),
+            tolerance=tolerance,
+            guesses=guesses,
+        )
+        return KernelRidgeFit(fit)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
         theta = _require_weights("dual_weights", state, samples)
@@ -99,6 +116,11 @@ class KernelRidge:
         return Ridge(
             self.kernel.replace(lam[:-1]), float(lam[-1]), bounds[0], np.dtype(self.factor_dtype)
         )
+
+    def _memory(self, retired: KernelRidgeFit | None) -> Arena:
+        """Return the memory of a fit that is no longer needed, if it is of the right format."""
+        memory = retired.release() if retired else None
+        return memory if memory and memory.dtype == self.factor_dtype else Arena(self.factor_dtype)
 
     def _center(self, samples: Samples) -> Center:
         return Center.of(samples) if self.centered else Center.zero(samples)
@@ -121,8 +143,11 @@ class KernelRidgeFit:
         """Return the predictive standard deviation for n inputs, shape (n, H)."""
         return self.ridge_fit.deviation(inputs)
 
-    def window_gradient(self, window: Samples) -> Vector:
-        return window_gradient(self.ridge_fit, window)
+    def window_loss(self, window: Samples) -> float:
+        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
+
+    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
+        return loss_and_gradient(self.ridge_fit, window)
 
     def step_gradients(self, window: Samples) -> Matrix:
         if self._jacobian is None:

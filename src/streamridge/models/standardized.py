@@ -52,6 +52,19 @@ class Standardized(Generic[FitT]):
         fit = self.model.fit(units.samples(samples), lam, before)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
+    def approximate(
+        self,
+        samples: Samples,
+        lam: Vector,
+        tolerance: float,
+        before: StandardizedFit[FitT] | None = None,
+    ) -> StandardizedFit[FitT]:
+        """Return the model fitted approximately to standardized samples."""
+        units = self._units(samples)
+        inner = before._fit if before else None
+        fit = self.model.approximate(units.samples(samples), lam, tolerance, inner)
+        return StandardizedFit(self.model, samples, lam, units, fit)
+
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> StandardizedFit[FitT]:
         """Return the fit whose state was taken; its units follow from the samples."""
         units = self._units(samples)
@@ -137,9 +150,13 @@ class StandardizedFit(Generic[FitT]):
         differences, spreads = self.fit.predict_with_spread(self._units.inputs(inputs))
         return self._in_series(inputs, differences), self._units.y * spreads
 
-    def window_gradient(self, window: Samples) -> Vector:
-        """Return the gradient of the squared errors in standardized units, free of the sensor's."""
-        return self.fit.window_gradient(self._units.samples(window))
+    def window_loss(self, window: Samples) -> float:
+        """Return the squared errors in standardized units, free of the sensor's."""
+        return self.fit.window_loss(self._units.samples(window))
+
+    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
+        """Return the squared errors in standardized units, and their gradient."""
+        return self.fit.loss_and_gradient(self._units.samples(window))
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each step in standardized units."""

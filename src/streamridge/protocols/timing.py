@@ -22,6 +22,9 @@ class Costs:
     fitting: float = 0.0
     predicting: float = 0.0
 
+    def __post_init__(self) -> None:
+        self._counting = False
+
     @property
     def total(self) -> float:
         """Return all seconds."""
@@ -29,11 +32,20 @@ class Costs:
 
     @contextmanager
     def spending(self, kind: str) -> Iterator[None]:
-        """Count the seconds of the block as "tuning", "fitting" or "predicting"."""
+        """Count the seconds of the block as "tuning", "fitting" or "predicting".
+
+        Within a block that is counted already they are that block's: a fit that tuning makes is
+        tuning.
+        """
+        if self._counting:
+            yield
+            return
+        self._counting = True
         start = perf_counter()
         try:
             yield
         finally:
+            self._counting = False
             setattr(self, kind, getattr(self, kind) + perf_counter() - start)
 
 
@@ -55,6 +67,18 @@ class TimedModel(Generic[FitT]):
         """Return the model's fit, timed as fitting."""
         with self.costs.spending("fitting"):
             fit = self.model.fit(samples, lam, retired.fit if retired else None)
+        return TimedFit(fit, self.costs)
+
+    def approximate(
+        self,
+        samples: Samples,
+        lam: Vector,
+        tolerance: float,
+        before: TimedFit[FitT] | None = None,
+    ) -> TimedFit[FitT]:
+        """Return the model's approximate fit, timed as fitting."""
+        with self.costs.spending("fitting"):
+            fit = self.model.approximate(samples, lam, tolerance, before.fit if before else None)
         return TimedFit(fit, self.costs)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> TimedFit[FitT]:
@@ -80,10 +104,15 @@ class TimedFit(Generic[FitT]):
         with self.costs.spending("predicting"):
             return self.fit.predict_with_spread(inputs)
 
-    def window_gradient(self, window: Samples) -> Vector:
-        """Return the fit's gradient, timed as tuning."""
+    def window_loss(self, window: Samples) -> float:
+        """Return the fit's loss, timed as tuning."""
         with self.costs.spending("tuning"):
-            return self.fit.window_gradient(window)
+            return self.fit.window_loss(window)
+
+    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
+        """Return the fit's loss and gradient, timed as tuning."""
+        with self.costs.spending("tuning"):
+            return self.fit.loss_and_gradient(window)
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the fit's gradients, timed as tuning."""

@@ -21,6 +21,11 @@ from streamridge.models.standardized import Standardized
 from streamridge.presets import Preset
 from streamridge.streams.features import Features
 from streamridge.streams.profiles import Profiles
+from streamridge.tuners.bayesian import Bayesian
+from streamridge.tuners.fixed import Fixed
+from streamridge.tuners.grid import Grid
+from streamridge.tuners.hoag import HOAG
+from streamridge.tuners.random_search import RandomSearch
 
 KINDS = {
     kind.__name__: kind
@@ -28,6 +33,7 @@ KINDS = {
         *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Mixture),
         *(KernelRidge, AutoregressiveRidge, Standardized),
         *(ConstantStep, AdaGradStep, Features, Profiles, Preset),
+        *(Fixed, Grid, RandomSearch, HOAG, Bayesian),
     )
 }
 

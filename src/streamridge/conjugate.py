@@ -1,0 +1,39 @@
+"""Conjugate gradients: A x = b for a symmetric positive definite A known by its products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamridge.arrays import Vector
+
+
+def conjugate_gradients(
+    product: Callable[[Vector], Vector], b: Vector, start: Vector, tolerance: float
+) -> Vector:
+    """Return x with |A x - b| <= tolerance |b|, from a first guess.
+
+    It takes at most as many iterations as there are unknowns, after which exact arithmetic would
+    have ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> conjugate_gradients(lambda x: A @ x, A @ [1.0, 2.0], np.zeros(2), 1e-12).round(9)
+    array([1., 2.])
+    """
+    x = start.copy()
+    residual = b - product(x)
+    direction = residual.copy()
+    size = residual @ residual
+    enough = tolerance**2 * (b @ b)
+    for _ in range(len(b)):
+        if size <= enough:
+            break
+        A_direction = product(direction)
+        step = size / (direction @ A_direction)
+        x += step * direction
+        residual -= step * A_direction
+        size, before = residual @ residual, size
+        direction = residual + (size / before) * direction
+    return x

@@ -1,0 +1,67 @@
+"""Ways of tuning by name, as commands and comparisons call them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from streamridge.errors import InvalidInputError
+from streamridge.messages import listed
+from streamridge.presets import Preset
+from streamridge.settings import Settings
+from streamridge.tuners.base import Tuner
+from streamridge.tuners.bayesian import Bayesian
+from streamridge.tuners.grid import Grid, group_name
+from streamridge.tuners.hoag import HOAG
+from streamridge.tuners.random_search import RandomSearch
+
+# In the order in which they are shown.
+METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
+
+
+def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the methods that are named, each once; commas part several in one text.
+
+    Examples
+    --------
+    >>> parse_methods(["ohl,fixed", "random"])
+    ('ohl', 'fixed', 'random')
+    """
+    asked = [part.strip().lower() for name in names for part in name.split(",") if part.strip()]
+    for method in asked:
+        if method not in METHODS:
+            raise InvalidInputError(f"method must be one of {listed(METHODS)}, got {method!r}.")
+    if not asked:
+        raise InvalidInputError(f"method must be one of {listed(METHODS)}, got none.")
+    return tuple(dict.fromkeys(asked))
+
+
+def tuned_by(method: str, settings: Settings) -> Settings:
+    """Return the settings of a forecaster with another way of tuning."""
+    (known,) = parse_methods([method])
+    tuner = _tuner(known, settings.preset)
+    return replace(settings, learn=known != "fixed", tuner=tuner)
+
+
+def method_of(settings: Settings) -> str:
+    """Return what the way of tuning is called."""
+    if not settings.learn:
+        return "fixed"
+    if settings.tuner is None:
+        return "ohl"
+    names = {HOAG: "hoag", RandomSearch: "random", Grid: "grid", Bayesian: "bayes"}
+    return names.get(type(settings.tuner), type(settings.tuner).__name__.lower())
+
+
+def _tuner(method: str, preset: Preset) -> Tuner | None:
+    if method == "hoag":
+        return HOAG(coordinates=preset.coordinates)
+    if method == "random":
+        return RandomSearch()
+    if method == "bayes":
+        return Bayesian()
+    if method == "grid":
+        # A period has so many local minima that a few points between its bounds say nothing.
+        names = [group_name(group) for group in preset.model.space.groups]
+        return Grid(over=tuple(name for name in names if not name.startswith("periodic.")))
+    return None

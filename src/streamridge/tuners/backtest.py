@@ -1,0 +1,98 @@
+"""A backtest: fit on what came first, and forecast what came after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Generic
+
+import numpy as np
+
+from streamridge.arrays import Mask, Vector
+from streamridge.errors import NotPositiveDefiniteError
+from streamridge.feasible import Box
+from streamridge.hyperparameters import Group, Space
+from streamridge.models.base import FitT, Model
+from streamridge.samples import Samples
+
+
+class Backtest(Generic[FitT]):
+    """Tells how well hyperparameters would have done, and counts what that takes.
+
+    Parameters
+    ----------
+    model
+        What is fitted.
+    training, validation
+        What fits see, and the samples after it that they forecast.
+    space
+        Where to search: the model's own, or one that holds some hyperparameters.
+    """
+
+    def __init__(
+        self,
+        model: Model[FitT],
+        training: Samples,
+        validation: Samples,
+        space: Space | None = None,
+    ) -> None:
+        self.space = space or model.space
+        self.fits = 0
+        self.gradients = 0
+        self._model = model
+        self._training = training
+        self._validation = validation
+        self._latest: FitT | None = None  # gives its memory to the next fit
+        self._approximate: FitT | None = None  # and its solutions, where they are approximate
+
+    def loss(self, lam: Vector) -> float:
+        """Return the mean squared error of the validation set; infinite where no fit exists."""
+        self.fits += 1
+        try:
+            self._latest = self._model.fit(self._training, lam, self._latest)
+        except NotPositiveDefiniteError:
+            self._latest = None
+            return np.inf
+        return self._latest.window_loss(self._validation) / len(self._validation)
+
+    def loss_and_gradient(self, lam: Vector, tolerance: float) -> tuple[float, Vector]:
+        """Return the loss and its gradient, shape (d,), with systems solved to a tolerance.
+
+        They start from the solutions of the call before.
+        """
+        self.fits += 1
+        self.gradients += 1
+        self._approximate = self._model.approximate(
+            self._training, lam, tolerance, self._approximate
+        )
+        loss, gradient = self._approximate.loss_and_gradient(self._validation)
+        return loss / len(self._validation), gradient / len(self._validation)
+
+
+def split(known: Samples, train_size: int, validation_size: int) -> tuple[Samples, Samples]:
+    """Return the samples to fit and those to forecast: the latest, at most half of all.
+
+    What is fitted holds no label from the time of the validation set.
+    """
+    size = min(validation_size, len(known) // 2)
+    before, validation = known[: len(known) - size], known[len(known) - size :]
+    horizon = known.y.shape[1]
+    ended = before.t + horizon - 1 < validation.t[0]
+    return before[: int(ended.sum())][-train_size:], validation
+
+
+def holding(space: Space, lam: Vector, held: Mask) -> Space:
+    """Return the space with the held coordinates at lam; one held weight holds its simplex."""
+    ends = np.cumsum([len(group.names) for group in space.groups])[:-1]
+    pieces = zip(space.groups, np.split(lam, ends), np.split(held, ends), strict=True)
+    return Space(tuple(_held(group, values, marks) for group, values, marks in pieces))
+
+
+def _held(group: Group, values: Vector, held: Mask) -> Group:
+    if not held.any():
+        return group
+    if isinstance(group.feasible, Box) and not held.all():
+        low, high = (
+            np.where(held, values, side) for side in (group.feasible.low, group.feasible.high)
+        )
+        return replace(group, feasible=Box(low, high))
+    return replace(group, feasible=Box(values, values), learned=False)

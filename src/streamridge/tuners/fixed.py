@@ -1,0 +1,20 @@
+"""No tuning: hyperparameters stay where they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamridge.arrays import Vector
+from streamridge.tuners.backtest import Backtest
+from streamridge.tuners.base import Tuned
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Keeps what it is given, without a single fit."""
+
+    def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
+        return Tuned(start, np.nan, backtest.fits, backtest.gradients)

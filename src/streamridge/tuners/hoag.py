@@ -1,0 +1,130 @@
+r"""HOAG of Pedregosa (2016): hyper-gradient descent with approximate gradients.
+
+Every iteration solves the inner system $A\theta = y$ and the adjoint system $A v = u$ only to a
+tolerance, by conjugate gradients from the solutions before. The tolerances shrink so that their sum
+is finite, which lets the descent converge to a stationary point of the exact loss. A gradient has
+both terms: through $\theta$, and through the kernel between training and validation set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from streamridge.arrays import Vector, require_count, require_number, require_positive
+from streamridge.errors import InvalidInputError
+from streamridge.feasible import Chart, Coordinates, chart_of
+from streamridge.messages import listed
+from streamridge.tuners.backtest import Backtest
+from streamridge.tuners.base import Tuned, best_of
+
+Schedule = Literal["quadratic", "cubic", "exponential"]
+SCHEDULES = ("quadratic", "cubic", "exponential")
+
+# Of the exponential schedule, per iteration.
+DECAY = 0.9
+# A step is longer by this after one that lowered the loss, and shorter by that after another.
+LONGER, SHORTER = 1.25, 0.5
+
+
+@dataclass(frozen=True)
+class HOAG:
+    """Descends the loss of the backtest along approximate gradients.
+
+    Parameters
+    ----------
+    iterations
+        How many steps at most.
+    coordinates
+        "log" descends in logarithms, "natural" in the hyperparameters as they are. Where a period
+        is learned, natural ones are better: in logarithms its many local minima rule the step.
+    schedule
+        How the tolerance of systems shrinks with the iteration k: like 1 / k^2, 1 / k^3 or 0.9^k.
+    tolerance
+        Of the first systems: the relative residual.
+    first_step
+        How far the first step moves at most, as a share of a coordinate's interval.
+    stop
+        The descent ends with a step that lowers the loss by no more than this share of it, or that
+        would move no coordinate by more than this share of its interval.
+    gradients
+        How many are computed at each point that is taken: one, or two, as the paper's prototype
+        seems to have done, the second with systems that start from solutions of the first.
+
+    Notes
+    -----
+    F. Pedregosa, Hyperparameter optimization with approximate gradient, ICML 2016. The step adapts:
+    it grows while the loss falls, and a step that raised the loss is taken back and halved.
+    """
+
+    iterations: int = 50
+    coordinates: Coordinates = "log"
+    schedule: Schedule = "exponential"
+    tolerance: float = 0.01
+    first_step: float = 0.1
+    stop: float = 1e-4
+    gradients: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("iterations", self.iterations)
+        if self.schedule not in SCHEDULES:
+            raise InvalidInputError(
+                f"schedule must be one of {listed(SCHEDULES)}, got {self.schedule!r}."
+            )
+        if self.gradients not in (1, 2):
+            raise InvalidInputError(f"gradients must be 1 or 2, got {self.gradients!r}.")
+        for name in ("tolerance", "first_step", "stop"):
+            require_positive(name, require_number(name, getattr(self, name)))
+
+    def tolerance_at(self, k: int) -> float:
+        """Return the tolerance of iteration k = 1, 2, ...
+
+        Examples
+        --------
+        >>> HOAG(schedule="quadratic", tolerance=0.1).tolerance_at(10)
+        0.001
+        """
+        if self.schedule == "exponential":
+            return self.tolerance * DECAY ** (k - 1)
+        return self.tolerance / k ** (2 if self.schedule == "quadratic" else 3)
+
+    def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
+        chart = chart_of(self.coordinates, backtest.space.feasible)
+        here = self._look(backtest, chart, chart.encode(start), 1)
+        step = self.first_step / _reach(chart, here.g)
+        for k in range(2, self.iterations + 2):
+            if step * _reach(chart, here.g) <= self.stop:
+                break
+            z = chart.feasible.project(here.z - step * here.g)
+            there = self._look(backtest, chart, z, k)
+            if there.loss >= here.loss:
+                step *= SHORTER
+                continue
+            settled = here.loss - there.loss <= self.stop * here.loss
+            here, step = there, step * LONGER
+            if settled:
+                break
+        return best_of(backtest, start, [here.lam])
+
+    def _look(self, backtest: Backtest[Any], chart: Chart, z: Vector, k: int) -> Point:
+        lam = backtest.space.feasible.project(chart.decode(z))
+        for _ in range(self.gradients):
+            loss, g = backtest.loss_and_gradient(lam, self.tolerance_at(k))
+        return Point(z, lam, loss, chart.pull_back(lam, g))
+
+
+@dataclass(frozen=True)
+class Point:
+    """Is a point of the descent: coordinates, hyperparameters, loss and gradient."""
+
+    z: Vector
+    lam: Vector
+    loss: float
+    g: Vector
+
+
+def _reach(chart: Chart, g: Vector) -> float:
+    """Return how far a step along g moves at most, in shares of the coordinates' intervals."""
+    return max(float(np.max(np.abs(g) / chart.widths)), np.finfo(float).tiny)
