@@ -145,18 +145,26 @@ class PanelResult:
         }
 
 
-def squared_exponential(*, centered: bool = True, lower_bound: float = 1e-6) -> KernelRidge:
-    """Return the model of the left panel: nu = 0.1, and a small ridge constant that stays.
+def squared_exponential(
+    *, centered: bool = True, bounds: tuple[float, float] = (1e-3, 1.0)
+) -> KernelRidge:
+    r"""Return the model of the left panel: nu = 0.1, and a small ridge constant that stays.
 
     Parameters
     ----------
     centered
         Whether the mean of the training set is taken off; eq. (6) as printed has no mean.
-    lower_bound
-        Of nu. Without centring the errors are ten times as large and their gradients a hundred
-        times: one move overshoots every useful value, and the bound is where nu comes to rest.
+    bounds
+        Of nu, which the paper does not tell.
+
+    Notes
+    -----
+    Where the loss falls like $\nu^s$, a move changes $\nu$ by the share $\eta s F(\nu) / \nu^2$.
+    It stays small while $F$ falls at least like $\nu^2$. Noise, a larger ridge constant, a longer
+    training set or a missing mean keep $F$ up: then a move overshoots zero, and a bound has to
+    catch it. Far above the start K is the identity, and no gradient leads back.
     """
-    kernel = SquaredExponential(0.1, inverse_scale_bounds=(lower_bound, 100.0))
+    kernel = SquaredExponential(0.1, inverse_scale_bounds=bounds)
     return KernelRidge(kernel, 1e-3, regularization_bounds=None, centered=centered)
 
 
@@ -175,13 +183,17 @@ def periodic_linear(*, period: float = SINE_PERIOD) -> KernelRidge:
 
 
 APART = Reading(make_series=synthetic_series)
+NOISY = Reading(noise=0.1)
+NARROW, WIDE = (0.01, 1.0), (1e-6, 100.0)
 
 PANELS = (
     Panel("squared exponential", squared_exponential()),
     Panel("periodic + linear", periodic_linear()),
 )
 OTHER_READINGS = (
-    Panel("squared exponential, no mean", squared_exponential(centered=False, lower_bound=0.01)),
+    Panel("squared exponential, no mean", squared_exponential(centered=False, bounds=NARROW)),
+    Panel("squared exponential, noise 0.1", squared_exponential(), NOISY),
+    Panel("squared exponential, noise 0.1, wide C", squared_exponential(bounds=WIDE), NOISY),
     Panel("squared exponential, AR apart", squared_exponential(), APART),
     Panel("periodic + linear, period 5", periodic_linear(period=5.0)),
     Panel("periodic + linear, AR apart", periodic_linear(), APART),
