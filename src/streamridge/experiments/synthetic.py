@@ -159,10 +159,12 @@ def squared_exponential(
 
     Notes
     -----
-    Where the loss falls like $\nu^s$, a move changes $\nu$ by the share $\eta s F(\nu) / \nu^2$.
-    It stays small while $F$ falls at least like $\nu^2$. Noise, a larger ridge constant, a longer
-    training set or a missing mean keep $F$ up: then a move overshoots zero, and a bound has to
-    catch it. Far above the start K is the identity, and no gradient leads back.
+    Where the mean loss $F$ behaves like $\nu^s$, a move changes $\nu$ by the share
+    $\eta s F(\nu) / \nu^2$, which grows as $\nu$ falls unless $s \ge 2$. Measured on 200 steps of one
+    series it is 0.05 at the start and 0.26 at $\nu$ = 0.004: learning is gradual. With noise of 0.1,
+    or a ridge constant of 1, it passes one at $\nu$ = 0.01; with no mean it starts at 7. A move then
+    overshoots zero, and a bound has to catch it. Far above the start K is the identity, and no
+    gradient leads back.
     """
     kernel = SquaredExponential(0.1, inverse_scale_bounds=bounds)
     return KernelRidge(kernel, 1e-3, regularization_bounds=None, centered=centered)
