@@ -6,15 +6,13 @@ import pytest
 
 from streamridge.datasets import synthetic_series
 from streamridge.errors import InvalidInputError
-from streamridge.experiments.synthetic import (
+from streamridge.experiments.synthetic import run_panel, run_synthetic, summarize
+from streamridge.experiments.synthetic_panels import (
     OTHER_READINGS,
     PANELS,
     Panel,
     Reading,
-    run_panel,
-    run_synthetic,
     squared_exponential,
-    summarize,
 )
 
 SMALL = Reading(history=60, train_size=50)
