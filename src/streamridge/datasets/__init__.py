@@ -1,6 +1,6 @@
 """Series that the package makes itself: the paper's synthetic one, and simulated roads."""
 
 from streamridge.datasets.roads import Roads, simulate_roads
-from streamridge.datasets.synthetic import synthetic_series
+from streamridge.datasets.synthetic import drifting_series, synthetic_series
 
-__all__ = ["Roads", "simulate_roads", "synthetic_series"]
+__all__ = ["Roads", "drifting_series", "simulate_roads", "synthetic_series"]

@@ -1,4 +1,9 @@
-"""The generator of section 6.1 of the paper."""
+"""The generators of section 6.1 of the paper: its formula can be read in two ways.
+
+AR(20) may be a process of its own, or the weighted sum of the last 20 values of y itself. The first
+gives a stationary series; the second, with the Euclidean norm, the slow drift that the paper's
+text speaks of.
+"""
 
 from __future__ import annotations
 
@@ -68,3 +73,52 @@ def synthetic_series(
     for t in range(ORDER, len(drift)):
         drift[t] += alpha @ drift[t - ORDER : t][::-1]
     return 1 + 0.5 * drift[ORDER:] + 0.5 * np.sin(2 * np.pi * np.arange(steps) / period)
+
+
+def drifting_series(
+    steps: int,
+    rng: np.random.Generator,
+    *,
+    norm: int = 2,
+    period: float = 10 * np.pi,
+    noise: float = 0.02,
+) -> Vector:
+    r"""Return a series that drifts upwards around a periodic part, fed by its own past.
+
+    $$y(t) = 1 + \tfrac12 \sum_{i=1}^{20} \alpha_i y(t - i)
+        + \tfrac12 \sin(2 \pi t / \mathrm{period}) + \varepsilon_t$$
+
+    Parameters
+    ----------
+    steps
+        T, how many values.
+    rng
+        Source of the noise.
+    norm
+        Reading of the norm in the coefficients, see `ar_coefficients`. With 2 half of them sum to
+        0.98: from zero the series climbs towards 50 and is halfway after about 460 steps. With 1
+        they sum to 0.25 and nothing drifts.
+    period
+        Period of the sine, in steps. The paper's sin(t / 5) has the period 10 pi.
+    noise
+        Standard deviation of the noise.
+
+    Notes
+    -----
+    Paper: section 6.1. The past before the first value is zero.
+
+    Examples
+    --------
+    >>> drifting_series(500, np.random.default_rng(0), noise=1e-9)[[0, 100, 499]].round(2)
+    array([ 1.  ,  7.81, 26.2 ])
+    """
+    require_count("steps", steps)
+    require_positive("period", period)
+    require_positive("noise", noise)
+    alpha = ar_coefficients(norm)
+    sine = np.sin(2 * np.pi * np.arange(steps) / period)
+    own = 1 + 0.5 * sine + noise * rng.standard_normal(steps)
+    y = np.concatenate([np.zeros(ORDER), own])
+    for t in range(ORDER, len(y)):
+        y[t] += 0.5 * alpha @ y[t - ORDER : t][::-1]
+    return y[ORDER:]

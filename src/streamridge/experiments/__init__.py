@@ -1,0 +1,1 @@
+"""Computes the experiments of the paper, and draws their figures."""
