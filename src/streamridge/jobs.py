@@ -16,6 +16,7 @@ from pathlib import Path
 
 from streamridge.forecaster import Forecaster
 from streamridge.replay import replay
+from streamridge.run_files import write_run
 from streamridge.runs import Run
 from streamridge.settings import Settings
 from streamridge.streams.series import Series
@@ -48,6 +49,8 @@ class Task:
         Steps before the first scored one, and how many are scored at most.
     save_to
         Where the forecaster is saved afterwards, if anywhere.
+    keep_in
+        The file that keeps the run itself once it is whole, if any.
     """
 
     series: Series
@@ -56,6 +59,7 @@ class Task:
     warmup: int | None = None
     steps: int | None = None
     save_to: Path | None = None
+    keep_in: Path | None = None
 
     @property
     def length(self) -> int:
@@ -120,6 +124,8 @@ def _run(task: Task, progress: Callable[..., None]) -> Run:
     )
     if task.save_to is not None:
         forecaster.save(task.save_to)
+    if task.keep_in is not None and not run.interrupted:
+        write_run(task.keep_in, run)
     return run
 
 

@@ -160,13 +160,18 @@ class Run:
 
     def frame(self, backend: str | None = None) -> Any:
         """Return `columns` as a frame of the kind that the series came in, or of another."""
-        installed = [name for name in BACKENDS if find_spec(name)]
-        kind = backend or self.backend or (installed[0] if installed else None)
-        if kind not in installed:
-            raise MissingExtraError(
-                f"a frame needs pandas, polars or pyarrow to be installed, got {kind!r}."
-            )
-        return nw.from_dict(self.columns(), backend=import_module(kind)).to_native()
+        kind = import_module(frame_kind(backend or self.backend))
+        return nw.from_dict(self.columns(), backend=kind).to_native()
+
+    def seconds_by_kind(self) -> dict[str, float]:
+        """Return the seconds by kind of work."""
+        costs = self.costs
+        return {
+            "tuning": costs.tuning,
+            "fitting": costs.fitting,
+            "predicting": costs.predicting,
+            "all else": max(0.0, self.seconds - costs.total),
+        }
 
     def plot(self, days: float = 3.0) -> Any:
         """Return a figure of the last days with their band, and of RMSE(t)."""
@@ -185,3 +190,14 @@ class Run:
         above.set(title=f"{plain(self.sensor)}, one step ahead, with the {self.level:.0%} band")
         plot_running_rmse(below, {self.method: self.actual - self.value[:, 0]}, steps_a_day=day)
         return figure
+
+
+def frame_kind(backend: str | None) -> str:
+    """Return the library to make a frame with, the first that is installed by default."""
+    installed = [name for name in BACKENDS if find_spec(name)]
+    kind = backend or (installed[0] if installed else None)
+    if kind is None or kind not in installed:
+        raise MissingExtraError(
+            f"a frame needs pandas, polars or pyarrow to be installed, got {kind!r}."
+        )
+    return kind

@@ -40,7 +40,7 @@ def demo(
     replay(
         files=[str(roads)],
         sensor=SENSORS,
-        method=[options.Method.FIXED, options.Method.OHL],
+        method=["fixed", "ohl"],
         warmup=warmup_days * DAY,
         train_size=train_size,
         jobs=jobs,

@@ -9,9 +9,11 @@ from typing import ParamSpec
 import typer
 
 from streamridge.cli.checks import BAD_INPUT, FAILED
+from streamridge.cli.compare import compare
 from streamridge.cli.demo import demo
 from streamridge.cli.inspect import inspect
 from streamridge.cli.replay import replay
+from streamridge.cli.reproduce import synthetic, traffic
 from streamridge.cli.simulate import simulate
 from streamridge.errors import InvalidInputError, StateError, StreamRidgeError
 
@@ -40,8 +42,13 @@ def with_plain_errors(command: Callable[Arguments, None]) -> Callable[Arguments,
     return run
 
 
-for command in (demo, replay, simulate, inspect):
+for command in (demo, replay, compare, simulate, inspect):
     app.command()(with_plain_errors(command))
+
+experiments = typer.Typer(help="Repeat the paper's experiments.", no_args_is_help=True)
+for experiment in (synthetic, traffic):
+    experiments.command()(with_plain_errors(experiment))
+app.add_typer(experiments, name="reproduce")
 
 
 @app.callback()

@@ -9,14 +9,8 @@ from typing import Annotated
 import typer
 
 from streamridge.files import blocks, reading
+from streamridge.methods import METHODS
 from streamridge.streams import local_time, readings
-
-
-class Method(StrEnum):
-    """How hyperparameters are tuned."""
-
-    OHL = "ohl"
-    FIXED = "fixed"
 
 
 class ModelName(StrEnum):
@@ -37,8 +31,12 @@ Sensors = Annotated[
     list[str] | None, typer.Option("--sensor", help="Sensor to take; repeatable, all by default.")
 ]
 Methods = Annotated[
-    list[Method] | None,
-    typer.Option("--method", "--methods", help="How to tune; repeatable, ohl by default."),
+    list[str] | None,
+    typer.Option(
+        "--method",
+        "--methods",
+        help=f"How to tune: {', '.join(METHODS)}; repeatable, or parted by commas.",
+    ),
 ]
 Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
 Step = Annotated[
@@ -64,6 +62,15 @@ UpdateEvery = Annotated[
     int | None,
     typer.Option(min=1, help="Readings between refits; a day by default, and 96 at least."),
 ]
+TuneEvery = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Readings between searches of hoag, random, grid and bayes; a week by default, "
+        "0 searches once.",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of random draws.")]
 Lags = Annotated[int | None, typer.Option(min=1, help="Latest values that a row holds.")]
 Horizon = Annotated[int, typer.Option(min=1, help="Steps to forecast.")]
 Level = Annotated[float, typer.Option(help="Share of values that the bands shall hold.")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ from streamridge.cli.checks import FAILED, require_extra, require_folder, requir
 from streamridge.cli.loading import Selection
 from streamridge.cli.outcome import in_words, print_json, print_table, write_predictions
 from streamridge.cli.watching import run_and_watch
+from streamridge.compare import model_settings
 from streamridge.errors import InvalidInputError
 from streamridge.file_names import FileNames
-from streamridge.forecaster import Forecaster
 from streamridge.jobs import Task
+from streamridge.methods import parse_methods, tuned_by
 from streamridge.runs import Run
 from streamridge.settings import Settings
 
@@ -39,10 +39,12 @@ def replay(
     steps: options.Steps = None,
     train_size: options.TrainSize = 2880,
     update_every: options.UpdateEvery = None,
+    tune_every: options.TuneEvery = None,
     lags: options.Lags = None,
     horizon: options.Horizon = 1,
     level: options.Level = 0.9,
     jobs: options.Jobs = 1,
+    seed: options.Seed = 0,
     extra: options.Extras = None,
     gap: options.Gap = "error",
     layout: options.FileLayout = None,
@@ -62,6 +64,7 @@ def replay(
     Example: streamridge replay roads.csv --sensor ramp-3 --steps 960 --report report
     """
     console = Console(stderr=True, quiet=quiet)
+    methods = parse_methods(method or ["ohl"])
     require_outputs(predictions, report, save)
     selection = Selection(
         files=files,
@@ -82,6 +85,8 @@ def replay(
         "tz": tz,
         "train_size": train_size,
         "update_every": update_every,
+        "tune_every": tune_every,
+        "seed": seed,
         "lags": lags,
         "extras": tuple(extra) if extra else None,
     }
@@ -89,14 +94,14 @@ def replay(
     tasks = [
         Task(
             series,
-            settings_of(model, series.clock.step, how, choices),
-            how.value,
+            tuned_by(how, model_settings(model.value, series.clock.step, **choices)),
+            how,
             warmup,
             steps,
             None if save is None else save / names.take(_saved_name(series.sensor, how), ".sr"),
         )
         for series in selection.series(console)
-        for how in method or [options.Method.OHL]
+        for how in methods
     ]
     runs = run_and_watch(_long_enough(tasks, console), jobs=jobs, console=console)
     if not runs:
@@ -120,15 +125,6 @@ def require_outputs(predictions: Path | None, report: Path | None, save: Path | 
     if report is not None:
         require_extra("matplotlib", "plot")
         require_extra("plotly", "plot")
-
-
-def settings_of(
-    model: options.ModelName, step: timedelta, method: options.Method, choices: dict[str, Any]
-) -> Settings:
-    """Return the settings of a model as the flags have them."""
-    given = {name: choice for name, choice in choices.items() if choice is not None}
-    make = Forecaster if model is options.ModelName.DEFAULT else Forecaster.paper
-    return make(step, learn=method is options.Method.OHL, **given).settings
 
 
 def show(runs: list[Run], console: Console, *, as_json: bool) -> None:
@@ -163,8 +159,8 @@ def _long_enough(tasks: list[Task], console: Console) -> list[Task]:
     return ready
 
 
-def _saved_name(sensor: str, method: options.Method) -> str:
-    return sensor if method is options.Method.OHL else f"{sensor}-{method}"
+def _saved_name(sensor: str, method: str) -> str:
+    return sensor if method == "ohl" else f"{sensor}-{method}"
 
 
 def _write_report(
@@ -175,4 +171,6 @@ def _write_report(
     names = ", ".join("standard input" if name == "-" else Path(name).name for name in files[:3])
     columns = settings.preset.features.layout.names
     read = [name for name in columns if not name.startswith("latest")]
-    return write_report(runs, folder, title=f"Replay of {names}", unit=unit, feature_names=read)
+    methods = {run.method for run in runs}
+    title = f"{'Comparison' if len(methods) > 1 else 'Replay'} of {names}"
+    return write_report(runs, folder, title=title, unit=unit, feature_names=read)

@@ -14,7 +14,11 @@ from threadpoolctl import threadpool_limits
 from streamridge.arrays import Matrix
 from streamridge.jobs import Task, run_all
 from streamridge.runs import Run
+from streamridge.settings import Settings
+from streamridge.streams.clock import Steps
 
+# A trial of a search is a fit and a forecast of as many rows; a search often needs half of them.
+TRIAL_IN_FACTORS, TRIALS_TAKEN = 2.4, 0.7
 # Rows of the factorization that is timed to tell how long a run takes; a window costs about two.
 PROBE, PROBES, WINDOW_IN_FACTORS = 960, 4, 2.2
 # What a forecast and its observation cost, in seconds, beside refits.
@@ -28,15 +32,7 @@ MATRICES = 2.7
 def run_and_watch(tasks: Sequence[Task], *, jobs: int, console: Console) -> list[Run]:
     """Return the runs of all tasks, with a bar for each."""
     announce(tasks, jobs, console)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=console.quiet) as bars:
+    with progress_bar(console) as bars:
         total = bars.add_task("all steps", total=sum(task.length for task in tasks))
         done = [0] * len(tasks)
 
@@ -51,6 +47,19 @@ def run_and_watch(tasks: Sequence[Task], *, jobs: int, console: Console) -> list
     if any(run.interrupted for run in runs) or len(runs) < len(tasks):
         console.print("Stopped early: what follows is what there is.")
     return runs
+
+
+def progress_bar(console: Console) -> Progress:
+    """Return a bar with how far work is, and how long still."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, disable=console.quiet)
 
 
 def announce(tasks: Sequence[Task], jobs: int, console: Console) -> None:
@@ -71,8 +80,18 @@ def announce(tasks: Sequence[Task], jobs: int, console: Console) -> None:
 def _windows(task: Task) -> float:
     """Return the windows of a run, in units of the timed factorization."""
     settings = task.settings
-    sizes = np.arange(settings.warmup, task.length, settings.update_every)
-    return WINDOW_IN_FACTORS * float(((np.minimum(sizes, settings.train_size) / PROBE) ** 3).sum())
+    windows = _factors(np.arange(settings.warmup, task.length, settings.update_every), settings)
+    if settings.tuner is None:
+        return WINDOW_IN_FACTORS * windows
+    trials = TRIALS_TAKEN * settings.tuner.trials(settings.preset.model.space)
+    every = settings.tune_every or task.length
+    searches = _factors(np.arange(settings.warmup, task.length, every), settings)
+    return WINDOW_IN_FACTORS * windows + TRIAL_IN_FACTORS * trials * searches
+
+
+def _factors(steps: Steps, settings: Settings) -> float:
+    """Return what fits at some steps take, in units of the timed factorization."""
+    return float(((np.minimum(steps, settings.train_size) / PROBE) ** 3).sum())
 
 
 def _factor_seconds() -> float:

@@ -32,7 +32,6 @@ from streamridge.report.sensors import (
     coverage_in_time,
     errors_in_time,
     moves_of,
-    seconds_by_kind,
 )
 from streamridge.runs import Run
 
@@ -125,7 +124,7 @@ def _errors(sensor: SensorRuns, unit: str) -> Figure:
 
 def _costs(sensor: SensorRuns) -> Figure:
     figure = new_figure(1, height_per_row=1.5 + 0.4 * len(sensor.runs))
-    plot_costs(figure.axes[0], {run.method: seconds_by_kind(run) for run in sensor.runs})
+    plot_costs(figure.axes[0], {run.method: run.seconds_by_kind() for run in sensor.runs})
     return figure
 
 

@@ -54,10 +54,15 @@ WEEK = "Over the week before each step, or half of a short run."
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """Return a page that opens without a network."""
-    own = files("streamridge.report")
-    style = own.joinpath("page.css").read_text(encoding="utf-8")
-    script = own.joinpath("page.js").read_text(encoding="utf-8")
+    """Return a page with interactive figures that opens without a network."""
+    script = files("streamridge.report").joinpath("page.js").read_text(encoding="utf-8")
+    scripts = f"<script>{get_plotlyjs()}</script><script>{script}</script>"
+    return document(title, [*body, scripts])
+
+
+def document(title: str, body: Iterable[str]) -> str:
+    """Return a page in the look of a report."""
+    style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
     head = (
         '<meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
@@ -65,11 +70,9 @@ def page(title: str, body: Iterable[str]) -> str:
         f"<title>{escape(title)}</title><style>{style}</style>"
         "<noscript><style>figure {display: none}</style></noscript>"
     )
-    scripts = f"<script>{get_plotlyjs()}</script><script>{script}</script>"
     content = "\n".join(body)
     return (
-        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n'
-        f"<body>\n{content}\n{scripts}</body></html>\n"
+        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{content}\n</body></html>\n'
     )
 
 

@@ -15,7 +15,6 @@ from streamridge.report.sensors import (
     SensorRuns,
     coverage_in_time,
     errors_in_time,
-    seconds_by_kind,
 )
 
 HOURS = tuple(f"{hour:02d}" for hour in range(24))
@@ -67,7 +66,7 @@ def coverage_figure(sensor: SensorRuns) -> go.Figure:
 def costs_figure(sensor: SensorRuns) -> go.Figure:
     """Return the seconds of every method as a bar of its kinds of work."""
     names = [escape(run.method) for run in sensor.runs]
-    spent = [seconds_by_kind(run) for run in sensor.runs]
+    spent = [run.seconds_by_kind() for run in sensor.runs]
     bars = [
         go.Bar(
             x=[seconds[kind] for seconds in spent],

@@ -106,17 +106,6 @@ def coverage_in_time(run: Run) -> Vector:
     return rolling_coverage(run.actual, run.lower[:, 0], run.upper[:, 0], window)
 
 
-def seconds_by_kind(run: Run) -> dict[str, float]:
-    """Return the seconds of a run by kind of work."""
-    costs = run.costs
-    return {
-        "tuning": costs.tuning,
-        "fitting": costs.fitting,
-        "predicting": costs.predicting,
-        "all else": max(0.0, run.seconds - costs.total),
-    }
-
-
 def moves_of(run: Run) -> Moves | None:
     """Return where the hyperparameters have been, or None if they never moved."""
     path = run.path

@@ -38,7 +38,7 @@ COUNTED = {
     "failed_refits": "refits that failed, where the one before was kept",
     "rollbacks": "times that tuning was rolled back",
 }
-UNREMARKABLE = ("readings", "fits")
+UNREMARKABLE = ("readings", "fits", "tunings", "tuning_fits", "gradients")
 SEASONAL = "forecasts that repeat the season before, as no model could be used"
 
 

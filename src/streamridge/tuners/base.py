@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamridge.arrays import Vector
+from streamridge.hyperparameters import Space
 from streamridge.tuners.backtest import Backtest
 
 
@@ -33,6 +34,9 @@ class Tuned:
 
 class Tuner(Protocol):
     """Searches hyperparameters; all that it knows of the stream is the backtest."""
+
+    def trials(self, space: Space) -> int:
+        """Return how many fits a search takes, at most."""
 
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
         """Return the best hyperparameters found, `start` among those tried; shape (d,).

@@ -26,19 +26,22 @@ class Bayesian:
 
     Parameters
     ----------
-    trials
-        How many proposals.
+    proposals
+        How many.
 
     Notes
     -----
     Needs Optuna: `pip install 'streamridge[bayes]'`.
     """
 
-    trials: int = 50
+    proposals: int = 50
 
     def __post_init__(self) -> None:
-        require_count("trials", self.trials)
+        require_count("proposals", self.proposals)
         _optuna()
+
+    def trials(self, space: Space) -> int:
+        return 1 + self.proposals
 
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
         optuna = _optuna()
@@ -48,7 +51,7 @@ class Bayesian:
         asked = _distributions(optuna, backtest.space)
         study.enqueue_trial(_params(backtest.space, start))
         lam, least = start, np.inf
-        for number in range(1 + self.trials):
+        for number in range(1 + self.proposals):
             trial = study.ask(asked)
             candidate = start if number == 0 else _lam(backtest.space, trial.params)
             loss = backtest.loss(candidate)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamridge.arrays import Vector
+from streamridge.hyperparameters import Space
 from streamridge.tuners.backtest import Backtest
 from streamridge.tuners.base import Tuned
 
@@ -15,6 +16,9 @@ from streamridge.tuners.base import Tuned
 @dataclass(frozen=True)
 class Fixed:
     """Keeps what it is given, without a single fit."""
+
+    def trials(self, space: Space) -> int:
+        return 0
 
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
         return Tuned(start, np.nan, backtest.fits, backtest.gradients)

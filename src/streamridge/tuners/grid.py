@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from streamridge.arrays import Vector, require_count
 from streamridge.errors import InvalidInputError
 from streamridge.feasible import Box
-from streamridge.hyperparameters import Group
+from streamridge.hyperparameters import Group, Space
 from streamridge.messages import listed
 from streamridge.tuners.backtest import Backtest
 from streamridge.tuners.base import Tuned, best_of
@@ -43,19 +44,25 @@ class Grid:
         if self.over is not None:
             object.__setattr__(self, "over", tuple(self.over))
 
+    def trials(self, space: Space) -> int:
+        return 1 + prod(len(each) for each in self._axes(space, space.values))
+
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
-        groups = backtest.space.groups
-        known = [group_name(group) for group in groups]
-        for name in self.over or ():
-            if name not in known:
-                raise InvalidInputError(f"over must name groups of {listed(known)}, got {name!r}.")
-        pieces = np.split(start, np.cumsum([len(group.names) for group in groups])[:-1])
-        choices = [
-            self._choices(group) if self.over is None or name in self.over else [piece]
-            for group, name, piece in zip(groups, known, pieces, strict=True)
-        ]
-        candidates = [np.concatenate(combination) for combination in product(*choices)]
+        axes = self._axes(backtest.space, start)
+        candidates = [np.concatenate(combination) for combination in product(*axes)]
         return best_of(backtest, start, candidates)
+
+    def _axes(self, space: Space, start: Vector) -> list[list[Vector]]:
+        """Return the values that every group takes in turn; its start where it is not searched."""
+        names = [group_name(group) for group in space.groups]
+        for name in self.over or ():
+            if name not in names:
+                raise InvalidInputError(f"over must name groups of {listed(names)}, got {name!r}.")
+        pieces = np.split(start, np.cumsum([len(group.names) for group in space.groups])[:-1])
+        return [
+            self._choices(group) if self.over is None or name in self.over else [piece]
+            for group, name, piece in zip(space.groups, names, pieces, strict=True)
+        ]
 
     def _choices(self, group: Group) -> list[Vector]:
         """Return the values that a group takes in turn, shape (size,) each."""

@@ -16,6 +16,7 @@ import numpy as np
 from streamridge.arrays import Vector, require_count, require_number, require_positive
 from streamridge.errors import InvalidInputError
 from streamridge.feasible import Chart, Coordinates, chart_of
+from streamridge.hyperparameters import Space
 from streamridge.messages import listed
 from streamridge.tuners.backtest import Backtest
 from streamridge.tuners.base import Tuned, best_of
@@ -89,6 +90,9 @@ class HOAG:
         if self.schedule == "exponential":
             return self.tolerance * DECAY ** (k - 1)
         return self.tolerance / k ** (2 if self.schedule == "quadratic" else 3)
+
+    def trials(self, space: Space) -> int:
+        return self.gradients * (1 + self.iterations) + 2
 
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
         chart = chart_of(self.coordinates, backtest.space.feasible)

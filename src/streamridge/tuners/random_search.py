@@ -37,6 +37,9 @@ class RandomSearch:
         require_count("draws", self.draws)
         require_spacing(self.spacing)
 
+    def trials(self, space: Space) -> int:
+        return 1 + self.draws
+
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
         candidates = [draw(backtest.space, rng, self.spacing) for _ in range(self.draws)]
         return best_of(backtest, start, candidates)

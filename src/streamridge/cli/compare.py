@@ -1,0 +1,25 @@
+"""`streamridge compare`: several ways of tuning side by side on the same data, seeds and clock."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+from streamridge.cli.replay import replay
+from streamridge.compare import PAPER_METHODS
+
+
+def compare(**flags: Any) -> None:
+    """Forecast a file by several ways of tuning, and set errors and costs side by side.
+
+    ohl learns as it goes; hoag, random, grid and bayes search the past every week; fixed stays at
+    its start. All see the same data with the same seed, and refit at the same steps.
+
+    Example: streamridge compare roads.csv --sensor ramp-3 --methods ohl,random,fixed --steps 960
+    """
+    replay(**{**flags, "method": flags["method"] or list(PAPER_METHODS)})
+
+
+# The flags are those of `replay`, which does the work.
+compare.__signature__ = signature(replay)  # type: ignore[attr-defined]
+compare.__annotations__ = replay.__annotations__

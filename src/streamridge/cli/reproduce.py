@@ -1,0 +1,151 @@
+"""`streamridge reproduce`: the paper's experiments, each into a folder with one page to open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+
+from streamridge.cli import options
+from streamridge.cli.checks import FAILED, require_extra, require_folder
+from streamridge.cli.loading import Selection
+from streamridge.cli.watching import progress_bar, run_and_watch
+from streamridge.errors import InvalidInputError
+from streamridge.experiments.traffic import FULL, LABELS, PAPER_METHODS, QUICK, make_study
+from streamridge.run_files import read_run
+from streamridge.streams.series import Series
+
+Result = TypeVar("Result")
+# Called with how much is done, of how much.
+Tell = Callable[[int, int], None]
+
+Quick = Annotated[bool, typer.Option("--quick", help="A small version, in a minute or two.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of series and random draws.")]
+Out = Annotated[Path, typer.Option(help="Folder for tables, figures and a page.")]
+StudyMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        "--methods",
+        help=f"Of {', '.join(LABELS)}; repeatable, or parted by commas. The paper's by default.",
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(help="File of real detectors, repeatable; simulated roads by default."),
+]
+
+
+def synthetic(
+    out: Out = Path("reproduction/synthetic"),
+    seeds: Annotated[int, typer.Option(min=1, help="How many series, from seed 0 on.")] = 30,
+    quick: Quick = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Repeat the synthetic figure: FIXED and OHL from the same start, on both kernels.
+
+    Example: streamridge reproduce synthetic --quick --out synthetic
+    """
+    console = _prepared(out, quiet)
+    from streamridge.experiments.synthetic import run_synthetic
+    from streamridge.experiments.synthetic_page import write_synthetic
+    from streamridge.experiments.synthetic_panels import OTHER_READINGS, PANELS
+
+    panels = PANELS if quick else (*PANELS, *OTHER_READINGS)
+    count = min(seeds, 3) if quick else seeds
+    results = _watched(
+        console,
+        "series",
+        lambda progress: run_synthetic(range(count), panels=panels, progress=progress),
+    )
+    _show(console, write_synthetic(results, out, command=_command("synthetic", quick)))
+
+
+def traffic(
+    out: Out = Path("reproduction/traffic"),
+    data: Data = None,
+    sensor: options.Sensors = None,
+    method: StudyMethods = None,
+    first: options.From = None,
+    last: options.To = None,
+    steps: options.Steps = None,
+    seed: Seed = 0,
+    jobs: options.Jobs = 1,
+    quick: Quick = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Repeat the study of 13 detectors: OHL, HOAG, RDS and FIXED, with times and improvements.
+
+    Every detector and method is kept as soon as it is done: stopped, the same command goes on.
+
+    Example: streamridge reproduce traffic --quick --methods fixed,ohl,random --out study
+    """
+    console = _prepared(out, quiet)
+    from streamridge.experiments.traffic_page import write_traffic
+
+    size = QUICK if quick else FULL
+    study = make_study(
+        out,
+        size=size if steps is None else replace(size, steps=steps),
+        methods=_split(method) or PAPER_METHODS,
+        seed=seed,
+        series=_detectors(data, sensor, first, last, console),
+    )
+    study.prepare()
+    cells = study.cells()
+    files = {cell.keep_in: cell for cell in cells if cell.keep_in is not None}
+    todo = [cell for file, cell in files.items() if not file.exists()]
+    if len(todo) < len(cells):
+        console.print(f"{len(cells) - len(todo)} of {len(cells)} runs are there already.")
+    if todo:
+        run_and_watch(todo, jobs=jobs, console=console)
+    runs = [read_run(file) for file in files if file.exists()]
+    if not runs:
+        raise typer.Exit(FAILED)  # stopped before anything was there
+    _show(console, write_traffic(runs, out, command=_command("traffic", quick)))
+
+
+def _prepared(out: Path, quiet: bool) -> Console:
+    """Return the console after all that can be checked before any work."""
+    require_folder("out", out)
+    require_extra("matplotlib", "plot")
+    require_extra("plotly", "plot")
+    return Console(stderr=True, quiet=quiet)
+
+
+def _detectors(
+    data: list[str] | None,
+    sensor: list[str] | None,
+    first: str | None,
+    last: str | None,
+    console: Console,
+) -> list[Series] | None:
+    """Return the series of a file; None stands for simulated ones."""
+    if data:
+        return Selection(files=data, sensors=sensor, first=first, last=last).series(console)
+    if sensor or first or last:
+        raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
+    return None
+
+
+def _split(names: list[str] | None) -> list[str]:
+    return [part.strip().lower() for name in names or () for part in name.split(",")]
+
+
+def _watched(console: Console, what: str, work: Callable[[Tell], Result]) -> Result:
+    """Return the result of work that tells how much of it is done, with a bar."""
+    with progress_bar(console) as bar:
+        task = bar.add_task(what, total=None)
+        return work(lambda done, total: bar.update(task, completed=done, total=total))
+
+
+def _command(study: str, quick: bool) -> str:
+    return f"streamridge reproduce {study}{' --quick' if quick else ''}"
+
+
+def _show(console: Console, page: Path) -> None:
+    console.print(f"Open {page} in a browser.", markup=False, highlight=False)

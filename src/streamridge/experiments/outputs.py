@@ -1,0 +1,90 @@
+"""What every study leaves in its folder: tables, figures, and one page."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.metadata import version
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamridge.atomic import replacing
+from streamridge.files.tables import write_table
+from streamridge.report.markup import Cell, number, paragraph, table, text_cell
+from streamridge.report.page import document
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DOTS_PER_INCH = 150
+Row = Mapping[str, Any]
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write plain values as JSON; what is not a finite number becomes null."""
+    with replacing(path) as file:
+        file.write(json.dumps(_plain(content), indent=1).encode())
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows that share their keys as a CSV table."""
+    write_table(path, {name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+def write_figure(path: Path, figure: Figure) -> None:
+    """Write a figure as a PNG file."""
+    with replacing(path) as file:
+        figure.savefig(file, dpi=DOTS_PER_INCH, format="png")
+
+
+def write_page(path: Path, title: str, body: Sequence[str]) -> None:
+    """Write a page that opens without a network; its figures stand beside it."""
+    with replacing(path) as file:
+        file.write(document(title, [f"<h1>{escape(title)}</h1>", *body]).encode())
+
+
+def picture(name: str, caption: str, note: str = "") -> str:
+    """Return a figure of the page: a file beside it, under its caption."""
+    small = f"<small>{escape(note)}</small>" if note else ""
+    return (
+        f"<figure><figcaption>{escape(caption)}{small}</figcaption>"
+        f'<img src="{escape(name)}" alt="{escape(caption)}" style="max-width:100%"></figure>'
+    )
+
+
+def table_of(heads: Sequence[str], rows: Sequence[Sequence[str | float]], form: str = ".1f") -> str:
+    """Return a table of text and numbers; a dash stands for a number that is not known."""
+    return table(
+        [text_cell(heads[0]), *(text_cell(head, "") for head in heads[1:])],
+        [("", [text_cell(str(row[0])), *(_cell(each, form) for each in row[1:])]) for row in rows],
+    )
+
+
+def made_by(command: str) -> str:
+    """Return a sentence on how a page was made."""
+    return paragraph(f"Made by `{command}` with {software()}.", "soft")
+
+
+def software() -> str:
+    """Return the versions that results depend on."""
+    parts = [f"{name} {version(name)}" for name in ("streamridge", "numpy", "scipy")]
+    return ", ".join([*parts, f"Python {platform.python_version()}", platform.machine()])
+
+
+def _cell(value: str | float, form: str) -> Cell:
+    return text_cell(value, "") if isinstance(value, str) else Cell(number(value, form))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value

@@ -1,0 +1,161 @@
+"""What a traffic study shows: improvements over FIXED, and what every method costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamridge.arrays import Vector
+from streamridge.experiments.paper_figures import (
+    TOTAL_MINUTES,
+    TUNING_MINUTES,
+    mean_improvements,
+)
+from streamridge.metrics import rmse
+from streamridge.runs import Run
+
+# The step at which the paper looks at RMSE(t) first; half of a shorter run.
+EARLY = 4000
+BASELINE, OURS = "FIXED", "OHL"
+
+
+@dataclass(frozen=True)
+class TrafficResults:
+    """Holds the runs of a study, and says what follows from them.
+
+    Parameters
+    ----------
+    runs
+        One per detector and method; a study that was stopped has not all of them.
+    """
+
+    runs: tuple[Run, ...]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the methods, in the order of the runs."""
+        return tuple(dict.fromkeys(run.method for run in self.runs))
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """Return the detectors."""
+        return tuple(dict.fromkeys(run.sensor for run in self.runs))
+
+    @property
+    def early(self) -> int:
+        """Return the step at which RMSE(t) is looked at first."""
+        shortest = min(len(run.times) for run in self.runs)
+        return EARLY if shortest > EARLY else -(-shortest // 2)
+
+    def of(self, method: str) -> dict[str, Run]:
+        """Return the runs of a method by detector."""
+        return {run.sensor: run for run in self.runs if run.method == method}
+
+    def improvements(self, method: str) -> dict[str, tuple[float, float]]:
+        """Return by how many percent RMSE is below FIXED's, early and at the end, by detector."""
+        fixed = self.of(BASELINE)
+        return {
+            sensor: (
+                improvement(run, fixed[sensor], self.early),
+                improvement(run, fixed[sensor], None),
+            )
+            for sensor, run in self.of(method).items()
+            if sensor in fixed
+        }
+
+    def mean_improvements(self, method: str) -> tuple[float, float]:
+        """Return the means over the detectors, early and at the end."""
+        pairs = list(self.improvements(method).values())
+        early, final = np.mean(pairs, axis=0) if pairs else (np.nan, np.nan)
+        return float(early), float(final)
+
+    def mean_seconds(self, method: str) -> tuple[float, float]:
+        """Return the mean seconds of a run, in total and of tuning alone."""
+        runs = self.of(method).values()
+        if not runs:
+            return np.nan, np.nan
+        return (
+            float(np.mean([run.seconds for run in runs])),
+            float(np.mean([run.costs.tuning for run in runs])),
+        )
+
+    def ratios(self, method: str, to: str = OURS) -> tuple[float, float]:
+        """Return how many times as long a method takes as another, in total and of tuning.
+
+        Only detectors that both have run count.
+        """
+        ours, theirs = self.of(to), self.of(method)
+        both = [sensor for sensor in theirs if sensor in ours]
+        total, tuning = (
+            _ratio([_seconds(theirs[s])[i] for s in both], [_seconds(ours[s])[i] for s in both])
+            for i in (0, 1)
+        )
+        return total, tuning
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row of figures per run."""
+        return [self._row(run) for run in self.runs]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a row of means per method, beside the paper's where it has any."""
+        return [self._summary(method) for method in self.methods]
+
+    def _row(self, run: Run) -> dict[str, Any]:
+        early, final = self.improvements(run.method).get(run.sensor, (np.nan, np.nan))
+        record = run.record()
+        return {
+            "detector": run.sensor,
+            "method": run.method,
+            "scored": record["scored"],
+            f"rmse_{self.early}": rmse(errors_until(run, self.early)),
+            "rmse": run.rmse,
+            f"improvement_{self.early}": early,
+            "improvement": final,
+            **{name: record[name] for name in record if name.startswith("seconds_")},
+            "fits": record["fits"],
+            "gradients": record["gradients"],
+        }
+
+    def _summary(self, method: str) -> dict[str, Any]:
+        early, final = self.mean_improvements(method)
+        total, tuning = self.mean_seconds(method)
+        times_total, times_tuning = self.ratios(method)
+        known = method in ("OHL", "HOAG", "RDS")
+        paper_early, paper_final = mean_improvements(method) if known else (np.nan, np.nan)
+        return {
+            "method": method,
+            "detectors": len(self.of(method)),
+            f"improvement_{self.early}": early,
+            "improvement": final,
+            "paper_improvement_4000": paper_early,
+            "paper_improvement": paper_final,
+            "seconds_total": total,
+            "seconds_tuning": tuning,
+            "total_over_ohl": times_total,
+            "tuning_over_ohl": times_tuning,
+            "paper_minutes_total": TOTAL_MINUTES.get(method, np.nan),
+            "paper_minutes_tuning": TUNING_MINUTES.get(method, np.nan),
+        }
+
+
+def errors_until(run: Run, steps: int | None) -> Vector:
+    """Return the errors one step ahead of the first steps that have a reading."""
+    errors = (run.actual - run.value[:, 0])[:steps]
+    return errors[~np.isnan(errors)]
+
+
+def improvement(run: Run, fixed: Run, steps: int | None) -> float:
+    """Return by how many percent RMSE(t) is below another run's, after some steps or all."""
+    return 100 * (1 - rmse(errors_until(run, steps)) / rmse(errors_until(fixed, steps)))
+
+
+def _seconds(run: Run) -> tuple[float, float]:
+    return run.seconds, run.costs.tuning
+
+
+def _ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    total = sum(below)
+    return sum(above) / total if total > 0 else float("nan")
