@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any
+from typing import Any, get_type_hints
 
 from streamridge.cli.replay import replay
 from streamridge.compare import PAPER_METHODS
@@ -21,5 +21,5 @@ def compare(**flags: Any) -> None:
 
 
 # The flags are those of `replay`, which does the work.
-compare.__signature__ = signature(replay)  # type: ignore[attr-defined]
-compare.__annotations__ = replay.__annotations__
+compare.__signature__ = signature(replay, eval_str=True)  # type: ignore[attr-defined]
+compare.__annotations__ = get_type_hints(replay, include_extras=True)
