@@ -10,16 +10,26 @@ from streamridge.experiments.assumptions import (
     mean_projections,
     measure_bounds,
     measure_constants,
+    measure_variation,
     random_point,
 )
 from streamridge.experiments.game import Game, synthetic_game
-from streamridge.experiments.players import play_lazily, play_leader, play_still
+from streamridge.experiments.players import Play, play_lazily, play_leader, play_still
 from streamridge.experiments.regret import Size, run_regret
 from streamridge.experiments.regret_figures import plot_refits, plot_regret
 from streamridge.plots import new_figure
 
 ETA, N, T = 1.0, 16, 24
-TOY = Size(train_size=N, steps=T, pairs=8, windows=2, update_every=(1, 4), window=4, tolerance=0.4)
+TOY = Size(
+    train_size=N,
+    steps=T,
+    pairs=8,
+    windows=2,
+    update_every=(1, 4),
+    window=4,
+    tolerance=0.4,
+    learning_rate=ETA,
+)
 
 
 def ignore(done, total):
@@ -96,6 +106,16 @@ def test_the_curve_of_lazy_descent_is_the_regret_of_its_watched_gradients(study)
     lazy = curve(study, "lazy, m = 4")
     assert lazy.times[-1] == T
     assert lazy.regret[-1] == pytest.approx(total / T)
+
+
+def test_late_regret_is_that_of_the_second_half_and_rmse_that_of_all_steps(game, study):
+    lazy = curve(study, "lazy, m = 4")
+    total = dict(zip(lazy.times.tolist(), lazy.regret * lazy.times, strict=True))
+
+    play = play_lazily(game, ETA, 4, ignore)
+
+    assert lazy.late_regret == pytest.approx((total[T] - total[T // 2]) / (T // 2))
+    assert lazy.rmse == pytest.approx(np.sqrt(np.mean(play.errors**2)))
 
 
 def test_regret_on_fresh_models_is_that_of_the_game_at_the_same_points(game, study):
@@ -192,6 +212,36 @@ def test_without_variation_the_proposition_is_the_regret(game):
     assert bounds.proposition_in_print == pytest.approx(regret / 4)
 
 
+def test_the_bounds_of_two_windows_are_those_worked_by_hand(game):
+    gradients = np.array([[1.0, 0.0], [3.0, 0.0]] * 2)
+    points = np.tile(game.start, (4, 1))
+    play = Play(points, gradients, np.zeros(4), refits=2, evaluations=4, moves=2, update_every=2)
+
+    bounds = measure_bounds(game, play, Constants(1.0, 1.0, 1.0, 1.0, 1.0), 0.01, 0.0)
+
+    # Two projected means of norm 2, V = 2, and a regret of 1 + 9 + 1 + 9 over 4 steps.
+    assert bounds.variation == pytest.approx(2.0)
+    assert bounds.proposition == pytest.approx((2 * 8 + 2 * np.sqrt(2 * 2) * 4 + 2 * 2) / 4)
+    assert bounds.proposition_in_print == pytest.approx((8 + 2 * np.sqrt(2 * 2) * 4 + 2 * 2) / 4)
+    assert bounds.noise_share == pytest.approx(4 / 20)
+
+
+def test_variation_over_the_set_is_the_largest_of_the_windows_sampled(game, rng):
+    class WatchedGame(Game):
+        def reveal_window(self, t, m, z):
+            seen.append(super().reveal_window(t, m, z))
+            return seen[-1]
+
+    seen = []
+    watched = WatchedGame(game.model, game.samples, game.train_size)
+
+    largest = measure_variation(watched, 4, 5, rng)
+
+    around_mean = [np.square(g - g.mean(axis=0)).sum() for _, g in seen]
+    assert len(seen) == 5
+    assert largest == pytest.approx(max(around_mean))
+
+
 def test_the_theorem_is_its_last_display(game):
     play = play_lazily(game, 0.5, 4, ignore)
     constants = Constants(1.0, lipschitz=3.0, smoothness=2.0, smoothness_on_path=1.0, diameter=5.0)
@@ -276,3 +326,11 @@ def test_the_regret_figure_draws_the_regret_asked_for(study, fresh):
     lazy = curve(study, "lazy, m = 4")
     drawn = next(line for line in axes.lines if line.get_label() == lazy.name)
     assert drawn.get_ydata().tolist() == (lazy.fresh_regret if fresh else lazy.regret).tolist()
+
+
+def test_open_points_of_the_refits_figure_are_means_of_all_steps(study):
+    axes = plot_refits(new_figure(1).axes[0], study.curves)
+
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    drawn = [(*line.get_xdata(), *line.get_ydata()) for line in hollow[: len(study.curves)]]
+    assert drawn == [(each.refits, each.regret[-1]) for each in study.curves]

@@ -61,7 +61,8 @@ class Size:
     update_every: tuple[int, ...] = (1, 12, 96)
     window: int = 12
     tolerance: float = 0.1
-    learning_rate: float = 1.0
+    # About 1 / Q as measured, where the bound of Theorem 2 is least.
+    learning_rate: float = 2.0
 
 
 FULL = Size(train_size=192, steps=9600, pairs=4000, windows=400)
