@@ -23,6 +23,7 @@ from streamridge.experiments.assumptions import (
 from streamridge.experiments.game import Game, synthetic_game
 from streamridge.experiments.players import (
     Play,
+    Progress,
     play_lazily,
     play_leader,
     play_still,
@@ -153,7 +154,8 @@ def run_regret(size: Size, seed: int, progress: Tell | None = None) -> RegretStu
         began = perf_counter()
         plays[name] = player(game, progress=partial(tell, name))
         seconds = perf_counter() - began
-        curves.append(_curve(game, name, plays[name], size.learning_rate, seconds))
+        fresh = _fresh_gradients(game, plays[name], partial(tell, f"{name}, measured"))
+        curves.append(_curve(game, name, plays[name], fresh, size.learning_rate, seconds))
     constants = measure_constants(
         game, list(plays.values()), size.pairs, rng, partial(tell, "assumptions")
     )
@@ -181,9 +183,11 @@ def lazy_name(update_every: int) -> str:
     return f"lazy, m = {update_every}"
 
 
-def _curve(game: Game, name: str, play: Play, learning_rate: float, seconds: float) -> Curve:
+def _curve(
+    game: Game, name: str, play: Play, fresh: Matrix, learning_rate: float, seconds: float
+) -> Curve:
     totals = _regret(game, play, play.gradients, learning_rate)
-    fresh = _regret(game, play, _fresh_gradients(game, play), learning_rate)
+    fresh_totals = _regret(game, play, fresh, learning_rate)
     steps = len(totals)
     times = np.unique(np.geomspace(min(10, steps), steps, 200).astype(np.intp))
     half = steps // 2
@@ -191,7 +195,7 @@ def _curve(game: Game, name: str, play: Play, learning_rate: float, seconds: flo
         name=name,
         times=times,
         regret=totals[times - 1] / times,
-        fresh_regret=fresh[times - 1] / times,
+        fresh_regret=fresh_totals[times - 1] / times,
         late_regret=float((totals[-1] - totals[half - 1]) / (steps - half)),
         refits=play.refits,
         moves=play.moves,
@@ -205,11 +209,15 @@ def _regret(game: Game, play: Play, gradients: Matrix, learning_rate: float) -> 
     return local_regret(play.iterates, gradients, learning_rate, game.chart.feasible)
 
 
-def _fresh_gradients(game: Game, play: Play) -> Matrix:
+def _fresh_gradients(game: Game, play: Play, progress: Progress) -> Matrix:
     """Return the gradients of models refitted before every step, at the points of a play."""
     if play.update_every == 1:
         return play.gradients
-    return np.array([game.reveal(t, z).gradient for t, z in enumerate(play.iterates)])
+    fresh = np.empty_like(play.gradients)
+    for t, z in enumerate(play.iterates):
+        fresh[t] = game.reveal(t, z).gradient
+        progress(t + 1, len(fresh))
+    return fresh
 
 
 def _record(kind: str, value: Curve | Constants | LazyBounds) -> dict[str, Any]:
