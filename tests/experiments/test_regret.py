@@ -15,8 +15,9 @@ from streamridge.experiments.assumptions import (
 )
 from streamridge.experiments.game import Game, synthetic_game
 from streamridge.experiments.players import Play, play_lazily, play_leader, play_still
-from streamridge.experiments.regret import Size, run_regret
+from streamridge.experiments.regret import run_regret
 from streamridge.experiments.regret_figures import plot_refits, plot_regret
+from streamridge.experiments.regret_study import Size
 from streamridge.plots import new_figure
 
 ETA, N, T = 1.0, 16, 24

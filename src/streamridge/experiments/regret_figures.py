@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from streamridge.experiments.regret import STILL, Curve
+from streamridge.experiments.regret import STILL
+from streamridge.experiments.regret_study import Curve
 from streamridge.plots import COLORS, INK, line_style
 
 if TYPE_CHECKING:
