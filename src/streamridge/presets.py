@@ -65,15 +65,26 @@ def default_preset(
     return Preset(features, Standardized(model), AdaGradStep(0.1))
 
 
-def paper_preset(*, lags: int = 20) -> Preset:
-    """Return the paper's model and settings, as its first author's prototype has them."""
-    kernel = Periodic(192.0, period_bounds=(96.0, 1344.0), period_trust=np.inf) + ARD(
+def paper_preset(*, lags: int = 20, unit: float = 100.0, learn_period: bool = True) -> Preset:
+    """Return the paper's model and settings, as its first author's prototype has them.
+
+    Parameters
+    ----------
+    lags
+        p.
+    unit
+        What readings are divided by; the bounds of the scales only make sense in one unit.
+    learn_period
+        False keeps the period at its start, two days.
+    """
+    bounds = (96.0, 1344.0) if learn_period else None
+    kernel = Periodic(192.0, period_bounds=bounds, period_trust=np.inf) + ARD(
         np.full(lags, 1.5e-4), inverse_scales_bounds=(1.5e-6, 1.5e-2), features=("lags",)
     )
     model = KernelRidge(kernel, regularization=0.3, regularization_bounds=(0.03, 3.0))
     return Preset(
         Features(lags),
-        Standardized(model, unit=100.0),
+        Standardized(model, unit=unit),
         ConstantStep(1e-4),
         "natural",
         corrects=False,

@@ -13,7 +13,7 @@ from streamridge.cli.compare import compare
 from streamridge.cli.demo import demo
 from streamridge.cli.inspect import inspect
 from streamridge.cli.replay import replay
-from streamridge.cli.reproduce import synthetic, traffic
+from streamridge.cli.reproduce import regret, synthetic, traffic
 from streamridge.cli.simulate import simulate
 from streamridge.errors import InvalidInputError, StateError, StreamRidgeError
 
@@ -46,7 +46,7 @@ for command in (demo, replay, compare, simulate, inspect):
     app.command()(with_plain_errors(command))
 
 experiments = typer.Typer(help="Repeat the paper's experiments.", no_args_is_help=True)
-for experiment in (synthetic, traffic):
+for experiment in (synthetic, traffic, regret):
     experiments.command()(with_plain_errors(experiment))
 app.add_typer(experiments, name="reproduce")
 

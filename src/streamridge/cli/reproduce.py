@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
+from rich.progress import TaskID
+from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
 from streamridge.cli.checks import FAILED, require_extra, require_folder
 from streamridge.cli.loading import Selection
 from streamridge.cli.watching import progress_bar, run_and_watch
 from streamridge.errors import InvalidInputError
-from streamridge.experiments.traffic import FULL, LABELS, PAPER_METHODS, QUICK, make_study
+from streamridge.experiments.traffic import FULL, QUICK, make_study
+from streamridge.experiments.traffic_methods import METHODS
 from streamridge.run_files import read_run
 from streamridge.streams.series import Series
 
 Result = TypeVar("Result")
-# Called with how much is done, of how much.
-Tell = Callable[[int, int], None]
+# Called with what is going on, how much of it is done, and of how much.
+Tell = Callable[[str, int, int], None]
 
 Quick = Annotated[bool, typer.Option("--quick", help="A small version, in a minute or two.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of series and random draws.")]
@@ -31,7 +35,7 @@ StudyMethods = Annotated[
     typer.Option(
         "--method",
         "--methods",
-        help=f"Of {', '.join(LABELS)}; repeatable, or parted by commas. The paper's by default.",
+        help=f"Of {', '.join(METHODS)}; repeatable, or parted by commas. The paper's by default.",
     ),
 ]
 Data = Annotated[
@@ -59,8 +63,7 @@ def synthetic(
     count = min(seeds, 3) if quick else seeds
     results = _watched(
         console,
-        "series",
-        lambda progress: run_synthetic(range(count), panels=panels, progress=progress),
+        lambda tell: run_synthetic(range(count), panels=panels, progress=partial(tell, "series")),
     )
     _show(console, write_synthetic(results, out, command=_command("synthetic", quick)))
 
@@ -91,7 +94,7 @@ def traffic(
     study = make_study(
         out,
         size=size if steps is None else replace(size, steps=steps),
-        methods=_split(method) or PAPER_METHODS,
+        methods=method or (),
         seed=seed,
         series=_detectors(data, sensor, first, last, console),
     )
@@ -107,6 +110,26 @@ def traffic(
     if not runs:
         raise typer.Exit(FAILED)  # stopped before anything was there
     _show(console, write_traffic(runs, out, command=_command("traffic", quick)))
+
+
+def regret(
+    out: Out = Path("reproduction/regret"),
+    seed: Seed = 1,
+    quick: Quick = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Measure local regret of lazy updates and of time-smoothed follow-the-leader, and A1 to A4.
+
+    Example: streamridge reproduce regret --quick --out regret
+    """
+    console = _prepared(out, quiet)
+    from streamridge.experiments.regret import run_regret
+    from streamridge.experiments.regret_page import write_regret
+    from streamridge.experiments.regret_study import FULL, QUICK
+
+    size = QUICK if quick else FULL
+    study = _watched(console, lambda tell: run_regret(size, seed, tell))
+    _show(console, write_regret(study, out, command=_command("regret", quick)))
 
 
 def _prepared(out: Path, quiet: bool) -> Console:
@@ -132,15 +155,17 @@ def _detectors(
     return None
 
 
-def _split(names: list[str] | None) -> list[str]:
-    return [part.strip().lower() for name in names or () for part in name.split(",")]
+def _watched(console: Console, work: Callable[[Tell], Result]) -> Result:
+    """Return the result of work that tells what it does and how much is done, with a bar each."""
+    with progress_bar(console) as bars, threadpool_limits(1):
+        tasks: dict[str, TaskID] = {}
 
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
 
-def _watched(console: Console, what: str, work: Callable[[Tell], Result]) -> Result:
-    """Return the result of work that tells how much of it is done, with a bar."""
-    with progress_bar(console) as bar:
-        task = bar.add_task(what, total=None)
-        return work(lambda done, total: bar.update(task, completed=done, total=total))
+        return work(tell)
 
 
 def _command(study: str, quick: bool) -> str:

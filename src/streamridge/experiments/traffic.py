@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -19,10 +19,13 @@ from streamridge.atomic import replacing
 from streamridge.compare import model_settings
 from streamridge.datasets import simulate_roads
 from streamridge.errors import InvalidInputError
+from streamridge.experiments.traffic_methods import (
+    METHODS,
+    PAPER_METHODS,
+    parse_study_methods,
+)
 from streamridge.file_names import FileNames
 from streamridge.jobs import Task
-from streamridge.messages import listed
-from streamridge.methods import METHODS, tuned_by
 from streamridge.settings import Settings
 from streamridge.streams.grid import to_series
 from streamridge.streams.readings import Readings
@@ -30,19 +33,6 @@ from streamridge.streams.series import Series
 
 DAY = 96
 STEP = timedelta(minutes=15)
-
-# What the paper calls the methods, and three that it does not have: a grid searched once at the
-# start and then kept, Bayesian optimization, and this package's default model.
-LABELS = {
-    "ohl": "OHL",
-    "hoag": "HOAG",
-    "random": "RDS",
-    "fixed": "FIXED",
-    "grid": "GRID",
-    "bayes": "BAYES",
-    "default": "DEFAULT",
-}
-PAPER_METHODS = ("fixed", "ohl", "hoag", "random")
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,7 @@ class Study:
     series
         One per detector.
     methods
-        Of `LABELS`.
+        Of `traffic_methods`.
     size
         How large.
     seed
@@ -130,7 +120,7 @@ class Study:
             Task(
                 series,
                 cell_settings(method, self.size, self.seed, series.clock.step),
-                LABELS[method],
+                METHODS[method].label,
                 self.size.warmup,
                 self.size.steps,
                 keep_in=self.folder / "cells" / f"{stem}-{method}.run",
@@ -153,13 +143,10 @@ def make_study(
     series: Sequence[Series] | None = None,
 ) -> Study:
     """Return a study after all checks that can be made before any work; simulated by default."""
-    for method in methods:
-        if method not in LABELS:
-            raise InvalidInputError(f"methods must be among {listed(LABELS)}, got {method!r}.")
     roads = tuple(simulated_series(size, seed) if series is None else series)
     for each in roads:
         _require_length(each, size)
-    study = Study(roads, tuple(dict.fromkeys(methods)), size, seed, folder)
+    study = Study(roads, parse_study_methods(methods), size, seed, folder)
     study.cells()  # raises for an extra that is not installed
     return study
 
@@ -177,9 +164,10 @@ def simulated_series(size: Size, seed: int) -> list[Series]:
 
 
 def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settings:
-    """Return how a method forecasts: the paper's model, but for "default"."""
+    """Return how a method forecasts."""
+    known = METHODS[method]
     settings = model_settings(
-        "default" if method == "default" else "paper",
+        known.model,
         step,
         train_size=size.train_size,
         update_every=size.update_every,
@@ -188,11 +176,7 @@ def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settin
         warmup=size.warmup,
         seed=seed,
     )
-    if method not in METHODS:
-        return settings
-    tuned = tuned_by(method, settings)
-    # The paper's FIXED may have been one grid search at the start, never repeated.
-    return replace(tuned, tune_every=0) if method == "grid" else tuned
+    return known.change(settings)
 
 
 def _require_length(series: Series, size: Size) -> None:

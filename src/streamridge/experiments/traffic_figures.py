@@ -50,7 +50,7 @@ def plot_runtimes(axes: Axes, seconds_by_method: Mapping[str, Vector]) -> Axes:
     for i, (method, seconds) in enumerate(seconds_by_method.items()):
         at = np.arange(1, 1 + len(seconds)) - 0.42 + (i + 0.5) * width
         label = f"{plain(method)}, mean {np.nanmean(seconds):.3g} s"
-        axes.bar(at, seconds, width, color=LOOKS[method]["color"], label=label)
+        axes.bar(at, seconds, width, color=_look(method)["color"], label=label)
     axes.set(xlabel="detector, by total time of OHL", ylabel="seconds", yscale="log")
     axes.yaxis.set_major_formatter("{x:g}")
     low, high = axes.get_ylim()
@@ -84,7 +84,7 @@ def plot_errors(axes: Axes, results: TrafficResults, sensor: str) -> Axes:
     """Draw RMSE(t) of every method on one detector, from the end of the first day on."""
     for run in (run for run in results.runs if run.sensor == sensor):
         at, curve = running_curve(run.actual - run.value[:, 0], run.day)
-        axes.plot(at + 1, curve, label=run.method, lw=1.4, **LOOKS[run.method])
+        axes.plot(at + 1, curve, label=run.method, lw=1.4, **_look(run.method))
     axes.set_title(plain(sensor), fontsize="small")
     axes.tick_params(labelsize="small")
     axes.margins(x=0)
@@ -99,3 +99,10 @@ def _seconds(results: TrafficResults, method: str) -> Matrix:
     return np.array(
         [(runs[s].seconds, runs[s].costs.tuning) if s in runs else missing for s in order]
     )
+
+
+def _look(method: str) -> Mapping[str, Any]:
+    """Return a method's colour and dashes; a change of a method has its colour, and dots."""
+    base, _, change = method.partition(",")
+    look = LOOKS.get(base, LOOKS[BASELINE])
+    return {**look, "ls": ":"} if change else look

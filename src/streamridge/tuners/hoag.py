@@ -60,12 +60,12 @@ class HOAG:
     it grows while the loss falls, and a step that raised the loss is taken back and halved.
     """
 
-    iterations: int = 50
+    iterations: int = 100
     coordinates: Coordinates = "log"
-    schedule: Schedule = "exponential"
+    schedule: Schedule = "quadratic"
     tolerance: float = 0.01
     first_step: float = 0.1
-    stop: float = 1e-4
+    stop: float = 1e-5
     gradients: int = 1
 
     def __post_init__(self) -> None:

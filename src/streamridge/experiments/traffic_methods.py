@@ -1,0 +1,101 @@
+"""The methods of the traffic study: the paper's, three beyond it, and changes to one of them.
+
+A change of one choice that the paper made or left open is an ablation: it shows what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from streamridge.compare import ModelName
+from streamridge.errors import InvalidInputError
+from streamridge.lazy_descent import AdaGradStep, ConstantStep
+from streamridge.messages import listed
+from streamridge.methods import tuned_by
+from streamridge.presets import paper_preset
+from streamridge.settings import Settings
+from streamridge.tuners.base import Tuner
+from streamridge.tuners.hoag import HOAG
+from streamridge.tuners.random_search import RandomSearch
+
+
+@dataclass(frozen=True)
+class StudyMethod:
+    """Is a method of the study.
+
+    Parameters
+    ----------
+    label
+        Its name in tables and figures; the paper's where it has one.
+    change
+        From the settings of the ready-made model to those of the method.
+    model
+        Which ready-made model.
+    """
+
+    label: str
+    change: Callable[[Settings], Settings]
+    model: ModelName = "paper"
+
+
+def _by(method: str) -> Callable[[Settings], Settings]:
+    return partial(tuned_by, method)
+
+
+def _grid_once(settings: Settings) -> Settings:
+    # The paper's FIXED may have been this: one grid search at the start, never repeated.
+    return replace(tuned_by("grid", settings), tune_every=0)
+
+
+def _searching(tuner: Tuner) -> Callable[[Settings], Settings]:
+    return lambda settings: replace(settings, tuner=tuner)
+
+
+def _preset(*, unit: float = 100.0, learn_period: bool = True, **parts: Any) -> Any:
+    preset = replace(paper_preset(unit=unit, learn_period=learn_period), **parts)
+    return lambda settings: replace(settings, preset=preset)
+
+
+# A constant step in logarithms has another size: this one moves scales about as fast at first.
+LOG_STEP = ConstantStep(1.0)
+NATURAL_ADAGRAD = AdaGradStep(1e-3)
+
+METHODS = {
+    "fixed": StudyMethod("FIXED", _by("fixed")),
+    "ohl": StudyMethod("OHL", _by("ohl")),
+    "hoag": StudyMethod("HOAG", _by("hoag")),
+    "random": StudyMethod("RDS", _by("random")),
+    "grid": StudyMethod("GRID", _grid_once),
+    "bayes": StudyMethod("BAYES", _by("bayes")),
+    "default": StudyMethod("DEFAULT", _by("ohl"), model="default"),
+    "random-uniform": StudyMethod("RDS, uniform", _searching(RandomSearch(spacing="uniform"))),
+    "hoag-log": StudyMethod("HOAG, logarithms", _searching(HOAG())),
+    "hoag-two": StudyMethod(
+        "HOAG, two gradients", _searching(HOAG(coordinates="natural", gradients=2))
+    ),
+    "ohl-log": StudyMethod("OHL, logarithms", _preset(coordinates="log", step_rule=LOG_STEP)),
+    "ohl-adagrad": StudyMethod("OHL, AdaGrad", _preset(step_rule=NATURAL_ADAGRAD)),
+    "ohl-log-adagrad": StudyMethod(
+        "OHL, AdaGrad in logarithms", _preset(coordinates="log", step_rule=AdaGradStep(0.1))
+    ),
+    "ohl-log-adagrad-period": StudyMethod(
+        "OHL, AdaGrad in logarithms, period kept",
+        _preset(coordinates="log", step_rule=AdaGradStep(0.1), learn_period=False),
+    ),
+    "ohl-period": StudyMethod("OHL, period kept", _preset(learn_period=False)),
+    "ohl-unit-10": StudyMethod("OHL, unit of 10", _preset(unit=10.0)),
+    "ohl-unit-1000": StudyMethod("OHL, unit of 1000", _preset(unit=1000.0)),
+}
+PAPER_METHODS = ("fixed", "ohl", "hoag", "random")
+
+
+def parse_study_methods(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the methods that are named, each once; commas part several in one text."""
+    asked = [part.strip().lower() for name in names for part in name.split(",") if part.strip()]
+    for name in asked:
+        if name not in METHODS:
+            raise InvalidInputError(f"methods must be among {listed(METHODS)}, got {name!r}.")
+    return tuple(dict.fromkeys(asked)) or PAPER_METHODS
