@@ -1,6 +1,7 @@
 """Forecasts of sensor streams by kernel ridge regression that tunes itself as they flow."""
 
-from streamridge import datasets
+from streamridge import datasets, tuners
+from streamridge.compare import Comparison, compare
 from streamridge.errors import (
     InvalidInputError,
     NotPositiveDefiniteError,
@@ -22,6 +23,7 @@ from streamridge.models.standardized import Standardized
 from streamridge.ohl import OnlineLearner
 from streamridge.presets import Preset
 from streamridge.protocols.base import Step, run
+from streamridge.protocols.rolling import RollingLearner
 from streamridge.regret import gradient_variation, local_regret, projected_gradient
 from streamridge.replay import replay
 from streamridge.runs import Run
@@ -38,6 +40,7 @@ __all__ = [
     "AutoregressiveRidge",
     "Box",
     "Chart",
+    "Comparison",
     "ConstantStep",
     "Drifting",
     "Features",
@@ -57,6 +60,7 @@ __all__ = [
     "Preset",
     "Product",
     "Profiles",
+    "RollingLearner",
     "Run",
     "Samples",
     "Simplex",
@@ -66,10 +70,12 @@ __all__ = [
     "StateError",
     "Step",
     "StreamRidgeError",
+    "compare",
     "datasets",
     "gradient_variation",
     "local_regret",
     "projected_gradient",
     "replay",
     "run",
+    "tuners",
 ]
