@@ -155,7 +155,7 @@ def compare(
     (['ohl', 'random', 'fixed'], 3)
     """
     names = parse_methods([methods] if isinstance(methods, str) else methods)
-    tz = settings.get("tz")
+    choice = Choice(step, sensors, settings.get("tz"), tuple(settings.get("extras") or ()))
     tasks = [
         Task(
             each,
@@ -164,7 +164,7 @@ def compare(
             warmup,
             steps,
         )
-        for each in _series(series, step, sensors, tz)
+        for each in _series(series, choice)
         for name in names
     ]
     runs = run_all(tasks, jobs=jobs, progress=progress or (lambda number, done: None))
@@ -181,13 +181,21 @@ def model_settings(model: ModelName, step: timedelta, **settings: Any) -> Settin
     return make(step, **given).settings
 
 
-def _series(
-    source: Any, step: str | timedelta | None, sensors: Iterable[str] | None, tz: str | None
-) -> Sequence[Series]:
+@dataclass(frozen=True)
+class Choice:
+    """Says what to take of a source, and how it becomes series."""
+
+    step: str | timedelta | None
+    sensors: Iterable[str] | None
+    tz: str | None
+    extras: tuple[str, ...]
+
+
+def _series(source: Any, choice: Choice) -> Sequence[Series]:
     if isinstance(source, Series):
         return [source]
     if isinstance(source, list | tuple) and all(isinstance(each, Series) for each in source):
         return source
-    readings = read_readings(source, sensors=sensors)
-    length = None if step is None else parse_step(step)
-    return [to_series(each, step=length, zone=parse_zone(tz)) for each in readings]
+    readings = read_readings(source, sensors=choice.sensors, extras=choice.extras)
+    step = None if choice.step is None else parse_step(choice.step)
+    return [to_series(each, step=step, zone=parse_zone(choice.tz)) for each in readings]
