@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +29,10 @@ Progress = Callable[[int, int], None]
 MESSAGE_EVERY = 48
 LOOK_EVERY = 0.2
 
-# Of each worker: where it tells its progress, and what says that it is to stop.
+# Of each worker: where it tells its progress, what says that it is to stop, and whose it is.
 _messages: SimpleQueue[tuple[int, int]] | None = None
 _stop: Event | None = None
+_parent = 0
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ def _run(task: Task, progress: Callable[..., None]) -> Run:
 
 
 def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event) -> None:
-    global _messages, _stop
-    _messages, _stop = messages, stop
+    global _messages, _stop, _parent
+    _messages, _stop, _parent = messages, stop, os.getppid()
 
 
 def _work(number: int, task: Task) -> Run | None:
@@ -144,6 +146,8 @@ def _work(number: int, task: Task) -> Run | None:
 def _tell(
     messages: SimpleQueue[tuple[int, int]], stop: Event, number: int, done: int, total: int
 ) -> None:
+    if os.getppid() != _parent:
+        os._exit(1)  # the parent was killed: there is nobody to hand anything to
     if stop.is_set():
         raise KeyboardInterrupt
     if done % MESSAGE_EVERY == 0 or done == total:
