@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from time import sleep
 
 from streamridge.forecaster import Forecaster
 from streamridge.replay import replay
@@ -29,10 +30,9 @@ Progress = Callable[[int, int], None]
 MESSAGE_EVERY = 48
 LOOK_EVERY = 0.2
 
-# Of each worker: where it tells its progress, what says that it is to stop, and whose it is.
+# Of each worker: where it tells its progress, and what says that it is to stop.
 _messages: SimpleQueue[tuple[int, int]] | None = None
 _stop: Event | None = None
-_parent = 0
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,10 @@ def run_all(tasks: Sequence[Task], *, jobs: int = 1, progress: Progress) -> list
     context = get_context("spawn")
     messages, stop = context.SimpleQueue(), context.Event()
     with ProcessPoolExecutor(
-        min(jobs, len(tasks)), context, initializer=_start_worker, initargs=(messages, stop)
+        min(jobs, len(tasks)),
+        context,
+        initializer=_start_worker,
+        initargs=(messages, stop, os.getpid()),
     ) as pool:
         # Workers are told to stop, and hand in what they have; Ctrl-C itself must not reach them.
         with _deaf_to_interrupts():
@@ -131,9 +134,17 @@ def _run(task: Task, progress: Callable[..., None]) -> Run:
     return run
 
 
-def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event) -> None:
-    global _messages, _stop, _parent
-    _messages, _stop, _parent = messages, stop, os.getppid()
+def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event, parent: int) -> None:
+    global _messages, _stop
+    _messages, _stop = messages, stop
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone: there is nobody to hand anything to."""
+    while os.getppid() == parent:
+        sleep(LOOK_EVERY)
+    os._exit(1)
 
 
 def _work(number: int, task: Task) -> Run | None:
@@ -146,8 +157,6 @@ def _work(number: int, task: Task) -> Run | None:
 def _tell(
     messages: SimpleQueue[tuple[int, int]], stop: Event, number: int, done: int, total: int
 ) -> None:
-    if os.getppid() != _parent:
-        os._exit(1)  # the parent was killed: there is nobody to hand anything to
     if stop.is_set():
         raise KeyboardInterrupt
     if done % MESSAGE_EVERY == 0 or done == total:
