@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from streamridge import KernelRidge, Linear, NotPositiveDefiniteError, Samples
+from streamridge.tuners import HOAG
+from streamridge.tuners.backtest import Backtest
+from tests.tuners.toys import Quadratic, Watched, search, toy_backtest
+
+
+def test_a_step_to_where_there_is_no_factor_is_taken_back():
+    model = Watched(Quadratic(np.array([30.0]), np.ones(1)), refused=lambda lam: lam[0] > 20)
+
+    found = search(HOAG(first_step=0.6), toy_backtest(model))
+
+    assert max(lam[0] for lam in model.approximated) > 20
+    assert 10 < found.lam[0] <= 20
+
+
+def test_a_system_whose_entries_overflow_leaves_the_start():
+    x = 1e160 * np.arange(1.0, 41.0)[:, None]
+    samples = Samples.of(np.arange(40.0), x, np.arange(40.0))
+    model = KernelRidge(Linear())
+
+    with np.errstate(all="ignore"):
+        found = search(HOAG(), Backtest(model, samples[:30], samples[30:]))
+
+    np.testing.assert_array_equal(found.lam, model.space.values)
+    assert found.loss == np.inf
+
+
+def test_an_approximate_fit_whose_entries_overflow_is_refused():
+    samples = Samples.of([0, 1], [[1e160], [2e160]], [1.0, 2.0])
+    model = KernelRidge(Linear())
+
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor at t=1 "),
+    ):
+        model.approximate(samples, model.space.values, 0.01)
+
+
+def test_a_gradient_that_is_not_finite_is_not_followed():
+    class Broken(Quadratic):
+        def approximate(self, samples, lam, tolerance, before=None):
+            fit = self.fit(samples, lam)
+            fit.gradient[:] = np.nan if lam[0] > 1.5 else fit.gradient
+            return fit
+
+    found = search(HOAG(), toy_backtest(Broken(np.array([30.0]), np.ones(1))))
+
+    assert 1.2 <= found.lam[0] <= 1.5
