@@ -3,8 +3,8 @@ import pytest
 
 from streamridge import KernelRidge, Linear, NotPositiveDefiniteError, Samples
 from streamridge.tuners import HOAG
-from streamridge.tuners.backtest import Backtest
-from tests.tuners.toys import Quadratic, Watched, search, toy_backtest
+from streamridge.tuners.backtest import Backtest, holding
+from tests.tuners.toys import HIGH, LOW, Quadratic, Watched, search, toy_backtest
 
 
 def test_a_step_to_where_there_is_no_factor_is_taken_back():
@@ -49,3 +49,31 @@ def test_a_gradient_that_is_not_finite_is_not_followed():
     found = search(HOAG(), toy_backtest(Broken(np.array([30.0]), np.ones(1))))
 
     assert 1.2 <= found.lam[0] <= 1.5
+
+
+def test_a_coordinate_pressed_against_its_bound_does_not_hold_up_the_others():
+    model = Quadratic(best=np.array([1e-9, 30.0]), bends=np.array([1e4, 1.0]))
+
+    found = search(HOAG(stop=1e-8), toy_backtest(model), start=[LOW, 1.0])
+
+    np.testing.assert_allclose(found.lam, [LOW, 30.0], rtol=1e-2)
+
+
+def test_where_nothing_can_move_the_descent_ends_at_once():
+    model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e4])))
+
+    found = search(HOAG(), toy_backtest(model), start=[LOW, HIGH])
+
+    np.testing.assert_array_equal(found.lam, [LOW, HIGH])
+    assert len(model.approximated) == 1
+
+
+def test_where_all_is_held_the_descent_ends_at_once():
+    model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e4])))
+    start = model.space.values
+    held = holding(model.space, start, np.ones(2, dtype=bool))
+
+    found = search(HOAG(), toy_backtest(model, held))
+
+    np.testing.assert_array_equal(found.lam, start)
+    assert len(model.approximated) == 1
