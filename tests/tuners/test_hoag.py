@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamridge import KernelRidge, Linear, NotPositiveDefiniteError, Samples
+from streamridge import InvalidInputError, KernelRidge, Linear, NotPositiveDefiniteError, Samples
 from streamridge.tuners import HOAG
 from streamridge.tuners.backtest import Backtest, holding
 from tests.tuners.toys import HIGH, LOW, Quadratic, Watched, search, toy_backtest
@@ -77,3 +77,24 @@ def test_where_all_is_held_the_descent_ends_at_once():
 
     np.testing.assert_array_equal(found.lam, start)
     assert len(model.approximated) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"iterations": 0}, r"^iterations must be a whole number from 1 on, got 0\.$"),
+        ({"coordinates": "polar"}, r"^coordinates must be 'log' or 'natural', got 'polar'\.$"),
+        (
+            {"schedule": "linear"},
+            r"^schedule must be one of 'quadratic', 'cubic', 'exponential', got 'linear'\.$",
+        ),
+        ({"tolerance": 0.0}, r"^tolerance must be positive, got 0\.0\.$"),
+        ({"first_step": -1}, r"^first_step must be positive, got -1\.0\.$"),
+        ({"stop": [1, 2]}, r"^stop must be one number, got \[1, 2\]\.$"),
+        ({"gradients": 3}, r"^gradients must be 1 or 2, got 3\.$"),
+        ({"gradients": 1.0}, r"^gradients must be a whole number from 1 on, got 1\.0\.$"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(InvalidInputError, match=message):
+        HOAG(**settings)

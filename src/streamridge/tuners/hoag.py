@@ -15,7 +15,7 @@ import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number, require_positive
 from streamridge.errors import InvalidInputError
-from streamridge.feasible import Chart, Coordinates, chart_of
+from streamridge.feasible import Chart, Coordinates, chart_of, require_coordinates
 from streamridge.hyperparameters import Space
 from streamridge.messages import listed
 from streamridge.tuners.backtest import Backtest
@@ -72,11 +72,12 @@ class HOAG:
 
     def __post_init__(self) -> None:
         require_count("iterations", self.iterations)
+        require_coordinates(self.coordinates)
         if self.schedule not in SCHEDULES:
             raise InvalidInputError(
                 f"schedule must be one of {listed(SCHEDULES)}, got {self.schedule!r}."
             )
-        if self.gradients not in (1, 2):
+        if require_count("gradients", self.gradients) > 2:
             raise InvalidInputError(f"gradients must be 1 or 2, got {self.gradients!r}.")
         for name in ("tolerance", "first_step", "stop"):
             require_positive(name, require_number(name, getattr(self, name)))
