@@ -205,11 +205,11 @@ def test_an_approximate_fit_with_a_tight_tolerance_is_the_exact_one(model, horiz
 @approximated_models
 def test_approximate_fits_in_a_row_come_to_the_exact_one(model, rng):
     train, window = make_samples(rng, 100), make_samples(rng, 40, start=100.0)
-    lam = model.space.values
-    elsewhere = model.space.feasible.project(1.2 * lam)
+    start = model.space.values
+    lam = model.space.feasible.project(1.2 * start)
 
     fit = None
-    for place, tolerance in ((elsewhere, 0.1), (lam, 1e-3), (lam, 1e-10)):
+    for place, tolerance in ((start, 0.1), (lam, 1e-3), (lam, 1e-10)):
         fit = model.approximate(train, place, tolerance, fit)
         loss, g = fit.loss_and_gradient(window)
 

@@ -131,14 +131,16 @@ def test_after_a_failure_fits_start_afresh():
     assert (backtest.fits, backtest.gradients) == (6, 2)
 
 
-def test_a_fit_without_a_finite_gradient_is_no_start_for_the_next():
+@pytest.mark.parametrize("broken", ["loss", "gradient"])
+def test_a_fit_without_finite_results_is_no_start_for_the_next(broken):
     before_each = []
 
     class Broken(Quadratic):
         def approximate(self, samples, lam, tolerance, before=None):
             before_each.append(before)
             fit = self.fit(samples, lam)
-            fit.gradient = fit.gradient * (np.nan if lam[0] > 2 else 1.0)
+            factor = np.nan if lam[0] > 2 else 1.0
+            setattr(fit, broken, factor * getattr(fit, broken))
             return fit
 
     backtest = toy_backtest(Broken(np.ones(1), np.ones(1)))

@@ -3,12 +3,14 @@ import sys
 import numpy as np
 import optuna
 import pytest
+from scipy.stats import kstest
 
 from streamridge import ARD, Box, InvalidInputError, KernelRidge, Linear, Mixture, Periodic
 from streamridge.errors import MissingExtraError
 from streamridge.hyperparameters import Group, Space
 from streamridge.tuners import Bayesian
 from streamridge.tuners.backtest import holding
+from streamridge.tuners.bayesian import _lam
 from tests.tuners.toys import Quadratic, QuadraticFit, Watched, search, toy_backtest
 
 MIXTURE = KernelRidge(Mixture([ARD([0.3] * 2), Linear(), Periodic(9.0)], weights=[0.2, 0.7, 0.1]))
@@ -89,8 +91,9 @@ def test_first_proposals_are_even_in_logarithms_and_on_the_simplex():
 
     drawn = np.array([lam for lam in model.fitted if lam[-1] != MIXTURE.space.values[-1]])
     shares = np.log(drawn[:, -1] / 1e-3) / np.log(1e5)
-    assert abs(shares.mean() - 0.5) < 0.05
-    np.testing.assert_allclose(drawn[:, :3].mean(axis=0), 1 / 3, atol=0.05)
+    assert kstest(shares, "uniform").pvalue > 0.01
+    # Each of three even weights has the distribution Beta(1, 2).
+    assert min(kstest(column, "beta", (1, 2)).pvalue for column in drawn[:, :3].T) > 0.01
 
 
 def test_an_interval_that_reaches_zero_is_searched_as_it_is():
@@ -141,10 +144,31 @@ def test_earlier_trials_guide_later_ones():
     assert np.median(apart[-20:]) < np.median(apart[1:10]) / 2
 
 
-def test_logging_stays_quiet(capfd):
+def test_trials_are_not_logged(caplog):
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    optuna.logging.enable_propagation()
+
     search(Bayesian(2), toy_backtest(Quadratic(np.ones(1), np.ones(1))))
 
-    assert capfd.readouterr() == ("", "")
+    optuna.logging.disable_propagation()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("drawn", "weights"),
+    [
+        ([1.0, 1.0, 1.0], [1 / 3, 1 / 3, 1 / 3]),
+        ([0.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]),
+        ([0.0, 1.0, 1.0], [1.0, 0.0, 0.0]),
+        ([np.exp(-0.2), np.exp(-0.7), np.exp(-0.1)], [0.2, 0.7, 0.1]),
+    ],
+)
+def test_any_numbers_from_zero_to_one_stand_for_weights(drawn, weights):
+    params = dict(zip(MIXTURE.space.names[:3], drawn, strict=True))
+
+    lam = _lam(MIXTURE.space, params)
+
+    np.testing.assert_allclose(lam[:3], weights, atol=1e-11)
 
 
 def test_without_optuna_the_message_says_how_to_install_it(monkeypatch):

@@ -96,6 +96,21 @@ def test_groups_that_are_not_searched_stay():
     assert tuner == Grid(3, over=("regularization",))
 
 
+def test_groups_that_are_not_searched_stay_where_the_search_started():
+    model = Watched(MODEL)
+    start = np.array([0.1, 0.9, *np.full(5, 0.7), 2.0])
+
+    search(Grid(2, over=("weight",)), make_backtest(model), start)
+
+    np.testing.assert_array_equal(np.array(model.fitted)[:, 2:], np.tile(start[2:], (3, 1)))
+
+
+def test_constants_take_one_value():
+    space = holding(MODEL.space, MODEL.space.values, np.arange(8) < 7)
+
+    assert Grid(3).trials(space) == 1 + 3
+
+
 def test_the_weights_within_a_kernel_are_searched_by_their_own_name():
     tuner = Grid(3, over=("drifting.weight",))
 
@@ -159,7 +174,9 @@ def test_members_with_bounds_of_their_own_keep_to_them():
 
     search(Grid(3), toy_backtest(model, space), start=[7.0, 1.0])
 
-    np.testing.assert_allclose(model.fitted[1:], [[7.0, 1e-3], [7.0, 1.0], [7.0, 1e3]])
+    fitted = np.array(model.fitted)
+    np.testing.assert_array_equal(fitted[:, 0], 7.0)
+    np.testing.assert_allclose(fitted[1:, 1], [1e-3, 1.0, 1e3])
 
 
 def test_of_equal_losses_the_start_stays():

@@ -15,7 +15,16 @@ from streamridge.feasible import chart_of
 from streamridge.tuners import HOAG
 from streamridge.tuners.backtest import Backtest, holding
 from tests.conftest import make_samples
-from tests.tuners.toys import HIGH, LOW, WIDTH, Quadratic, Watched, search, toy_backtest
+from tests.tuners.toys import (
+    HIGH,
+    LOW,
+    WIDTH,
+    Quadratic,
+    QuadraticFit,
+    Watched,
+    search,
+    toy_backtest,
+)
 
 
 def test_a_step_to_where_there_is_no_factor_is_taken_back():
@@ -80,7 +89,7 @@ def test_where_nothing_can_move_the_descent_ends_at_once():
 
 
 def test_where_all_is_held_the_descent_ends_at_once():
-    model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e4])))
+    model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e9])))
     start = model.space.values
     held = holding(model.space, start, np.ones(2, dtype=bool))
 
@@ -162,6 +171,33 @@ def test_a_step_that_raised_the_loss_is_taken_back_and_halved():
     expected = [0, 2 * step, 0.5 * 2 * step, accepted]
     last = accepted - 1.25 * 0.25 * step * 2 * (accepted - 1)  # longer again, from there
     np.testing.assert_allclose(z, [*expected, last], atol=1e-12)
+
+
+def test_a_step_beyond_a_bound_goes_on_from_the_bound():
+    model = Watched(Quadratic(np.exp([6.0]), np.ones(1)))  # loss 1 + (z - 6)^2, from z = 0
+
+    search(HOAG(2, first_step=0.6), toy_backtest(model))
+
+    z = np.log(np.array(model.approximated)[:, 0])
+    bound, step = np.log(HIGH), 0.6 * WIDTH / 12
+    np.testing.assert_allclose(z, [0, bound, bound - 1.25 * step * 2 * (bound - 6)], atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_unit_of_the_loss_does_not_matter(unit):
+    class Scaled(Quadratic):
+        def fit(self, samples, lam, retired=None):
+            fit = super().fit(samples, lam)
+            return QuadraticFit(unit * fit.loss, unit * fit.gradient)
+
+    best, bends = np.array([3.0, 40.0]), np.array([1.0, 2.0])
+
+    scaled, plain = (
+        search(HOAG(), toy_backtest(kind(best, bends))) for kind in (Scaled, Quadratic)
+    )
+
+    np.testing.assert_allclose(scaled.lam, plain.lam, rtol=1e-6)
+    assert scaled.fits == plain.fits
 
 
 def test_the_first_step_moves_the_fastest_coordinate_by_its_share():
