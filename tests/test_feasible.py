@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from streamridge import Box, Chart, InvalidInputError, Product, Simplex
-from streamridge.feasible import project_simplex
+from streamridge.feasible import chart_of, project_simplex
 from tests.oracles import central_difference, project_simplex_by_bisection
 
 vectors = arrays(float, st.integers(1, 8), elements=st.floats(-1e3, 1e3))
@@ -102,6 +102,36 @@ def test_coordinates_go_there_and_back_and_carry_gradients(coordinates):
     in_lam = np.array([2 * lam[0] * lam[1], lam[0] ** 2, np.cos(lam[2]), 3 * lam[3] ** 2])
     in_z = central_difference(lambda moved: loss(chart.decode(moved)), z)
     np.testing.assert_allclose(chart.pull_back(lam, in_lam), in_z, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "widths"),
+    [
+        ("natural", [0.9, np.inf, 1.0, 1.0, 2.0]),
+        ("log", [np.log(10), np.inf, 1.0, 1.0, 2.0]),
+    ],
+)
+def test_widths_are_those_of_the_intervals_and_infinite_for_constants(coordinates, widths):
+    product = Product((Box([0.1, 3.0], [1.0, 3.0]), Simplex(2), Box([-1.0], [1.0])))
+
+    chart = chart_of(coordinates, product)
+
+    np.testing.assert_allclose(chart.widths, widths)
+
+
+def test_nothing_has_no_widths():
+    assert chart_of("log", Product(())).widths.shape == (0,)
+
+
+def test_a_chart_is_known_by_its_name():
+    product = Product((Box([0.1], [1.0]), Simplex(2)))
+
+    assert chart_of("log", product).logged.tolist() == [True, False, False]
+    assert chart_of("natural", product).logged.tolist() == [False, False, False]
+    with pytest.raises(
+        InvalidInputError, match=r"^coordinates must be 'log' or 'natural', got 'polar'\.$"
+    ):
+        chart_of("polar", product)
 
 
 def test_a_box_does_not_follow_its_source():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from streamridge.arrays import Vector
 
 
@@ -17,11 +19,12 @@ def conjugate_gradients(
 
     Examples
     --------
-    >>> import numpy as np
     >>> A = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> conjugate_gradients(lambda x: A @ x, A @ [1.0, 2.0], np.zeros(2), 1e-12).round(9)
     array([1., 2.])
     """
+    if not b.any():
+        return np.zeros_like(b)
     x = start.copy()
     residual = b - product(x)
     direction = residual.copy()

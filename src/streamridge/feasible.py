@@ -250,8 +250,13 @@ class Chart:
         return g * np.where(self.logged, lam, 1.0)
 
 
-def chart_of(coordinates: Coordinates, feasible: Product) -> Chart:
-    """Return the chart of that name."""
+def require_coordinates(coordinates: Coordinates) -> None:
+    """Raise unless the coordinates are known."""
     if coordinates not in ("log", "natural"):
         raise InvalidInputError(f"coordinates must be 'log' or 'natural', got {coordinates!r}.")
+
+
+def chart_of(coordinates: Coordinates, feasible: Product) -> Chart:
+    """Return the chart of that name."""
+    require_coordinates(coordinates)
     return Chart.log(feasible) if coordinates == "log" else Chart.natural(feasible)

@@ -202,6 +202,8 @@ def approximate_ridge(
     embedding = _embed(ridge, samples.inputs, center)
     system = iterate(ridge, embedding, memory, tolerance, guesses)
     theta = system.solve(samples.y - center.y)
+    if not np.isfinite(theta).all():
+        raise no_factor(ridge, float(samples.t[-1]))
     return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
 
 

@@ -14,6 +14,7 @@ from streamridge import (
     Mixture,
     Periodic,
     SquaredExponential,
+    Standardized,
 )
 from tests.conftest import make_samples
 from tests.oracles import central_difference
@@ -159,6 +160,74 @@ def test_a_resumed_fit_goes_on_bit_for_bit(model, horizon, rng):
     np.testing.assert_array_equal(
         resumed.loss_and_gradient(window)[1], fit.loss_and_gradient(window)[1]
     )
+
+
+@every_model
+@horizons
+def test_the_loss_of_a_window_is_the_sum_of_its_squared_errors(model, horizon, rng):
+    fit = model.fit(make_samples(rng, 90, horizon=horizon), model.space.values)
+    window = make_samples(rng, 40, horizon=horizon, start=90.0)
+
+    loss = fit.window_loss(window)
+
+    errors = window.y - fit.predict(window.inputs)
+    np.testing.assert_allclose(loss, np.sum(errors**2), rtol=1e-12)
+    np.testing.assert_allclose(loss, fit.loss_and_gradient(window)[0], rtol=1e-12)
+
+
+STANDARDIZED = {
+    "standardized": Standardized(MODELS["paper"]),
+    "in a constant unit": Standardized(MODELS["paper"], unit=2.0),
+}
+approximated_models = pytest.mark.parametrize(
+    "model", [*MODELS.values(), *STANDARDIZED.values()], ids=[*MODELS, *STANDARDIZED]
+)
+
+
+@approximated_models
+@horizons
+def test_an_approximate_fit_with_a_tight_tolerance_is_the_exact_one(model, horizon, rng):
+    train = make_samples(rng, 100, horizon=horizon)
+    window = make_samples(rng, 40, horizon=horizon, start=100.0)
+    lam = model.space.values
+
+    fit = model.approximate(train, lam, 1e-10)
+
+    exact = model.fit(train, lam)
+    predictions = exact.predict(window.inputs)
+    np.testing.assert_allclose(fit.predict(window.inputs), predictions, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(fit.window_loss(window), exact.window_loss(window), rtol=1e-6)
+    (loss, g), (exact_loss, exact_g) = (each.loss_and_gradient(window) for each in (fit, exact))
+    np.testing.assert_allclose(loss, exact_loss, rtol=1e-6)
+    np.testing.assert_allclose(g, exact_g, rtol=1e-6, atol=1e-6 * abs(exact_g).max())
+
+
+@approximated_models
+def test_approximate_fits_in_a_row_come_to_the_exact_one(model, rng):
+    train, window = make_samples(rng, 100), make_samples(rng, 40, start=100.0)
+    start = model.space.values
+    lam = model.space.feasible.project(1.2 * start)
+
+    fit = None
+    for place, tolerance in ((start, 0.1), (lam, 1e-3), (lam, 1e-10)):
+        fit = model.approximate(train, place, tolerance, fit)
+        loss, g = fit.loss_and_gradient(window)
+
+    exact_loss, exact_g = model.fit(train, lam).loss_and_gradient(window)
+    np.testing.assert_allclose(loss, exact_loss, rtol=1e-6)
+    np.testing.assert_allclose(g, exact_g, rtol=1e-6, atol=1e-6 * abs(exact_g).max())
+
+
+@approximated_models
+def test_an_approximate_fit_does_not_write_to_what_it_is_given(model, rng):
+    train = make_samples(rng, 60)
+    lam = model.space.values
+    lam.flags.writeable = False
+
+    before = model.approximate(train, lam, 0.1)
+    after = model.approximate(train, lam, 0.01, before)
+
+    assert np.isfinite(after.predict(train.inputs)).all()
 
 
 @every_model

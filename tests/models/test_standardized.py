@@ -103,3 +103,15 @@ def test_a_resumed_fit_goes_on_bit_for_bit(rng):
     resumed = MODEL.resume(train, RIDGE.space.values, fit.state())
 
     np.testing.assert_array_equal(resumed.predict(rows.inputs), fit.predict(rows.inputs))
+
+
+def test_the_loss_of_a_window_is_in_deviations_of_the_training_set(rng):
+    train, window = samples(rng, 60, horizon=2, unit=50), samples(rng, 9, horizon=2, unit=50)
+    deviations = (train.y - train.x[:, :1]).std(axis=0)
+    fit = MODEL.fit(train, RIDGE.space.values)
+
+    loss = fit.window_loss(window)
+
+    errors = (window.y - fit.predict(window.inputs)) / deviations
+    np.testing.assert_allclose(loss, np.sum(errors**2), rtol=1e-10)
+    np.testing.assert_allclose(loss, fit.loss_and_gradient(window)[0], rtol=1e-12)

@@ -13,6 +13,7 @@ from streamridge import (
     Samples,
     run,
 )
+from streamridge.protocols.rolling import LEAST_SAMPLES
 from streamridge.protocols.timing import Costs, TimedModel
 from streamridge.tuners import Fixed, Grid, RandomSearch, Tuned
 from streamridge.tuners.backtest import Backtest
@@ -246,3 +247,16 @@ def test_kernel_weights_are_searched_on_their_simplex(rng):
 def test_settings_are_checked_before_any_search(rng, settings, message):
     with pytest.raises(InvalidInputError, match=message):
         make_learner(make_samples(rng)[:80], **settings)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 24])
+def test_the_first_search_waits_until_there_is_something_to_fit_and_to_forecast(horizon, rng):
+    history = make_samples(rng, horizon=horizon)
+    enough = LEAST_SAMPLES + 3 * (horizon - 1)  # labels of the last H - 1 rows are not yet known
+
+    def searches(size):
+        return RollingLearner(MODEL, history[:size], RandomSearch(2)).tally.tunings
+
+    counts = [searches(size) for size in range(horizon, 120)]
+
+    assert counts == [int(size >= enough) for size in range(horizon, 120)]

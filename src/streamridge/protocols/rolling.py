@@ -115,7 +115,8 @@ class RollingLearner(StreamLearner[FitT]):
         self, descent: LazyDescent, tally: Tally, known: Samples
     ) -> tuple[LazyDescent, Tally]:
         """Return where a search leads, and what all have cost; frozen hyperparameters stay."""
-        if len(known) < LEAST_SAMPLES:
+        # Labels that reach into the time of the validation set cost the fits H - 1 samples.
+        if len(known) < LEAST_SAMPLES + 2 * (known.y.shape[1] - 1):
             return descent, tally
         lam = descent.z
         space = holding(self._space, lam, descent.reach == 0)

@@ -57,14 +57,20 @@ class Backtest(Generic[FitT]):
     def loss_and_gradient(self, lam: Vector, tolerance: float) -> tuple[float, Vector]:
         """Return the loss and its gradient, shape (d,), with systems solved to a tolerance.
 
-        They start from the solutions of the call before.
+        They start from the solutions of the call before. Where there is no fit, or no finite
+        gradient, the loss is infinite and the gradient zero.
         """
         self.fits += 1
+        before, self._approximate = self._approximate, None
+        try:
+            fit = self._model.approximate(self._training, lam, tolerance, before)
+        except NotPositiveDefiniteError:
+            return np.inf, np.zeros_like(lam)
         self.gradients += 1
-        self._approximate = self._model.approximate(
-            self._training, lam, tolerance, self._approximate
-        )
-        loss, gradient = self._approximate.loss_and_gradient(self._validation)
+        loss, gradient = fit.loss_and_gradient(self._validation)
+        if not (np.isfinite(loss) and np.isfinite(gradient).all()):
+            return np.inf, np.zeros_like(lam)  # nor may another fit start from its solutions
+        self._approximate = fit
         return loss / len(self._validation), gradient / len(self._validation)
 
 

@@ -83,6 +83,8 @@ class Grid:
 def group_name(group: Group) -> str:
     """Return what a group is called: its first name, up to where its members differ.
 
+    That is "weight" for the weights of a mixture, "drifting.weight" where it is a part of another.
+
     Examples
     --------
     >>> from streamridge.hyperparameters import positive_group
@@ -90,7 +92,9 @@ def group_name(group: Group) -> str:
     'scales'
     """
     first = group.names[0]
-    return "weight" if first.startswith("weight.") else first.partition("[")[0]
+    owner, _, _ = first.rpartition(".")
+    of_weights = owner == "weight" or owner.endswith(".weight")
+    return owner if of_weights else first.partition("[")[0]
 
 
 def _weights(size: int, parts: int) -> Iterator[Vector]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number, require_positive
 from streamridge.errors import InvalidInputError
-from streamridge.feasible import Chart, Coordinates, chart_of
+from streamridge.feasible import Chart, Coordinates, chart_of, require_coordinates
 from streamridge.hyperparameters import Space
 from streamridge.messages import listed
 from streamridge.tuners.backtest import Backtest
@@ -28,6 +28,8 @@ SCHEDULES = ("quadratic", "cubic", "exponential")
 DECAY = 0.9
 # A step is longer by this after one that lowered the loss, and shorter by that after another.
 LONGER, SHORTER = 1.25, 0.5
+# A share of an interval within which a projected step shows where it leads.
+SHORT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,12 @@ class HOAG:
 
     def __post_init__(self) -> None:
         require_count("iterations", self.iterations)
+        require_coordinates(self.coordinates)
         if self.schedule not in SCHEDULES:
             raise InvalidInputError(
                 f"schedule must be one of {listed(SCHEDULES)}, got {self.schedule!r}."
             )
-        if self.gradients not in (1, 2):
+        if require_count("gradients", self.gradients) > 2:
             raise InvalidInputError(f"gradients must be 1 or 2, got {self.gradients!r}.")
         for name in ("tolerance", "first_step", "stop"):
             require_positive(name, require_number(name, getattr(self, name)))
@@ -97,9 +100,9 @@ class HOAG:
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
         chart = chart_of(self.coordinates, backtest.space.feasible)
         here = self._look(backtest, chart, chart.encode(start), 1)
-        step = self.first_step / _reach(chart, here.g)
+        step = self.first_step / max(_reach(chart, here), np.finfo(float).tiny)
         for k in range(2, self.iterations + 2):
-            if step * _reach(chart, here.g) <= self.stop:
+            if step * _reach(chart, here) <= self.stop:
                 break
             z = chart.feasible.project(here.z - step * here.g)
             there = self._look(backtest, chart, z, k)
@@ -116,7 +119,8 @@ class HOAG:
         lam = backtest.space.feasible.project(chart.decode(z))
         for _ in range(self.gradients):
             loss, g = backtest.loss_and_gradient(lam, self.tolerance_at(k))
-        return Point(z, lam, loss, chart.pull_back(lam, g))
+        free = np.isfinite(chart.widths)
+        return Point(z, lam, loss, np.where(free, chart.pull_back(lam, g), 0.0))
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,12 @@ class Point:
     g: Vector
 
 
-def _reach(chart: Chart, g: Vector) -> float:
-    """Return how far a step along g moves at most, in shares of the coordinates' intervals."""
-    return max(float(np.max(np.abs(g) / chart.widths)), np.finfo(float).tiny)
+def _reach(chart: Chart, here: Point) -> float:
+    """Return how fast a projected step moves at most, in shares of the coordinates' intervals.
+
+    A coordinate that is pressed against its bound does not move, however large its gradient is.
+    """
+    steepest = float(np.max(np.abs(here.g) / chart.widths, initial=0.0))
+    short = SHORT / max(steepest, np.finfo(float).tiny)
+    moved = here.z - chart.feasible.project(here.z - short * here.g)
+    return float(np.max(np.abs(moved) / chart.widths, initial=0.0)) / short
