@@ -1,6 +1,7 @@
 """Forecasts of sensor streams by kernel ridge regression that tunes itself as they flow."""
 
 from streamridge import datasets
+from streamridge.compare import Comparison, compare
 from streamridge.errors import (
     InvalidInputError,
     NotPositiveDefiniteError,
@@ -38,6 +39,7 @@ __all__ = [
     "AutoregressiveRidge",
     "Box",
     "Chart",
+    "Comparison",
     "ConstantStep",
     "Drifting",
     "Features",
@@ -66,6 +68,7 @@ __all__ = [
     "StateError",
     "Step",
     "StreamRidgeError",
+    "compare",
     "datasets",
     "gradient_variation",
     "local_regret",
