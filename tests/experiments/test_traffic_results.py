@@ -344,7 +344,7 @@ def test_a_study_without_some_methods_has_a_page_without_their_figures(kept, res
 
 
 def test_a_study_that_was_stopped_says_so_and_compares_what_both_have_run(results, tmp_path):
-    page = write_traffic(results.runs[:5], tmp_path, command="c").read_text()
+    page = write_traffic(results.runs[:5], tmp_path, command="c", cells=6).read_text()
 
     assert "Not finished: 5 of 6 runs are there" in page
     assert "it improves RMSE over FIXED by 50.0 %, OHL by 29.3 %." in page

@@ -122,7 +122,8 @@ def traffic(
         "--seed": seed,
         "--quick": quick,
     }
-    _show(console, write_traffic(runs, out, command=command_of("traffic", flags)))
+    command, cells = command_of("traffic", flags), len(study.cells())
+    _show(console, write_traffic(runs, out, command=command, cells=cells))
 
 
 def regret(

@@ -34,8 +34,22 @@ MISSING = (nan, nan)
 SIDE_BY_SIDE = 4
 
 
-def write_traffic(runs: Sequence[Run], folder: Path, *, command: str) -> Path:
-    """Write results.json, cells.csv, methods.csv, two figures and index.html; return the page."""
+def write_traffic(
+    runs: Sequence[Run], folder: Path, *, command: str, cells: int | None = None
+) -> Path:
+    """Write results.json, cells.csv, methods.csv, two figures and index.html; return the page.
+
+    Parameters
+    ----------
+    runs
+        All that are there.
+    folder
+        Where to.
+    command
+        What makes the same again.
+    cells
+        How many runs a finished study has; as many as there are by default.
+    """
     results = TrafficResults(tuple(runs))
     rows, summary = results.rows(), results.summary()
     write_json(
@@ -47,17 +61,17 @@ def write_traffic(runs: Sequence[Run], folder: Path, *, command: str) -> Path:
     write_figure(folder / "runtime.png", figure_of_runtimes(results))
     write_figure(folder / "rmse.png", figure_of_errors(results, unit=UNIT))
     page = folder / "index.html"
-    write_page(page, TITLE, _body(results, command))
+    write_page(page, TITLE, _body(results, command, cells or len(runs)))
     return page
 
 
-def _body(results: TrafficResults, command: str) -> list[str]:
+def _body(results: TrafficResults, command: str, cells: int) -> list[str]:
     rivals = [name for name in results.methods if name not in (BASELINE, OURS) and "," not in name]
     headlines = filter(None, (_sentence(results, rival) for rival in rivals))
     return [
         paragraph(_scope(results), "soft"),
         made_by(command),
-        _unfinished(results),
+        _unfinished(len(results.runs), cells),
         *(paragraph(line, "headline") for line in headlines),
         "<h2>Improvement of RMSE over FIXED, in percent</h2>",
         paragraph("Positive where the RMSE of all steps so far is below FIXED's.", "soft"),
@@ -79,11 +93,10 @@ def _scope(results: TrafficResults) -> str:
     return f"{detectors}, {scored:,} forecasts each, 15 minutes ahead. Methods: {methods}."
 
 
-def _unfinished(results: TrafficResults) -> str:
-    there, all_of_them = len(results.runs), len(results.sensors) * len(results.methods)
-    if there == all_of_them:
+def _unfinished(there: int, cells: int) -> str:
+    if there == cells:
         return ""
-    return paragraph(f"Not finished: {there} of {all_of_them} runs are there, and count.")
+    return paragraph(f"Not finished: {there} of {cells} runs are there, and count.", "headline")
 
 
 def _sentence(results: TrafficResults, rival: str) -> str:
