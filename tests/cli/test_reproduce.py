@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import pytest
 
 from streamridge.cli import reproduce
 from streamridge.datasets import simulate_roads
-from streamridge.experiments import outputs, regret_study, synthetic, traffic_page
+from streamridge.experiments import outputs, regret_study, synthetic, synthetic_page, traffic_page
 from tests.experiments.test_regret import TOY as TOY_REGRET
 from tests.experiments.test_traffic import TOY
 
@@ -32,8 +33,11 @@ def tiny(monkeypatch):
 def plain_pages(monkeypatch):
     """Leave the pictures out."""
     monkeypatch.setattr(traffic_page, "write_figure", lambda path, figure: None)
+    monkeypatch.setattr(synthetic_page, "write_figure", lambda path, figure: None)
     for name in ("figure_of_runtimes", "figure_of_errors"):
         monkeypatch.setattr(traffic_page, name, lambda results, **options: None)
+    for name in ("figure_of_forecasts", "figure_of_learning"):
+        monkeypatch.setattr(synthetic_page, name, lambda results: None)
 
 
 @pytest.fixture
@@ -88,11 +92,14 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
     monkeypatch.setattr(reproduce, "run_and_watch", stopped)
     first = invoke(*TRAFFIC, "--out", "s")
     before = cells(tmp_path / "s")
+    page = (tmp_path / "s" / "index.html").read_text()
     monkeypatch.setattr(reproduce, "run_and_watch", run_all)
     second = invoke(*TRAFFIC, "--out", "s")
 
     assert first.exit_code == second.exit_code == 0
     assert list(before) == ["mainline-1-fixed.run"]
+    assert "Not finished: 1 of 4 runs are there" in page
+    assert "Not finished" not in (tmp_path / "s" / "index.html").read_text()
     assert "1 of 4 runs are there already." in second.stderr
     after = cells(tmp_path / "s")
     assert len(after) == 4
@@ -201,7 +208,10 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
         (["--data", "hourly.csv"], "data must have a reading every 15min, got one every 1h."),
         (["--sensor", "ramp-3"], "error: --sensor, --from and --to must come with --data"),
         (["--out", "other"], "with another seed and series. Pass another --out, or remove it."),
-        (["--out", "damaged"], "mainline-1-fixed.run is not a streamridge checkpoint. Remove it"),
+        (
+            ["--out", "damaged", "--seed", "5"],
+            "mainline-1-fixed.run is not a streamridge checkpoint. Remove it",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_before_any_work(
@@ -211,7 +221,7 @@ def test_what_cannot_be_done_is_said_before_any_work(
     hourly.to_csv(tmp_path / "hourly.csv", index=False)
     seeded = reproduce.make_study(tmp_path / "other", size=TOY, seed=5)
     seeded.prepare()
-    damaged = reproduce.make_study(tmp_path / "damaged", size=TOY)
+    damaged = replace(seeded, folder=tmp_path / "damaged")
     damaged.prepare()
     damaged.cells()[0].keep_in.write_bytes(b"rubbish")
     monkeypatch.setattr(reproduce, "run_and_watch", pytest.fail)
@@ -239,7 +249,7 @@ def test_a_folder_that_cannot_be_written_is_refused_by_every_study(study, invoke
 
 
 @pytest.mark.parametrize("study", ["synthetic", "traffic", "regret"])
-def test_help_ends_with_an_example_that_runs(study, invoke, tmp_path, monkeypatch):
+def test_help_ends_with_an_example_that_runs(study, invoke, tmp_path, monkeypatch, plain_pages):
     few = reproduce_steps(monkeypatch)
     words = " ".join(invoke("reproduce", study, "--help").stdout.split())
     (text,) = re.findall(r"Example: streamridge (.*? --out \w+)", words)
@@ -273,7 +283,7 @@ def test_the_seed_of_regret_is_in_its_results(invoke, tmp_path):
     assert content["command"] == "streamridge reproduce regret --seed 4 --quick"
 
 
-def test_the_full_synthetic_study_tries_every_reading(invoke, tmp_path, monkeypatch):
+def test_the_full_synthetic_study_tries_every_reading(invoke, tmp_path, monkeypatch, plain_pages):
     asked = reproduce_steps(monkeypatch)
 
     invoke("reproduce", "synthetic", "--seeds", "1", "--out", "s", "--quiet")

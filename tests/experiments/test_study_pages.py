@@ -11,6 +11,7 @@ from streamridge.experiments.synthetic import run_synthetic
 from streamridge.experiments.synthetic_page import write_synthetic
 from streamridge.experiments.synthetic_panels import OTHER_READINGS, PANELS
 from streamridge.plots import log_axis, new_figure
+from streamridge.report.page import document, page
 from tests.experiments.test_regret import TOY
 
 
@@ -51,13 +52,13 @@ def test_the_synthetic_study_leaves_tables_figures_and_a_page(synthetic):
 
 
 def test_the_synthetic_page_has_the_medians_of_every_reading(synthetic):
-    page = synthetic.joinpath("index.html").read_text()
+    text = synthetic.joinpath("index.html").read_text()
     content = json.loads(synthetic.joinpath("results.json").read_text())
 
     for record in content["readings"]:
-        assert f">{record['panel']}<" in page
-        assert f">{record['rmse']['OHL']['last']['median']:.3f}<" in page
-    assert "squared exponential, noise 0.1" in page
+        assert f">{record['panel']}<" in text
+        assert f">{record['rmse']['OHL']['last']['median']:.3f}<" in text
+    assert "squared exponential, noise 0.1" in text
 
 
 def test_the_regret_study_leaves_tables_figures_and_a_page(regret):
@@ -70,21 +71,28 @@ def test_the_regret_study_leaves_tables_figures_and_a_page(regret):
 
 
 def test_the_regret_page_calls_constants_and_bounds_by_words(regret):
-    page = regret.joinpath("index.html").read_text()
+    text = regret.joinpath("index.html").read_text()
     content = json.loads(regret.joinpath("results.json").read_text())
     (constants,) = [each for each in content["records"] if each["kind"] == "constants"]
     bounds = [each for each in content["records"] if each["kind"] == "bounds"]
 
     for name in {*constants, *bounds[0]} - {"kind", "variation", "proposition", "theorem"}:
-        assert f">{name}<" not in page
-        assert f">{name.replace('_', ' ')}<" not in page
+        assert f">{name}<" not in text
+        assert f">{name.replace('_', ' ')}<" not in text
     for number in (constants["lipschitz"], constants["diameter"], bounds[1]["variation"]):
-        assert f">{number:.3g}<" in page
-    assert page.count("as printed") == 2
-    assert "nan" not in page.lower().replace("dominan", "")
+        assert f">{number:.3g}<" in text
+    assert text.count("as printed") == 2
+    assert "nan" not in text.lower()
 
 
-def test_a_bound_that_does_not_exist_is_a_dash(regret):
+def test_figures_hide_without_a_script_only_where_a_script_draws_them():
+    hidden = "<noscript><style>figure {display: none}</style></noscript>"
+
+    assert hidden in page("drawn", [])
+    assert hidden not in document("pictures", [])
+
+
+def test_a_bound_that_does_not_exist_is_a_dash():
     cells = table_of(["m", "bound"], [["1", np.nan], ["2", -3.0]], ".3g")
 
     assert '<td class="">\N{EN DASH}</td>' in cells

@@ -116,6 +116,7 @@ def test_a_stopped_study_loses_the_cell_under_way_alone_and_goes_on(tmp_path, wh
     assert_same_results(again.kept(), whole.kept())
 
 
+@pytest.mark.slow
 def test_a_study_in_processes_is_that_of_one(tmp_path, whole):
     study = make_study(tmp_path, size=TOY, methods=METHODS_OF_TOY)
     study.prepare()
