@@ -1,6 +1,6 @@
 """Forecasts of sensor streams by kernel ridge regression that tunes itself as they flow."""
 
-from streamridge import datasets
+from streamridge import datasets, tuners
 from streamridge.compare import Comparison, compare
 from streamridge.errors import (
     InvalidInputError,
@@ -23,6 +23,7 @@ from streamridge.models.standardized import Standardized
 from streamridge.ohl import OnlineLearner
 from streamridge.presets import Preset
 from streamridge.protocols.base import Step, run
+from streamridge.protocols.rolling import RollingLearner
 from streamridge.regret import gradient_variation, local_regret, projected_gradient
 from streamridge.replay import replay
 from streamridge.runs import Run
@@ -59,6 +60,7 @@ __all__ = [
     "Preset",
     "Product",
     "Profiles",
+    "RollingLearner",
     "Run",
     "Samples",
     "Simplex",
@@ -75,4 +77,5 @@ __all__ = [
     "projected_gradient",
     "replay",
     "run",
+    "tuners",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from time import sleep
 
 from streamridge.arrays import require_count
 from streamridge.forecaster import Forecaster
@@ -82,7 +84,10 @@ def run_all(tasks: Sequence[Task], *, jobs: int = 1, progress: Progress) -> list
     context = get_context("spawn")
     messages, stop = context.SimpleQueue(), context.Event()
     with ProcessPoolExecutor(
-        min(jobs, len(tasks)), context, initializer=_start_worker, initargs=(messages, stop)
+        min(jobs, len(tasks)),
+        context,
+        initializer=_start_worker,
+        initargs=(messages, stop, os.getpid()),
     ) as pool:
         # Workers are told to stop, and hand in what they have; Ctrl-C itself must not reach them.
         with _deaf_to_interrupts():
@@ -136,9 +141,17 @@ def _run(task: Task, progress: Callable[..., None]) -> Run:
     return run
 
 
-def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event) -> None:
+def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event, parent: int) -> None:
     global _messages, _stop
     _messages, _stop = messages, stop
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this worker when its parent is gone: there is nobody to hand anything to."""
+    while os.getppid() == parent:
+        sleep(LOOK_EVERY)
+    os._exit(1)
 
 
 def _work(number: int, task: Task) -> Run | None:

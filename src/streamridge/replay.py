@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ def replay(
             f"{regular.sensor}: the series must have more than the {first} steps of the warm-up, "
             f"got {len(regular)}."
         )
-    start = perf_counter()
+    start = thread_time()
     forecasts: list[Forecast] = []
     with threadpool_limits(1):
         interrupted = _live_through(forecaster, regular, end, forecasts, progress)
@@ -94,7 +94,7 @@ def replay(
         forecasts,
         min(first, len(forecasts)),
         method=method or method_of(settings),
-        seconds=perf_counter() - start,
+        seconds=thread_time() - start,
         interrupted=interrupted,
         backend=module if module in BACKENDS else None,
     )

@@ -50,7 +50,7 @@ class Run:
     refit_times
         (n,), the times of the path.
     costs, seconds
-        Seconds by kind of work, and in all.
+        Processor seconds by kind of work, and in all: what else the machine did does not count.
     counts
         What was dropped, filled, doubted or conflicting, and how many fits were made.
     level

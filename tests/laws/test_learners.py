@@ -17,8 +17,10 @@ from streamridge import (
     Matern,
     OnlineLearner,
     Periodic,
+    RollingLearner,
     run,
 )
+from streamridge.tuners import HOAG, RandomSearch
 
 N, M, LAGS = 40, 6, 3
 SCALES = np.full(LAGS, 0.2)
@@ -49,6 +51,24 @@ LEARNERS = {
     ),
     "autoregressive": lambda history: OnlineLearner(
         AutoregressiveRidge(np.ones(LAGS)), history, train_size=N, update_every=M
+    ),
+    "rolling random": lambda history: RollingLearner(
+        KernelRidge(Periodic(12.0) + Matern(SCALES)),
+        history,
+        RandomSearch(3),
+        train_size=N // 2,
+        update_every=M,
+        tune_every=M + 2,
+        validation_size=N // 2,
+    ),
+    "rolling hoag": lambda history: RollingLearner(
+        KernelRidge(Matern(SCALES)),
+        history,
+        HOAG(iterations=3),
+        train_size=N // 2,
+        update_every=M,
+        tune_every=2 * M,
+        validation_size=N // 2,
     ),
 }
 

@@ -69,7 +69,9 @@ def announce(tasks: Sequence[Task], jobs: int, console: Console) -> None:
     seconds = _factor_seconds() * sum(_windows(task) for task in tasks) / at_once
     seconds += STEP_SECONDS * sum(task.length for task in tasks) / at_once
     if seconds > LONG:
-        megabytes = at_once * (150 + MATRICES * 8e-6 * rows**2)
+        # A search holds matrices of its own beside those of the fit in force.
+        matrices = MATRICES * (1 + any(task.settings.tuner is not None for task in tasks))
+        megabytes = at_once * (150 + matrices * 8e-6 * rows**2)
         console.print(
             f"{len(tasks)} run{'s' * (len(tasks) > 1)} of {tasks[0].length} steps: about "
             f"{_duration(seconds)} and {megabytes:.0f} MB of memory in {at_once} process"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 
@@ -49,9 +49,9 @@ def run_regret(size: Size, seed: int, progress: Tell | None = None) -> RegretStu
     plays: dict[str, Play] = {}
     curves = []
     for name, player in players(size).items():
-        began = perf_counter()
+        began = thread_time()
         plays[name] = player(game, progress=partial(tell, name))
-        seconds = perf_counter() - began
+        seconds = thread_time() - began
         fresh = _fresh_gradients(game, plays[name], partial(tell, f"{name}, measured"))
         curves.append(_curve(game, name, plays[name], fresh, size.learning_rate, seconds))
     constants = measure_constants(
