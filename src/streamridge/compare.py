@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -21,7 +21,7 @@ from streamridge.plots import new_figure, plain, plot_running_rmse
 from streamridge.plots_errors import plot_costs
 from streamridge.runs import BACKENDS, Run, frame_kind
 from streamridge.settings import Settings
-from streamridge.streams.clock import parse_step, parse_zone
+from streamridge.streams.clock import parse_step, parse_zone, step_name
 from streamridge.streams.grid import to_series
 from streamridge.streams.series import Series
 
@@ -49,13 +49,10 @@ class Comparison:
 
     def run(self, method: str, sensor: str | None = None) -> Run:
         """Return the run of a method; of the first sensor unless one is named."""
-        for run in self.runs:
-            if run.method == method and sensor in (None, run.sensor):
-                return run
-        raise InvalidInputError(
-            f"method must be one of {listed(dict.fromkeys(run.method for run in self.runs))}"
-            f"{'' if sensor is None else f' of {sensor!r}'}, got {method!r}."
-        )
+        runs = {run.method: run for run in self._of(sensor)}
+        if method not in runs:
+            raise InvalidInputError(f"method must be one of {listed(runs)}, got {method!r}.")
+        return runs[method]
 
     def change(self, run: Run) -> float:
         """Return by which share a run's RMSE differs from that of "fixed"; NaN without one."""
@@ -83,30 +80,35 @@ class Comparison:
 
     def plot(self, sensor: str | None = None) -> Any:
         """Return a figure of RMSE(t) per method, and of where the seconds went."""
-        name = sensor or self.runs[0].sensor
-        runs = [run for run in self.runs if run.sensor == name]
-        if not runs:
-            sensors = dict.fromkeys(run.sensor for run in self.runs)
-            raise InvalidInputError(f"sensor must be one of {listed(sensors)}, got {sensor!r}.")
+        runs = self._of(sensor)
         figure = new_figure(2)
         above, below = figure.axes
         errors = {run.method: run.actual - run.value[:, 0] for run in runs}
-        plot_running_rmse(above, errors, steps_a_day=runs[0].day).set_title(plain(name))
+        plot_running_rmse(above, errors, steps_a_day=runs[0].day).set_title(plain(runs[0].sensor))
         plot_costs(below, {run.method: run.seconds_by_kind() for run in runs})
         return figure
 
     def __str__(self) -> str:
+        wide = max(map(len, ["sensor", *(run.sensor for run in self.runs)]))
         lines = [
-            f"{'sensor':<16} {'method':<8} {'RMSE':>9} {'change':>8} {'tuning, s':>10} {'s':>8}"
+            f"{'sensor':<{wide}} {'method':<8} {'RMSE':>9} {'change':>8} "
+            f"{'tuning, s':>10} {'total, s':>9}"
         ]
         for run in self.runs:
             change = self.change(run)
             lines.append(
-                f"{run.sensor:<16} {run.method:<8} {run.rmse:>9.4g} "
+                f"{run.sensor:<{wide}} {run.method:<8} {run.rmse:>9.4g} "
                 f"{'' if np.isnan(change) else f'{change:+.1%}':>8} "
-                f"{run.costs.tuning:>10.1f} {run.seconds:>8.1f}"
+                f"{run.costs.tuning:>10.1f} {run.seconds:>9.1f}"
             )
         return "\n".join(lines)
+
+    def _of(self, sensor: str | None) -> list[Run]:
+        """Return the runs of a sensor, the first unless one is named."""
+        names = list(dict.fromkeys(run.sensor for run in self.runs))
+        if sensor is not None and sensor not in names:
+            raise InvalidInputError(f"sensor must be one of {listed(names)}, got {sensor!r}.")
+        return [run for run in self.runs if run.sensor == (sensor or names[0])]
 
 
 def compare(
@@ -155,7 +157,6 @@ def compare(
     (['ohl', 'random', 'fixed'], 3)
     """
     names = parse_methods([methods] if isinstance(methods, str) else methods)
-    choice = Choice(step, sensors, settings.get("tz"), tuple(settings.get("extras") or ()))
     tasks = [
         Task(
             each,
@@ -164,9 +165,15 @@ def compare(
             warmup,
             steps,
         )
-        for each in _series(series, choice)
+        for each in _series(series, step, sensors, settings)
         for name in names
     ]
+    for task in tasks:
+        if len(task.series) <= task.first:
+            raise InvalidInputError(
+                f"{task.series.sensor}: the series must have more than the {task.first} steps of "
+                f"the warm-up, got {len(task.series)}."
+            )
     runs = run_all(tasks, jobs=jobs, progress=progress or (lambda number, done: None))
     module = type(series).__module__.partition(".")[0]
     return Comparison(tuple(runs), module if module in BACKENDS else None)
@@ -181,21 +188,38 @@ def model_settings(model: ModelName, step: timedelta, **settings: Any) -> Settin
     return make(step, **given).settings
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Says what to take of a source, and how it becomes series."""
+def _series(
+    source: Any,
+    step: str | timedelta | None,
+    sensors: Iterable[str] | None,
+    settings: Mapping[str, Any],
+) -> Sequence[Series]:
+    length = None if step is None else parse_step(step)
+    every = source if isinstance(source, list | tuple) else [source]
+    if all(isinstance(each, Series) for each in every):
+        return _chosen(every, length, sensors)
+    readings = read_readings(source, sensors=sensors, extras=settings.get("extras") or ())
+    zone = parse_zone(settings.get("tz"))
+    return [to_series(each, step=length, zone=zone) for each in readings]
 
-    step: str | timedelta | None
-    sensors: Iterable[str] | None
-    tz: str | None
-    extras: tuple[str, ...]
 
-
-def _series(source: Any, choice: Choice) -> Sequence[Series]:
-    if isinstance(source, Series):
-        return [source]
-    if isinstance(source, list | tuple) and all(isinstance(each, Series) for each in source):
-        return source
-    readings = read_readings(source, sensors=choice.sensors, extras=choice.extras)
-    step = None if choice.step is None else parse_step(choice.step)
-    return [to_series(each, step=step, zone=parse_zone(choice.tz)) for each in readings]
+def _chosen(
+    every: Sequence[Series], step: timedelta | None, sensors: Iterable[str] | None
+) -> Sequence[Series]:
+    """Return those that are asked for of series that are regular already."""
+    if not every:
+        raise InvalidInputError("series must hold at least one sensor, got none.")
+    for each in every:
+        if step not in (None, each.clock.step):
+            raise InvalidInputError(
+                f"{each.sensor}: step must be that of the series, {step_name(each.clock.step)}, "
+                f"got {step_name(step)}."
+            )
+    if sensors is None:
+        return every
+    by_name = {each.sensor: each for each in every}
+    asked = [sensors] if isinstance(sensors, str) else list(sensors)
+    for name in asked:
+        if name not in by_name:
+            raise InvalidInputError(f"sensors must be among {listed(by_name)}, got {name!r}.")
+    return [by_name[name] for name in asked]

@@ -16,6 +16,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from time import sleep
 
+from streamridge.arrays import require_count
 from streamridge.forecaster import Forecaster
 from streamridge.replay import replay
 from streamridge.run_files import write_run
@@ -64,15 +65,21 @@ class Task:
     keep_in: Path | None = None
 
     @property
+    def first(self) -> int:
+        """Return how many steps come before the first scored one."""
+        return self.settings.warmup if self.warmup is None else self.warmup
+
+    @property
     def length(self) -> int:
         """Return how many steps are lived through."""
-        first = self.settings.warmup if self.warmup is None else self.warmup
-        return len(self.series) if self.steps is None else min(len(self.series), first + self.steps)
+        every = len(self.series)
+        return every if self.steps is None else min(every, self.first + self.steps)
 
 
 def run_all(tasks: Sequence[Task], *, jobs: int = 1, progress: Progress) -> list[Run]:
     """Return the runs of all tasks in their order; Ctrl-C ends with those that have begun."""
-    if jobs == 1 or len(tasks) == 1:
+    require_count("jobs", jobs)
+    if jobs == 1 or len(tasks) <= 1:
         return _run_here(tasks, progress)
     context = get_context("spawn")
     messages, stop = context.SimpleQueue(), context.Event()

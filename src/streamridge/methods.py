@@ -27,7 +27,9 @@ def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
     >>> parse_methods(["ohl,fixed", "random"])
     ('ohl', 'fixed', 'random')
     """
-    asked = [part.strip().lower() for name in names for part in name.split(",") if part.strip()]
+    asked = [
+        part.strip().lower() for name in names for part in str(name).split(",") if part.strip()
+    ]
     for method in asked:
         if method not in METHODS:
             raise InvalidInputError(f"method must be one of {listed(METHODS)}, got {method!r}.")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.breakdowns import gap_spans, lone_readings, running_curve
@@ -24,6 +26,8 @@ INK = "#333333"
 GAP, GAP_EDGE = "#E4E4E4", "#AAAAAA"
 DASHES = ("-", "--", "-.", ":")
 LEGEND_COLUMNS = 4
+# From this ratio of the ends of a logarithmic axis on, only powers of ten are written.
+MANY_DECADES = 2000
 
 
 def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) -> Figure:
@@ -92,6 +96,32 @@ def legend_above_data(axes: Axes) -> None:
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.14 * rows * (high - low))
     axes.legend(loc="upper left", ncols=LEGEND_COLUMNS, framealpha=0.85, edgecolor="none")
+
+
+def log_axis(axes: Axes, name: Literal["x", "y"] = "y") -> None:
+    """Make an axis logarithmic, with plain numbers at 1, 2 and 5 of each decade, or at 1 of many.
+
+    It comes after what is drawn, whose span it looks at.
+    """
+    ticker = matplotlib_part("ticker")
+    axes.set(**{f"{name}scale": "log"})
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if high < MANY_DECADES * low else (1.0,)
+    axis.set_major_locator(ticker.LogLocator(subs=subs))
+    axis.set_major_formatter(lambda tick, _: plain_number(tick))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def plain_number(value: float) -> str:
+    """Return a number without an exponent.
+
+    Examples
+    --------
+    >>> plain_number(20000.0), plain_number(2e-05), plain_number(0.1 + 0.2)
+    ('20000', '0.00002', '0.3')
+    """
+    return np.format_float_positional(value, precision=6, fractional=False, trim="-")
 
 
 def with_unit(what: str, unit: str) -> str:

@@ -12,7 +12,7 @@ from streamridge.errors import StateError
 from streamridge.protocols.timing import Costs
 from streamridge.runs import Run
 from streamridge.self_tuning import HyperparameterPath
-from streamridge.storage.checkpoint import read_checkpoint, write_checkpoint
+from streamridge.storage.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
 
 KIND = "run"
 ARRAYS = ("times", "local_times", "refit_times", "actual", "value", "lower", "upper", "by_model")
@@ -24,6 +24,7 @@ def write_run(path: Path, run: Run) -> None:
     """Write a run to a file."""
     header = {
         "kind": KIND,
+        "interrupted": run.interrupted,
         **{name: getattr(run, name) for name in PLAIN},
         **{name: dict(getattr(run, name)) for name in MAPPINGS},
         "costs": asdict(run.costs),
@@ -41,6 +42,13 @@ def read_run(path: Path) -> Run:
     header, arrays = read_checkpoint(path)
     if header.get("kind") != KIND:
         raise StateError(f"{path} must hold a run, got {header.get('kind')!r}.")
+    try:
+        return _run(header, arrays)
+    except (KeyError, TypeError) as error:
+        raise StateError(f"{path} must hold a whole run, got one without {error}.") from None
+
+
+def _run(header: Header, arrays: Arrays) -> Run:
     names = header["names"]
     walked = names and HyperparameterPath(arrays["path.steps"], tuple(names), arrays["path.values"])
     parts: dict[str, Any] = {name: header[name] for name in (*PLAIN, *MAPPINGS)}
@@ -50,6 +58,7 @@ def read_run(path: Path) -> Run:
         costs=Costs(**header["costs"]),
         step=np.timedelta64(header["step"], "us"),
         path=walked or None,
+        interrupted=header.get("interrupted", False),
     )
 
 

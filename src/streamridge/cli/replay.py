@@ -143,13 +143,12 @@ def _long_enough(tasks: list[Task], console: Console) -> list[Task]:
     """Return the tasks whose series are longer than their warm-up, and say which are not."""
     ready = []
     for task in tasks:
-        first = task.settings.warmup if task.warmup is None else task.warmup
-        if len(task.series) > first:
+        if len(task.series) > task.first:
             ready.append(task)
         else:
             console.print(
-                f"{task.series.sensor}: {len(task.series)} steps are no more than the {first} of "
-                "the warm-up, left out",
+                f"{task.series.sensor}: {len(task.series)} steps are no more than the "
+                f"{task.first} of the warm-up, left out",
                 markup=False,
             )
     if not ready:

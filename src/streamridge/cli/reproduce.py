@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -18,9 +19,9 @@ from streamridge.cli.checks import FAILED, require_extra, require_folder
 from streamridge.cli.loading import Selection
 from streamridge.cli.watching import progress_bar, run_and_watch
 from streamridge.errors import InvalidInputError
-from streamridge.experiments.traffic import FULL, QUICK, make_study
+from streamridge.experiments.traffic import FULL, QUICK, STEP, make_study
 from streamridge.experiments.traffic_methods import METHODS
-from streamridge.run_files import read_run
+from streamridge.streams.aggregate import coarser
 from streamridge.streams.series import Series
 
 Result = TypeVar("Result")
@@ -40,7 +41,10 @@ StudyMethods = Annotated[
 ]
 Data = Annotated[
     list[str] | None,
-    typer.Option(help="File of real detectors, repeatable; simulated roads by default."),
+    typer.Option(
+        help="File of real detectors, repeatable; counts of less than 15 minutes are summed. "
+        "Simulated roads by default."
+    ),
 ]
 
 
@@ -61,11 +65,12 @@ def synthetic(
 
     panels = PANELS if quick else (*PANELS, *OTHER_READINGS)
     count = min(seeds, 3) if quick else seeds
+    flags = {"--seeds": count, "--quick": quick}
     results = _watched(
         console,
         lambda tell: run_synthetic(range(count), panels=panels, progress=partial(tell, "series")),
     )
-    _show(console, write_synthetic(results, out, command=_command("synthetic", quick)))
+    _show(console, write_synthetic(results, out, command=command_of("synthetic", flags)))
 
 
 def traffic(
@@ -99,17 +104,26 @@ def traffic(
         series=_detectors(data, sensor, first, last, console),
     )
     study.prepare()
-    cells = study.cells()
-    files = {cell.keep_in: cell for cell in cells if cell.keep_in is not None}
-    todo = [cell for file, cell in files.items() if not file.exists()]
-    if len(todo) < len(cells):
-        console.print(f"{len(cells) - len(todo)} of {len(cells)} runs are there already.")
+    there, todo = study.kept(), study.todo()
+    if there:
+        console.print(f"{len(there)} of {len(there) + len(todo)} runs are there already.")
     if todo:
         run_and_watch(todo, jobs=jobs, console=console)
-    runs = [read_run(file) for file in files if file.exists()]
+    runs = study.kept()
     if not runs:
         raise typer.Exit(FAILED)  # stopped before anything was there
-    _show(console, write_traffic(runs, out, command=_command("traffic", quick)))
+    flags = {
+        "--data": data,
+        "--sensor": sensor,
+        "--methods": ",".join(study.methods),
+        "--from": first,
+        "--to": last,
+        "--steps": steps,
+        "--seed": seed,
+        "--quick": quick,
+    }
+    command, cells = command_of("traffic", flags), len(study.cells())
+    _show(console, write_traffic(runs, out, command=command, cells=cells))
 
 
 def regret(
@@ -128,8 +142,9 @@ def regret(
     from streamridge.experiments.regret_study import FULL, QUICK
 
     size = QUICK if quick else FULL
+    flags = {"--seed": seed, "--quick": quick}
     study = _watched(console, lambda tell: run_regret(size, seed, tell))
-    _show(console, write_regret(study, out, command=_command("regret", quick)))
+    _show(console, write_regret(study, out, command=command_of("regret", flags)))
 
 
 def _prepared(out: Path, quiet: bool) -> Console:
@@ -149,7 +164,8 @@ def _detectors(
 ) -> list[Series] | None:
     """Return the series of a file; None stands for simulated ones."""
     if data:
-        return Selection(files=data, sensors=sensor, first=first, last=last).series(console)
+        found = Selection(files=data, sensors=sensor, first=first, last=last).series(console)
+        return [coarser(each, STEP, "sum") if each.clock.step < STEP else each for each in found]
     if sensor or first or last:
         raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
     return None
@@ -168,8 +184,22 @@ def _watched(console: Console, work: Callable[[Tell], Result]) -> Result:
         return work(tell)
 
 
-def _command(study: str, quick: bool) -> str:
-    return f"streamridge reproduce {study}{' --quick' if quick else ''}"
+def command_of(study: str, flags: Mapping[str, Any]) -> str:
+    """Return the command that gives the same results again.
+
+    Examples
+    --------
+    >>> command_of("regret", {"--seed": 1, "--steps": None, "--data": ["a b.csv"], "--quick": True})
+    "streamridge reproduce regret --seed 1 --data 'a b.csv' --quick"
+    """
+    words = ["streamridge", "reproduce", study]
+    for flag, value in flags.items():
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            for each in value if isinstance(value, list) else [value]:
+                words += [flag, str(each)]
+    return shlex.join(words)
 
 
 def _show(console: Console, page: Path) -> None:

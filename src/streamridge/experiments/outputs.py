@@ -15,7 +15,7 @@ import numpy as np
 
 from streamridge.atomic import replacing
 from streamridge.files.tables import write_table
-from streamridge.report.markup import Cell, number, paragraph, table, text_cell
+from streamridge.report.markup import Cell, number, table, text_cell
 from streamridge.report.page import document
 
 if TYPE_CHECKING:
@@ -57,17 +57,38 @@ def picture(name: str, caption: str, note: str = "") -> str:
     )
 
 
-def table_of(heads: Sequence[str], rows: Sequence[Sequence[str | float]], form: str = ".1f") -> str:
-    """Return a table of text and numbers; a dash stands for a number that is not known."""
+def table_of(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str | float]],
+    form: str = ".1f",
+    *,
+    summing_up: int = 0,
+) -> str:
+    """Return a table of text and numbers; a dash stands for a number that is not known.
+
+    Parameters
+    ----------
+    heads, rows
+        What stands above the columns, and in them.
+    form
+        Of numbers.
+    summing_up
+        How many of the last rows sum up those above; a line parts them.
+    """
+    styles = ["first" if len(rows) - i == summing_up else "" for i in range(len(rows))]
     return table(
-        [text_cell(heads[0]), *(text_cell(head, "") for head in heads[1:])],
-        [("", [text_cell(str(row[0])), *(_cell(each, form) for each in row[1:])]) for row in rows],
+        [text_cell(heads[0]), *(text_cell(head, "wrap") for head in heads[1:])],
+        [
+            (style, [text_cell(str(row[0])), *(_cell(each, form) for each in row[1:])])
+            for style, row in zip(styles, rows, strict=True)
+        ],
     )
 
 
 def made_by(command: str) -> str:
     """Return a sentence on how a page was made."""
-    return paragraph(f"Made by `{command}` with {software()}.", "soft")
+    words = f"Made by <code>{escape(command)}</code> with {escape(software())}."
+    return f'<p class="soft">{words}</p>'
 
 
 def software() -> str:

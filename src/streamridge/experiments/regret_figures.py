@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamridge.experiments.regret import STILL
 from streamridge.experiments.regret_study import Curve
-from streamridge.plots import COLORS, INK, line_style
+from streamridge.plots import COLORS, INK, line_style, log_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,11 +30,10 @@ def plot_regret(axes: Axes, curves: Sequence[Curve], *, fresh: bool = False) -> 
     for i, curve in enumerate(curves):
         regret = curve.fresh_regret if fresh else curve.regret
         axes.plot(curve.times, regret, label=curve.name, **_look(i, curve))
-    axes.set(
-        xscale="log", yscale="log", xlabel="steps $T$", ylabel="local regret per step, $R_T / T$"
-    )
+    axes.set(xlabel="steps $T$", ylabel="local regret per step, $R_T / T$")
     axes.margins(x=0)
-    axes.tick_params(which="both", labelsize=8)
+    log_axis(axes, "x")
+    log_axis(axes)
     _legend_below(axes, len(curves))
     return axes
 
@@ -53,7 +52,9 @@ def plot_refits(axes: Axes, curves: Sequence[Curve]) -> Axes:
         axes.plot(curve.refits, ends[1], ls="none", label=curve.name, **look)
     axes.plot([], [], "o", mfc="white", color=INK, label="mean of all steps")
     axes.plot([], [], "o", color=INK, label="mean of the second half")
-    axes.set(xscale="log", yscale="log", xlabel="refits", ylabel="local regret per step")
+    axes.set(xlabel="number of refits", ylabel="local regret per step, $R_T / T$")
+    log_axis(axes, "x")
+    log_axis(axes)
     _legend_below(axes, len(curves) + 2)
     return axes
 
@@ -67,7 +68,7 @@ def _look(i: int, curve: Curve) -> dict[str, Any]:
 
 def _legend_below(axes: Axes, entries: int) -> None:
     """Put the legend below the axes, where no line runs."""
-    columns = 3 if entries > 4 else entries
+    columns = 2 if entries > 4 else entries
     axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns, frameon=False, fontsize=8
+        loc="upper center", bbox_to_anchor=(0.45, -0.15), ncols=columns, frameon=False, fontsize=9
     )

@@ -26,6 +26,32 @@ CLAIM = (
     "The paper's claim: lazy updates every m steps have a local regret of order T, as smoothed "
     "follow-the-leader has, with far fewer refits."
 )
+# How the page calls what records call by their words; symbols are the paper's.
+CONSTANTS = {
+    "largest_cost": "M, the largest cost",
+    "lipschitz": "L, the largest norm of a gradient",
+    "smoothness": "Q, the largest change of a gradient per distance, anywhere in C",
+    "smoothness_on_path": "the same with one point of each pair among those that were played",
+    "diameter": "D, the diameter of C",
+    "learning_rate": "the learning rate of all methods",
+    "greatest_rate": "2 / Q, which the learning rate of Theorem 2 must stay below",
+}
+BOUNDS = {
+    "update_every": "m",
+    "variation": "V_m on the run",
+    "variation_over_set": "V_m anywhere in C",
+    "noise_share": "share of noise",
+    "proposition": "Proposition 1",
+    "proposition_in_print": "as printed",
+    "theorem": "Theorem 2",
+    "theorem_in_print": "as printed",
+}
+BOUNDS_EXPLAINED = (
+    "V_m is the largest variation of the gradients within a window of m steps (A4). The share of "
+    "noise is the part of the regret that is variation within windows, which no single point "
+    "avoids. As printed, the bounds lack a factor m before their first sum. A dash stands for a "
+    "bound that does not exist at this learning rate."
+)
 SUPREMA = "Each is the largest value met on the run or at sampled points: the true one is no less."
 
 
@@ -61,36 +87,39 @@ def _body(study: RegretStudy, records: list[dict[str, Any]], command: str) -> li
         picture("refits.png", "What it costs: refits against regret"),
         "</div>",
         table_of(
-            ["method", "regret per step, x 1e-3", "in the second half", "refits", "moves", "RMSE"],
+            ["method", "regret per step / 0.001", "second half alone", "refits", "moves", "RMSE"],
             [_method_cells(each) for each in _of(records, "method")],
             ".3f",
         ),
         "<h2>The assumptions as measured</h2>",
         paragraph(SUPREMA),
-        table_of(["constant", "measured"], [[k, v] for k, v in _numbers(constants).items()], ".3g"),
+        table_of(
+            ["constant", "measured"],
+            [[words, _known(constants[name])] for name, words in CONSTANTS.items()],
+            ".3g",
+        ),
         "<h2>The bounds with these constants, per step</h2>",
+        paragraph(BOUNDS_EXPLAINED),
         _bounds(_of(records, "bounds")),
         paragraph("All figures: methods.csv and results.json beside this page.", "soft"),
     ]
 
 
 def _bounds(records: list[dict[str, Any]]) -> str:
-    names = [name.replace("_", " ") for name in _numbers(records[0])]
-    rows = [[f"{value:.3g}" for value in _numbers(each).values()] for each in records]
-    return table_of(names, rows)
+    first, *others = BOUNDS
+    rows: list[list[str | float]] = [
+        [str(each[first]), *(_known(each[name]) for name in others)] for each in records
+    ]
+    return table_of(list(BOUNDS.values()), rows, ".3g")
 
 
 def _of(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [record for record in records if record["kind"] == kind]
 
 
-def _numbers(record: dict[str, Any]) -> dict[str, float]:
-    """Return the numbers of a record by name; NaN for those that do not exist."""
-    return {
-        name: nan if value is None else value
-        for name, value in record.items()
-        if value is None or isinstance(value, int | float)
-    }
+def _known(value: float | None) -> float:
+    """Return a number of a record; NaN for one that does not exist."""
+    return nan if value is None else value
 
 
 def _row(record: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.experiments.synthetic import UPDATE_EVERY, PanelResult
-from streamridge.plots import COLORS, INK, line_style, matplotlib_part, plain
+from streamridge.plots import COLORS, INK, line_style, log_axis, matplotlib_part, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def plot_sliding_rmse(axes: Axes, result: PanelResult) -> Axes:
         steps = np.arange(len(result.actual))[-len(curve) :]
         axes.plot(steps, curve, label=name, **LOOKS[name])
     axes.set(ylabel=f"RMSE of {WINDOW} steps")
-    _log_axis(axes)
+    log_axis(axes)
     axes.margins(x=0.01)
     return axes
 
@@ -78,7 +78,7 @@ def plot_path(axes: Axes, result: PanelResult) -> Axes:
         label = plain(name.replace("_", " "))
         axes.plot(at, drawstyle="steps-post", label=label, **line_style(i))
     if moved and min(at.min() for at in moved.values()) > 0:
-        _log_axis(axes)
+        log_axis(axes)
     axes.set(ylabel="hyperparameter")
     axes.margins(x=0.01)
     if moved:
@@ -96,15 +96,6 @@ def sliding_rmse(errors: Vector, window: int) -> Vector:
     """
     window = min(window, len(errors))
     return np.sqrt(np.convolve(np.square(errors), np.full(window, 1 / window), "valid"))
-
-
-def _log_axis(axes: Axes) -> None:
-    """Make the vertical axis logarithmic, with plain numbers at 1, 2 and 5 of each decade."""
-    ticker = matplotlib_part("ticker")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_locator(ticker.NullLocator())
 
 
 def _grid(rows: int, columns: int) -> Figure:

@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from streamridge.atomic import replacing
 from streamridge.compare import model_settings
 from streamridge.datasets import simulate_roads
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, StateError
 from streamridge.experiments.traffic_methods import (
     METHODS,
     PAPER_METHODS,
@@ -26,7 +27,10 @@ from streamridge.experiments.traffic_methods import (
 )
 from streamridge.file_names import FileNames
 from streamridge.jobs import Task
+from streamridge.run_files import read_run
+from streamridge.runs import Run
 from streamridge.settings import Settings
+from streamridge.streams.clock import step_name
 from streamridge.streams.grid import to_series
 from streamridge.streams.readings import Readings
 from streamridge.streams.series import Series
@@ -91,20 +95,20 @@ class Study:
 
     def prepare(self) -> None:
         """Make the folder, or raise when it holds another study or nothing can be kept there."""
+        file = self.folder / "study.json"
         try:
             self.folder.joinpath("cells").mkdir(parents=True, exist_ok=True)
-            if self._plan_file.exists():
-                _require_same(self.folder, json.loads(self._plan_file.read_text()), self.plan())
-            with replacing(self._plan_file) as file:
-                file.write(json.dumps(self.plan(), indent=1).encode())
-        except (OSError, ValueError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
+            found = file.read_bytes() if file.exists() else None
+        except OSError as error:
             raise InvalidInputError(
                 f"out must be a folder that can be written, got {str(self.folder)!r} ({error})."
             ) from None
+        if found is not None:
+            _require_same(self.folder, _parsed(file, found), self.plan())
+        with replacing(file) as stream:
+            stream.write(json.dumps(self.plan(), indent=1).encode())
 
-    def plan(self) -> dict[str, object]:
+    def plan(self) -> dict[str, Any]:
         """Return all that the cells depend on, as plain JSON."""
         return {
             "size": asdict(self.size),
@@ -114,8 +118,7 @@ class Study:
 
     def cells(self) -> list[Task]:
         """Return the runs of the study, detector by detector."""
-        names = FileNames()
-        stems = [names.take(series.sensor, "") for series in self.series]
+        stems = self._stems()
         return [
             Task(
                 series,
@@ -123,15 +126,25 @@ class Study:
                 METHODS[method].label,
                 self.size.warmup,
                 self.size.steps,
-                keep_in=self.folder / "cells" / f"{stem}-{method}.run",
+                keep_in=self.folder / "cells" / f"{stems[series.sensor]}-{method}.run",
             )
-            for series, stem in zip(self.series, stems, strict=True)
+            for series in self.series
             for method in self.methods
         ]
 
-    @property
-    def _plan_file(self) -> Path:
-        return self.folder / "study.json"
+    def kept(self) -> list[Run]:
+        """Return the runs that are there, in the order of the cells."""
+        files = [cell.keep_in for cell in self.cells() if cell.keep_in is not None]
+        return [_kept(file) for file in files if file.exists()]
+
+    def todo(self) -> list[Task]:
+        """Return the cells that are not there."""
+        return [cell for cell in self.cells() if cell.keep_in and not cell.keep_in.exists()]
+
+    def _stems(self) -> dict[str, str]:
+        """Return how files are called by detector, whatever order the detectors come in."""
+        names = FileNames()
+        return {name: names.take(name, "") for name in sorted(each.sensor for each in self.series)}
 
 
 def make_study(
@@ -143,10 +156,11 @@ def make_study(
     series: Sequence[Series] | None = None,
 ) -> Study:
     """Return a study after all checks that can be made before any work; simulated by default."""
+    names = parse_study_methods(methods)
     roads = tuple(simulated_series(size, seed) if series is None else series)
     for each in roads:
-        _require_length(each, size)
-    study = Study(roads, parse_study_methods(methods), size, seed, folder)
+        _require_fitting(each, size)
+    study = Study(roads, names, size, seed, folder)
     study.cells()  # raises for an extra that is not installed
     return study
 
@@ -179,7 +193,12 @@ def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settin
     return known.change(settings)
 
 
-def _require_length(series: Series, size: Size) -> None:
+def _require_fitting(series: Series, size: Size) -> None:
+    if series.clock.step != STEP:  # sizes count steps of it
+        raise InvalidInputError(
+            f"{series.sensor}: data must have a reading every {step_name(STEP)}, "
+            f"got one every {step_name(series.clock.step)}."
+        )
     least = size.warmup + (size.steps or 1)
     if len(series) < least:
         raise InvalidInputError(
@@ -188,14 +207,41 @@ def _require_length(series: Series, size: Size) -> None:
         )
 
 
-def _require_same(folder: Path, found: object, wanted: dict[str, object]) -> None:
-    if not isinstance(found, dict) or found != json.loads(json.dumps(wanted)):
-        known = found if isinstance(found, dict) else {}
-        other = [name for name in wanted if known.get(name) != json.loads(json.dumps(wanted[name]))]
+def _kept(file: Path) -> Run:
+    try:
+        return read_run(file)
+    except StateError as error:
+        raise StateError(f"{error} Remove it, and it is made anew.") from None
+
+
+def _parsed(file: Path, content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{file} must be the plan of a study, got {error}. Pass another --out, or remove it."
+        ) from None
+
+
+def _require_same(folder: Path, found: Any, wanted: dict[str, Any]) -> None:
+    other = _differing(found, json.loads(json.dumps(wanted)))
+    if other:
         raise InvalidInputError(
             f"out must be empty or hold the same study, got {str(folder)!r} with another "
             f"{' and '.join(other)}. Pass another --out, or remove it."
         )
+
+
+def _differing(found: Any, wanted: dict[str, Any]) -> list[str]:
+    """Return what differs between two plans, in words."""
+    if not isinstance(found, dict):
+        return ["plan"]
+    other = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
+    sizes = found.get("size")
+    if "size" in other and isinstance(sizes, dict):
+        parts = [name for name in wanted["size"] if sizes.get(name) != wanted["size"][name]]
+        other[other.index("size")] = f"size ({', '.join(parts)})"
+    return other
 
 
 def _digest(series: Series) -> str:

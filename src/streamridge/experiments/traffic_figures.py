@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +10,18 @@ import numpy as np
 from streamridge.arrays import Matrix, Vector
 from streamridge.breakdowns import running_curve
 from streamridge.experiments.traffic_results import BASELINE, OURS, TrafficResults
-from streamridge.plots import COLORS, matplotlib_part, plain, with_unit
+from streamridge.plots import COLORS, log_axis, matplotlib_part, plain, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMNS = 4
+MOST_TICKS = 16
+# Axes of more methods than these stand one above the other.
+SIDE_BY_SIDE = 6
+# Width of an entry of a legend: its line, and a letter of its name.
+LINE_INCHES, LETTER_INCHES = 0.65, 0.085
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     "FIXED": {"color": COLORS[7], "ls": ":"},
     "OHL": {"color": COLORS[1], "ls": "-"},
@@ -33,30 +38,35 @@ def figure_of_runtimes(results: TrafficResults) -> Figure:
 
     Detectors are ordered by the total of OHL, as in the paper.
     """
-    figure: Figure = matplotlib_part("figure").Figure(figsize=(9.0, 3.6), layout="constrained")
-    total, tuning = figure.subplots(1, 2)
     seconds = {method: _seconds(results, method) for method in results.methods}
-    plot_runtimes(total, {method: both[:, 0] for method, both in seconds.items()})
     tuned = {method: both[:, 1] for method, both in seconds.items() if method != BASELINE}
-    plot_runtimes(tuning, tuned)
-    total.set_title("whole run")
-    tuning.set_title("tuning alone")
+    shown = 2 if tuned else 1
+    rows, columns = (1, shown) if len(seconds) <= SIDE_BY_SIDE else (shown, 1)
+    height = rows * (3.4 + 0.12 * len(seconds))
+    figure: Figure = matplotlib_part("figure").Figure(figsize=(9.0, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    plot_runtimes(axes[0], {method: both[:, 0] for method, both in seconds.items()})
+    axes[0].set_title("whole run")
+    if tuned:
+        plot_runtimes(axes[1], tuned).set_title("tuning alone")
     return figure
 
 
 def plot_runtimes(axes: Axes, seconds_by_method: Mapping[str, Vector]) -> Axes:
     """Draw a bar per detector and method on a logarithmic axis; the legend has the averages."""
-    width = 0.84 / max(1, len(seconds_by_method))
+    looks = looks_of(tuple(seconds_by_method))
+    width = 0.84 / len(looks)
     for i, (method, seconds) in enumerate(seconds_by_method.items()):
         at = np.arange(1, 1 + len(seconds)) - 0.42 + (i + 0.5) * width
         label = f"{plain(method)}, mean {np.nanmean(seconds):.3g} s"
-        axes.bar(at, seconds, width, color=_look(method)["color"], label=label)
-    axes.set(xlabel="detector, by total time of OHL", ylabel="seconds", yscale="log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high * (high / low) ** 0.3)  # room for the legend
-    axes.set_xticks(range(1, 1 + max(map(len, seconds_by_method.values()))))
-    axes.legend(loc="upper left", ncols=2, fontsize=8, frameon=False)
+        hatch = None if method in LOOKS else "////"
+        color = looks[method]["color"]
+        axes.bar(at, seconds, width, color=color, hatch=hatch, edgecolor="white", lw=0, label=label)
+    axes.set(xlabel="detector, by total time of OHL", ylabel="seconds")
+    log_axis(axes)
+    count = max(map(len, seconds_by_method.values()))
+    axes.set_xticks(range(1, 1 + count, -(-count // MOST_TICKS)))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, fontsize=9, frameon=False)
     return axes
 
 
@@ -72,19 +82,24 @@ def figure_of_errors(results: TrafficResults, *, unit: str = "") -> Figure:
         plot_errors(axes, results, sensor)
     for axes in grid[len(results.sensors) :]:
         axes.remove()
+    for axes in grid[max(0, len(results.sensors) - columns) : len(results.sensors)]:
+        axes.tick_params(labelbottom=True)  # the lowest of its column
     figure.supxlabel("prediction step t", fontsize="medium")
     figure.supylabel(plain(with_unit("RMSE(t)", unit)), fontsize="medium")
     lines = {str(line.get_label()): line for axes in figure.axes for line in axes.get_lines()}
     handles, labels = list(lines.values()), list(lines)
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    entry = LINE_INCHES + LETTER_INCHES * max(map(len, labels))
+    ncols = max(1, min(len(labels), int(figure.get_figwidth() / entry)))
+    figure.legend(handles, labels, loc="outside upper center", ncols=ncols, frameon=False)
     return figure
 
 
 def plot_errors(axes: Axes, results: TrafficResults, sensor: str) -> Axes:
     """Draw RMSE(t) of every method on one detector, from the end of the first day on."""
+    looks = looks_of(results.methods)
     for run in (run for run in results.runs if run.sensor == sensor):
         at, curve = running_curve(run.actual - run.value[:, 0], run.day)
-        axes.plot(at + 1, curve, label=run.method, lw=1.4, **_look(run.method))
+        axes.plot(at + 1, curve, label=plain(run.method), lw=1.4, **looks[run.method])
     axes.set_title(plain(sensor), fontsize="small")
     axes.tick_params(labelsize="small")
     axes.margins(x=0)
@@ -101,8 +116,10 @@ def _seconds(results: TrafficResults, method: str) -> Matrix:
     )
 
 
-def _look(method: str) -> Mapping[str, Any]:
-    """Return a method's colour and dashes; a change of a method has its colour, and dots."""
-    base, _, change = method.partition(",")
-    look = LOOKS.get(base, LOOKS[BASELINE])
-    return {**look, "ls": ":"} if change else look
+def looks_of(methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return colour and dashes by method; changes of a method are told apart by dots and dashes."""
+    looks = {method: LOOKS[method] for method in methods if method in LOOKS}
+    for i, method in enumerate(method for method in methods if method not in LOOKS):
+        dots = (0, (4, 1, *(1, 1) * (1 + i // len(COLORS))))
+        looks[method] = {"color": COLORS[i % len(COLORS)], "ls": dots}
+    return looks

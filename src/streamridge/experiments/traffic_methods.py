@@ -93,9 +93,14 @@ PAPER_METHODS = ("fixed", "ohl", "hoag", "random")
 
 
 def parse_study_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the methods that are named, each once; commas part several in one text."""
+    """Return the methods that are named, each once, the paper's of none.
+
+    Commas part several in one text.
+    """
     asked = [part.strip().lower() for name in names for part in name.split(",") if part.strip()]
     for name in asked:
         if name not in METHODS:
             raise InvalidInputError(f"methods must be among {listed(METHODS)}, got {name!r}.")
+    if names and not asked:
+        raise InvalidInputError(f"methods must be among {listed(METHODS)}, got none.")
     return tuple(dict.fromkeys(asked)) or PAPER_METHODS

@@ -66,11 +66,15 @@ class TrafficResults:
             if sensor in fixed
         }
 
-    def mean_improvements(self, method: str) -> tuple[float, float]:
-        """Return the means over the detectors, early and at the end."""
-        pairs = list(self.improvements(method).values())
-        early, final = np.mean(pairs, axis=0) if pairs else (np.nan, np.nan)
-        return float(early), float(final)
+    def mean_improvements(self, method: str, beside: str | None = None) -> tuple[float, float]:
+        """Return the means over the detectors, early and at the end.
+
+        With another method beside it only detectors that both have run count.
+        """
+        others = self.of(beside or method)
+        pairs = [pair for name, pair in self.improvements(method).items() if name in others]
+        early, final = (_mean([pair[at] for pair in pairs]) for at in (0, 1))
+        return early, final
 
     def mean_seconds(self, method: str) -> tuple[float, float]:
         """Return the mean seconds of a run, in total and of tuning alone."""
@@ -149,7 +153,15 @@ def errors_until(run: Run, steps: int | None) -> Vector:
 
 def improvement(run: Run, fixed: Run, steps: int | None) -> float:
     """Return by how many percent RMSE(t) is below another run's, after some steps or all."""
-    return 100 * (1 - rmse(errors_until(run, steps)) / rmse(errors_until(fixed, steps)))
+    base = rmse(errors_until(fixed, steps))
+    # A detector that is always right at no cost, such as a dead one, says nothing.
+    return 100 * (1 - rmse(errors_until(run, steps)) / base) if base > 0 else np.nan
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of those that are known."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
 
 
 def _seconds(run: Run) -> tuple[float, float]:

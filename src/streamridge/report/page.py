@@ -57,23 +57,23 @@ def page(title: str, body: Iterable[str]) -> str:
     """Return a page with interactive figures that opens without a network."""
     script = files("streamridge.report").joinpath("page.js").read_text(encoding="utf-8")
     scripts = f"<script>{get_plotlyjs()}</script><script>{script}</script>"
-    return document(title, [*body, scripts])
+    # What only a script can draw would be empty boxes without one.
+    without = "<noscript><style>figure {display: none}</style></noscript>"
+    return document(title, [*body, scripts], head=without)
 
 
-def document(title: str, body: Iterable[str]) -> str:
+def document(title: str, body: Iterable[str], head: str = "") -> str:
     """Return a page in the look of a report."""
     style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
-    head = (
+    first = (
         '<meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style>"
-        "<noscript><style>figure {display: none}</style></noscript>"
+        f"<title>{escape(title)}</title><style>{style}</style>{head}"
     )
     content = "\n".join(body)
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{content}\n</body></html>\n'
-    )
+    whole = f'<html lang="en"><head>{first}</head>\n<body>\n{content}\n</body></html>'
+    return f"<!doctype html>\n{whole}\n"
 
 
 def overview(title: str, sensors: Sequence[SensorRuns], *, unit: str = "") -> str:

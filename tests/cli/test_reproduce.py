@@ -1,0 +1,303 @@
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from streamridge.cli import reproduce
+from streamridge.datasets import simulate_roads
+from streamridge.experiments import outputs, regret_study, synthetic, synthetic_page, traffic_page
+from tests.experiments.test_regret import TOY as TOY_REGRET
+from tests.experiments.test_traffic import TOY
+
+TRAFFIC = ["reproduce", "traffic", "--quick", "--methods", "fixed,ohl"]
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """Let quick studies be tiny, and pictures quick to draw."""
+    monkeypatch.setattr(reproduce, "QUICK", TOY)
+    monkeypatch.setattr(regret_study, "QUICK", TOY_REGRET)
+    monkeypatch.setattr(outputs, "DOTS_PER_INCH", 20)
+
+
+@pytest.fixture
+def plain_pages(monkeypatch):
+    """Leave the pictures out."""
+    monkeypatch.setattr(traffic_page, "write_figure", lambda path, figure: None)
+    monkeypatch.setattr(synthetic_page, "write_figure", lambda path, figure: None)
+    for name in ("figure_of_runtimes", "figure_of_errors"):
+        monkeypatch.setattr(traffic_page, name, lambda results, **options: None)
+    for name in ("figure_of_forecasts", "figure_of_learning"):
+        monkeypatch.setattr(synthetic_page, name, lambda results: None)
+
+
+@pytest.fixture
+def flows(tmp_path):
+    """Return the path of a file of two simulated detectors, every 15 minutes."""
+    roads = simulate_roads(np.random.default_rng(1), detectors=2, days=3, step_minutes=15)
+    path = tmp_path / "flows.csv"
+    roads.frame().to_csv(path, index=False)
+    return path
+
+
+def cells(folder):
+    """Return the files of a study with the time at which each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "cells").iterdir()}
+
+
+def test_a_traffic_study_leaves_its_files_and_says_where(invoke, tmp_path):
+    result = invoke(*TRAFFIC, "--out", "s")
+
+    assert result.exit_code == 0, result.output
+    assert f"Open {'s'}{os.sep}index.html in a browser." in result.stderr
+    assert result.stdout == ""
+    assert {path.name for path in (tmp_path / "s").iterdir()} == {
+        *("cells", "study.json", "results.json", "cells.csv", "methods.csv"),
+        *("runtime.png", "rmse.png", "index.html"),
+    }
+    content = json.loads((tmp_path / "s" / "results.json").read_text())
+    assert [each["method"] for each in content["methods"]] == ["FIXED", "OHL"]
+    assert len(content["cells"]) == 4
+
+
+def test_the_same_command_again_runs_nothing(invoke, tmp_path, monkeypatch, plain_pages):
+    invoke(*TRAFFIC, "--out", "s", "--quiet")
+    before = cells(tmp_path / "s")
+    monkeypatch.setattr(reproduce, "run_and_watch", pytest.fail)
+
+    result = invoke(*TRAFFIC, "--out", "s")
+
+    assert result.exit_code == 0, result.output
+    assert "4 of 4 runs are there already." in result.stderr
+    assert cells(tmp_path / "s") == before
+
+
+def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
+    invoke, tmp_path, monkeypatch, plain_pages
+):
+    run_all = reproduce.run_and_watch
+
+    def stopped(todo, **options):
+        return run_all(todo[:1], **options)
+
+    monkeypatch.setattr(reproduce, "run_and_watch", stopped)
+    first = invoke(*TRAFFIC, "--out", "s")
+    before = cells(tmp_path / "s")
+    page = (tmp_path / "s" / "index.html").read_text()
+    monkeypatch.setattr(reproduce, "run_and_watch", run_all)
+    second = invoke(*TRAFFIC, "--out", "s")
+
+    assert first.exit_code == second.exit_code == 0
+    assert list(before) == ["mainline-1-fixed.run"]
+    assert "Not finished: 1 of 4 runs are there" in page
+    assert "Not finished" not in (tmp_path / "s" / "index.html").read_text()
+    assert "1 of 4 runs are there already." in second.stderr
+    after = cells(tmp_path / "s")
+    assert len(after) == 4
+    assert after["mainline-1-fixed.run"] == before["mainline-1-fixed.run"]
+
+
+def test_a_study_stopped_before_its_first_run_is_a_failure(invoke, monkeypatch):
+    monkeypatch.setattr(reproduce, "run_and_watch", lambda todo, **options: [])
+
+    assert invoke(*TRAFFIC, "--out", "s").exit_code == 1
+
+
+PROGRAM = """
+import sys
+from streamridge.cli import main, reproduce
+from streamridge.experiments.traffic import Size
+reproduce.QUICK = Size(2, 12, warmup=150, steps=900, train_size=250, validation_size=40,
+                       update_every=2, tune_every=96)
+if __name__ == "__main__":
+    main.app(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_a_study_cleanly(jobs, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, str(program), *TRAFFIC, "--out", "s", "--jobs", jobs]
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("s/cells/*.run")) and time.monotonic() < deadline:
+        assert running.poll() is None, running.stderr.read()
+        time.sleep(0.02)
+
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+
+    assert running.returncode == 0, said
+    assert "Stopped early" in said
+    assert "Traceback" not in said
+    assert 1 <= len(cells(tmp_path / "s")) < 4
+    assert "Not finished" in (tmp_path / "s" / "index.html").read_text()
+
+
+@pytest.mark.slow
+def test_processes_give_the_results_of_one(invoke, tmp_path):
+    for jobs in ("1", "2"):
+        result = invoke(*TRAFFIC, "--out", jobs, "--jobs", jobs, "--quiet")
+        assert result.exit_code == 0, result.output
+
+    tables = [pd.read_csv(tmp_path / jobs / "cells.csv") for jobs in ("1", "2")]
+    same = [name for name in tables[0] if not name.startswith("seconds_")]
+    pd.testing.assert_frame_equal(tables[0][same], tables[1][same], check_exact=True)
+
+
+def test_quiet_says_nothing(invoke, plain_pages):
+    result = invoke(*TRAFFIC, "--out", "s", "--quiet")
+
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_page_names_the_command_that_makes_it_again(invoke, flows, tmp_path, plain_pages):
+    arguments = ["--data", "flows.csv", "--sensor", "mainline-1", "--steps", "50", "--seed", "3"]
+
+    invoke(*TRAFFIC, *arguments, "--out", "s", "--quiet")
+
+    command = json.loads((tmp_path / "s" / "results.json").read_text())["command"]
+    again = invoke(*shlex.split(command)[1:], "--out", "t", "--quiet")
+    assert again.exit_code == 0, again.output
+    one, other = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("s", "t"))
+    assert one["command"] == other["command"]
+    assert [cell["rmse"] for cell in one["cells"]] == [cell["rmse"] for cell in other["cells"]]
+    assert {cell["detector"] for cell in one["cells"]} == {"mainline-1"}
+    assert {cell["scored"] for cell in one["cells"]} == {50}
+
+
+def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
+    times = pd.date_range("2021-06-13", periods=3 * 288, freq="5min")
+    counts = np.random.default_rng(0).poisson(20, len(times))
+    pd.DataFrame({"time": times, "ramp": counts}).to_csv(tmp_path / "fine.csv", index=False)
+
+    result = invoke(*TRAFFIC, "--data", "fine.csv", "--out", "s", "--methods", "fixed")
+
+    assert result.exit_code == 0, result.output
+    rmse = pd.read_csv(tmp_path / "s" / "cells.csv").rmse[0]
+    assert 60**0.5 * 0.8 < rmse < 60**0.5 * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--methods", "ohl,magic"], "error: methods must be among 'fixed', 'ohl', "),
+        (["--out", "flows.csv"], "error: out must be a folder that can be written"),
+        (["--out", "flows.csv/s"], "error: out must be a folder that can be written"),
+        (["--data", "nowhere.csv"], "error: nowhere.csv"),
+        (["--data", "flows.csv", "--sensor", "x"], "error: sensors must be among 'mainline-1'"),
+        (
+            ["--data", "flows.csv", "--steps", "500"],
+            "error: mainline-1: data must have at least 650 steps, 150 of them before the first "
+            "scored one, got 288.",
+        ),
+        (["--steps", "500"], "error: mainline-1: data must have at least 650 steps"),
+        (["--data", "hourly.csv"], "data must have a reading every 15min, got one every 1h."),
+        (["--sensor", "ramp-3"], "error: --sensor, --from and --to must come with --data"),
+        (["--out", "other"], "with another seed and series. Pass another --out, or remove it."),
+        (
+            ["--out", "damaged", "--seed", "5"],
+            "mainline-1-fixed.run is not a streamridge checkpoint. Remove it",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_any_work(
+    arguments, message, invoke, flows, tmp_path, monkeypatch
+):
+    hourly = pd.read_csv(flows).iloc[::4]
+    hourly.to_csv(tmp_path / "hourly.csv", index=False)
+    seeded = reproduce.make_study(tmp_path / "other", size=TOY, seed=5)
+    seeded.prepare()
+    damaged = replace(seeded, folder=tmp_path / "damaged")
+    damaged.prepare()
+    damaged.cells()[0].keep_in.write_bytes(b"rubbish")
+    monkeypatch.setattr(reproduce, "run_and_watch", pytest.fail)
+
+    result = invoke(
+        "reproduce",
+        "traffic",
+        "--quick",
+        *(() if "--out" in arguments else ("--out", "s")),
+        *arguments,
+    )
+
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("study", ["synthetic", "traffic", "regret"])
+def test_a_folder_that_cannot_be_written_is_refused_by_every_study(study, invoke, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    result = invoke("reproduce", study, "--quick", "--out", "file")
+
+    assert result.exit_code == 2
+    assert "error: out must be a folder that can be written, got 'file'." in result.stderr
+
+
+@pytest.mark.parametrize("study", ["synthetic", "traffic", "regret"])
+def test_help_ends_with_an_example_that_runs(study, invoke, tmp_path, monkeypatch, plain_pages):
+    few = reproduce_steps(monkeypatch)
+    words = " ".join(invoke("reproduce", study, "--help").stdout.split())
+    (text,) = re.findall(r"Example: streamridge (.*? --out \w+)", words)
+    example = shlex.split(text)
+
+    result = invoke(*example)
+
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / example[-1] / "index.html").exists()
+    assert few == ([3] if study == "synthetic" else [])
+
+
+def reproduce_steps(monkeypatch):
+    """Let synthetic runs be short, and return a list of how many seeds were asked for."""
+    run, asked = synthetic.run_synthetic, []
+
+    def short(seeds, **options):
+        asked.append(len(seeds))
+        return run(seeds, 30, **options)
+
+    monkeypatch.setattr(synthetic, "run_synthetic", short)
+    return asked
+
+
+def test_the_seed_of_regret_is_in_its_results(invoke, tmp_path):
+    result = invoke("reproduce", "regret", "--quick", "--seed", "4", "--out", "r", "--quiet")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    content = json.loads((tmp_path / "r" / "results.json").read_text())
+    assert content["seed"] == 4
+    assert content["command"] == "streamridge reproduce regret --seed 4 --quick"
+
+
+def test_the_full_synthetic_study_tries_every_reading(invoke, tmp_path, monkeypatch, plain_pages):
+    asked = reproduce_steps(monkeypatch)
+
+    invoke("reproduce", "synthetic", "--seeds", "1", "--out", "s", "--quiet")
+
+    content = json.loads((tmp_path / "s" / "results.json").read_text())
+    assert asked == [1]
+    assert len(content["readings"]) == 9
+    assert content["command"] == "streamridge reproduce synthetic --seeds 1"
+
+
+def test_methods_can_be_added_to_a_study(invoke, tmp_path, plain_pages):
+    invoke("reproduce", "traffic", "--quick", "--methods", "fixed", "--out", "s", "--quiet")
+
+    result = invoke("reproduce", "traffic", "--quick", "--methods", "fixed,grid", "--out", "s")
+
+    assert "2 of 4 runs are there already." in result.stderr
+    assert len(cells(tmp_path / "s")) == 4

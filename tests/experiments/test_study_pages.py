@@ -1,0 +1,154 @@
+import json
+
+import numpy as np
+import pytest
+
+from streamridge.experiments import outputs
+from streamridge.experiments.outputs import table_of, write_json
+from streamridge.experiments.regret import run_regret
+from streamridge.experiments.regret_page import write_regret
+from streamridge.experiments.synthetic import run_synthetic
+from streamridge.experiments.synthetic_page import write_synthetic
+from streamridge.experiments.synthetic_panels import OTHER_READINGS, PANELS
+from streamridge.plots import log_axis, new_figure
+from streamridge.report.page import document, page
+from tests.experiments.test_regret import TOY
+
+
+@pytest.fixture(scope="module", autouse=True)
+def coarse():
+    """Let pictures be quick to draw."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outputs, "DOTS_PER_INCH", 20)
+        yield
+
+
+@pytest.fixture(scope="module")
+def synthetic(tmp_path_factory):
+    """Return the folder of a short synthetic study of both panels and another reading."""
+    folder = tmp_path_factory.mktemp("synthetic")
+    results = run_synthetic([0, 1], 30, panels=(*PANELS, OTHER_READINGS[1]))
+    write_synthetic(results, folder, command="streamridge reproduce synthetic --quick")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def regret(tmp_path_factory):
+    """Return the folder of a tiny experiment on regret."""
+    folder = tmp_path_factory.mktemp("regret")
+    write_regret(run_regret(TOY, seed=3), folder, command="streamridge reproduce regret")
+    return folder
+
+
+def test_the_synthetic_study_leaves_tables_figures_and_a_page(synthetic):
+    assert {path.name for path in synthetic.iterdir()} == {
+        *("results.json", "runs.csv", "readings.csv"),
+        *("forecasts.png", "learning.png", "index.html"),
+    }
+    content = json.loads(synthetic.joinpath("results.json").read_text())
+    assert len(content["runs"]) == 6
+    assert len(synthetic.joinpath("runs.csv").read_text().splitlines()) == 1 + 6
+    assert len(synthetic.joinpath("readings.csv").read_text().splitlines()) == 1 + 3
+
+
+def test_the_synthetic_page_has_the_medians_of_every_reading(synthetic):
+    text = synthetic.joinpath("index.html").read_text()
+    content = json.loads(synthetic.joinpath("results.json").read_text())
+
+    for record in content["readings"]:
+        assert f">{record['panel']}<" in text
+        assert f">{record['rmse']['OHL']['last']['median']:.3f}<" in text
+    assert "squared exponential, noise 0.1" in text
+
+
+def test_the_regret_study_leaves_tables_figures_and_a_page(regret):
+    assert {path.name for path in regret.iterdir()} == {
+        *("results.json", "methods.csv", "regret.png", "refits.png", "index.html"),
+    }
+    content = json.loads(regret.joinpath("results.json").read_text(), parse_constant=pytest.fail)
+    kinds = [record["kind"] for record in content["records"]]
+    assert kinds == ["method"] * 4 + ["constants"] + ["bounds"] * 2
+
+
+def test_the_regret_page_calls_constants_and_bounds_by_words(regret):
+    text = regret.joinpath("index.html").read_text()
+    content = json.loads(regret.joinpath("results.json").read_text())
+    (constants,) = [each for each in content["records"] if each["kind"] == "constants"]
+    bounds = [each for each in content["records"] if each["kind"] == "bounds"]
+
+    for name in {*constants, *bounds[0]} - {"kind", "variation", "proposition", "theorem"}:
+        assert f">{name}<" not in text
+        assert f">{name.replace('_', ' ')}<" not in text
+    for number in (constants["lipschitz"], constants["diameter"], bounds[1]["variation"]):
+        assert f">{number:.3g}<" in text
+    assert text.count("as printed") == 2
+    assert "nan" not in text.lower()
+
+
+def test_figures_hide_without_a_script_only_where_a_script_draws_them():
+    hidden = "<noscript><style>figure {display: none}</style></noscript>"
+
+    assert hidden in page("drawn", [])
+    assert hidden not in document("pictures", [])
+
+
+def test_a_bound_that_does_not_exist_is_a_dash():
+    cells = table_of(["m", "bound"], [["1", np.nan], ["2", -3.0]], ".3g")
+
+    assert '<td class="">\N{EN DASH}</td>' in cells
+    assert "\N{MINUS SIGN}3" in cells
+
+
+def test_rows_that_sum_up_are_parted_from_those_above():
+    table = table_of(
+        ["of", "x"], [["a", 1.0], ["b", 3.0], ["mean", 2.0], ["paper", 9.0]], summing_up=2
+    )
+
+    rows = table.split("<tbody>")[1].split("<tr")[1:]
+    assert ["first" in row for row in rows] == [False, False, True, False]
+
+
+def test_text_in_tables_is_escaped():
+    table = table_of(["<h>", "<i>"], [["<a>", "<b>"]])
+
+    for tag in ("<h>", "<i>", "<a>", "<b>"):
+        assert tag not in table
+
+
+def test_json_is_plain_however_deep(tmp_path):
+    write_json(tmp_path / "a.json", {"a": [np.nan, {"b": (np.inf, 1.5)}], "c": "x", "d": None})
+
+    text = (tmp_path / "a.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {
+        "a": [None, {"b": [None, 1.5]}],
+        "c": "x",
+        "d": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([1.5, 60.0], ["2", "5", "10", "20", "50"]),
+        ([2e-5, 3e-4], ["0.00002", "0.00005", "0.0001", "0.0002"]),
+        ([1.0, 1e6], ["1", "100", "10000", "1000000"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_logarithmic_axes_have_plain_numbers(name, values, labels):
+    figure = new_figure(1)
+    (axes,) = figure.axes
+    axes.plot(values, values)
+    axes.margins(0)
+    log_axis(axes, name)
+    figure.canvas.draw()
+
+    axis = getattr(axes, f"{name}axis")
+    low, high = axis.get_view_interval()
+    shown = [
+        text.get_text()
+        for text, at in zip(axis.get_ticklabels(), axis.get_ticklocs(), strict=True)
+        if low <= at <= high
+    ]
+    assert set(labels) <= set(shown)
+    assert axis.get_ticklabels(minor=True) == []
