@@ -3,7 +3,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from streamridge import Forecaster, StateError, replay
+from streamridge import Forecaster, StateError, jobs, replay
 from streamridge.jobs import Task, run_all
 from streamridge.methods import tuned_by
 from streamridge.run_files import read_run, write_run
@@ -117,3 +117,23 @@ def test_a_run_that_was_stopped_is_not_kept(tmp_path):
 
     assert run.interrupted
     assert not path.exists()
+
+
+def test_ctrl_c_while_a_run_is_written_leaves_those_before_it(tmp_path, monkeypatch):
+    write = jobs.write_run
+
+    def pressed(path, run):
+        if path.name == "b.run":
+            raise KeyboardInterrupt
+        write(path, run)
+
+    monkeypatch.setattr(jobs, "write_run", pressed)
+    tasks = [
+        Task(series(name, 0), small().settings, "ohl", keep_in=tmp_path / f"{name}.run")
+        for name in "abc"
+    ]
+
+    runs = run_all(tasks, progress=lambda number, done: None)
+
+    assert [run.sensor for run in runs] == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.run"]

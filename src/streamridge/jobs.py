@@ -116,11 +116,14 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _run_here(tasks: Sequence[Task], progress: Progress) -> list[Run]:
-    runs = []
-    for number, task in enumerate(tasks):
-        runs.append(_run(task, lambda done, _, number=number: progress(number, done)))
-        if runs[-1].interrupted:
-            break
+    runs: list[Run] = []
+    try:
+        for number, task in enumerate(tasks):
+            runs.append(_run(task, lambda done, _, number=number: progress(number, done)))
+            if runs[-1].interrupted:
+                break
+    except KeyboardInterrupt:  # between two runs: those before are whole
+        return runs
     return runs
 
 

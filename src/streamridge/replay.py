@@ -17,7 +17,7 @@ from streamridge.forecast import Forecast
 from streamridge.forecaster import Forecaster
 from streamridge.methods import method_of
 from streamridge.runs import BACKENDS, Run
-from streamridge.streams.clock import parse_zone, step_name
+from streamridge.streams.clock import Times, parse_zone, step_name
 from streamridge.streams.grid import to_series
 from streamridge.streams.readings import Aggregate
 from streamridge.streams.series import Series
@@ -140,13 +140,15 @@ def _join(forecaster: Forecaster, series: Series) -> None:
             f"got one from {first}."
         )
     if first > upcoming:
-        forecaster.observe(_stamp(series, first - np.timedelta64(series.clock.step)), None)
+        (before,) = _stamps(series, series.times[:1] - np.timedelta64(series.clock.step))
+        forecaster.observe(before, None)
 
 
-def _stamp(series: Series, time: np.datetime64) -> datetime:
-    """Return a time of a series as the forecaster takes it: with UTC said where it is UTC."""
-    moment = time.astype("M8[us]").astype(datetime)
-    return moment if series.clock.zone is None else moment.replace(tzinfo=UTC)
+def _stamps(series: Series, times: Times) -> list[datetime]:
+    """Return times of a series as the forecaster takes them: with UTC said where it is UTC."""
+    # Not by astype(datetime): NumPy drops a Ctrl-C that comes while it looks at such a type.
+    moments = times.astype("M8[us]").tolist()
+    return moments if series.clock.zone is None else [each.replace(tzinfo=UTC) for each in moments]
 
 
 def _live_through(
@@ -158,7 +160,7 @@ def _live_through(
 ) -> bool:
     """Predict and observe the steps up to `end`, and return whether Ctrl-C cut it short."""
     names = list(series.extras)
-    times = [_stamp(series, time) for time in series.times[:end]]
+    times = _stamps(series, series.times[:end])
     columns = np.column_stack([series.extras[name] for name in names]) if names else None
     try:
         for i, (time, value) in enumerate(zip(times, series.values.tolist(), strict=False)):
