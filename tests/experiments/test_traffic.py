@@ -154,6 +154,24 @@ def test_another_study_in_the_same_folder_is_refused(change, message, whole):
     whole.prepare()  # the plan is as it was
 
 
+def test_a_method_that_is_set_otherwise_by_now_is_refused(whole, monkeypatch):
+    changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
+    monkeypatch.setitem(METHODS, "grid", changed)
+    study = make_study(whole.folder, size=TOY, methods=METHODS_OF_TOY)
+
+    with pytest.raises(InvalidInputError, match=r"another setting of grid\. Pass another --out"):
+        study.prepare()
+
+
+def test_a_method_can_be_added_to_a_study(tmp_path):
+    make_study(tmp_path, size=TOY, methods=["fixed"]).prepare()
+
+    make_study(tmp_path, size=TOY, methods=["ohl"]).prepare()
+
+    plan = json.loads((tmp_path / "study.json").read_bytes())
+    assert list(plan["methods"]) == ["fixed", "ohl"]
+
+
 @pytest.mark.parametrize("change", ["value", "time"])
 def test_readings_that_differ_a_little_make_another_study(change, tmp_path):
     one, other = simulated_series(TOY, 0)

@@ -6,20 +6,18 @@ it is whole, so that a study that was stopped goes on with the cells that are no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from streamridge.atomic import replacing
 from streamridge.compare import model_settings
 from streamridge.datasets import simulate_roads
 from streamridge.errors import InvalidInputError, StateError
+from streamridge.experiments.plans import keep_plan, series_digest, settings_digest
 from streamridge.experiments.traffic_methods import (
     METHODS,
     PAPER_METHODS,
@@ -95,25 +93,24 @@ class Study:
 
     def prepare(self) -> None:
         """Make the folder, or raise when it holds another study or nothing can be kept there."""
-        file = self.folder / "study.json"
         try:
             self.folder.joinpath("cells").mkdir(parents=True, exist_ok=True)
-            found = file.read_bytes() if file.exists() else None
+            keep_plan(self.folder / "study.json", self.plan())
         except OSError as error:
             raise InvalidInputError(
                 f"out must be a folder that can be written, got {str(self.folder)!r} ({error})."
             ) from None
-        if found is not None:
-            _require_same(self.folder, _parsed(file, found), self.plan())
-        with replacing(file) as stream:
-            stream.write(json.dumps(self.plan(), indent=1).encode())
 
     def plan(self) -> dict[str, Any]:
         """Return all that the cells depend on, as plain JSON."""
         return {
             "size": asdict(self.size),
             "seed": self.seed,
-            "series": {each.sensor: _digest(each) for each in self.series},
+            "series": {each.sensor: series_digest(each) for each in self.series},
+            "methods": {
+                method: settings_digest(cell_settings(method, self.size, self.seed, STEP))
+                for method in self.methods
+            },
         }
 
     def cells(self) -> list[Task]:
@@ -212,41 +209,3 @@ def _kept(file: Path) -> Run:
         return read_run(file)
     except StateError as error:
         raise StateError(f"{error} Remove it, and it is made anew.") from None
-
-
-def _parsed(file: Path, content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError as error:
-        raise InvalidInputError(
-            f"{file} must be the plan of a study, got {error}. Pass another --out, or remove it."
-        ) from None
-
-
-def _require_same(folder: Path, found: Any, wanted: dict[str, Any]) -> None:
-    other = _differing(found, json.loads(json.dumps(wanted)))
-    if other:
-        raise InvalidInputError(
-            f"out must be empty or hold the same study, got {str(folder)!r} with another "
-            f"{' and '.join(other)}. Pass another --out, or remove it."
-        )
-
-
-def _differing(found: Any, wanted: dict[str, Any]) -> list[str]:
-    """Return what differs between two plans, in words."""
-    if not isinstance(found, dict):
-        return ["plan"]
-    other = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
-    sizes = found.get("size")
-    if "size" in other and isinstance(sizes, dict):
-        parts = [name for name in wanted["size"] if sizes.get(name) != wanted["size"][name]]
-        other[other.index("size")] = f"size ({', '.join(parts)})"
-    return other
-
-
-def _digest(series: Series) -> str:
-    """Return a short text that stands for a series: its time and every value."""
-    content = blake2b(digest_size=12)
-    content.update(np.ascontiguousarray(series.values).tobytes())
-    content.update(f"{series.times[0]} {series.clock.step}".encode())
-    return content.hexdigest()
