@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -265,3 +267,19 @@ def test_settings_that_are_none_keep_their_default():
 
     assert model_settings("default", step, lags=None) == Forecaster(step).settings
     assert model_settings("paper", step, horizon=None) == Forecaster.paper(step).settings
+
+
+def test_a_run_that_was_cut_short_is_compared_over_the_steps_that_both_scored(table):
+    ohl, fixed = table.run("ohl"), table.run("fixed")
+    early = 20
+    cut = replace(
+        fixed,
+        interrupted=True,
+        **{part: getattr(fixed, part)[:early] for part in ("times", "actual", "value")},
+    )
+
+    change = Comparison((ohl, cut)).change(ohl)
+
+    errors = [(each.actual - each.value[:, 0])[:early] for each in (ohl, fixed)]
+    expected = np.sqrt(np.mean(errors[0] ** 2) / np.mean(errors[1] ** 2)) - 1
+    assert change == pytest.approx(expected, rel=1e-12)

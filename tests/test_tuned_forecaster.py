@@ -102,3 +102,15 @@ def test_the_first_search_looks_back_over_a_validation_set_before_the_training_s
     feed(small(Spy(), warmup=160), roads, slice(0, 161))
 
     assert seen == [(60, 30)]
+
+
+@pytest.mark.parametrize(
+    ("tuner", "message"),
+    [
+        ("random", "tuner must be one of streamridge.tuners, got 'random'"),
+        (Grid(over=("nope",)), "over must name groups of .*, got 'nope'"),
+    ],
+)
+def test_a_tuner_that_cannot_search_here_is_refused_at_once(tuner, message):
+    with pytest.raises(InvalidInputError, match=message):
+        small(tuner)

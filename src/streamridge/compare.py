@@ -19,7 +19,7 @@ from streamridge.messages import listed
 from streamridge.methods import parse_methods, tuned_by
 from streamridge.plots import new_figure, plain, plot_running_rmse
 from streamridge.plots_errors import plot_costs
-from streamridge.runs import BACKENDS, Run, frame_kind
+from streamridge.runs import BACKENDS, BASELINE, Run, change, frame_kind
 from streamridge.settings import Settings
 from streamridge.streams.clock import parse_step, parse_zone, step_name
 from streamridge.streams.grid import to_series
@@ -29,7 +29,6 @@ ModelName = Literal["default", "paper"]
 
 # The paper's four: its own method, its two rivals, and no tuning at all.
 PAPER_METHODS = ("ohl", "hoag", "random", "fixed")
-BASELINE = "fixed"
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ class Comparison:
 
     def change(self, run: Run) -> float:
         """Return by which share a run's RMSE differs from that of "fixed"; NaN without one."""
-        baselines = [r.rmse for r in self.runs if (r.method, r.sensor) == (BASELINE, run.sensor)]
-        return run.rmse / baselines[0] - 1 if baselines and baselines[0] > 0 else np.nan
+        baselines = {each.sensor: each for each in self.runs if each.method == BASELINE}
+        return change(run, baselines.get(run.sensor))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row of figures per run."""
@@ -175,6 +174,8 @@ def compare(
                 f"the warm-up, got {len(task.series)}."
             )
     runs = run_all(tasks, jobs=jobs, progress=progress or (lambda number, done: None))
+    if not runs:
+        raise KeyboardInterrupt  # stopped before anything was there
     module = type(series).__module__.partition(".")[0]
     return Comparison(tuple(runs), module if module in BACKENDS else None)
 

@@ -12,7 +12,7 @@ from streamridge.arrays import Vector
 def conjugate_gradients(
     product: Callable[[Vector], Vector], b: Vector, start: Vector, tolerance: float
 ) -> Vector:
-    """Return x with |A x - b| <= tolerance |b|, from a first guess.
+    """Return x with |A x - b| <= tolerance |b|, from a first guess, or as near as it gets.
 
     It takes at most as many iterations as there are unknowns, after which exact arithmetic would
     have ended.

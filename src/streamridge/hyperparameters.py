@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import Mask, Vector, require_finite, require_number, require_positive
 from streamridge.errors import InvalidInputError
 from streamridge.feasible import Box, Feasible, Product, Simplex
 
 Bounds = tuple[float, float] | None
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,16 @@ class Space:
         array([0.5 , 0.25, 0.25])
         """
         self.groups_of(tuple(values))
-        pieces = np.split(lam, np.cumsum([len(group.names) for group in self.groups])[:-1])
         return np.concatenate(
             [
                 group.assigned(piece, values)
-                for group, piece in zip(self.groups, pieces, strict=True)
+                for group, piece in zip(self.groups, self.pieces(lam), strict=True)
             ]
         )
+
+    def pieces(self, vector: NDArray[T]) -> list[NDArray[T]]:
+        """Return a vector over all coordinates in pieces, one per group."""
+        return np.split(vector, np.cumsum([len(group.names) for group in self.groups])[:-1])
 
     def groups_of(self, names: tuple[str, ...]) -> Mask:
         """Mark the coordinates of the groups that the names belong to, shape (d,).

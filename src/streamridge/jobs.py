@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ LOOK_EVERY = 0.2
 # Of each worker: where it tells its progress, and what says that it is to stop.
 _messages: SimpleQueue[tuple[int, int]] | None = None
 _stop: Event | None = None
+_working = False
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,12 @@ def run_all(tasks: Sequence[Task], *, jobs: int = 1, progress: Progress) -> list
             futures = [pool.submit(_work, number, task) for number, task in enumerate(tasks)]
         try:
             _look_on(futures, messages, progress)
-        except KeyboardInterrupt:
+        except BaseException as error:
             stop.set()
             for future in futures:
                 future.cancel()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
         done = [future.result() for future in futures if not future.cancelled()]
         return [run for run in done if run is not None]
 
@@ -147,21 +151,37 @@ def _run(task: Task, progress: Callable[..., None]) -> Run:
 def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event, parent: int) -> None:
     global _messages, _stop
     _messages, _stop = messages, stop
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    signal.signal(signal.SIGINT, _interrupted)
+    threading.Thread(target=_watch, args=(stop, parent), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    """End this worker when its parent is gone: there is nobody to hand anything to."""
+def _interrupted(*_: object) -> None:
+    """Break off the run under way, once all are to stop; Ctrl-C itself is the parent's affair."""
+    if _working and _stop is not None and _stop.is_set():
+        raise KeyboardInterrupt
+
+
+def _watch(stop: Event, parent: int) -> None:
+    """Break off the run under way when all are to stop, and end when the parent is gone."""
     while os.getppid() == parent:
+        if stop.is_set():
+            interrupt_main()  # a search would go on for a minute before it looked
         sleep(LOOK_EVERY)
-    os._exit(1)
+    os._exit(1)  # there is nobody to hand anything to
 
 
 def _work(number: int, task: Task) -> Run | None:
     """Return the run of a task; None of one that had not begun when all were to stop."""
+    global _working
     if _messages is None or _stop is None or _stop.is_set():
         return None
-    return _run(task, partial(_tell, _messages, _stop, number))
+    try:
+        _working = True
+        return _run(task, partial(_tell, _messages, _stop, number))
+    except KeyboardInterrupt:  # before or after its steps
+        return None
+    finally:
+        _working = False
 
 
 def _tell(

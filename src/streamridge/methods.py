@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from streamridge.errors import InvalidInputError
@@ -27,14 +27,19 @@ def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
     >>> parse_methods(["ohl,fixed", "random"])
     ('ohl', 'fixed', 'random')
     """
+    return parse_names(names, METHODS)
+
+
+def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Return the methods that are named, each once, or say which are known."""
     asked = [
         part.strip().lower() for name in names for part in str(name).split(",") if part.strip()
     ]
-    for method in asked:
-        if method not in METHODS:
-            raise InvalidInputError(f"method must be one of {listed(METHODS)}, got {method!r}.")
+    for name in asked:
+        if name not in known:
+            raise InvalidInputError(f"method must be one of {listed(known)}, got {name!r}.")
     if not asked:
-        raise InvalidInputError(f"method must be one of {listed(METHODS)}, got none.")
+        raise InvalidInputError(f"method must be one of {listed(known)}, got none.")
     return tuple(dict.fromkeys(asked))
 
 

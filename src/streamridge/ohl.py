@@ -94,7 +94,10 @@ class OnlineLearner(StreamLearner[FitT]):
 
     @property
     def tally(self) -> Tally:
-        """Return what tuning has cost so far: a gradient per window, and no fit of its own."""
+        """Return what tuning has cost so far: a gradient per window, and no fit of its own.
+
+        With several horizons a window's gradient is made in two parts, for labels that come late.
+        """
         descent = self._progress.descent
         return Tally(gradients=descent.moves + descent.skipped)
 

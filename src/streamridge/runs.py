@@ -21,6 +21,8 @@ from streamridge.self_tuning import HyperparameterPath
 from streamridge.streams.clock import Times
 
 BACKENDS = ("pandas", "polars", "pyarrow")
+# The method that the others are held against.
+BASELINE = "fixed"
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,23 @@ class Run:
         above.set(title=f"{plain(self.sensor)}, one step ahead, with the {self.level:.0%} band")
         plot_running_rmse(below, {self.method: self.actual - self.value[:, 0]}, steps_a_day=day)
         return figure
+
+
+def change(run: Run, baseline: Run | None) -> float:
+    """Return by which share a run's RMSE differs from another's, over the steps that both scored.
+
+    NaN stands for no baseline, or one without errors.
+    """
+    if baseline is None:
+        return np.nan
+    shared = min(len(run.times), len(baseline.times))
+    sizes = [rmse(_without_gaps(each, shared)) for each in (run, baseline)]
+    return sizes[0] / sizes[1] - 1 if sizes[1] > 0 else np.nan
+
+
+def _without_gaps(run: Run, steps: int) -> Vector:
+    errors = (run.actual - run.value[:, 0])[:steps]
+    return errors[~np.isnan(errors)]
 
 
 def frame_kind(backend: str | None) -> str:

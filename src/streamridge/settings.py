@@ -54,8 +54,15 @@ class Settings:
             raise InvalidInputError(
                 f"horizon must be at most update_every, {self.update_every}, got {self.horizon}."
             )
-        if self.tuner is not None and not self.learn:
+        if self.tuner is not None:
+            self._require_tuner(self.tuner)
+
+    def _require_tuner(self, tuner: Tuner) -> None:
+        if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):
+            raise InvalidInputError(f"tuner must be one of streamridge.tuners, got {tuner!r}.")
+        if not self.learn:
             raise InvalidInputError("learn must be true with a tuner, got False.")
+        tuner.trials(self.preset.model.space)  # raises for names that the model does not have
 
     @property
     def day(self) -> int:

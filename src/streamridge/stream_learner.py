@@ -183,7 +183,7 @@ class StreamLearner(Generic[FitT]):
 
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name, and refit at once; other weights of a simplex give way."""
-        lam = self._space.assigned(self._progress.current.lam, values)
+        lam = self._space.assigned(self._lam_at(self._progress.descent.z), values)
         descent = self._progress.descent.moved_to(self._chart.encode(lam))
         self._progress = self._renew(self._progress, descent)
 
@@ -329,9 +329,12 @@ class StreamLearner(Generic[FitT]):
         return descent
 
     def _fit(self, samples: Samples, z: Vector, retired: FitT | None = None) -> Fitted[FitT]:
-        # Back from logarithms a bound may be missed by a rounding.
-        lam = self._space.feasible.project(self._chart.decode(z))
+        lam = self._lam_at(z)
         return Fitted(samples, lam, self._model.fit(samples, lam, retired))
+
+    def _lam_at(self, z: Vector) -> Vector:
+        # Back from logarithms a bound may be missed by a rounding.
+        return self._space.feasible.project(self._chart.decode(z))
 
     def _stack(self, rows: Rows) -> Samples:
         return stack(rows, self._layout, self._horizon)

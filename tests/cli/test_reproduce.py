@@ -194,7 +194,7 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "ohl,magic"], "error: methods must be among 'fixed', 'ohl', "),
+        (["--methods", "ohl,magic"], "error: method must be one of 'fixed', 'ohl', "),
         (["--out", "flows.csv"], "error: out must be a folder that can be written"),
         (["--out", "flows.csv/s"], "error: out must be a folder that can be written"),
         (["--data", "nowhere.csv"], "error: nowhere.csv"),

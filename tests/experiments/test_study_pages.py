@@ -28,7 +28,8 @@ def synthetic(tmp_path_factory):
     """Return the folder of a short synthetic study of both panels and another reading."""
     folder = tmp_path_factory.mktemp("synthetic")
     results = run_synthetic([0, 1], 30, panels=(*PANELS, OTHER_READINGS[1]))
-    write_synthetic(results, folder, command="streamridge reproduce synthetic --quick")
+    command = "streamridge reproduce synthetic --quick"
+    write_synthetic(results, folder, command=command, asked=8)
     return folder
 
 
@@ -152,3 +153,15 @@ def test_logarithmic_axes_have_plain_numbers(name, values, labels):
     ]
     assert set(labels) <= set(shown)
     assert axis.get_ticklabels(minor=True) == []
+
+
+def test_a_synthetic_study_that_was_stopped_keeps_what_there_is_and_says_so(tmp_path):
+    def stop(done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    results = run_synthetic([0, 1, 2], 30, panels=PANELS, progress=stop)
+
+    page = write_synthetic(results, tmp_path, command="streamridge reproduce synthetic", asked=6)
+    assert len(results) == 2
+    assert "Stopped early: 4 of 6 runs are missing." in page.read_text()

@@ -15,9 +15,10 @@ from streamridge.experiments.traffic import (
     make_study,
     simulated_series,
 )
-from streamridge.experiments.traffic_methods import METHODS, PAPER_METHODS, parse_study_methods
+from streamridge.experiments.traffic_methods import METHODS, PAPER_METHODS
 from streamridge.forecaster import Forecaster
 from streamridge.jobs import run_all
+from streamridge.methods import parse_names
 from streamridge.replay import replay
 from streamridge.streams.clock import Clock
 from tests.test_replay import series as hourly
@@ -272,15 +273,15 @@ def test_data_of_another_step_are_refused(tmp_path):
 def test_an_unknown_method_is_refused_before_roads_are_simulated(tmp_path, monkeypatch):
     monkeypatch.setattr("streamridge.experiments.traffic.simulate_roads", None)
 
-    with pytest.raises(InvalidInputError, match=r"methods must be among 'fixed', .* got 'magic'"):
+    with pytest.raises(InvalidInputError, match=r"method must be one of 'fixed', .* got 'magic'"):
         make_study(tmp_path, methods=["fixed,magic"])
 
 
 def test_study_methods_are_the_papers_unless_some_are_named():
-    assert parse_study_methods([]) == PAPER_METHODS == ("fixed", "ohl", "hoag", "random")
-    assert parse_study_methods(["OHL, hoag-log", "ohl"]) == ("ohl", "hoag-log")
-    with pytest.raises(InvalidInputError, match=r"methods must be among .*, got none"):
-        parse_study_methods([""])
+    assert parse_names(["OHL, hoag-log", "ohl"], METHODS) == ("ohl", "hoag-log")
+    assert PAPER_METHODS == ("fixed", "ohl", "hoag", "random")
+    with pytest.raises(InvalidInputError, match=r"method must be one of .*, got none"):
+        parse_names([""], METHODS)
 
 
 def test_simulated_detectors_are_those_of_the_seed():

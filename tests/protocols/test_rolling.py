@@ -260,3 +260,39 @@ def test_the_first_search_waits_until_there_is_something_to_fit_and_to_forecast(
     counts = [searches(size) for size in range(horizon, 120)]
 
     assert counts == [int(size >= enough) for size in range(horizon, 120)]
+
+
+class Halving:
+    """Finds half of what it is given, whatever the backtest says."""
+
+    def trials(self, space):
+        return 0
+
+    def tune(self, backtest, start, rng):
+        return Tuned(backtest.space.feasible.project(start / 2), 0.0, 0, 0)
+
+
+def test_what_is_frozen_stays_though_a_search_has_found_another_value_for_the_next_refit(rng):
+    samples, history = make_samples(rng), 80
+    learner = make_learner(samples[:history], Halving(), m=8, n=3)
+    for _ in run(learner, samples[history : history + 3]):
+        pass
+
+    learner.freeze("penalties[0]")
+    for _ in run(learner, samples[history + 3 : history + 8]):
+        pass
+
+    assert learner.hyperparameters["penalties[0]"] == 450
+    assert learner.hyperparameters["penalties[1]"] == 112.5
+
+
+def test_setting_one_hyperparameter_keeps_what_a_search_has_found_for_the_others(rng):
+    samples, history = make_samples(rng), 80
+    learner = make_learner(samples[:history], Halving(), m=8, n=3)
+    for _ in run(learner, samples[history : history + 3]):
+        pass
+
+    learner.assign({"penalties[0]": 0.5})
+
+    assert learner.hyperparameters["penalties[0]"] == 0.5
+    assert learner.hyperparameters["penalties[1]"] == 225

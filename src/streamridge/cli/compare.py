@@ -12,8 +12,8 @@ from streamridge.compare import PAPER_METHODS
 def compare(**flags: Any) -> None:
     """Forecast a file by several ways of tuning, and set errors and costs side by side.
 
-    ohl learns as it goes; hoag, random, grid and bayes search the past every week; fixed stays at
-    its start. All see the same data with the same seed, and refit at the same steps.
+    ohl learns as it goes; hoag, random, grid and bayes search the past every week, or every
+    --tune-every readings; fixed stays at its start. All see the same data with the same seed, and refit at the same steps.
 
     Example: streamridge compare roads.csv --sensor ramp-3 --methods ohl,random,fixed --steps 960
     """

@@ -35,7 +35,8 @@ Methods = Annotated[
     typer.Option(
         "--method",
         "--methods",
-        help=f"How to tune: {', '.join(METHODS)}; repeatable, or parted by commas.",
+        help=f"How to tune: {', '.join(METHODS)}; repeatable, or parted by commas. replay: ohl by "
+        "default; compare: ohl, hoag, random and fixed.",
     ),
 ]
 Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
@@ -54,7 +55,10 @@ From = Annotated[str | None, typer.Option("--from", help="First time to take.")]
 To = Annotated[str | None, typer.Option("--to", help="Last time to take.")]
 Warmup = Annotated[
     int | None,
-    typer.Option(min=0, help="Steps before the first scored one; three days by default."),
+    typer.Option(
+        min=0,
+        help="Steps before the first scored one; three days by default, 60 with the paper's model.",
+    ),
 ]
 Steps = Annotated[int | None, typer.Option(min=1, help="Steps to score; all by default.")]
 TrainSize = Annotated[int, typer.Option(min=24, help="Rows of a fit.")]
@@ -74,7 +78,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Of random draws.")]
 Lags = Annotated[int | None, typer.Option(min=1, help="Latest values that a row holds.")]
 Horizon = Annotated[int, typer.Option(min=1, help="Steps to forecast.")]
 Level = Annotated[float, typer.Option(help="Share of values that the bands shall hold.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes to use, one sensor each.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes to use, one run each.")]
 Extras = Annotated[
     list[str] | None,
     typer.Option("--extra", help="Column that is known in advance; repeatable."),

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamridge.files.tables import write_table
-from streamridge.runs import Run
+from streamridge.runs import BASELINE, Run, change
 
 
 def print_json(runs: Sequence[Run]) -> None:
@@ -30,14 +30,14 @@ def print_table(runs: Sequence[Run]) -> None:
     table.add_column("sensor")
     table.add_column("method")
     headings = ("RMSE", "MAE", "coverage", "scored", "missing", "fits", "tuning, s", "total, s")
-    fixed = {run.sensor: run.rmse for run in runs if run.method == "fixed"}
+    fixed = {run.sensor: run for run in runs if run.method == BASELINE}
     compared = bool(fixed) and len(fixed) < len(runs)
     for heading in (*headings, *(("against fixed",) if compared else ())):
         table.add_column(heading, justify="right")
     for run in runs:
         cells = _cells(run)
         if compared:
-            cells.append(_change(run.rmse, fixed.get(run.sensor, np.nan)))
+            cells.append(_change(run, fixed.get(run.sensor)))
         table.add_row(Text(run.sensor), run.method, *cells)  # a name may hold brackets
     # Into a pipe or a file a line stays a line, however long.
     Console(width=None if Console().is_terminal else 160).print(table)
@@ -71,5 +71,6 @@ def _cells(run: Run) -> list[str]:
     ]
 
 
-def _change(rmse: float, fixed: float) -> str:
-    return "" if np.isnan(fixed) or rmse == fixed else f"{rmse / fixed - 1:+.1%}"
+def _change(run: Run, fixed: Run | None) -> str:
+    share = change(run, fixed)
+    return "" if run is fixed or np.isnan(share) else f"{share:+.1%}"

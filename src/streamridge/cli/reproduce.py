@@ -70,17 +70,21 @@ def synthetic(
         console,
         lambda tell: run_synthetic(range(count), panels=panels, progress=partial(tell, "series")),
     )
-    _show(console, write_synthetic(results, out, command=command_of("synthetic", flags)))
+    if not results:
+        raise typer.Exit(FAILED)  # stopped before anything was there
+    command, asked = command_of("synthetic", flags), count * len(panels)
+    _show(console, write_synthetic(results, out, command=command, asked=asked))
 
 
 def traffic(
     out: Out = Path("reproduction/traffic"),
     data: Data = None,
     sensor: options.Sensors = None,
+    gap: options.Gap = "error",
     method: StudyMethods = None,
     first: options.From = None,
     last: options.To = None,
-    steps: options.Steps = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps to score.")] = None,
     seed: Seed = 0,
     jobs: options.Jobs = 1,
     quick: Quick = False,
@@ -101,7 +105,7 @@ def traffic(
         size=size if steps is None else replace(size, steps=steps),
         methods=method or (),
         seed=seed,
-        series=_detectors(data, sensor, first, last, console),
+        series=_detectors(Selection(data or [], sensor, gap=gap, first=first, last=last), console),
     )
     study.prepare()
     there, todo = study.kept(), study.todo()
@@ -115,6 +119,7 @@ def traffic(
     flags = {
         "--data": data,
         "--sensor": sensor,
+        "--gap": "skip" if gap == "skip" else None,
         "--methods": ",".join(study.methods),
         "--from": first,
         "--to": last,
@@ -139,11 +144,14 @@ def regret(
     console = _prepared(out, quiet)
     from streamridge.experiments.regret import run_regret
     from streamridge.experiments.regret_page import write_regret
-    from streamridge.experiments.regret_study import FULL, QUICK
+    from streamridge.experiments.regret_study import SIZES
 
-    size = QUICK if quick else FULL
     flags = {"--seed": seed, "--quick": quick}
-    study = _watched(console, lambda tell: run_regret(size, seed, tell))
+    try:
+        study = _watched(console, lambda tell: run_regret(SIZES[quick], seed, tell))
+    except KeyboardInterrupt:
+        console.print("Stopped: this experiment is kept whole or not at all.")
+        raise typer.Exit(FAILED) from None
     _show(console, write_regret(study, out, command=command_of("regret", flags)))
 
 
@@ -155,18 +163,12 @@ def _prepared(out: Path, quiet: bool) -> Console:
     return Console(stderr=True, quiet=quiet)
 
 
-def _detectors(
-    data: list[str] | None,
-    sensor: list[str] | None,
-    first: str | None,
-    last: str | None,
-    console: Console,
-) -> list[Series] | None:
-    """Return the series of a file; None stands for simulated ones."""
-    if data:
-        found = Selection(files=data, sensors=sensor, first=first, last=last).series(console)
+def _detectors(selection: Selection, console: Console) -> list[Series] | None:
+    """Return the series of files; None stands for simulated ones."""
+    if selection.files:
+        found = selection.series(console)
         return [coarser(each, STEP, "sum") if each.clock.step < STEP else each for each in found]
-    if sensor or first or last:
+    if selection.sensors or selection.first or selection.last:
         raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
     return None
 

@@ -77,8 +77,9 @@ def _body(study: RegretStudy, records: list[dict[str, Any]], command: str) -> li
     return [
         paragraph(CLAIM),
         paragraph(
-            f"The paper's synthetic series, N = {size.train_size}, T = {size.steps}, one learning "
-            f"rate of {size.learning_rate:g} for all, seed {study.seed}.",
+            f"The paper's synthetic series as a stationary process, N = {size.train_size}, "
+            f"T = {size.steps}, one learning rate of {size.learning_rate:g} for all, "
+            f"seed {study.seed}.",
             "soft",
         ),
         made_by(command),

@@ -45,6 +45,7 @@ class Size:
 
 FULL = Size(train_size=192, steps=9600, pairs=4000, windows=400)
 QUICK = Size(train_size=96, steps=960, pairs=400, windows=40)
+SIZES = (FULL, QUICK)
 
 
 @dataclass(frozen=True)

@@ -103,13 +103,16 @@ def run_synthetic(
     panels: Sequence[Panel] = PANELS,
     progress: Progress | None = None,
 ) -> list[PanelResult]:
-    """Return the results of every panel on every seed, panel by panel."""
+    """Return the results of every panel on every seed, panel by panel; Ctrl-C ends it early."""
     pairs = [(panel, seed) for panel in panels for seed in seeds]
-    results = []
-    for panel, seed in pairs:
-        results.append(run_panel(panel, seed, steps))
-        if progress:
-            progress(len(results), len(pairs))
+    results: list[PanelResult] = []
+    try:
+        for panel, seed in pairs:
+            results.append(run_panel(panel, seed, steps))
+            if progress:
+                progress(len(results), len(pairs))
+    except KeyboardInterrupt:
+        return results
     return results
 
 

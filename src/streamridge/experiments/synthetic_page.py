@@ -28,8 +28,13 @@ CLAIM = (
 )
 
 
-def write_synthetic(results: Sequence[PanelResult], folder: Path, *, command: str) -> Path:
-    """Write results.json, runs.csv, readings.csv, two figures and index.html; return the page."""
+def write_synthetic(
+    results: Sequence[PanelResult], folder: Path, *, command: str, asked: int
+) -> Path:
+    """Write results.json, runs.csv, readings.csv, two figures and index.html; return the page.
+
+    Of the `asked` runs some may be missing, which the page says.
+    """
     summary = summarize(results)
     write_json(
         folder / "results.json",
@@ -46,7 +51,9 @@ def write_synthetic(results: Sequence[PanelResult], folder: Path, *, command: st
     write_figure(folder / "forecasts.png", figure_of_forecasts(shown))
     write_figure(folder / "learning.png", figure_of_learning(shown))
     page = folder / "index.html"
-    write_page(page, TITLE, _body(summary, command))
+    missing = asked - len(results)
+    stopped = [paragraph(f"Stopped early: {missing} of {asked} runs are missing.", "headline")]
+    write_page(page, TITLE, [*(stopped if missing else []), *_body(summary, command)])
     return page
 
 

@@ -21,10 +21,10 @@ from streamridge.experiments.plans import keep_plan, series_digest, settings_dig
 from streamridge.experiments.traffic_methods import (
     METHODS,
     PAPER_METHODS,
-    parse_study_methods,
 )
 from streamridge.file_names import FileNames
 from streamridge.jobs import Task
+from streamridge.methods import parse_names
 from streamridge.run_files import read_run
 from streamridge.runs import Run
 from streamridge.settings import Settings
@@ -153,7 +153,7 @@ def make_study(
     series: Sequence[Series] | None = None,
 ) -> Study:
     """Return a study after all checks that can be made before any work; simulated by default."""
-    names = parse_study_methods(methods)
+    names = parse_names(methods or PAPER_METHODS, METHODS)
     roads = tuple(simulated_series(size, seed) if series is None else series)
     for each in roads:
         _require_fitting(each, size)

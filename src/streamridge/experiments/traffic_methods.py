@@ -5,15 +5,13 @@ A change of one choice that the paper made or left open is an ablation: it shows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from streamridge.compare import ModelName
-from streamridge.errors import InvalidInputError
 from streamridge.lazy_descent import AdaGradStep, ConstantStep
-from streamridge.messages import listed
 from streamridge.methods import tuned_by
 from streamridge.presets import paper_preset
 from streamridge.settings import Settings
@@ -90,17 +88,3 @@ METHODS = {
     "ohl-unit-1000": StudyMethod("OHL, unit of 1000", _preset(unit=1000.0)),
 }
 PAPER_METHODS = ("fixed", "ohl", "hoag", "random")
-
-
-def parse_study_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the methods that are named, each once, the paper's of none.
-
-    Commas part several in one text.
-    """
-    asked = [part.strip().lower() for name in names for part in name.split(",") if part.strip()]
-    for name in asked:
-        if name not in METHODS:
-            raise InvalidInputError(f"methods must be among {listed(METHODS)}, got {name!r}.")
-    if names and not asked:
-        raise InvalidInputError(f"methods must be among {listed(METHODS)}, got none.")
-    return tuple(dict.fromkeys(asked)) or PAPER_METHODS

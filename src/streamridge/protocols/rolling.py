@@ -101,6 +101,14 @@ class RollingLearner(StreamLearner[FitT]):
         """Return where the seconds of searches are counted."""
         return self._costs
 
+    def freeze(self, *names: str) -> None:
+        """Keep hyperparameters where they are, whatever a search has found for the next refit."""
+        super().freeze(*names)
+        progress = self._progress
+        held = self._space.groups_of(names)
+        z = np.where(held, progress.current.lam, progress.descent.z)
+        self._progress = replace(progress, descent=replace(progress.descent, z=z))
+
     def _started(self, descent: LazyDescent, known: Samples) -> tuple[LazyDescent, Tally]:
         return self._search(descent, Tally(), known)
 

@@ -10,12 +10,9 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.breakdowns import coverage_window, rolling_coverage
 from streamridge.plots_tuning import BOUND_MARKS
-from streamridge.runs import Run
+from streamridge.runs import BASELINE, Run, change
 from streamridge.self_tuning import HyperparameterPath
 from streamridge.streams.clock import Times
-
-# The method that the others are held against.
-BASELINE = "fixed"
 
 
 @dataclass(frozen=True)
@@ -51,9 +48,7 @@ class SensorRuns:
 
     def change(self, run: Run) -> float:
         """Return by which share RMSE differs from the baseline's; NaN where there is none."""
-        if self.baseline is None or self.baseline is run or not self.baseline.rmse > 0:
-            return np.nan
-        return run.rmse / self.baseline.rmse - 1
+        return np.nan if run is self.baseline else change(run, self.baseline)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from streamridge.report.markup import (
     table,
     text_cell,
 )
-from streamridge.report.sensors import BASELINE, Moves, SensorRuns
-from streamridge.runs import Run
+from streamridge.report.sensors import Moves, SensorRuns
+from streamridge.runs import BASELINE, Run
 
 # What is counted, in words; what is not listed here is no cause for doubt.
 COUNTED = {

@@ -88,8 +88,7 @@ def split(known: Samples, train_size: int, validation_size: int) -> tuple[Sample
 
 def holding(space: Space, lam: Vector, held: Mask) -> Space:
     """Return the space with the held coordinates at lam; one held weight holds its simplex."""
-    ends = np.cumsum([len(group.names) for group in space.groups])[:-1]
-    pieces = zip(space.groups, np.split(lam, ends), np.split(held, ends), strict=True)
+    pieces = zip(space.groups, space.pieces(lam), space.pieces(held), strict=True)
     return Space(tuple(_held(group, values, marks) for group, values, marks in pieces))
 
 

@@ -21,7 +21,7 @@ class Tuned:
     lam
         (d,), feasible, and no worse in the backtest than where the search began.
     loss
-        Mean squared error in the backtest.
+        Squared error in the backtest, summed over the horizons and averaged over the steps.
     fits, gradients
         How many fits and gradients it took.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -45,7 +46,12 @@ class Bayesian:
 
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
         optuna = _optuna()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        with _quiet(optuna):
+            return self._search(optuna, backtest, start, rng)
+
+    def _search(
+        self, optuna: Any, backtest: Backtest[Any], start: Vector, rng: np.random.Generator
+    ) -> Tuned:
         sampler = optuna.samplers.TPESampler(seed=int(rng.integers(2**32)))
         study = optuna.create_study(sampler=sampler)
         asked = _distributions(optuna, backtest.space)
@@ -69,6 +75,17 @@ def _optuna() -> Any:
             "optuna must be installed for Bayesian tuning. "
             "Install it with: pip install 'streamridge[bayes]'"
         ) from None
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """Let Optuna print nothing but warnings meanwhile."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def _distributions(optuna: Any, space: Space) -> dict[str, Any]:

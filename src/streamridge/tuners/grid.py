@@ -58,10 +58,9 @@ class Grid:
         for name in self.over or ():
             if name not in names:
                 raise InvalidInputError(f"over must name groups of {listed(names)}, got {name!r}.")
-        pieces = np.split(start, np.cumsum([len(group.names) for group in space.groups])[:-1])
         return [
             self._choices(group) if self.over is None or name in self.over else [piece]
-            for group, name, piece in zip(space.groups, names, pieces, strict=True)
+            for group, name, piece in zip(space.groups, names, space.pieces(start), strict=True)
         ]
 
     def _choices(self, group: Group) -> list[Vector]:

@@ -59,7 +59,8 @@ class HOAG:
     Notes
     -----
     F. Pedregosa, Hyperparameter optimization with approximate gradient, ICML 2016. The step adapts:
-    it grows while the loss falls, and a step that raised the loss is taken back and halved.
+    it grows while the loss falls, and a step that raised the loss is taken back and halved. Losses
+    are compared as they are known, each to the tolerance of its iteration.
     """
 
     iterations: int = 100
