@@ -13,7 +13,8 @@ def compare(**flags: Any) -> None:
     """Forecast a file by several ways of tuning, and set errors and costs side by side.
 
     ohl learns as it goes; hoag, random, grid and bayes search the past every week, or every
-    --tune-every readings; fixed stays at its start. All see the same data with the same seed, and refit at the same steps.
+    --tune-every readings; fixed stays at its start. All see the same data with the same seed, and
+    refit at the same steps.
 
     Example: streamridge compare roads.csv --sensor ramp-3 --methods ohl,random,fixed --steps 960
     """
