@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamridge.arrays import Vector
+from streamridge.errors import InvalidInputError
 from streamridge.samples import Inputs, Layout, Samples
 
 
@@ -88,3 +89,29 @@ def known_at_the_end(samples: Samples) -> tuple[Samples, Rows]:
         for row, mask in zip(rest, masks, strict=True)
     )
     return samples[:settled], blanked
+
+
+def require_history(history: Samples, update_every: int) -> None:
+    """Raise unless samples can be what a learner starts from: in order, and enough for H labels."""
+    if not len(history):
+        raise InvalidInputError("history must hold at least one sample, got none.")
+    apart = np.diff(history.t)
+    if not (apart > 0).all():
+        worst = int(np.argmin(apart))
+        pair = history.t[worst : worst + 2].tolist()
+        raise InvalidInputError(f"history must have increasing times, got {pair}.")
+    horizon = history.y.shape[1]
+    whole = np.array_equal(history.t, np.rint(history.t))
+    if horizon > 1 and not (whole and (apart.size == 0 or apart.min() == 1)):
+        raise InvalidInputError(
+            f"history must have times in whole steps, one apart, for a horizon of {horizon}, "
+            f"got {history.t[:3].tolist()}."
+        )
+    if len(history) < horizon:
+        raise InvalidInputError(
+            f"history must hold at least {horizon} samples, the horizon, got {len(history)}."
+        )
+    if horizon > update_every:
+        raise InvalidInputError(
+            f"update_every must be at least the horizon {horizon}, got {update_every}."
+        )

@@ -27,7 +27,16 @@ from streamridge.feasible import Chart, Product
 from streamridge.lazy_descent import LazyDescent, StepRule
 from streamridge.models.base import FitT, Model
 from streamridge.progress import Fitted, Progress, State, Tally, pack, unpack
-from streamridge.rows import Row, Rows, complete, known_at_the_end, stack, unstack, waiting
+from streamridge.rows import (
+    Row,
+    Rows,
+    complete,
+    known_at_the_end,
+    require_history,
+    stack,
+    unstack,
+    waiting,
+)
 from streamridge.samples import Inputs, Samples, concatenate, in_order, require_width
 
 
@@ -69,7 +78,7 @@ class StreamLearner(Generic[FitT]):
         self._keep = keep
         self._space = model.space
         self._chart = coordinates(self._space.feasible)
-        _require_history(history, self._update_every)
+        require_history(history, self._update_every)
         z = self._chart.encode(self._space.values)
         descent = LazyDescent.start(
             z,
@@ -338,28 +347,3 @@ class StreamLearner(Generic[FitT]):
 
     def _stack(self, rows: Rows) -> Samples:
         return stack(rows, self._layout, self._horizon)
-
-
-def _require_history(history: Samples, update_every: int) -> None:
-    if not len(history):
-        raise InvalidInputError("history must hold at least one sample, got none.")
-    apart = np.diff(history.t)
-    if not (apart > 0).all():
-        worst = int(np.argmin(apart))
-        pair = history.t[worst : worst + 2].tolist()
-        raise InvalidInputError(f"history must have increasing times, got {pair}.")
-    horizon = history.y.shape[1]
-    whole = np.array_equal(history.t, np.rint(history.t))
-    if horizon > 1 and not (whole and (apart.size == 0 or apart.min() == 1)):
-        raise InvalidInputError(
-            f"history must have times in whole steps, one apart, for a horizon of {horizon}, "
-            f"got {history.t[:3].tolist()}."
-        )
-    if len(history) < horizon:
-        raise InvalidInputError(
-            f"history must hold at least {horizon} samples, the horizon, got {len(history)}."
-        )
-    if horizon > update_every:
-        raise InvalidInputError(
-            f"update_every must be at least the horizon {horizon}, got {update_every}."
-        )
