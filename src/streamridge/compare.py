@@ -82,7 +82,7 @@ class Comparison:
         runs = self._of(sensor)
         figure = new_figure(2)
         above, below = figure.axes
-        errors = {run.method: run.actual - run.value[:, 0] for run in runs}
+        errors = {run.method: run.errors_in_time for run in runs}
         plot_running_rmse(above, errors, steps_a_day=runs[0].day).set_title(plain(runs[0].sensor))
         plot_costs(below, {run.method: run.seconds_by_kind() for run in runs})
         return figure

@@ -68,7 +68,7 @@ def _tuner(method: str, preset: Preset) -> Tuner | None:
     if method == "bayes":
         return Bayesian()
     if method == "grid":
-        # A period has so many local minima that a few points between its bounds say nothing.
+        # Periodic kernels stay: a period has so many local minima that three points say nothing.
         names = [group_name(group) for group in preset.model.space.groups]
         return Grid(over=tuple(name for name in names if not name.startswith("periodic.")))
     return None

@@ -117,6 +117,16 @@ class Run:
         later = self.actual[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
         return later[~np.isnan(later)]
 
+    @property
+    def errors_in_time(self) -> Vector:
+        """Return actual less forecast, one step ahead, shape (T,); NaN without a reading."""
+        return self.actual - self.value[:, 0]
+
+    def rmse_until(self, steps: int | None) -> float:
+        """Return RMSE(t) after some of the scored steps, or all."""
+        errors = self.errors_in_time[:steps]
+        return rmse(errors[~np.isnan(errors)])
+
     def record(self) -> dict[str, Any]:
         """Return the figures of the run as plain values, NaN as None."""
         read = ~np.isnan(self.actual)
@@ -190,25 +200,21 @@ class Run:
             self.upper[last, 0],
         )
         above.set(title=f"{plain(self.sensor)}, one step ahead, with the {self.level:.0%} band")
-        plot_running_rmse(below, {self.method: self.actual - self.value[:, 0]}, steps_a_day=day)
+        plot_running_rmse(below, {self.method: self.errors_in_time}, steps_a_day=day)
         return figure
 
 
-def change(run: Run, baseline: Run | None) -> float:
+def change(run: Run, baseline: Run | None, steps: int | None = None) -> float:
     """Return by which share a run's RMSE differs from another's, over the steps that both scored.
 
-    NaN stands for no baseline, or one without errors.
+    At most `steps` of them count. NaN stands for no baseline, or one that is never wrong, such as
+    that of a dead sensor.
     """
     if baseline is None:
         return np.nan
-    shared = min(len(run.times), len(baseline.times))
-    sizes = [rmse(_without_gaps(each, shared)) for each in (run, baseline)]
-    return sizes[0] / sizes[1] - 1 if sizes[1] > 0 else np.nan
-
-
-def _without_gaps(run: Run, steps: int) -> Vector:
-    errors = (run.actual - run.value[:, 0])[:steps]
-    return errors[~np.isnan(errors)]
+    shared = min(len(run.times), len(baseline.times), *([] if steps is None else [steps]))
+    base = baseline.rmse_until(shared)
+    return run.rmse_until(shared) / base - 1 if base > 0 else np.nan
 
 
 def frame_kind(backend: str | None) -> str:

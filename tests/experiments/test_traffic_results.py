@@ -13,7 +13,7 @@ from streamridge.experiments.traffic_figures import (
 )
 from streamridge.experiments.traffic_methods import METHODS
 from streamridge.experiments.traffic_page import write_traffic
-from streamridge.experiments.traffic_results import TrafficResults, errors_until, improvement
+from streamridge.experiments.traffic_results import TrafficResults, improvement
 from streamridge.protocols.timing import Costs
 from streamridge.runs import Run
 
@@ -120,8 +120,8 @@ def test_early_is_after_4000_steps_or_half_of_a_shorter_run(scored, early):
 def test_missing_readings_do_not_count():
     run = made("OHL", "a", [3, np.nan, -4, np.nan, 7])
 
-    np.testing.assert_array_equal(errors_until(run, 4), [3, -4])
-    np.testing.assert_array_equal(errors_until(run, None), [3, -4, 7])
+    assert run.rmse_until(4) == np.sqrt((3**2 + 4**2) / 2)
+    assert run.rmse_until(None) == np.sqrt((3**2 + 4**2 + 7**2) / 3)
 
 
 def test_a_detector_that_says_nothing_is_left_out_of_means():

@@ -21,6 +21,6 @@ def compare(**flags: Any) -> None:
     replay(**{**flags, "method": flags["method"] or list(PAPER_METHODS)})
 
 
-# The flags are those of `replay`, which does the work.
+# The flags are those of `replay`, which does the work; types do not know that attribute.
 compare.__signature__ = signature(replay, eval_str=True)  # type: ignore[attr-defined]
 compare.__annotations__ = get_type_hints(replay, include_extras=True)

@@ -98,7 +98,7 @@ def plot_errors(axes: Axes, results: TrafficResults, sensor: str) -> Axes:
     """Draw RMSE(t) of every method on one detector, from the end of the first day on."""
     looks = looks_of(results.methods)
     for run in (run for run in results.runs if run.sensor == sensor):
-        at, curve = running_curve(run.actual - run.value[:, 0], run.day)
+        at, curve = running_curve(run.errors_in_time, run.day)
         axes.plot(at + 1, curve, label=plain(run.method), lw=1.4, **looks[run.method])
     axes.set_title(plain(sensor), fontsize="small")
     axes.tick_params(labelsize="small")

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from streamridge.arrays import Vector
 from streamridge.experiments.paper_figures import (
+    IMPROVEMENTS,
     TOTAL_MINUTES,
     TUNING_MINUTES,
     mean_improvements,
 )
-from streamridge.metrics import rmse
-from streamridge.runs import Run
+from streamridge.runs import Run, change
 
 # The step at which the paper looks at RMSE(t) first; half of a shorter run.
 EARLY = 4000
@@ -114,7 +113,7 @@ class TrafficResults:
             "detector": run.sensor,
             "method": run.method,
             "scored": record["scored"],
-            f"rmse_{self.early}": rmse(errors_until(run, self.early)),
+            f"rmse_{self.early}": run.rmse_until(self.early),
             "rmse": run.rmse,
             f"improvement_{self.early}": early,
             "improvement": final,
@@ -127,7 +126,7 @@ class TrafficResults:
         early, final = self.mean_improvements(method)
         total, tuning = self.mean_seconds(method)
         times_total, times_tuning = self.ratios(method)
-        known = method in ("OHL", "HOAG", "RDS")
+        known = method in IMPROVEMENTS
         paper_early, paper_final = mean_improvements(method) if known else (np.nan, np.nan)
         return {
             "method": method,
@@ -145,17 +144,9 @@ class TrafficResults:
         }
 
 
-def errors_until(run: Run, steps: int | None) -> Vector:
-    """Return the errors one step ahead of the first steps that have a reading."""
-    errors = (run.actual - run.value[:, 0])[:steps]
-    return errors[~np.isnan(errors)]
-
-
 def improvement(run: Run, fixed: Run, steps: int | None) -> float:
     """Return by how many percent RMSE(t) is below another run's, after some steps or all."""
-    base = rmse(errors_until(fixed, steps))
-    # A detector that is always right at no cost, such as a dead one, says nothing.
-    return 100 * (1 - rmse(errors_until(run, steps)) / base) if base > 0 else np.nan
+    return -100 * change(run, fixed, steps)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -30,7 +30,6 @@ from streamridge.report.sensors import (
     Moves,
     SensorRuns,
     coverage_in_time,
-    errors_in_time,
     moves_of,
 )
 from streamridge.runs import Run
@@ -109,7 +108,7 @@ def _forecast(run: Run, unit: str) -> Figure:
 
 def _errors(sensor: SensorRuns, unit: str) -> Figure:
     figure = new_figure(4, height_per_row=2.8)
-    errors = {run.method: errors_in_time(run) for run in sensor.scored}
+    errors = {run.method: run.errors_in_time for run in sensor.scored}
     times = {run.method: run.local_times for run in sensor.scored}
     hours = {name: rmse_by_hour(times[name], each) for name, each in errors.items()}
     days = {name: rmse_by_weekday(times[name], each) for name, each in errors.items()}

@@ -14,7 +14,6 @@ from streamridge.report.look import DATES, make_figure, method_bars, method_curv
 from streamridge.report.sensors import (
     SensorRuns,
     coverage_in_time,
-    errors_in_time,
 )
 
 HOURS = tuple(f"{hour:02d}" for hour in range(24))
@@ -24,7 +23,7 @@ def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     """Return RMSE(t) of every method."""
     traces = []
     for i, run in enumerate(sensor.scored):
-        at, curve = running_curve(errors_in_time(run), run.day)
+        at, curve = running_curve(run.errors_in_time, run.day)
         traces.append(method_curve(i, run.method, run.times[at], curve))
     label = titled(with_unit("RMSE(t)", unit))
     return make_figure(traces, height=320, xaxis=DATES, yaxis={"title": label})
@@ -33,7 +32,7 @@ def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     """Return the RMSE of every method by hour of the day."""
     bars = [
-        method_bars(i, run.method, HOURS, rmse_by_hour(run.local_times, errors_in_time(run)))
+        method_bars(i, run.method, HOURS, rmse_by_hour(run.local_times, run.errors_in_time))
         for i, run in enumerate(sensor.scored)
     ]
     figure = _bar_figure(bars, "hour of day", unit)
@@ -43,7 +42,7 @@ def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     """Return the RMSE of every method by day of the week."""
     bars = [
-        method_bars(i, run.method, WEEKDAYS, rmse_by_weekday(run.local_times, errors_in_time(run)))
+        method_bars(i, run.method, WEEKDAYS, rmse_by_weekday(run.local_times, run.errors_in_time))
         for i, run in enumerate(sensor.scored)
     ]
     return _bar_figure(bars, "day of week", unit)

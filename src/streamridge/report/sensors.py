@@ -90,11 +90,6 @@ def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
     return [SensorRuns(sensor, tuple(each.values())) for sensor, each in grouped.items()]
 
 
-def errors_in_time(run: Run) -> Vector:
-    """Return actual less forecast, one step ahead, shape (T,); NaN without a reading."""
-    return run.actual - run.value[:, 0]
-
-
 def coverage_in_time(run: Run) -> Vector:
     """Return the share of values in their band over the week before each step, shape (T,)."""
     window = coverage_window(len(run.times), run.day)

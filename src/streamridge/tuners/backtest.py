@@ -45,7 +45,7 @@ class Backtest(Generic[FitT]):
         self._approximate: FitT | None = None  # and its solutions, where they are approximate
 
     def loss(self, lam: Vector) -> float:
-        """Return the mean squared error of the validation set; infinite where no fit exists."""
+        """Return the mean loss of the validation set's steps; infinite where no fit exists."""
         self.fits += 1
         try:
             self._latest = self._model.fit(self._training, lam, self._latest)
