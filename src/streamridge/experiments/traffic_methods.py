@@ -57,6 +57,12 @@ def _preset(*, unit: float = 100.0, learn_period: bool = True, **parts: Any) -> 
     return lambda settings: replace(settings, preset=preset)
 
 
+def _in_units(method: str, unit: float) -> Callable[[Settings], Settings]:
+    # A start means another thing in other units, so FIXED has to be run in them too.
+    change = _preset(unit=unit)
+    return lambda settings: tuned_by(method, change(settings))
+
+
 # A constant step in logarithms has another size: this one moves scales about as fast at first.
 LOG_STEP = ConstantStep(1.0)
 NATURAL_ADAGRAD = AdaGradStep(1e-3)
@@ -84,7 +90,9 @@ METHODS = {
         _preset(coordinates="log", step_rule=AdaGradStep(0.1), learn_period=False),
     ),
     "ohl-period": StudyMethod("OHL, period kept", _preset(learn_period=False)),
-    "ohl-unit-10": StudyMethod("OHL, unit of 10", _preset(unit=10.0)),
-    "ohl-unit-1000": StudyMethod("OHL, unit of 1000", _preset(unit=1000.0)),
+    "fixed-unit-10": StudyMethod("FIXED, unit of 10", _in_units("fixed", 10.0)),
+    "ohl-unit-10": StudyMethod("OHL, unit of 10", _in_units("ohl", 10.0)),
+    "fixed-unit-1000": StudyMethod("FIXED, unit of 1000", _in_units("fixed", 1000.0)),
+    "ohl-unit-1000": StudyMethod("OHL, unit of 1000", _in_units("ohl", 1000.0)),
 }
 PAPER_METHODS = ("fixed", "ohl", "hoag", "random")
