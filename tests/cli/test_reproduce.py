@@ -297,7 +297,18 @@ def test_the_full_synthetic_study_tries_every_reading(invoke, tmp_path, monkeypa
 def test_methods_can_be_added_to_a_study(invoke, tmp_path, plain_pages):
     invoke("reproduce", "traffic", "--quick", "--methods", "fixed", "--out", "s", "--quiet")
 
-    result = invoke("reproduce", "traffic", "--quick", "--methods", "fixed,grid", "--out", "s")
+    result = invoke("reproduce", "traffic", "--quick", "--methods", "grid", "--out", "s")
 
-    assert "2 of 4 runs are there already." in result.stderr
+    assert "already" not in result.stderr
     assert len(cells(tmp_path / "s")) == 4
+    content = json.loads((tmp_path / "s" / "results.json").read_text())
+    assert [each["method"] for each in content["methods"]] == ["FIXED", "GRID"]
+    assert "--methods fixed,grid" in content["command"]
+    assert content["methods"][1]["improvement"] is not None
+
+
+def test_an_unknown_method_is_refused_before_a_file_is_read(invoke):
+    result = invoke("reproduce", "traffic", "--data", "none.csv", "--methods", "magic")
+
+    assert result.exit_code == 2
+    assert "got 'magic'" in result.stderr

@@ -132,10 +132,12 @@ def test_more_methods_can_be_added_to_a_study(tmp_path):
     one.prepare()
     run(one)
 
-    more = make_study(tmp_path, size=TOY, methods=["ohl", "fixed"])
+    more = make_study(tmp_path, size=TOY, methods=["ohl"])
     more.prepare()
 
     assert [cell.method for cell in more.todo()] == ["OHL", "OHL"]
+    assert [run.method for run in more.kept()] == ["FIXED", "FIXED"]
+    assert more.shown == ("fixed", "ohl")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,14 @@ def test_a_method_that_is_set_otherwise_by_now_is_refused(whole, monkeypatch):
 
     with pytest.raises(InvalidInputError, match=r"another setting of grid\. Pass another --out"):
         study.prepare()
+
+
+def test_a_method_whose_cells_are_there_is_checked_even_if_not_asked_for(whole, monkeypatch):
+    changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
+    monkeypatch.setitem(METHODS, "grid", changed)
+
+    with pytest.raises(InvalidInputError, match=r"another setting of grid\."):
+        make_study(whole.folder, size=TOY, methods=["fixed"]).prepare()
 
 
 def test_a_method_can_be_added_to_a_study(tmp_path):
@@ -328,6 +338,8 @@ def test_the_papers_methods_are_the_papers_model_at_the_size_asked_for(method):
         ("ohl-period", "ohl", {"preset.model"}),
         ("ohl-unit-10", "ohl", {"preset.model"}),
         ("ohl-unit-1000", "ohl", {"preset.model"}),
+        ("fixed-unit-10", "fixed", {"preset.model"}),
+        ("fixed-unit-1000", "fixed", {"preset.model"}),
     ],
 )
 def test_an_ablation_changes_what_its_name_says_and_nothing_else(method, base, parts):

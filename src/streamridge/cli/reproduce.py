@@ -20,7 +20,8 @@ from streamridge.cli.loading import Selection
 from streamridge.cli.watching import progress_bar, run_and_watch
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic import FULL, QUICK, STEP, make_study
-from streamridge.experiments.traffic_methods import METHODS
+from streamridge.experiments.traffic_methods import METHODS, PAPER_METHODS
+from streamridge.methods import parse_names
 from streamridge.streams.aggregate import coarser
 from streamridge.streams.series import Series
 
@@ -100,17 +101,19 @@ def traffic(
     from streamridge.experiments.traffic_page import write_traffic
 
     size = QUICK if quick else FULL
+    methods = parse_names(method or PAPER_METHODS, METHODS)
     study = make_study(
         out,
         size=size if steps is None else replace(size, steps=steps),
-        methods=method or (),
+        methods=methods,
         seed=seed,
         series=_detectors(Selection(data or [], sensor, gap=gap, first=first, last=last), console),
     )
     study.prepare()
-    there, todo = study.kept(), study.todo()
-    if there:
-        console.print(f"{len(there)} of {len(there) + len(todo)} runs are there already.")
+    study.kept()  # finds a damaged cell before any work
+    todo, asked = study.todo(), len(study.cells())
+    if len(todo) < asked:
+        console.print(f"{asked - len(todo)} of {asked} runs are there already.")
     if todo:
         run_and_watch(todo, jobs=jobs, console=console)
     runs = study.kept()
@@ -120,14 +123,14 @@ def traffic(
         "--data": data,
         "--sensor": sensor,
         "--gap": "skip" if gap == "skip" else None,
-        "--methods": ",".join(study.methods),
+        "--methods": ",".join(study.shown),
         "--from": first,
         "--to": last,
         "--steps": steps,
         "--seed": seed,
         "--quick": quick,
     }
-    command, cells = command_of("traffic", flags), len(study.cells())
+    command, cells = command_of("traffic", flags), len(study.series) * len(study.shown)
     _show(console, write_traffic(runs, out, command=command, cells=cells))
 
 

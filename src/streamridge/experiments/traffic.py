@@ -6,7 +6,7 @@ it is whole, so that a study that was stopped goes on with the cells that are no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -76,7 +76,7 @@ class Study:
     series
         One per detector.
     methods
-        Of `traffic_methods`.
+        Those asked for, of `traffic_methods`.
     size
         How large.
     seed
@@ -109,13 +109,13 @@ class Study:
             "series": {each.sensor: series_digest(each) for each in self.series},
             "methods": {
                 method: settings_digest(cell_settings(method, self.size, self.seed, STEP))
-                for method in self.methods
+                for method in self.shown
             },
         }
 
     def cells(self) -> list[Task]:
-        """Return the runs of the study, detector by detector."""
-        stems = self._stems()
+        """Return the runs of the methods asked for, detector by detector."""
+        files = self._files(self.methods)
         return [
             Task(
                 series,
@@ -123,25 +123,38 @@ class Study:
                 METHODS[method].label,
                 self.size.warmup,
                 self.size.steps,
-                keep_in=self.folder / "cells" / f"{stems[series.sensor]}-{method}.run",
+                keep_in=files[series.sensor, method],
             )
             for series in self.series
             for method in self.methods
         ]
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return the methods asked for, and those that the folder has cells of already."""
+        there = {method for (_, method), file in self._files(METHODS).items() if file.exists()}
+        return tuple(method for method in METHODS if method in there or method in self.methods)
+
     def kept(self) -> list[Run]:
-        """Return the runs that are there, in the order of the cells."""
-        files = [cell.keep_in for cell in self.cells() if cell.keep_in is not None]
-        return [_kept(file) for file in files if file.exists()]
+        """Return the runs that are there, detector by detector, of all methods that are shown."""
+        return [_kept(file) for file in self._files(self.shown).values() if file.exists()]
 
     def todo(self) -> list[Task]:
-        """Return the cells that are not there."""
+        """Return the cells that are asked for and not there."""
         return [cell for cell in self.cells() if cell.keep_in and not cell.keep_in.exists()]
 
-    def _stems(self) -> dict[str, str]:
-        """Return how files are called by detector, whatever order the detectors come in."""
+    def _files(self, methods: Iterable[str]) -> dict[tuple[str, str], Path]:
+        """Return the files of cells by detector and method.
+
+        They are called the same whatever order the detectors come in.
+        """
         names = FileNames()
-        return {name: names.take(name, "") for name in sorted(each.sensor for each in self.series)}
+        stems = {name: names.take(name, "") for name in sorted(each.sensor for each in self.series)}
+        return {
+            (each.sensor, method): self.folder / "cells" / f"{stems[each.sensor]}-{method}.run"
+            for each in self.series
+            for method in methods
+        }
 
 
 def make_study(
@@ -153,7 +166,7 @@ def make_study(
     series: Sequence[Series] | None = None,
 ) -> Study:
     """Return a study after all checks that can be made before any work; simulated by default."""
-    names = parse_names(methods or PAPER_METHODS, METHODS)
+    names = parse_names(methods, METHODS)
     roads = tuple(simulated_series(size, seed) if series is None else series)
     for each in roads:
         _require_fitting(each, size)
