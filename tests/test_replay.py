@@ -182,6 +182,17 @@ def test_ctrl_c_stops_a_worker_with_what_it_has_and_no_other_begins(monkeypatch)
     assert jobs._work(1, task) is None
 
 
+def test_a_worker_is_broken_off_once_so_that_it_can_hand_in_what_it_has(monkeypatch):
+    stop = get_context("spawn").Event()
+    stop.set()
+    monkeypatch.setattr(jobs, "_stop", stop)
+    monkeypatch.setattr(jobs, "_working", True)
+
+    with pytest.raises(KeyboardInterrupt):
+        jobs._interrupted()
+    jobs._interrupted()
+
+
 def test_a_forecaster_goes_on_with_the_next_part_of_a_series():
     values = daily(8 * DAY)
     whole, parts = small(), small()

@@ -119,6 +119,20 @@ def test_a_run_that_was_stopped_is_not_kept(tmp_path):
     assert not path.exists()
 
 
+def test_the_forecaster_of_a_run_that_was_stopped_is_not_saved(tmp_path):
+    path = tmp_path / "a.sr"
+    task = Task(series("a", 0), small().settings, "ohl", save_to=path)
+
+    def press(number, done):
+        raise KeyboardInterrupt
+
+    run_all([task], progress=press)
+    assert not path.exists()
+
+    run_all([task], progress=lambda number, done: None)
+    assert path.exists()
+
+
 def test_ctrl_c_while_a_run_is_written_leaves_those_before_it(tmp_path, monkeypatch):
     write = jobs.write_run
 

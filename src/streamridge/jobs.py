@@ -53,7 +53,7 @@ class Task:
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
     save_to
-        Where the forecaster is saved afterwards, if anywhere.
+        Where the forecaster of a whole run is saved afterwards, if anywhere.
     keep_in
         The file that keeps the run itself once it is whole, if any.
     """
@@ -141,9 +141,11 @@ def _run(task: Task, progress: Callable[..., None]) -> Run:
         method=task.method,
         progress=progress,
     )
+    if run.interrupted:
+        return run  # its forecaster may be in the middle of a step
     if task.save_to is not None:
         forecaster.save(task.save_to)
-    if task.keep_in is not None and not run.interrupted:
+    if task.keep_in is not None:
         write_run(task.keep_in, run)
     return run
 
@@ -157,7 +159,9 @@ def _start_worker(messages: SimpleQueue[tuple[int, int]], stop: Event, parent: i
 
 def _interrupted(*_: object) -> None:
     """Break off the run under way, once all are to stop; Ctrl-C itself is the parent's affair."""
+    global _working
     if _working and _stop is not None and _stop.is_set():
+        _working = False  # not again while the run hands in what it has
         raise KeyboardInterrupt
 
 

@@ -99,7 +99,8 @@ Report = Annotated[
     Path | None, typer.Option(help="Folder for a page with interactive figures, and pictures.")
 ]
 Save = Annotated[
-    Path | None, typer.Option(help="Folder for the forecasters as they are at the end.")
+    Path | None,
+    typer.Option(help="Folder for the forecasters as they are at the end of whole runs."),
 ]
 Unit = Annotated[str, typer.Option(help="Unit of the values, for figures.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no messages.")]
