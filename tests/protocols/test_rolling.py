@@ -54,7 +54,7 @@ class Spy:
 
     def tune(self, backtest, start, rng):
         self.shown.append((backtest._training, backtest._validation))
-        return Tuned(start, 0.0, 0, 0)
+        return Tuned.of(backtest, start, 0.0)
 
 
 def algorithm_1(samples, history, tuner, *, m, n, steps, seed=0):
@@ -153,6 +153,17 @@ def test_too_short_a_history_is_not_searched(rng):
 
     assert spy.shown == []
     assert learner.tally.tunings == 0
+
+
+@pytest.mark.parametrize("n", [None, 12])
+def test_a_first_search_that_had_too_little_is_made_as_soon_as_enough_is_known(rng, n):
+    spy, samples = Spy(), make_samples(rng)
+    learner = make_learner(samples[:20], spy, n=n)
+
+    for _ in run(learner, samples[20:27]):
+        pass
+
+    assert [len(training) + len(validation) for training, validation in spy.shown] == [24]
 
 
 def test_between_a_search_and_the_next_refit_the_fit_in_force_stays(rng):
@@ -269,7 +280,7 @@ class Halving:
         return 0
 
     def tune(self, backtest, start, rng):
-        return Tuned(backtest.space.feasible.project(start / 2), 0.0, 0, 0)
+        return Tuned.of(backtest, backtest.space.feasible.project(start / 2), 0.0)
 
 
 def test_what_is_frozen_stays_though_a_search_has_found_another_value_for_the_next_refit(rng):

@@ -39,7 +39,8 @@ class RollingLearner(StreamLearner[FitT]):
     train_size, update_every
         N, the samples of a fit, and m, the steps between refits.
     tune_every
-        n, the steps between searches; None searches once, at the start.
+        n, the steps between searches; None searches once, at the start or as soon as enough is
+        known.
     validation_size
         How many of the latest samples a search forecasts, with fits on the N before them; at most
         half of what is known.
@@ -113,16 +114,26 @@ class RollingLearner(StreamLearner[FitT]):
         return self._search(descent, Tally(), known)
 
     def _tuned(self, progress: Progress[FitT]) -> Progress[FitT]:
-        if self._tune_every is None or progress.untuned < self._tune_every:
+        if not self._is_due(progress):
             return progress
         known = self._known(progress)
         descent, tally = self._search(progress.descent, progress.tally, known)
+        if tally.tunings == progress.tally.tunings:
+            return progress  # too little is known: the search stays due
         return replace(progress, descent=descent, tally=tally, untuned=0)
+
+    def _is_due(self, progress: Progress[FitT]) -> bool:
+        if progress.tally.tunings == 0:  # the history was too short for the first search
+            return True
+        return self._tune_every is not None and progress.untuned >= self._tune_every
 
     def _search(
         self, descent: LazyDescent, tally: Tally, known: Samples
     ) -> tuple[LazyDescent, Tally]:
-        """Return where a search leads, and what all have cost; frozen hyperparameters stay."""
+        """Return where a search leads, and what all have cost; frozen hyperparameters stay.
+
+        Where too little is known for one, nothing has changed.
+        """
         # Labels that reach into the time of the validation set cost the fits H - 1 samples.
         if len(known) < LEAST_SAMPLES + 2 * (known.y.shape[1] - 1):
             return descent, tally
