@@ -143,6 +143,19 @@ def test_local_times_are_those_of_the_zone():
     np.testing.assert_array_equal(run.local_times, flows.time.to_numpy()[3 * DAY :])
 
 
+def test_finer_readings_are_put_together_as_asked():
+    values = daily(5 * DAY)
+    halves = np.repeat(values / 2, 2)
+    times = np.datetime64("2021-06-13T00:00", "m") + 30 * np.arange(len(halves))
+    finer = pd.DataFrame({"time": times.astype("M8[ms]"), "ramp": halves})
+
+    summed = compare(finer, "fixed", step="1h", aggregate="sum", **QUICK).runs[0]
+
+    np.testing.assert_array_equal(summed.actual, values[QUICK["warmup"] :])
+    with pytest.raises(InvalidInputError, match="aggregate"):
+        compare(finer, "fixed", step="1h", **QUICK)
+
+
 def test_steps_and_warm_up_say_what_is_scored():
     (run,) = compare(series("a", 0), "fixed", **QUICK | {"warmup": 80}, steps=10).runs
 
@@ -165,6 +178,8 @@ def test_some_of_several_series_can_be_taken(sensors):
         ({"sensors": ["x"]}, "sensors must be among 'a', 'b', got 'x'"),
         ({"step": "15min"}, "a: step must be that of the series, 1h, got 15min"),
         ({"jobs": 0}, "jobs must be a whole number from 1 on, got 0"),
+        ({"warmup": "a day"}, "warmup must be a whole number from 0 on, got 'a day'"),
+        ({"steps": 0}, "steps must be a whole number from 1 on, got 0"),
         ({"warmup": 500}, "a: the series must have more than the 500 steps of the warm-up"),
         ({"series": []}, "series must hold at least one sensor, got none"),
     ],

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
+from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError
 from streamridge.files.reading import read_readings
 from streamridge.forecaster import Forecaster
@@ -23,6 +24,7 @@ from streamridge.runs import BACKENDS, BASELINE, Run, change, frame_kind
 from streamridge.settings import Settings
 from streamridge.streams.clock import parse_step, parse_zone, step_name
 from streamridge.streams.grid import to_series
+from streamridge.streams.readings import Aggregate
 from streamridge.streams.series import Series
 
 ModelName = Literal["default", "paper"]
@@ -117,6 +119,7 @@ def compare(
     model: ModelName = "default",
     step: str | timedelta | None = None,
     sensors: Iterable[str] | None = None,
+    aggregate: Aggregate | None = None,
     warmup: int | None = None,
     steps: int | None = None,
     jobs: int = 1,
@@ -137,6 +140,8 @@ def compare(
         Time between readings; found by default.
     sensors
         Which ones; all by default.
+    aggregate
+        How finer readings make a value of a step: "sum", "mean" or "last".
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
     jobs
@@ -147,6 +152,10 @@ def compare(
         Further ones of `Forecaster`, the same for all methods: `train_size`, `tune_every`,
         `seed`, ...
 
+    Notes
+    -----
+    Ctrl-C ends early with what there is: the last run is cut short, and runs after it are missing.
+
     Examples
     --------
     >>> from streamridge.datasets import simulate_roads
@@ -156,6 +165,10 @@ def compare(
     (['ohl', 'random', 'fixed'], 3)
     """
     names = parse_methods([methods] if isinstance(methods, str) else methods)
+    if warmup is not None:
+        require_count("warmup", warmup, least=0)
+    if steps is not None:
+        require_count("steps", steps)
     tasks = [
         Task(
             each,
@@ -164,7 +177,7 @@ def compare(
             warmup,
             steps,
         )
-        for each in _series(series, step, sensors, settings)
+        for each in _series(series, step, sensors, aggregate, settings)
         for name in names
     ]
     for task in tasks:
@@ -193,6 +206,7 @@ def _series(
     source: Any,
     step: str | timedelta | None,
     sensors: Iterable[str] | None,
+    aggregate: Aggregate | None,
     settings: Mapping[str, Any],
 ) -> Sequence[Series]:
     length = None if step is None else parse_step(step)
@@ -201,7 +215,7 @@ def _series(
         return _chosen(every, length, sensors)
     readings = read_readings(source, sensors=sensors, extras=settings.get("extras") or ())
     zone = parse_zone(settings.get("tz"))
-    return [to_series(each, step=length, zone=zone) for each in readings]
+    return [to_series(each, step=length, zone=zone, aggregate=aggregate) for each in readings]
 
 
 def _chosen(
