@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from streamridge import Forecaster, InvalidInputError
+from streamridge import Drifting, Forecaster, InvalidInputError, KernelRidge, Linear, Periodic
 from streamridge.methods import METHODS, method_of, parse_methods, tuned_by
 from streamridge.tuners.random_search import RandomSearch
 from tests.test_forecaster import small
@@ -67,3 +67,13 @@ def test_the_grid_leaves_periods_alone():
     grid = tuned_by("grid", Forecaster.paper().settings).tuner
 
     assert grid.over == ("weight", "ard.inverse_scales", "regularization")
+
+
+def test_the_grid_leaves_the_periods_of_several_kernels_alone():
+    settings = Forecaster.paper().settings
+    kernel = Linear() + Drifting(Periodic(96.0) + Periodic(672.0))
+    preset = replace(settings.preset, model=KernelRidge(kernel))
+
+    grid = tuned_by("grid", replace(settings, preset=preset)).tuner
+
+    assert grid.over == ("weight", "drifting.rate", "drifting.weight", "regularization")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -14,6 +15,9 @@ from streamridge.tuners.bayesian import Bayesian
 from streamridge.tuners.grid import Grid, group_name
 from streamridge.tuners.hoag import HOAG
 from streamridge.tuners.random_search import RandomSearch
+
+# Names of a periodic kernel's hyperparameters: "periodic.period", "drifting.periodic2.period".
+PERIODIC = re.compile(r"\bperiod")
 
 # In the order in which they are shown.
 METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
@@ -70,5 +74,5 @@ def _tuner(method: str, preset: Preset) -> Tuner | None:
     if method == "grid":
         # Periodic kernels stay: a period has so many local minima that three points say nothing.
         names = [group_name(group) for group in preset.model.space.groups]
-        return Grid(over=tuple(name for name in names if not name.startswith("periodic.")))
+        return Grid(over=tuple(name for name in names if not PERIODIC.search(name)))
     return None
