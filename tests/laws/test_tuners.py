@@ -1,5 +1,7 @@
 """Laws that every tuner must pass."""
 
+from time import thread_time
+
 import numpy as np
 import pytest
 
@@ -180,8 +182,11 @@ def test_all_that_is_tried_is_feasible_and_the_start_is_among_it(problem, tuner)
 def test_costs_are_what_the_model_was_asked_for_and_within_what_was_announced(problem, tuner):
     model = Watched(problem)
 
+    began = thread_time()
     found = search(tuner, make_backtest(model))
+    took = thread_time() - began
 
+    assert 0 < found.seconds <= took
     assert found.fits == len(model.fitted) + len(model.approximated)
     assert found.gradients == model.gradients
     assert found.fits <= tuner.trials(problem.space)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import thread_time
 from typing import Generic
 
 import numpy as np
@@ -43,6 +44,12 @@ class Backtest(Generic[FitT]):
         self._validation = validation
         self._latest: FitT | None = None  # gives its memory to the next fit
         self._approximate: FitT | None = None  # and its solutions, where they are approximate
+        self._began = thread_time()
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds of the processor in this thread since the backtest was made."""
+        return thread_time() - self._began
 
     def loss(self, lam: Vector) -> float:
         """Return the mean loss of the validation set's steps; infinite where no fit exists."""

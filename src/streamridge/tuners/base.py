@@ -22,14 +22,20 @@ class Tuned:
         (d,), feasible, and no worse in the backtest than where the search began.
     loss
         Squared error in the backtest, summed over the horizons and averaged over the steps.
-    fits, gradients
-        How many fits and gradients it took.
+    fits, gradients, seconds
+        How many fits and gradients it took, and how many seconds of the processor.
     """
 
     lam: Vector
     loss: float
     fits: int
     gradients: int
+    seconds: float
+
+    @classmethod
+    def of(cls, backtest: Backtest[Any], lam: Vector, loss: float) -> Tuned:
+        """Return what a search on a backtest of its own has found, with all that it took."""
+        return cls(lam, loss, backtest.fits, backtest.gradients, backtest.seconds)
 
 
 class Tuner(Protocol):
@@ -52,4 +58,4 @@ def best_of(backtest: Backtest[Any], start: Vector, candidates: list[Vector]) ->
         candidate_loss = backtest.loss(candidate)
         if candidate_loss < loss:
             lam, loss = candidate, candidate_loss
-    return Tuned(lam, loss, backtest.fits, backtest.gradients)
+    return Tuned.of(backtest, lam, loss)

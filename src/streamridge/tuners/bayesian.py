@@ -64,7 +64,7 @@ class Bayesian:
             study.tell(trial, loss if np.isfinite(loss) else np.finfo(float).max)
             if loss < least:
                 lam, least = candidate, loss
-        return Tuned(lam, least, backtest.fits, backtest.gradients)
+        return Tuned.of(backtest, lam, least)
 
 
 def _optuna() -> Any:

@@ -21,4 +21,4 @@ class Fixed:
         return 0
 
     def tune(self, backtest: Backtest[Any], start: Vector, rng: np.random.Generator) -> Tuned:
-        return Tuned(start, np.nan, backtest.fits, backtest.gradients)
+        return Tuned.of(backtest, start, np.nan)
