@@ -52,7 +52,7 @@ def replay(
     steps
         How many are scored at most; all by default.
     method
-        How the run is called; "ohl" or "fixed" by default.
+        How the run is called; by its way of tuning by default, such as "ohl" or "fixed".
     aggregate
         How finer readings make a value of a step: "sum", "mean" or "last".
     progress

@@ -58,7 +58,7 @@ class StreamLearner(Generic[FitT]):
     step, coordinates
         How far hyperparameters move, and in which coordinates, where a learner moves them.
     keep
-        How many samples before the training set are kept too, for whoever asks for `known`.
+        How many samples before the training set are kept too, for learners that search on them.
     """
 
     def __init__(

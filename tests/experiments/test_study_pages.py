@@ -82,6 +82,8 @@ def test_the_regret_page_calls_constants_and_bounds_by_words(regret):
         assert f">{name.replace('_', ' ')}<" not in text
     for number in (constants["lipschitz"], constants["diameter"], bounds[1]["variation"]):
         assert f">{number:.3g}<" in text
+    lazy = next(each for each in content["records"] if each["name"] == "lazy, m = 4")
+    assert f">{1e3 * lazy['fresh_regret'][-1]:.3f}<" in text
     assert text.count("as printed") == 2
     assert "nan" not in text.lower()
 
@@ -94,9 +96,9 @@ def test_figures_hide_without_a_script_only_where_a_script_draws_them():
 
 
 def test_a_bound_that_does_not_exist_is_a_dash():
-    cells = table_of(["m", "bound"], [["1", np.nan], ["2", -3.0]], ".3g")
+    cells = table_of(["m", "bound"], [["1", np.nan], ["2", np.inf], ["3", -3.0]], ".3g")
 
-    assert '<td class="">\N{EN DASH}</td>' in cells
+    assert cells.count('<td class="">\N{EN DASH}</td>') == 2
     assert "\N{MINUS SIGN}3" in cells
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 # Table 1: improvement of RMSE over FIXED in percent, (at 4000 steps, at the end), by detector.
 IMPROVEMENTS = {
     "OHL": (
@@ -26,10 +28,14 @@ TUNING_MINUTES = {"OHL": 3.2, "HOAG": 120.0}
 def mean_improvements(method: str) -> tuple[float, float]:
     """Return a method's mean improvement in percent, at 4000 steps and at the end.
 
+    NaN stands for a method that the paper does not have.
+
     Examples
     --------
     >>> [round(figure, 1) for figure in mean_improvements("OHL")]
     [9.0, 9.7]
     """
+    if method not in IMPROVEMENTS:
+        return nan, nan
     early, final = IMPROVEMENTS[method]
     return sum(early) / len(early), sum(final) / len(final)

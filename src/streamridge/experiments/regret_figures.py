@@ -15,21 +15,10 @@ if TYPE_CHECKING:
 MARKERS = "osD^v"
 
 
-def plot_regret(axes: Axes, curves: Sequence[Curve], *, fresh: bool = False) -> Axes:
-    """Draw R_T / T against T, one line per method.
-
-    Parameters
-    ----------
-    axes
-        What is drawn on.
-    curves
-        The methods.
-    fresh
-        Whether to draw the regret on the costs of models refitted before every step.
-    """
+def plot_regret(axes: Axes, curves: Sequence[Curve]) -> Axes:
+    """Draw R_T / T against T, one line per method."""
     for i, curve in enumerate(curves):
-        regret = curve.fresh_regret if fresh else curve.regret
-        axes.plot(curve.times, regret, label=curve.name, **_look(i, curve))
+        axes.plot(curve.times, curve.regret, label=curve.name, **_look(i, curve))
     axes.set(xlabel="steps $T$", ylabel="local regret per step, $R_T / T$")
     axes.margins(x=0)
     log_axis(axes, "x")

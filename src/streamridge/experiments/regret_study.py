@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,7 @@ class RegretStudy:
     def records(self) -> list[dict[str, Any]]:
         """Return one plain record per method, one of the constants, and one per lazy bound.
 
-        A bound that does not exist, for the learning rate is too large, is None.
+        A bound that does not exist, for the learning rate is too large, is infinite.
         """
         rate = {
             "learning_rate": self.size.learning_rate,
@@ -112,11 +111,8 @@ class RegretStudy:
 
 
 def _record(kind: str, value: Curve | Constants | LazyBounds) -> dict[str, Any]:
-    return {"kind": kind} | {name: _plain(each) for name, each in asdict(value).items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it: lists for arrays, None for what is not finite."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return None if isinstance(value, float) and not isfinite(value) else value
+    plain = {
+        name: each.tolist() if isinstance(each, np.ndarray) else each
+        for name, each in asdict(value).items()
+    }
+    return {"kind": kind, **plain}

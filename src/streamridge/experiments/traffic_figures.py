@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.breakdowns import running_curve
-from streamridge.experiments.traffic_results import BASELINE, OURS, TrafficResults
+from streamridge.experiments.traffic_results import BASELINE, OURS, TrafficResults, seconds_of
 from streamridge.plots import COLORS, log_axis, matplotlib_part, plain, with_unit
 
 if TYPE_CHECKING:
@@ -111,9 +111,7 @@ def _seconds(results: TrafficResults, method: str) -> Matrix:
     ours, runs = results.of(OURS), results.of(method)
     order = sorted(results.sensors, key=lambda name: ours[name].seconds if name in ours else np.inf)
     missing = (np.nan, np.nan)
-    return np.array(
-        [(runs[s].seconds, runs[s].costs.tuning) if s in runs else missing for s in order]
-    )
+    return np.array([seconds_of(runs[name]) if name in runs else missing for name in order])
 
 
 def looks_of(methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:

@@ -17,7 +17,6 @@ from streamridge.experiments.outputs import (
     write_rows,
 )
 from streamridge.experiments.paper_figures import (
-    IMPROVEMENTS,
     TOTAL_MINUTES,
     TUNING_MINUTES,
     mean_improvements,
@@ -122,7 +121,7 @@ def _improvements(results: TrafficResults) -> list[str]:
     methods = [method for method in results.methods if method != BASELINE]
     every = {method: results.improvements(method) for method in methods}
     means = {method: results.mean_improvements(method) for method in methods}
-    papers = {m: mean_improvements(m) if m in IMPROVEMENTS else MISSING for m in methods}
+    papers = {method: mean_improvements(method) for method in methods}
     parts = []
     for at, (when, papers_when) in enumerate(
         [(f"after {results.early:,} steps", "4,000 steps"), ("at the end", "the end")]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from streamridge.experiments.paper_figures import (
-    IMPROVEMENTS,
     TOTAL_MINUTES,
     TUNING_MINUTES,
     mean_improvements,
@@ -80,10 +79,8 @@ class TrafficResults:
         runs = self.of(method).values()
         if not runs:
             return np.nan, np.nan
-        return (
-            float(np.mean([run.seconds for run in runs])),
-            float(np.mean([run.costs.tuning for run in runs])),
-        )
+        total, tuning = np.mean([seconds_of(run) for run in runs], axis=0).tolist()
+        return total, tuning
 
     def ratios(self, method: str, to: str = OURS) -> tuple[float, float]:
         """Return how many times as long a method takes as another, in total and of tuning.
@@ -93,7 +90,7 @@ class TrafficResults:
         ours, theirs = self.of(to), self.of(method)
         both = [sensor for sensor in theirs if sensor in ours]
         total, tuning = (
-            _ratio([_seconds(theirs[s])[i] for s in both], [_seconds(ours[s])[i] for s in both])
+            _ratio([seconds_of(theirs[s])[i] for s in both], [seconds_of(ours[s])[i] for s in both])
             for i in (0, 1)
         )
         return total, tuning
@@ -126,8 +123,7 @@ class TrafficResults:
         early, final = self.mean_improvements(method)
         total, tuning = self.mean_seconds(method)
         times_total, times_tuning = self.ratios(method)
-        known = method in IMPROVEMENTS
-        paper_early, paper_final = mean_improvements(method) if known else (np.nan, np.nan)
+        paper_early, paper_final = mean_improvements(method)
         return {
             "method": method,
             "detectors": len(self.of(method)),
@@ -144,19 +140,20 @@ class TrafficResults:
         }
 
 
+def seconds_of(run: Run) -> tuple[float, float]:
+    """Return the seconds of a run, in total and of tuning alone."""
+    return run.seconds, run.costs.tuning
+
+
 def improvement(run: Run, fixed: Run, steps: int | None) -> float:
     """Return by how many percent RMSE(t) is below another run's, after some steps or all."""
-    return -100 * change(run, fixed, steps)
+    return 0 - 100 * change(run, fixed, steps)  # no "-0.0" where nothing has changed
 
 
 def _mean(values: Sequence[float]) -> float:
     """Return the mean of those that are known."""
     known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else np.nan
-
-
-def _seconds(run: Run) -> tuple[float, float]:
-    return run.seconds, run.costs.tuning
 
 
 def _ratio(above: Sequence[float], below: Sequence[float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import floor, isnan, log10
+from math import floor, isfinite, log10
 
 import plotly.graph_objects as go
 
@@ -27,8 +27,8 @@ def text_cell(text: str, style: str = "text") -> Cell:
 
 
 def number(value: float, form: str) -> str:
-    """Return a number as text; a dash stands for NaN."""
-    return DASH if isnan(value) else format(value, form).replace("-", MINUS)
+    """Return a number as text; a dash stands for what is not finite."""
+    return format(value, form).replace("-", MINUS) if isfinite(value) else DASH
 
 
 def four_digits(value: float) -> str:
