@@ -336,6 +336,8 @@ def test_the_papers_methods_are_the_papers_model_at_the_size_asked_for(method):
         ("ohl-log-adagrad", "ohl", {"preset.coordinates", "preset.step_rule"}),
         ("ohl-log-adagrad-period", "ohl-log-adagrad", {"preset.model"}),
         ("ohl-period", "ohl", {"preset.model"}),
+        ("ohl-early", "ohl", {"warmup"}),
+        ("ohl-log-adagrad-early", "ohl-log-adagrad", {"warmup"}),
         ("ohl-unit-10", "ohl", {"preset.model"}),
         ("ohl-unit-1000", "ohl", {"preset.model"}),
         ("fixed-unit-10", "fixed", {"preset.model"}),

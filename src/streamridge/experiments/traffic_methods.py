@@ -63,9 +63,17 @@ def _in_units(method: str, unit: float) -> Callable[[Settings], Settings]:
     return lambda settings: tuned_by(method, change(settings))
 
 
+def _early(change: Callable[[Settings], Settings]) -> Callable[[Settings], Settings]:
+    # A search looks at all that comes before the first scored step; so may a learner, by living
+    # through the second half of it.
+    return lambda settings: replace(change(settings), warmup=settings.warmup // 2)
+
+
 # A constant step in logarithms has another size: this one moves scales about as fast at first.
 LOG_STEP = ConstantStep(1.0)
 NATURAL_ADAGRAD = AdaGradStep(1e-3)
+# Ten times the default model's: the paper's start is a factor of a hundred away.
+LOG_ADAGRAD: dict[str, Any] = {"coordinates": "log", "step_rule": AdaGradStep(1.0)}
 
 METHODS = {
     "fixed": StudyMethod("FIXED", _by("fixed")),
@@ -82,12 +90,13 @@ METHODS = {
     ),
     "ohl-log": StudyMethod("OHL, logarithms", _preset(coordinates="log", step_rule=LOG_STEP)),
     "ohl-adagrad": StudyMethod("OHL, AdaGrad", _preset(step_rule=NATURAL_ADAGRAD)),
-    "ohl-log-adagrad": StudyMethod(
-        "OHL, AdaGrad in logarithms", _preset(coordinates="log", step_rule=AdaGradStep(0.1))
-    ),
+    "ohl-log-adagrad": StudyMethod("OHL, AdaGrad in logarithms", _preset(**LOG_ADAGRAD)),
     "ohl-log-adagrad-period": StudyMethod(
-        "OHL, AdaGrad in logarithms, period kept",
-        _preset(coordinates="log", step_rule=AdaGradStep(0.1), learn_period=False),
+        "OHL, AdaGrad in logarithms, period kept", _preset(**LOG_ADAGRAD, learn_period=False)
+    ),
+    "ohl-early": StudyMethod("OHL, a month earlier", _early(_by("ohl"))),
+    "ohl-log-adagrad-early": StudyMethod(
+        "OHL, AdaGrad in logarithms, a month earlier", _early(_preset(**LOG_ADAGRAD))
     ),
     "ohl-period": StudyMethod("OHL, period kept", _preset(learn_period=False)),
     "fixed-unit-10": StudyMethod("FIXED, unit of 10", _in_units("fixed", 10.0)),
