@@ -212,7 +212,7 @@ def change(run: Run, baseline: Run | None, steps: int | None = None) -> float:
     """
     if baseline is None:
         return np.nan
-    shared = min(len(run.times), len(baseline.times), *([] if steps is None else [steps]))
+    shared = min(len(run.times), len(baseline.times), steps or len(run.times))
     base = baseline.rmse_until(shared)
     return run.rmse_until(shared) / base - 1 if base > 0 else np.nan
 

@@ -101,7 +101,7 @@ def traffic(
     from streamridge.experiments.traffic_page import write_traffic
 
     size = QUICK if quick else FULL
-    methods = parse_names(method or PAPER_METHODS, METHODS)
+    methods = parse_names(method or PAPER_METHODS, METHODS)  # before files are read
     study = make_study(
         out,
         size=size if steps is None else replace(size, steps=steps),
