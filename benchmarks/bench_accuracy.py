@@ -28,10 +28,10 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster, replay
 from streamridge.files.reading import read_readings
-from streamridge.metrics import coverage, mae, rmse
-from streamridge.presets import Preset, default_preset
-from streamridge.streams.grid import to_series
-from streamridge.streams.series import Series
+from streamridge.forecaster.presets import Preset, default_preset
+from streamridge.metrics.accuracy import coverage, mae, rmse
+from streamridge.series.grid import to_series
+from streamridge.series.series import Series
 
 LAGS = 20
 TREE_COUNT = 300

@@ -37,10 +37,10 @@ from streamridge import (
     Samples,
 )
 from streamridge.datasets import simulate_roads
-from streamridge.hypergradient import dual_jacobian, step_gradients
 from streamridge.memory import Arena
-from streamridge.ridge import Fit
-from streamridge.systems import BLOCK_ROWS, upper_blocks
+from streamridge.models.hypergradient import dual_jacobian, step_gradients
+from streamridge.models.ridge import Fit
+from streamridge.models.systems import BLOCK_ROWS, upper_blocks
 
 DAY, WEEK = 96, 672
 FEATURES = Features(lags=20, seasonal=(DAY, WEEK), calendar=(DAY, WEEK))

@@ -1,4 +1,4 @@
-"""The whole exception tree.
+"""The whole exception tree, and how messages show what was got.
 
 - StreamRidgeError
     - InvalidInputError (ValueError): a value that entered the library breaks a stated constraint
@@ -8,6 +8,12 @@
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+# Characters of a value, and values of a list, that a message shows.
+LONGEST = 60
+MOST = 10
 
 
 class StreamRidgeError(Exception):
@@ -50,3 +56,24 @@ class NotPositiveDefiniteError(StreamRidgeError, ArithmeticError):
             f"{system} has no Cholesky factor at t={time:.15g} ({penalty}={value}). "
             f"Raise its lower bound, now {lower_bound}."
         )
+
+
+def shown(value: object) -> str:
+    """Return a value as Python writes it, cut when it is long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return up to ten names, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b"])
+    "'a', 'b'"
+    >>> listed("abcdefghijkl")
+    "'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j' and 2 more"
+    """
+    every = [shown(name) for name in names]
+    more = f" and {len(every) - MOST} more" if len(every) > MOST else ""
+    return (", ".join(every[:MOST]) or "none") + more

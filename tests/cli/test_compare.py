@@ -7,7 +7,7 @@ import pytest
 
 from streamridge.cli.compare import compare
 from streamridge.cli.replay import replay
-from tests.test_forecaster import DAY, daily
+from tests.forecaster.test_forecaster import DAY, daily
 
 QUICK = ["--train-size", "96", "--update-every", "24", "--tune-every", "48", "--quiet"]
 

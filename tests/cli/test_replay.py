@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from streamridge import Forecaster
-from tests.test_forecaster import DAY, daily
+from tests.forecaster.test_forecaster import DAY, daily
 
 QUICK = ["--train-size", "96", "--update-every", "48", "--quiet"]
 

@@ -14,9 +14,13 @@ import pytest
 
 from streamridge.cli import reproduce
 from streamridge.datasets import simulate_roads
-from streamridge.experiments import outputs, regret_study, synthetic, synthetic_page, traffic_page
-from tests.experiments.test_regret import TOY as TOY_REGRET
-from tests.experiments.test_traffic import TOY
+from streamridge.experiments import outputs
+from streamridge.experiments.regret import study as regret_study
+from streamridge.experiments.synthetic import page as synthetic_page
+from streamridge.experiments.synthetic import study as synthetic
+from streamridge.experiments.traffic import page as traffic_page
+from tests.experiments.regret.test_regret import TOY as TOY_REGRET
+from tests.experiments.traffic.test_study import TOY
 
 TRAFFIC = ["reproduce", "traffic", "--quick", "--methods", "fixed,ohl"]
 
@@ -115,7 +119,7 @@ def test_a_study_stopped_before_its_first_run_is_a_failure(invoke, monkeypatch):
 PROGRAM = """
 import sys
 from streamridge.cli import main, reproduce
-from streamridge.experiments.traffic import Size
+from streamridge.experiments.traffic.study import Size
 reproduce.QUICK = Size(2, 12, warmup=150, steps=900, train_size=250, validation_size=40,
                        update_every=2, tune_every=96)
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ import pytest
 
 from streamridge.experiments import outputs
 from streamridge.experiments.outputs import table_of, write_json
-from streamridge.experiments.regret import run_regret
-from streamridge.experiments.regret_page import write_regret
-from streamridge.experiments.synthetic import run_synthetic
-from streamridge.experiments.synthetic_page import write_synthetic
-from streamridge.experiments.synthetic_panels import OTHER_READINGS, PANELS
-from streamridge.plots import log_axis, new_figure
+from streamridge.experiments.regret.page import write_regret
+from streamridge.experiments.regret.play import run_regret
+from streamridge.experiments.synthetic.page import write_synthetic
+from streamridge.experiments.synthetic.panels import OTHER_READINGS, PANELS
+from streamridge.experiments.synthetic.study import run_synthetic
+from streamridge.plots.forecasts import log_axis, new_figure
 from streamridge.report.page import document, page
-from tests.experiments.test_regret import TOY
+from tests.experiments.regret.test_regret import TOY
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from streamridge import ARD, Box, KernelRidge, Linear, Samples, Simplex
-from streamridge.hyperparameters import Space, positive_group
+from streamridge.hyperparameters.space import Space, positive_group
 from streamridge.tuners.backtest import Backtest, holding, split
 from tests.conftest import make_samples
 from tests.tuners.toys import Quadratic, Watched, toy_backtest

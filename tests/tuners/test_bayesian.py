@@ -7,7 +7,7 @@ from scipy.stats import kstest
 
 from streamridge import ARD, Box, InvalidInputError, KernelRidge, Linear, Mixture, Periodic
 from streamridge.errors import MissingExtraError
-from streamridge.hyperparameters import Group, Space
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners import Bayesian
 from streamridge.tuners.backtest import holding
 from streamridge.tuners.bayesian import _lam

@@ -13,7 +13,7 @@ from streamridge import (
     Mixture,
     Periodic,
 )
-from streamridge.hyperparameters import Group, Space
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners import Grid
 from streamridge.tuners.backtest import Backtest, holding
 from streamridge.tuners.grid import group_name

@@ -11,7 +11,7 @@ from streamridge import (
     Samples,
     SquaredExponential,
 )
-from streamridge.feasible import chart_of
+from streamridge.hyperparameters.feasible import chart_of
 from streamridge.tuners import HOAG
 from streamridge.tuners.backtest import Backtest, holding
 from tests.conftest import make_samples

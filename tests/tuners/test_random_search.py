@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import kstest
 
 from streamridge import ARD, Box, InvalidInputError, KernelRidge, Linear, Mixture, Periodic
-from streamridge.hyperparameters import Group, Space, positive_group
+from streamridge.hyperparameters.space import Group, Space, positive_group
 from streamridge.tuners import RandomSearch
 from streamridge.tuners.random_search import draw
 from tests.tuners.toys import Quadratic, Watched, search, toy_backtest

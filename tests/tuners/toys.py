@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamridge import Box, NotPositiveDefiniteError, Samples
-from streamridge.hyperparameters import Group, Space
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners.backtest import Backtest
 
 LOW, HIGH = 1e-3, 1e3

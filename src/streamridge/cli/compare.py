@@ -6,7 +6,7 @@ from inspect import signature
 from typing import Any, get_type_hints
 
 from streamridge.cli.replay import replay
-from streamridge.compare import PAPER_METHODS
+from streamridge.runs.compare import PAPER_METHODS
 
 
 def compare(**flags: Any) -> None:

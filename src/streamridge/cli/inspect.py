@@ -13,8 +13,8 @@ from rich.table import Table
 
 from streamridge.cli.options import Json
 from streamridge.cli.outcome import in_words
-from streamridge.forecaster import Forecaster
-from streamridge.streams.clock import step_name
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.series.clock import step_name
 
 
 def inspect(

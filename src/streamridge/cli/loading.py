@@ -13,11 +13,11 @@ from streamridge.cli.outcome import in_words
 from streamridge.errors import InvalidInputError
 from streamridge.files.blocks import Gap
 from streamridge.files.reading import Layout, read_readings
-from streamridge.streams.clock import parse_step, parse_zone, step_name
-from streamridge.streams.grid import to_series
-from streamridge.streams.local_time import Fold, moments
-from streamridge.streams.readings import Aggregate, Readings, parse_time
-from streamridge.streams.series import Series
+from streamridge.series.clock import parse_step, parse_zone, step_name
+from streamridge.series.grid import to_series
+from streamridge.series.local_time import Fold, moments
+from streamridge.series.readings import Aggregate, Readings, parse_time
+from streamridge.series.series import Series
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from streamridge.files import blocks, reading
-from streamridge.methods import METHODS
-from streamridge.streams import local_time, readings
+from streamridge.forecaster.methods import METHODS
+from streamridge.series import local_time, readings
 
 
 class ModelName(StrEnum):

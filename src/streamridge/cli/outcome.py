@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamridge.files.tables import write_table
-from streamridge.runs import BASELINE, Run, change
+from streamridge.runs.run import BASELINE, Run, change
 
 
 def print_json(runs: Sequence[Run]) -> None:

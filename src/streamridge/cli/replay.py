@@ -13,13 +13,13 @@ from streamridge.cli.checks import FAILED, require_extra, require_folder, requir
 from streamridge.cli.loading import Selection
 from streamridge.cli.outcome import in_words, print_json, print_table, write_predictions
 from streamridge.cli.watching import run_and_watch
-from streamridge.compare import model_settings
 from streamridge.errors import InvalidInputError
-from streamridge.file_names import FileNames
-from streamridge.jobs import Task
-from streamridge.methods import parse_methods, tuned_by
-from streamridge.runs import Run
-from streamridge.settings import Settings
+from streamridge.files.names import FileNames
+from streamridge.forecaster.methods import parse_methods, tuned_by
+from streamridge.forecaster.settings import Settings
+from streamridge.runs.compare import model_settings
+from streamridge.runs.jobs import Task
+from streamridge.runs.run import Run
 
 # What a forecaster meets beside what was wrong with the file.
 MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")

@@ -19,11 +19,11 @@ from streamridge.cli.checks import FAILED, require_extra, require_folder
 from streamridge.cli.loading import Selection
 from streamridge.cli.watching import progress_bar, run_and_watch
 from streamridge.errors import InvalidInputError
-from streamridge.experiments.traffic import FULL, QUICK, STEP, make_study
-from streamridge.experiments.traffic_methods import METHODS, PAPER_METHODS
-from streamridge.methods import parse_names
-from streamridge.streams.aggregate import coarser
-from streamridge.streams.series import Series
+from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
+from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study
+from streamridge.forecaster.methods import parse_names
+from streamridge.series.aggregate import coarser
+from streamridge.series.series import Series
 
 Result = TypeVar("Result")
 # Called with what is going on, how much of it is done, and of how much.
@@ -60,9 +60,9 @@ def synthetic(
     Example: streamridge reproduce synthetic --quick --out synthetic
     """
     console = _prepared(out, quiet)
-    from streamridge.experiments.synthetic import run_synthetic
-    from streamridge.experiments.synthetic_page import write_synthetic
-    from streamridge.experiments.synthetic_panels import OTHER_READINGS, PANELS
+    from streamridge.experiments.synthetic.page import write_synthetic
+    from streamridge.experiments.synthetic.panels import OTHER_READINGS, PANELS
+    from streamridge.experiments.synthetic.study import run_synthetic
 
     panels = PANELS if quick else (*PANELS, *OTHER_READINGS)
     count = min(seeds, 3) if quick else seeds
@@ -98,7 +98,7 @@ def traffic(
     Example: streamridge reproduce traffic --quick --methods fixed,ohl,random --out study
     """
     console = _prepared(out, quiet)
-    from streamridge.experiments.traffic_page import write_traffic
+    from streamridge.experiments.traffic.page import write_traffic
 
     size = QUICK if quick else FULL
     methods = parse_names(method or PAPER_METHODS, METHODS)  # before files are read
@@ -145,9 +145,9 @@ def regret(
     Example: streamridge reproduce regret --quick --out regret
     """
     console = _prepared(out, quiet)
-    from streamridge.experiments.regret import run_regret
-    from streamridge.experiments.regret_page import write_regret
-    from streamridge.experiments.regret_study import SIZES
+    from streamridge.experiments.regret.page import write_regret
+    from streamridge.experiments.regret.play import run_regret
+    from streamridge.experiments.regret.study import SIZES
 
     flags = {"--seed": seed, "--quick": quick}
     try:

@@ -12,10 +12,10 @@ from scipy.linalg import cholesky
 from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Matrix
-from streamridge.jobs import Task, run_all
-from streamridge.runs import Run
-from streamridge.settings import Settings
-from streamridge.streams.clock import Steps
+from streamridge.forecaster.settings import Settings
+from streamridge.runs.jobs import Task, run_all
+from streamridge.runs.run import Run
+from streamridge.series.clock import Steps
 
 # A trial of a search is a fit and a forecast of as many rows; a search often needs half of them.
 TRIAL_IN_FACTORS, TRIALS_TAKEN = 2.4, 0.7

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamridge.atomic import replacing
+from streamridge.files.atomic import replacing
 from streamridge.files.tables import write_table
 from streamridge.report.markup import Cell, number, table, text_cell
 from streamridge.report.page import document

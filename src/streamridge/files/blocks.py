@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.columns import Column
-from streamridge.messages import listed, shown
 
 Gap: TypeAlias = Literal["error", "skip"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError
-from streamridge.streams.clock import Times
-from streamridge.streams.readings import parse_time
+from streamridge.series.clock import Times
+from streamridge.series.readings import parse_time
 
 MISSING = ("", "na", "null", "none")  # and nan, which is a number to float()
 

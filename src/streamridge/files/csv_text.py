@@ -11,11 +11,10 @@ from typing import IO, TypeAlias
 
 import numpy as np
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed
 from streamridge.files.blocks import Block, Origin
 from streamridge.files.columns import TextColumn
 from streamridge.files.pems import COLUMNS, is_station_row
-from streamridge.messages import listed
 
 Row: TypeAlias = tuple[int, list[str]]  # the line it ends at, and its cells
 

@@ -12,12 +12,11 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from streamridge.arrays import Mask, Vector
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, shown
 from streamridge.files.blocks import Block, Origin
 from streamridge.files.columns import Column, TextColumn
-from streamridge.messages import shown
-from streamridge.streams.clock import Times
-from streamridge.streams.readings import in_microseconds
+from streamridge.series.clock import Times
+from streamridge.series.readings import in_microseconds
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed
 from streamridge.files.blocks import Block
-from streamridge.messages import listed
-from streamridge.streams.readings import A_TIME, Piece
+from streamridge.series.readings import A_TIME, Piece
 
 SENSOR = ("unique_id", "sensor", "sensor_id", "station", "station_id", "detector", "detector_id")
 # The last is how pandas writes an index without a name to Parquet.

@@ -11,11 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed
 from streamridge.files.blocks import Block
 from streamridge.files.layouts import Choice, Split, split_long
-from streamridge.messages import listed
-from streamridge.streams.readings import PEMS_TIME, Piece
+from streamridge.series.readings import PEMS_TIME, Piece
 
 COLUMNS = (
     "time",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.blocks import Block, Gap, Origin
 from streamridge.files.csv_text import csv_blocks
 from streamridge.files.frames import frame_block
@@ -16,8 +16,7 @@ from streamridge.files.layouts import Choice, Split, is_long, split_long, split_
 from streamridge.files.opened import name_of, opened
 from streamridge.files.parquet import MAGIC, read_parquet
 from streamridge.files.pems import is_pems, split_pems
-from streamridge.messages import listed, shown
-from streamridge.streams.readings import Piece, Readings, join
+from streamridge.series.readings import Piece, Readings, join
 
 Layout: TypeAlias = Literal["wide", "long", "pems"]
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import require_shape
-from streamridge.atomic import replacing
 from streamridge.errors import InvalidInputError
+from streamridge.files.atomic import replacing
 from streamridge.files.parquet import write_parquet
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]

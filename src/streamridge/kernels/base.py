@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from streamridge.arrays import Block, Matrix, Vector
-from streamridge.hyperparameters import Group, Space
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Block, Vector, require_finite
 from streamridge.errors import InvalidInputError
-from streamridge.feasible import Box, Simplex
-from streamridge.hyperparameters import Group, require_values
+from streamridge.hyperparameters.feasible import Box, Simplex
+from streamridge.hyperparameters.space import Group, require_values
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
 from streamridge.memory import Heap
 from streamridge.samples import Inputs

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Block, Matrix, Vector, require_number
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters import (
+from streamridge.hyperparameters.space import (
     Bounds,
     Group,
     positive_group,
@@ -25,7 +25,7 @@ from streamridge.hyperparameters import (
 )
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
 from streamridge.kernels.mixture import Summand
-from streamridge.kernels.profiles import MATERN, SQUARED_EXPONENTIAL, Profile
+from streamridge.kernels.shapes import MATERN, SQUARED_EXPONENTIAL, Profile
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
 

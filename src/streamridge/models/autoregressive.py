@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
-from streamridge.hyperparameters import (
+from streamridge.hyperparameters.space import (
     Bounds,
     Space,
     positive_group,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.hyperparameters import Space
+from streamridge.hyperparameters.space import Space
 from streamridge.samples import Inputs, Samples
 
 Arrays = Mapping[str, Matrix]

@@ -9,8 +9,7 @@ from numpy.typing import DTypeLike
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
-from streamridge.hyperparameters import (
+from streamridge.hyperparameters.space import (
     Bounds,
     Space,
     positive_group,
@@ -20,9 +19,10 @@ from streamridge.hyperparameters import (
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays
-from streamridge.ridge import Center, Fit, approximate_ridge, fit_ridge
+from streamridge.models.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
+from streamridge.models.ridge import Center, Fit, approximate_ridge, fit_ridge
+from streamridge.models.systems import Guesses, Ridge
 from streamridge.samples import Inputs, Samples
-from streamridge.systems import Guesses, Ridge
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Generic
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.hyperparameters import Space
+from streamridge.hyperparameters.space import Space
 from streamridge.models.base import Arrays, FitT, Model
 from streamridge.samples import Inputs, Layout, Samples
 

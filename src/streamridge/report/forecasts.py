@@ -9,12 +9,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.breakdowns import gap_spans, lone_readings
-from streamridge.plots import GAP, GAP_EDGE, INK
+from streamridge.metrics.breakdowns import gap_spans, lone_readings
+from streamridge.plots.forecasts import GAP, GAP_EDGE, INK
 from streamridge.report.look import DATES, color_of, make_figure, stamps, titled
 from streamridge.report.sensors import SensorRuns
-from streamridge.runs import Run
-from streamridge.streams.clock import Times
+from streamridge.runs.run import Run
+from streamridge.series.clock import Times
 
 SHOWN_DAYS = 28
 # What is seen before the reader zooms.

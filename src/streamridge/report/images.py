@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamridge.breakdowns import rmse_by_hour, rmse_by_weekday
-from streamridge.file_names import FileNames
-from streamridge.plots import matplotlib_part, new_figure, plain, plot_band, plot_running_rmse
-from streamridge.plots_errors import (
+from streamridge.files.names import FileNames
+from streamridge.metrics.breakdowns import rmse_by_hour, rmse_by_weekday
+from streamridge.plots.forecasts import (
+    matplotlib_part,
+    new_figure,
+    plain,
+    plot_band,
+    plot_running_rmse,
+)
+from streamridge.plots.scores import (
     plot_costs,
     plot_error_by_hour,
     plot_error_by_weekday,
     plot_rolling_coverage,
 )
-from streamridge.plots_tuning import (
+from streamridge.plots.tuning import (
     BOUND_MARKS,
     NameGroups,
     feature_labels,
@@ -32,7 +38,7 @@ from streamridge.report.sensors import (
     coverage_in_time,
     moves_of,
 )
-from streamridge.runs import Run
+from streamridge.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.plots import COLORS, INK
-from streamridge.streams.clock import Times
+from streamridge.plots.forecasts import COLORS, INK
+from streamridge.series.clock import Times
 
 # More points than these would make the page slow, and no screen shows them.
 MOST_POINTS = 1500

@@ -9,7 +9,7 @@ from importlib.resources import files
 import numpy as np
 from plotly.offline import get_plotlyjs
 
-from streamridge.plots_tuning import NameGroups, feature_labels
+from streamridge.plots.tuning import NameGroups, feature_labels
 from streamridge.report.forecasts import forecast_figure
 from streamridge.report.markup import link, panel, paragraph
 from streamridge.report.scores import (
@@ -28,7 +28,7 @@ from streamridge.report.tables import (
     summary_table,
 )
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
-from streamridge.streams.clock import parse_step, step_name
+from streamridge.series.clock import parse_step, step_name
 
 # Nothing is fetched: neither scripts nor styles, fonts or data from anywhere.
 POLICY = (

@@ -7,9 +7,9 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 
-from streamridge.breakdowns import WEEKDAYS, rmse_by_hour, rmse_by_weekday, running_curve
-from streamridge.plots import INK, with_unit
-from streamridge.plots_errors import KIND_COLORS
+from streamridge.metrics.breakdowns import WEEKDAYS, rmse_by_hour, rmse_by_weekday, running_curve
+from streamridge.plots.forecasts import INK, with_unit
+from streamridge.plots.scores import KIND_COLORS
 from streamridge.report.look import DATES, make_figure, method_bars, method_curve, stamps, titled
 from streamridge.report.sensors import (
     SensorRuns,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamridge.arrays import Vector
-from streamridge.breakdowns import coverage_window, rolling_coverage
-from streamridge.plots_tuning import BOUND_MARKS
-from streamridge.runs import BASELINE, Run, change
-from streamridge.self_tuning import HyperparameterPath
-from streamridge.streams.clock import Times
+from streamridge.forecaster.self_tuning import HyperparameterPath
+from streamridge.metrics.breakdowns import coverage_window, rolling_coverage
+from streamridge.plots.tuning import BOUND_MARKS
+from streamridge.runs.run import BASELINE, Run, change
+from streamridge.series.clock import Times
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamridge.metrics import rmse
+from streamridge.metrics.accuracy import rmse
 from streamridge.report.markup import (
     Cell,
     four_digits,
@@ -17,7 +17,7 @@ from streamridge.report.markup import (
     text_cell,
 )
 from streamridge.report.sensors import Moves, SensorRuns
-from streamridge.runs import BASELINE, Run
+from streamridge.runs.run import BASELINE, Run
 
 # What is counted, in words; what is not listed here is no cause for doubt.
 COUNTED = {

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamridge.errors import InvalidInputError
-from streamridge.file_names import FileNames
+from streamridge.files.names import FileNames
 from streamridge.report.images import write_images
 from streamridge.report.page import overview, page, section
 from streamridge.report.sensors import by_sensor
-from streamridge.runs import Run
+from streamridge.runs.run import Run
 
 
 def write_report(

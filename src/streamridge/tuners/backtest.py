@@ -10,8 +10,8 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import NotPositiveDefiniteError
-from streamridge.feasible import Box
-from streamridge.hyperparameters import Group, Space
+from streamridge.hyperparameters.feasible import Box
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples
 

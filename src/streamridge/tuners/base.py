@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamridge.arrays import Vector
-from streamridge.hyperparameters import Space
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners.backtest import Backtest
 
 

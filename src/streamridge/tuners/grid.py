@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from streamridge.arrays import Vector, require_count
-from streamridge.errors import InvalidInputError
-from streamridge.feasible import Box
-from streamridge.hyperparameters import Group, Space
-from streamridge.messages import listed
+from streamridge.errors import InvalidInputError, listed
+from streamridge.hyperparameters.feasible import Box
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners.backtest import Backtest
 from streamridge.tuners.base import Tuned, best_of
 
@@ -86,7 +85,7 @@ def group_name(group: Group) -> str:
 
     Examples
     --------
-    >>> from streamridge.hyperparameters import positive_group
+    >>> from streamridge.hyperparameters.space import positive_group
     >>> group_name(positive_group("scales", [1.0, 2.0], (0.1, 3.0)))
     'scales'
     """

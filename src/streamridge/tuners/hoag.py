@@ -14,10 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number, require_positive
-from streamridge.errors import InvalidInputError
-from streamridge.feasible import Chart, Coordinates, chart_of, require_coordinates
-from streamridge.hyperparameters import Space
-from streamridge.messages import listed
+from streamridge.errors import InvalidInputError, listed
+from streamridge.hyperparameters.feasible import Chart, Coordinates, chart_of, require_coordinates
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners.backtest import Backtest
 from streamridge.tuners.base import Tuned, best_of
 

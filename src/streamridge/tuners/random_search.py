@@ -9,8 +9,8 @@ import numpy as np
 
 from streamridge.arrays import Vector, require_count
 from streamridge.errors import InvalidInputError
-from streamridge.feasible import Box
-from streamridge.hyperparameters import Group, Space
+from streamridge.hyperparameters.feasible import Box
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners.backtest import Backtest
 from streamridge.tuners.base import Tuned, best_of
 

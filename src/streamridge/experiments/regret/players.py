@@ -1,0 +1,144 @@
+"""Who plays the game: lazy descent, time-smoothed follow-the-leader, and one who never moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.experiments.regret.game import Game, Reveal
+from streamridge.learners.base import run
+from streamridge.learners.lazy_descent import ConstantStep
+from streamridge.learners.online import OnlineLearner
+from streamridge.learners.smoothed_leader import SmoothedLeader
+
+# Called after every step with how many are done, and of how many.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Play:
+    """Is what a method played, and what that took.
+
+    Parameters
+    ----------
+    iterates
+        (T, d), the points.
+    gradients
+        (T, d), of each step's cost at its point; with lazy updates the cost of a step is that of
+        the model in force, whose training set ends at the last refit.
+    errors
+        (T,), of the forecasts.
+    refits
+        How many fits were made.
+    evaluations
+        How many gradients were computed.
+    moves
+        How often the point moved.
+    update_every
+        m, the steps of a window, over which the point stays.
+    """
+
+    iterates: Matrix
+    gradients: Matrix
+    errors: Vector
+    refits: int
+    evaluations: int
+    moves: int
+    update_every: int = 1
+
+
+def play_lazily(game: Game, learning_rate: float, update_every: int, progress: Progress) -> Play:
+    """Return the play of Algorithm 2, which moves and refits every m steps, in whole windows."""
+    points: list[Vector] = []
+    gradients: list[Vector] = []
+
+    def watch(z: Vector, window: Matrix) -> None:
+        points.extend([z] * len(window))
+        gradients.extend(window)
+
+    learner = OnlineLearner(
+        game.model,
+        game.history,
+        train_size=game.train_size,
+        update_every=update_every,
+        step=ConstantStep(learning_rate),
+        watch=watch,
+    )
+    errors = np.empty(game.steps)
+    for t, step in enumerate(run(learner, game.stream)):
+        errors[t] = step.error
+        progress(t + 1, game.steps)
+    return Play(
+        np.array(points),
+        np.array(gradients),
+        errors[: len(points)],
+        refits=learner.refits,
+        evaluations=len(points),
+        moves=learner.refits - 1,
+        update_every=update_every,
+    )
+
+
+class RememberedCost:
+    """Is the cost of one step, which refits only at points other than the last."""
+
+    def __init__(self, game: Game, t: int) -> None:
+        self._game = game
+        self._t = t
+        self._last: tuple[Vector, Reveal] | None = None
+        self.refits = 0
+
+    def reveal(self, z: Vector) -> Reveal:
+        """Return the error and the gradient at z."""
+        if self._last is None or not np.array_equal(self._last[0], z):
+            self._last = z, self._game.reveal(self._t, z)
+            self.refits += 1
+        return self._last[1]
+
+    def __call__(self, z: Vector) -> Vector:
+        """Return the gradient at z."""
+        return self.reveal(z).gradient
+
+
+def play_leader(
+    game: Game, learning_rate: float, window: int, tolerance: float, progress: Progress
+) -> Play:
+    """Return the play of time-smoothed follow-the-leader.
+
+    Every old cost has a training set of its own, so that its gradient at a new point is a refit.
+    Gradients at a point that did not change are not computed again.
+    """
+    leader = SmoothedLeader.start(
+        game.start,
+        game.chart.feasible,
+        learning_rate=learning_rate,
+        window=window,
+        tolerance=tolerance,
+    )
+    costs = [RememberedCost(game, t) for t in range(game.steps)]
+    points, seen = [], []
+    for t, cost in enumerate(costs):
+        points.append(leader.z)
+        seen.append(cost.reveal(leader.z))
+        leader = leader.observe(cost)
+        progress(t + 1, game.steps)
+    refits = sum(cost.refits for cost in costs)
+    return _play(points, seen, refits, leader.moves)
+
+
+def play_still(game: Game, progress: Progress) -> Play:
+    """Return the play of one who refits before every step and never moves."""
+    z, seen = game.start, []
+    for t in range(game.steps):
+        seen.append(game.reveal(t, z))
+        progress(t + 1, game.steps)
+    return _play([z] * game.steps, seen, refits=game.steps, moves=0)
+
+
+def _play(points: list[Vector], seen: list[Reveal], refits: int, moves: int) -> Play:
+    gradients = np.array([each.gradient for each in seen])
+    errors = np.array([each.error for each in seen])
+    return Play(np.array(points), gradients, errors, refits, evaluations=refits, moves=moves)

@@ -1,0 +1,107 @@
+"""The methods of the traffic study: the paper's, three beyond it, and changes to one of them.
+
+A change of one choice that the paper made or left open is an ablation: it shows what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from streamridge.forecaster.methods import tuned_by
+from streamridge.forecaster.presets import paper_preset
+from streamridge.forecaster.settings import Settings
+from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep
+from streamridge.runs.compare import ModelName
+from streamridge.tuners.base import Tuner
+from streamridge.tuners.hoag import HOAG
+from streamridge.tuners.random_search import RandomSearch
+
+
+@dataclass(frozen=True)
+class StudyMethod:
+    """Is a method of the study.
+
+    Parameters
+    ----------
+    label
+        Its name in tables and figures; the paper's where it has one.
+    change
+        From the settings of the ready-made model to those of the method.
+    model
+        Which ready-made model.
+    """
+
+    label: str
+    change: Callable[[Settings], Settings]
+    model: ModelName = "paper"
+
+
+def _by(method: str) -> Callable[[Settings], Settings]:
+    return partial(tuned_by, method)
+
+
+def _grid_once(settings: Settings) -> Settings:
+    # The paper's FIXED may have been this: one grid search at the start, never repeated.
+    return replace(tuned_by("grid", settings), tune_every=0)
+
+
+def _searching(tuner: Tuner) -> Callable[[Settings], Settings]:
+    return lambda settings: replace(settings, tuner=tuner)
+
+
+def _preset(*, unit: float = 100.0, learn_period: bool = True, **parts: Any) -> Any:
+    preset = replace(paper_preset(unit=unit, learn_period=learn_period), **parts)
+    return lambda settings: replace(settings, preset=preset)
+
+
+def _in_units(method: str, unit: float) -> Callable[[Settings], Settings]:
+    # A start means another thing in other units, so FIXED has to be run in them too.
+    change = _preset(unit=unit)
+    return lambda settings: tuned_by(method, change(settings))
+
+
+def _early(change: Callable[[Settings], Settings]) -> Callable[[Settings], Settings]:
+    # A search looks at all that comes before the first scored step; so may a learner, by living
+    # through the second half of it.
+    return lambda settings: replace(change(settings), warmup=settings.warmup // 2)
+
+
+# A constant step in logarithms has another size: this one moves scales about as fast at first.
+LOG_STEP = ConstantStep(1.0)
+NATURAL_ADAGRAD = AdaGradStep(1e-3)
+# Ten times the default model's: the paper's start is a factor of a hundred away.
+LOG_ADAGRAD: dict[str, Any] = {"coordinates": "log", "step_rule": AdaGradStep(1.0)}
+
+METHODS = {
+    "fixed": StudyMethod("FIXED", _by("fixed")),
+    "ohl": StudyMethod("OHL", _by("ohl")),
+    "hoag": StudyMethod("HOAG", _by("hoag")),
+    "random": StudyMethod("RDS", _by("random")),
+    "grid": StudyMethod("GRID", _grid_once),
+    "bayes": StudyMethod("BAYES", _by("bayes")),
+    "default": StudyMethod("DEFAULT", _by("ohl"), model="default"),
+    "random-uniform": StudyMethod("RDS, uniform", _searching(RandomSearch(spacing="uniform"))),
+    "hoag-log": StudyMethod("HOAG, logarithms", _searching(HOAG())),
+    "hoag-two": StudyMethod(
+        "HOAG, two gradients", _searching(HOAG(coordinates="natural", gradients=2))
+    ),
+    "ohl-log": StudyMethod("OHL, logarithms", _preset(coordinates="log", step_rule=LOG_STEP)),
+    "ohl-adagrad": StudyMethod("OHL, AdaGrad", _preset(step_rule=NATURAL_ADAGRAD)),
+    "ohl-log-adagrad": StudyMethod("OHL, AdaGrad in logarithms", _preset(**LOG_ADAGRAD)),
+    "ohl-log-adagrad-period": StudyMethod(
+        "OHL, AdaGrad in logarithms, period kept", _preset(**LOG_ADAGRAD, learn_period=False)
+    ),
+    "ohl-early": StudyMethod("OHL, a month earlier", _early(_by("ohl"))),
+    "ohl-log-adagrad-early": StudyMethod(
+        "OHL, AdaGrad in logarithms, a month earlier", _early(_preset(**LOG_ADAGRAD))
+    ),
+    "ohl-period": StudyMethod("OHL, period kept", _preset(learn_period=False)),
+    "fixed-unit-10": StudyMethod("FIXED, unit of 10", _in_units("fixed", 10.0)),
+    "ohl-unit-10": StudyMethod("OHL, unit of 10", _in_units("ohl", 10.0)),
+    "fixed-unit-1000": StudyMethod("FIXED, unit of 1000", _in_units("fixed", 1000.0)),
+    "ohl-unit-1000": StudyMethod("OHL, unit of 1000", _in_units("ohl", 1000.0)),
+}
+PAPER_METHODS = ("fixed", "ohl", "hoag", "random")

@@ -1,0 +1,79 @@
+"""The plan of a study in a file: all that its cells depend on, so that none is mistaken."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamridge.errors import InvalidInputError
+from streamridge.files.atomic import replacing
+from streamridge.forecaster.settings import Settings
+from streamridge.series.series import Series
+
+DIGEST_BYTES = 12
+MEND = "Pass another --out, or remove it."
+
+
+def keep_plan(file: Path, plan: dict[str, Any]) -> None:
+    """Write a plan, or raise when the file holds another one; methods of both are kept."""
+    wanted = json.loads(json.dumps(plan))
+    if file.exists():
+        found = _parsed(file)
+        other = _differing(found, wanted)
+        if other:
+            raise InvalidInputError(
+                f"out must be empty or hold the same study, got {str(file.parent)!r} with another "
+                f"{' and '.join(other)}. {MEND}"
+            )
+        wanted["methods"] = {**found.get("methods", {}), **wanted["methods"]}
+    with replacing(file) as stream:
+        stream.write(json.dumps(wanted, indent=1).encode())
+
+
+def series_digest(series: Series) -> str:
+    """Return a short text that stands for a series: its time and every value."""
+    content = blake2b(digest_size=DIGEST_BYTES)
+    content.update(np.ascontiguousarray(series.values).tobytes())
+    content.update(f"{series.times[0]} {series.clock.step}".encode())
+    return content.hexdigest()
+
+
+def settings_digest(settings: Settings) -> str:
+    """Return a short text that stands for how a method forecasts."""
+    content = json.dumps(settings.described(), sort_keys=True).encode()
+    return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{file} must be the plan of a study, got {error}. {MEND}"
+        ) from None
+    if not isinstance(found, dict):
+        raise InvalidInputError(f"{file} must be the plan of a study, got {found!r}. {MEND}")
+    return found
+
+
+def _differing(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Return what differs between two plans, in words; a method that only one has does not."""
+    names = [name for name in {**wanted, **found} if name != "methods"]
+    other = [_named(name, found, wanted) for name in names if found.get(name) != wanted.get(name)]
+    if other:
+        return other
+    made, asked = found.get("methods", {}), wanted["methods"]
+    changed = [method for method in asked if made.get(method, asked[method]) != asked[method]]
+    return [f"setting of {', '.join(changed)}"] if changed else []
+
+
+def _named(name: str, found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """Return what a part of a plan is called; of a size, the parts that differ."""
+    if name != "size" or not isinstance(found.get(name), dict):
+        return name
+    parts = [part for part in wanted[name] if found[name].get(part) != wanted[name][part]]
+    return f"{name} ({', '.join(parts)})"

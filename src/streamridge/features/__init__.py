@@ -1,0 +1,1 @@
+"""Rows for models, made out of a sensor's past."""

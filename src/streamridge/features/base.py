@@ -1,0 +1,58 @@
+"""Which rows of the past can be learned from: those whose lags and labels can be trusted."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from streamridge.arrays import Mask, Matrix
+from streamridge.features.past import Past
+from streamridge.samples import Inputs, Layout, Samples
+from streamridge.series.clock import Steps
+
+
+class RowMaker(Protocol):
+    """Says what a row holds, and makes rows of the past."""
+
+    @property
+    def layout(self) -> Layout:
+        """Return the names and widths of the blocks."""
+
+    @property
+    def reach(self) -> int:
+        """Return how many steps back a row looks."""
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """Return how many steps back the values are that a row cannot do without."""
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """Return the names of the columns known in advance."""
+
+    def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the rows of some steps, and which of them rest on trusted readings alone."""
+
+
+def input_at(features: RowMaker, past: Past, step: int) -> tuple[Inputs, bool]:
+    """Return the row of one step, and whether it rests on trusted readings alone."""
+    x, complete = features.rows(past, np.array([step]))
+    return Inputs(np.array([float(step)]), x, features.layout), bool(complete[0])
+
+
+def samples_at(features: RowMaker, past: Past, steps: Steps, horizon: int) -> Samples:
+    """Return the samples of those steps that can be learned from."""
+    x, complete = features.rows(past, steps)
+    ahead = steps[:, None] + np.arange(horizon)
+    usable = complete & past.trusted(ahead).all(axis=1)
+    inputs = Inputs(steps[usable].astype(np.float64), x[usable], features.layout)
+    return Samples(inputs, past.values(ahead[usable]))
+
+
+def samples_reading(features: RowMaker, past: Past, step: int, horizon: int) -> Samples:
+    """Return the samples that have a step among their lags or labels, and can be learned from."""
+    offsets = np.array(sorted({*features.behind, *range(-horizon + 1, 1)}))
+    steps = step + offsets
+    first, last = past.timeline.oldest, past.timeline.newest - horizon + 1
+    return samples_at(features, past, steps[(steps >= first) & (steps <= last)], horizon)

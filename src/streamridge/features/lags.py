@@ -1,0 +1,130 @@
+"""Features of a regular series: lags, seasonal lags and calendar coordinates, as Samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike
+
+from streamridge.arrays import (
+    Mask,
+    Matrix,
+    Vector,
+    require_count,
+    require_finite,
+    require_positive,
+    require_shape,
+)
+from streamridge.errors import InvalidInputError
+from streamridge.features.past import Past
+from streamridge.samples import Layout, Samples
+from streamridge.series.clock import Steps
+
+
+@dataclass(frozen=True)
+class Features:
+    """Says what a row of x holds, block by block.
+
+    Parameters
+    ----------
+    lags
+        p, how many of the latest values.
+    seasonal
+        Lags in steps at which a season has passed, such as a day and a week.
+    calendar
+        Periods in steps, each as its sine and cosine.
+    extras
+        Names of further columns, which are known in advance.
+
+    Examples
+    --------
+    >>> samples = Features(lags=2).samples([1.0, 2.0, 3.0, 4.0])
+    >>> samples.t, samples.x, samples.y
+    (array([2., 3.]), array([[2., 1.],
+           [3., 2.]]), array([[3.],
+           [4.]]))
+    """
+
+    lags: int = 20
+    seasonal: tuple[int, ...] = ()
+    calendar: tuple[float, ...] = ()
+    extras: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_count("lags", self.lags)
+        for lag in self.seasonal:
+            require_count("seasonal", lag)
+        require_positive("calendar", self.calendar)
+
+    @property
+    def layout(self) -> Layout:
+        """Return the names and widths of the blocks."""
+        widths = (
+            ("lags", self.lags),
+            ("seasonal", len(self.seasonal)),
+            ("calendar", 2 * len(self.calendar)),
+            ("extras", len(self.extras)),
+        )
+        return Layout(tuple(block for block in widths if block[1]))
+
+    @property
+    def reach(self) -> int:
+        """Return how many values must precede the first row."""
+        return max(self.lags, *self.seasonal, 0)
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """Return how many steps back the values of a row are."""
+        return (*range(1, self.lags + 1), *self.seasonal)
+
+    def samples(self, series: ArrayLike, *, horizon: int = 1, start: int = 0) -> Samples:
+        """Return the rows of a series without gaps.
+
+        Parameters
+        ----------
+        series
+            (T,), one value per step.
+        horizon
+            H: the row at t has the values at t, ..., t + H - 1 as targets.
+        start
+            The time of the first value, in steps.
+        """
+        values = require_finite("series", series)
+        require_shape("series", values, (None,))
+        require_count("horizon", horizon)
+        first, end = self.reach, len(values) - horizon + 1
+        if end <= first:
+            raise InvalidInputError(
+                f"series must have at least {first + horizon} values, got {len(values)}."
+            )
+        at = np.arange(first, end)
+        y = sliding_window_view(values, horizon)[at]
+        x = np.hstack([self._lagged(values, at), self.calendar_at(at + start)])
+        return Samples.of(at + start, x, y, self.layout)
+
+    def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the rows of some steps, and which of them rest on trusted readings alone.
+
+        Where a seasonal lag would reach behind the first reading, a shorter one stands for it.
+        """
+        lags = steps[:, None] - np.arange(1, self.lags + 1)
+        columns, stand_in = [lags], lags[:, :1]
+        for season in sorted(self.seasonal):
+            ago = past.ago(steps, season)[:, None]
+            stand_in = np.where(past.within(ago), ago, stand_in)
+            columns.append(stand_in)
+        at = np.hstack(columns)
+        extras, given = past.extras(steps)
+        x = np.hstack([past.values(at), self.calendar_at(past.local(steps)), extras])
+        return x, past.trusted(at).all(axis=1) & given
+
+    def _lagged(self, values: Vector, at: Steps) -> Matrix:
+        behind = np.concatenate([np.arange(1, self.lags + 1), np.array(self.seasonal, dtype=int)])
+        return values[at[:, None] - behind]
+
+    def calendar_at(self, at: Steps) -> Matrix:
+        """Return the calendar coordinates of some steps of the local clock."""
+        angles = 2 * np.pi * at[:, None] / np.array(self.calendar)
+        return np.hstack([np.sin(angles), np.cos(angles)])

@@ -1,0 +1,89 @@
+"""The past as features see it: values by step, and the same local time some seasons ago."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamridge.arrays import Mask, Matrix, Vector
+from streamridge.features.timeline import Timeline
+from streamridge.series.clock import Clock, Steps
+
+
+@dataclass(frozen=True)
+class Past:
+    """Looks up a timeline in the sensor's local time.
+
+    Parameters
+    ----------
+    timeline
+        What was read, and what was filled in.
+    clock
+        What a step is, and when local clocks changed.
+    """
+
+    timeline: Timeline
+    clock: Clock
+
+    def values(self, steps: Steps) -> Vector:
+        """Return the values at some steps; the latest one where none is remembered."""
+        values = self.timeline.values(steps)
+        unknown = np.isnan(values)
+        if unknown.any():
+            values[unknown] = self.latest
+        return values
+
+    def trusted(self, steps: Steps) -> Mask:
+        """Tell which steps hold a reading that can be learned from."""
+        return self.timeline.trusted(steps)
+
+    @property
+    def latest(self) -> float:
+        """Return the value of the newest step."""
+        return float(self.timeline.values(np.array([self.timeline.newest]))[0])
+
+    def local(self, steps: Steps) -> Steps:
+        """Return some steps as the local clock counts them."""
+        return steps + self.clock.shifts(steps)
+
+    def ago(self, steps: Steps, season: int | Steps) -> Steps:
+        """Return the steps at the same local time a season before some steps.
+
+        After clocks went forward, a day ago is 23 hours ago.
+        """
+        return steps - season + self.clock.shifts(steps) - self.clock.shifts(steps - season)
+
+    def within(self, steps: Steps) -> Mask:
+        """Tell which steps are not before the first reading."""
+        return steps >= self.timeline.start
+
+    def seasonal(self, step: int, day: int) -> float:
+        """Return the value at the same time a week before a step, else a day, else the latest."""
+        for season in (7 * day, day):
+            at = self.ago(np.array([step]), season)
+            if self.within(at)[0] and at[0] <= self.timeline.newest:
+                return float(self.values(at)[0])
+        return self.latest
+
+    def profile(
+        self, steps: Steps, season: int, count: int, *, before: Steps
+    ) -> tuple[Matrix, Mask]:
+        """Return the mean of the trusted readings seasons before each step, and where it has any.
+
+        Only what was known before the steps `before` counts: a course far ahead reaches beyond.
+        Where there is none, what was filled in stands for it, or the latest value then.
+        """
+        seasons = season * np.arange(1, count + 1).reshape(-1, *(1 for _ in steps.shape))
+        at = self.ago(steps, seasons)
+        trusted = self.trusted(at) & (at < before)
+        values = np.where(trusted, self.values(at), 0.0)
+        read = trusted.sum(axis=0)
+        known = np.array(trusted.any(axis=0), dtype=bool)
+        mean = values.sum(axis=0) / np.maximum(read, 1)
+        return np.where(known, mean, self.values(np.minimum(at[0], before - 1))), known
+
+    def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the further columns, zero where not given, and where all of them were."""
+        columns = self.timeline.extras(steps)
+        return np.nan_to_num(columns), np.array(~np.isnan(columns).any(axis=1), dtype=bool)

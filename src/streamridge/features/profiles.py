@@ -1,0 +1,108 @@
+"""Features against what is typical: how far the latest values are off, and what comes next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamridge.arrays import Mask, Matrix, require_count
+from streamridge.features.lags import Features
+from streamridge.features.past import Past
+from streamridge.samples import Layout
+from streamridge.series.clock import Steps
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Says what a row holds when values are held against their typical course.
+
+    The typical value of a step is the mean at the same local time on the last days, and on the same
+    weekday of the last weeks. A row holds the latest value; for either course how far the latest
+    values were off it, the typical value, and its changes up to and after the step; and the
+    calendar.
+
+    Parameters
+    ----------
+    day
+        Steps of a day.
+    lags, week_lags
+        How many deviations from the daily and from the weekly course.
+    days, weeks
+        How many make the typical value.
+    ahead
+        How many changes of the typical value after the step.
+    extras
+        Names of further columns, which are known in advance.
+    """
+
+    day: int
+    lags: int = 16
+    week_lags: int = 4
+    days: int = 7
+    weeks: int = 4
+    ahead: int = 1
+    extras: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("day", "lags", "week_lags", "days", "weeks", "ahead"):
+            require_count(name, getattr(self, name))
+
+    @property
+    def layout(self) -> Layout:
+        """Return the names and widths of the blocks."""
+        return Layout(
+            (
+                ("latest", 1),
+                ("day_lags", self.lags),
+                ("day_profile", 2 + self.ahead),
+                ("week_lags", self.week_lags),
+                ("week_profile", 2 + self.ahead),
+                ("calendar", self._calendar.layout.width - 1),
+                *((("extras", len(self.extras)),) if self.extras else ()),
+            )
+        )
+
+    @property
+    def reach(self) -> int:
+        """Return how many steps back a row looks."""
+        return max(self.days, 7 * self.weeks) * self.day + max(self.lags, self.week_lags)
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """Return how many steps back the values are that a row cannot do without."""
+        return tuple(range(1, max(self.lags, self.week_lags) + 1))
+
+    def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the rows of some steps, and which of them rest on trusted readings alone."""
+        lags = np.arange(1, max(self.lags, self.week_lags) + 1)
+        at = steps[:, None] - lags
+        recent = past.values(at)
+        around = steps[:, None] + np.arange(-len(lags), self.ahead + 1)
+        now = steps[:, None]
+        daily, known = past.profile(around, self.day, self.days, before=now)
+        weekly, has_weeks = past.profile(around, 7 * self.day, self.weeks, before=now)
+        weekly = np.where(has_weeks, weekly, daily)  # in the first week
+        extras, given = past.extras(steps)
+        x = np.hstack(
+            [
+                recent[:, :1],
+                *self._against(daily, recent, self.lags),
+                *self._against(weekly, recent, self.week_lags),
+                self._calendar.calendar_at(past.local(steps)),
+                extras,
+            ]
+        )
+        return x, past.trusted(at).all(axis=1) & known.all(axis=1) & given
+
+    def _against(self, course: Matrix, recent: Matrix, lags: int) -> tuple[Matrix, Matrix, Matrix]:
+        """Return the deviations of the latest values, the typical value, and its changes."""
+        now = recent.shape[1]  # the column of the step itself in `course`
+        typical = course[:, now - lags : now][:, ::-1]
+        changes = np.diff(course[:, now - 1 :], axis=1)
+        return recent[:, :lags] - typical, course[:, now : now + 1], changes
+
+    @property
+    def _calendar(self) -> Features:
+        periods = tuple(period for period in (self.day, 7 * self.day) if period > 1)
+        return Features(lags=1, calendar=periods)

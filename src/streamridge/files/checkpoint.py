@@ -1,0 +1,85 @@
+"""One file that holds a header and arrays: versioned, checked, written at once or not at all.
+
+The file is a magic line, the format's version (4 bytes), the header's length (8 bytes), the header
+as JSON, the arrays one after the other, and a BLAKE2b digest (32 bytes) of all before it; numbers
+are little-endian. The header's "arrays" say name, number format, shape and offset of each array.
+There is no pickle in it, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.errors import StateError
+from streamridge.files.atomic import replacing
+
+MAGIC = b"streamridge checkpoint\n"
+VERSION = 1
+DIGEST_BYTES = 32
+DTYPES = ("<f8", "<i8", "|b1", "<M8[us]")
+_START = len(MAGIC) + 12
+
+Header = dict[str, Any]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def write_checkpoint(path: Path, header: Header, arrays: Arrays) -> None:
+    """Write a header of plain values and arrays; the file is replaced whole, or stays as it was."""
+    table, pieces, offset = [], [], 0
+    for name, array in arrays.items():
+        plain = np.ascontiguousarray(array)
+        plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False).reshape(np.shape(array))
+        if plain.dtype.str not in DTYPES:
+            raise StateError(f"{name} must be numbers or times, got {plain.dtype}.")
+        table.append([name, plain.dtype.str, list(plain.shape), offset])
+        pieces.append(plain.tobytes())
+        offset += plain.nbytes
+    text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    numbers = VERSION.to_bytes(4, "little") + len(text).to_bytes(8, "little")
+    body = b"".join([MAGIC, numbers, text, *pieces])
+    with replacing(path) as file:
+        file.write(body)
+        file.write(blake2b(body, digest_size=DIGEST_BYTES).digest())
+
+
+def read_checkpoint(path: Path) -> tuple[Header, dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a file, or say why it cannot be trusted."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error.strerror}.") from None
+    if not content.startswith(MAGIC):
+        raise StateError(f"{path} is not a streamridge checkpoint.")
+    version = int.from_bytes(content[len(MAGIC) : len(MAGIC) + 4], "little")
+    if version > VERSION:
+        raise StateError(
+            f"{path} has format {version}, and this version reads formats up to {VERSION}. "
+            "Upgrade streamridge to load it; nothing was changed."
+        )
+    body, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
+    if len(body) < _START or blake2b(body, digest_size=DIGEST_BYTES).digest() != digest:
+        raise StateError(
+            f"{path} is damaged: it was cut short or altered since it was written. "
+            "Load another copy, or start anew from the readings."
+        )
+    length = int.from_bytes(body[len(MAGIC) + 4 : _START], "little")
+    try:
+        header = json.loads(body[_START : _START + length])
+        payload = memoryview(body)[_START + length :]
+        return header, {name: _array(payload, *place) for name, *place in header.pop("arrays")}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise StateError(f"{path} is damaged: its header makes no sense ({error}).") from None
+
+
+def _array(payload: memoryview, dtype: str, shape: list[int], offset: int) -> NDArray[Any]:
+    if dtype not in DTYPES:
+        raise ValueError(f"number format {dtype}")
+    return np.frombuffer(payload, dtype, prod(shape), offset).reshape(shape).copy()

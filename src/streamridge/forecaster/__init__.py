@@ -1,0 +1,1 @@
+"""The user's object and its parts."""

@@ -1,0 +1,123 @@
+"""What the errors of earlier forecasts say about the next: a correction, and a band around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Vector, require_finite, require_shape
+from streamridge.forecaster.bands import ConformalBands
+from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.forecaster.state import joined, part
+
+
+@dataclass(frozen=True)
+class Made:
+    """Is a forecast that a model has made, until all of its values are known.
+
+    Parameters
+    ----------
+    step
+        The first step that it is for.
+    raw, values, spreads
+        (H,), as the model made it, corrected, and the size of error to expect.
+    mean
+        The mean of the last errors when it was made.
+    """
+
+    step: int
+    raw: Vector
+    values: Vector
+    spreads: Vector
+    mean: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Corrects the forecasts of a model and puts bands around them.
+
+    Parameters
+    ----------
+    correction
+        By the last errors; None leaves forecasts as the model makes them.
+    bands
+        How far they reach.
+    pending
+        Forecasts whose values are to come, newest first.
+    """
+
+    correction: ErrorCorrection | None
+    bands: ConformalBands
+    pending: tuple[Made, ...] = ()
+
+    @classmethod
+    def start(cls, horizon: int, level: float, *, corrects: bool) -> Calibration:
+        """Return the state before any error is known."""
+        correction = ErrorCorrection.start(horizon) if corrects else None
+        return cls(correction, ConformalBands.start(horizon, level))
+
+    def made(self, step: int, raw: Vector, spreads: Vector) -> Made:
+        """Return a model's forecast, corrected."""
+        if self.correction is None:
+            return Made(step, raw, raw, spreads, 0.0)
+        return Made(step, raw, raw + self.correction.offsets(), spreads, self.correction.mean)
+
+    def observe(self, step: int, value: float, made: Made | None, *, learns: bool) -> Calibration:
+        """Return the state after a value; `made` is its own forecast, if a model made it in time.
+
+        The bands learn from every value, the correction from those that the model learns from.
+        """
+        pending = self.pending if made is None else (made, *self.pending)
+        correction, bands = self.correction, self.bands
+        horizon = len(bands.seen)
+        for each in pending:
+            h = step - each.step
+            if h >= horizon:
+                continue
+            bands = bands.observe(h, value - float(each.values[h]), float(each.spreads[h]))
+            if correction is not None and learns:
+                correction = correction.learn(h, value - float(each.raw[h]), each.mean)
+        if correction is not None:
+            said = None if made is None or not learns else value - float(made.raw[0])
+            correction = correction.forget() if said is None else correction.observe(said)
+        waiting = tuple(each for each in pending if step - each.step < horizon - 1)
+        return Calibration(correction, bands, waiting)
+
+    def pass_over(self) -> Calibration:
+        """Return the state after a step without a value."""
+        return replace(self, correction=self.correction and self.correction.forget())
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes."""
+        rows = (len(self.pending), len(self.bands.seen))
+        return joined(
+            {
+                "bands": self.bands.state(),
+                "correction": self.correction.state() if self.correction else {},
+                "pending": {
+                    "steps": np.array([made.step for made in self.pending], dtype=np.int64),
+                    "means": np.array([made.mean for made in self.pending], dtype=np.float64),
+                    **{
+                        name: np.array([getattr(made, name) for made in self.pending]).reshape(rows)
+                        for name in ("raw", "values", "spreads")
+                    },
+                },
+            }
+        )
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> Calibration:
+        """Return the state that was taken, of the same horizon and level."""
+        pending = part(state, "pending")
+        columns = [require_finite(name, pending[name]) for name in ("raw", "values", "spreads")]
+        for column in columns:
+            require_shape("pending", column, (len(pending["steps"]), len(self.bands.seen)))
+        made = zip(pending["steps"].tolist(), *columns, pending["means"].tolist(), strict=True)
+        return Calibration(
+            self.correction and self.correction.restore(part(state, "correction")),
+            self.bands.restore(part(state, "bands")),
+            tuple(Made(*each) for each in made),
+        )

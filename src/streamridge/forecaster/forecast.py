@@ -1,0 +1,44 @@
+"""A forecast as users get it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from streamridge.arrays import Vector
+from streamridge.series.clock import Times
+
+Source = Literal["model", "seasonal", "none"]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Is a forecast of the next steps, one entry per horizon.
+
+    Parameters
+    ----------
+    time
+        (H,), when.
+    value, lower, upper
+        (H,), what to expect, and the band it will fall into as often as the level says.
+    source
+        "model"; "seasonal", the same time a season ago, before there is a model and when the sensor
+        has been silent for a day; or "none" before the first reading, when the numbers are NaN.
+    """
+
+    time: Times
+    value: Vector
+    lower: Vector
+    upper: Vector
+    source: Source
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @classmethod
+    def none(cls, horizon: int) -> Forecast:
+        """Return what can be said before the first reading: nothing."""
+        unknown = np.full(horizon, np.nan)
+        return cls(np.full(horizon, "NaT", "M8[us]"), unknown, unknown, unknown, "none")

@@ -1,0 +1,363 @@
+"""The user's object: readings in, forecasts with bands out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamridge.arrays import Vector, require_count, require_number
+from streamridge.errors import InvalidInputError, StateError
+from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
+from streamridge.forecaster.forecast import Forecast
+from streamridge.forecaster.presets import Preset, default_preset, paper_preset
+from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
+from streamridge.forecaster.settings import Settings
+from streamridge.forecaster.stepper import Stepper
+from streamridge.models.timed import Costs
+from streamridge.series.clock import DAY, Times, parse_step
+from streamridge.tuners.base import Tuner
+
+# Steps before the first fit, in days: two of rows with a day behind each.
+WARMUP_DAYS = 3
+# Readings of a greater size would overflow when they are squared and summed.
+LARGEST = 1e12
+
+
+class Forecaster:
+    """Forecasts a sensor's next values with bands, and tunes itself as readings come in.
+
+    Parameters
+    ----------
+    step
+        Time between readings, such as "15min"; it must divide a day.
+    horizon
+        H, how many steps are forecast.
+    level
+        The share of values that shall fall into the bands.
+    tz
+        Zone of the sensor, such as "Europe/London": times without an offset are its local times,
+        days and weeks follow its clock, and forecasts are in UTC. Without it times are taken as
+        they are.
+    lags
+        p, how many of the latest values a row holds.
+    train_size
+        N, the rows of a fit.
+    update_every
+        m, the readings between refits; a day by default, and 96 at least.
+    warmup
+        Steps before the first fit; three days by default. Fits use what history there is.
+    extras
+        Names of further columns that are known a step ahead.
+    learn
+        False keeps the hyperparameters at their start.
+    tuner
+        Searches hyperparameters on the past now and then (Algorithm 1), such as
+        `tuners.RandomSearch()`; without one they follow the errors all the time (Algorithm 2).
+    tune_every
+        n, the readings between searches; a week by default, and 0 searches before the first fit
+        only.
+    validation_size
+        How many of the latest rows a search forecasts; as many as a fit has by default.
+    seed
+        Of a tuner's draws.
+    guard
+        False learns from every reading, plausible or not, and never rolls back.
+    preset
+        Another model than the default one, with its features and step rule.
+
+    Examples
+    --------
+    >>> forecaster = Forecaster(step="1h", train_size=100)
+    >>> for hour in range(80):
+    ...     time = np.datetime64("2021-06-13T00:00") + np.timedelta64(hour, "h")
+    ...     forecaster.observe(time, 100.0 + 50 * np.sin(2 * np.pi * hour / 24))
+    >>> forecast = forecaster.predict()
+    >>> str(forecast.time[0])[:16], forecast.source, bool(abs(forecast.value[0] - 143) < 5)
+    ('2021-06-16T08:00', 'model', True)
+    """
+
+    def __init__(
+        self,
+        step: str | timedelta = "15min",
+        *,
+        horizon: int = 1,
+        level: float = 0.9,
+        tz: str | None = None,
+        lags: int = 16,
+        train_size: int = 2880,
+        update_every: int | None = None,
+        warmup: int | None = None,
+        extras: tuple[str, ...] = (),
+        learn: bool = True,
+        guard: bool = True,
+        preset: Preset | None = None,
+        tuner: Tuner | None = None,
+        tune_every: int | None = None,
+        validation_size: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        length = parse_step(step)
+        day = DAY // length
+        require_count("horizon", horizon)
+        if isinstance(extras, str) or (preset is not None and extras):
+            raise InvalidInputError(
+                "extras must be a tuple of names, without a preset, which has its own, "
+                f"got {extras!r}."
+            )
+        self._settings = Settings(
+            step=length,
+            preset=preset or default_preset(day, lags=lags, horizon=horizon, extras=tuple(extras)),
+            horizon=horizon,
+            level=level,
+            tz=tz,
+            train_size=train_size,
+            update_every=max(day, 96, horizon) if update_every is None else update_every,
+            warmup=WARMUP_DAYS * day if warmup is None else warmup,
+            learn=learn,
+            guard=guard,
+            tuner=tuner,
+            tune_every=7 * day if tune_every is None else tune_every,
+            validation_size=train_size if validation_size is None else validation_size,
+            seed=seed,
+        )
+        self._stepper = Stepper(self._settings)
+
+    @classmethod
+    def paper(
+        cls,
+        step: str | timedelta = "15min",
+        *,
+        lags: int = 20,
+        train_size: int = 2880,
+        update_every: int = 96,
+        warmup: int = 60 * 96,
+        **settings: Any,
+    ) -> Forecaster:
+        """Return the paper's model and settings: no differences, no guard, natural coordinates.
+
+        Its period counts steps, not local time: a zone would shift it by an hour twice a year.
+        """
+        for name in ("tz", "extras"):
+            if settings.get(name):
+                raise InvalidInputError(
+                    f"{name} must be left out with the paper's model, got {settings[name]!r}. "
+                    "The default model can do with it."
+                )
+        return cls(
+            step,
+            train_size=train_size,
+            update_every=update_every,
+            warmup=warmup,
+            preset=paper_preset(lags=lags),
+            **{"guard": False, **settings},
+        )
+
+    @classmethod
+    def of(cls, settings: Settings) -> Forecaster:
+        """Return a new forecaster with the settings of another."""
+        forecaster = cls.__new__(cls)
+        forecaster._settings, forecaster._stepper = settings, Stepper(settings)
+        return forecaster
+
+    @property
+    def settings(self) -> Settings:
+        """Return what the forecaster was made with."""
+        return self._settings
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how often what has happened: readings, gaps, conflicts, fits and so on."""
+        counts = {**self._stepper.counts}
+        if self._stepper.model is not None:
+            learner = self._stepper.model.learner
+            tally = learner.tally
+            counts |= {
+                "skipped_moves": learner.skipped_moves,
+                "tunings": tally.tunings,
+                "tuning_fits": tally.fits,
+                "gradients": tally.gradients,
+            }
+        return {name: count for name, count in counts.items() if count}
+
+    @property
+    def costs(self) -> Costs:
+        """Return the seconds spent on tuning, fitting and predicting."""
+        return self._stepper.costs
+
+    @property
+    def has_readings(self) -> bool:
+        """Tell whether there has been a reading."""
+        return self._stepper.sensor.has_readings
+
+    @property
+    def next_time(self) -> np.datetime64:
+        """Return the time that is forecast next, once there has been a reading."""
+        return self._stepper.sensor.clock.known.times(np.array([self._stepper.sensor.next_step]))[0]
+
+    @property
+    def has_model(self) -> bool:
+        """Tell whether the first fit has been made."""
+        return self._stepper.model is not None
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """Return the hyperparameters in force by name; those of the start before the first fit."""
+        if self._stepper.model is None:
+            space = self._settings.preset.model.space
+            return space.named(space.values)
+        return self._stepper.model.learner.hyperparameters
+
+    @property
+    def active_bounds(self) -> dict[str, str]:
+        """Return which learned hyperparameters sit at their "lower" or "upper" bound."""
+        return {} if self._stepper.model is None else self._stepper.model.learner.active_bounds
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """Return the names of the hyperparameters that are held where they are."""
+        return () if self._stepper.model is None else self._stepper.model.learner.frozen
+
+    @property
+    def path(self) -> HyperparameterPath:
+        """Return where the hyperparameters have been, refit by refit."""
+        return self._require_model().path
+
+    @property
+    def refit_times(self) -> Times:
+        """Return the times of the refits in `path`, shape (n,)."""
+        return self._stepper.sensor.clock.known.times(self.path.steps)
+
+    def predict(self, extras: Mapping[str, float] | None = None) -> Forecast:
+        """Return the forecast of the next steps; nothing changes by it.
+
+        Parameters
+        ----------
+        extras
+            The further columns at the next step, where the forecaster has any.
+        """
+        sensor = self._stepper.sensor
+        if extras is not None or self._settings.preset.features.extras:
+            self._stepper.announce(self._require_extras(extras))
+        if not sensor.has_readings:
+            return Forecast.none(self._settings.horizon)
+        ahead = self._stepper.look_ahead()
+        steps = sensor.next_step + np.arange(self._settings.horizon)
+        return Forecast(
+            sensor.clock.known.times(steps),
+            ahead.values.copy(),
+            np.minimum(sensor.bounded(ahead.values + ahead.below), ahead.values),
+            np.maximum(sensor.bounded(ahead.values + ahead.above), ahead.values),
+            "seasonal" if ahead.made is None else "model",
+        )
+
+    def observe(
+        self, time: object, value: float | None, extras: Mapping[str, float] | None = None
+    ) -> None:
+        """Learn from a reading; after an error nothing has changed.
+
+        Parameters
+        ----------
+        time
+            ISO 8601 text, a datetime or a numpy.datetime64. A time between two steps goes to the
+            nearest. Steps that were left out are gaps. An earlier time is a duplicate, a conflict
+            (what was read first stays), or fills a gap late.
+        value
+            The reading; None or NaN if there is none.
+        extras
+            The further columns at that time.
+        """
+        number = _require_value("value", value)
+        columns = None if extras is None else self._require_extras(extras)
+        stepper = self._stepper
+        step, on_grid = stepper.sensor.place(time)
+        stepper.counts["readings"] += 1
+        stepper.counts["off_grid"] += not on_grid
+        if step < stepper.sensor.next_step:
+            stepper.look_back(step, number)
+            return
+        stepper.fill_gap(step - stepper.sensor.next_step)
+        if columns is not None:
+            stepper.announce(columns)
+        stepper.advance(number)
+
+    def set(self, **values: float) -> None:
+        """Set hyperparameters by name, `set(**{"drifting.rate": 1e-4})`, and refit at once."""
+        self._require_model().assign(values)
+        self._stepper.counts["fits"] += 1
+        self._stepper.changed()
+
+    def freeze(self, *names: str) -> None:
+        """Keep hyperparameters where they are from now on."""
+        self._require_model().learner.freeze(*names)
+
+    def unfreeze(self, *names: str) -> None:
+        """Learn frozen hyperparameters again."""
+        self._require_model().learner.unfreeze(*names)
+
+    def release(self) -> None:
+        """Drop what can be made again; the next refit takes a factorization longer."""
+        if self._stepper.model is not None:
+            self._stepper.model.learner.release()
+
+    def save(self, path: str | Path) -> None:
+        """Write all that the forecaster is to one file, whole or not at all."""
+        header = {
+            "kind": "forecaster",
+            "settings": self._settings.described(),
+            "clock": self._stepper.sensor.clock.state(),
+            "counts": dict(self._stepper.counts),
+            "fitted": self.has_model,
+        }
+        write_checkpoint(Path(path), header, self._stepper.state())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Forecaster:
+        """Return the forecaster that was saved; it goes on bit for bit."""
+        header, state = read_checkpoint(Path(path))
+        if header.get("kind") != "forecaster":
+            raise StateError(f"{path} must hold a forecaster, got {header.get('kind')!r}.")
+        try:
+            forecaster = cls.of(Settings.of(header["settings"]))
+            forecaster._stepper.counts.update(header["counts"])
+            forecaster._stepper.sensor.clock.restore(header["clock"])
+            forecaster._stepper.restore(state, fitted=header["fitted"])
+        except StateError:
+            raise
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+            raise StateError(f"{path} does not hold a whole forecaster: {error}") from None
+        return forecaster
+
+    def _require_model(self) -> SelfTuningModel:
+        if self._stepper.model is None:
+            raise InvalidInputError(
+                f"the model must have been fitted first, after {self._settings.warmup} steps; "
+                f"there are {len(self._stepper.sensor.timeline)}."
+            )
+        return self._stepper.model
+
+    def _require_extras(self, extras: Mapping[str, float] | None) -> Vector:
+        names = self._settings.preset.features.extras
+        if extras is not None and not isinstance(extras, Mapping):
+            raise InvalidInputError(f"extras must be numbers by name, got {extras!r}.")
+        given = {} if extras is None else dict(extras)
+        if set(given) != set(names):
+            wanted = ", ".join(names) or "nothing"
+            raise InvalidInputError(f"extras must give {wanted}, got {', '.join(given) or 'none'}.")
+        return np.array([_require_value(name, given[name]) for name in names])
+
+
+def _require_value(name: str, value: float | None) -> float:
+    """Return a reading as a number, NaN if there is none."""
+    # pandas has missing values of its own, which are not even equal to themselves.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return np.nan
+    if isinstance(value, float | np.floating) and np.isnan(value):
+        return np.nan
+    number = require_number(name, value)
+    if abs(number) > LARGEST:
+        raise InvalidInputError(f"{name} must be at most {LARGEST:g} in size, got {value}.")
+    return number

@@ -1,0 +1,77 @@
+"""Ways of tuning by name, as commands and comparisons call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from streamridge.errors import InvalidInputError, listed
+from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.settings import Settings
+from streamridge.tuners.base import Tuner
+from streamridge.tuners.bayesian import Bayesian
+from streamridge.tuners.grid import Grid, group_name
+from streamridge.tuners.hoag import HOAG
+from streamridge.tuners.random_search import RandomSearch
+
+# Names of a periodic kernel's hyperparameters: "periodic.period", "drifting.periodic2.period".
+PERIODIC = re.compile(r"\bperiod")
+
+# In the order in which they are shown.
+METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
+
+
+def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the methods that are named, each once; commas part several in one text.
+
+    Examples
+    --------
+    >>> parse_methods(["ohl,fixed", "random"])
+    ('ohl', 'fixed', 'random')
+    """
+    return parse_names(names, METHODS)
+
+
+def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Return the methods that are named, each once, or say which are known."""
+    asked = [
+        part.strip().lower() for name in names for part in str(name).split(",") if part.strip()
+    ]
+    for name in asked:
+        if name not in known:
+            raise InvalidInputError(f"method must be one of {listed(known)}, got {name!r}.")
+    if not asked:
+        raise InvalidInputError(f"method must be one of {listed(known)}, got none.")
+    return tuple(dict.fromkeys(asked))
+
+
+def tuned_by(method: str, settings: Settings) -> Settings:
+    """Return the settings of a forecaster with another way of tuning."""
+    (known,) = parse_methods([method])
+    tuner = _tuner(known, settings.preset)
+    return replace(settings, learn=known != "fixed", tuner=tuner)
+
+
+def method_of(settings: Settings) -> str:
+    """Return what the way of tuning is called."""
+    if not settings.learn:
+        return "fixed"
+    if settings.tuner is None:
+        return "ohl"
+    names = {HOAG: "hoag", RandomSearch: "random", Grid: "grid", Bayesian: "bayes"}
+    return names.get(type(settings.tuner), type(settings.tuner).__name__.lower())
+
+
+def _tuner(method: str, preset: Preset) -> Tuner | None:
+    if method == "hoag":
+        return HOAG(coordinates=preset.coordinates)
+    if method == "random":
+        return RandomSearch()
+    if method == "bayes":
+        return Bayesian()
+    if method == "grid":
+        # Periodic kernels stay: a period has so many local minima that three points say nothing.
+        names = [group_name(group) for group in preset.model.space.groups]
+        return Grid(over=tuple(name for name in names if not PERIODIC.search(name)))
+    return None

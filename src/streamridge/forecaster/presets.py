@@ -1,0 +1,91 @@
+"""Ready-made models: the default, and the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamridge.features.base import RowMaker
+from streamridge.features.lags import Features
+from streamridge.features.profiles import Profiles
+from streamridge.hyperparameters.feasible import Coordinates
+from streamridge.kernels.drifting import Drifting
+from streamridge.kernels.linear import Linear
+from streamridge.kernels.periodic import Periodic
+from streamridge.kernels.radial import ARD, Matern
+from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep, StepRule
+from streamridge.models.base import Model
+from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.models.standardized import Standardized
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Is a model with what it reads and how it learns.
+
+    Parameters
+    ----------
+    features
+        What a row holds.
+    model
+        What is fitted to the rows.
+    step_rule
+        How far the hyperparameters move.
+    coordinates
+        Whether positive ones move in logarithms, or as they are.
+    corrects
+        Whether the last errors correct the next forecast.
+    """
+
+    features: RowMaker
+    model: Model[Any]
+    step_rule: StepRule
+    coordinates: Coordinates = "log"
+    corrects: bool = True
+
+
+def default_preset(
+    day: int, *, lags: int = 16, horizon: int = 1, extras: tuple[str, ...] = ()
+) -> Preset:
+    """Return the default model for a sensor with `day` steps a day."""
+    features = Profiles(day, lags=lags, ahead=horizon, extras=extras)
+    widths = dict(features.layout.blocks)
+    del widths["latest"]
+    starts = {"calendar": 0.1, "extras": 0.3, "day_profile": 0.2, "week_profile": 0.2}
+    scales = [
+        np.full(width, starts[name]) if name in starts else 0.2 * np.exp(-np.arange(width) / 5)
+        for name, width in widths.items()
+    ]
+    blocks = tuple(widths)
+    matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
+    linear = Linear(tuple(name for name in blocks if name != "calendar"))
+    model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
+    return Preset(features, Standardized(model), AdaGradStep(0.1))
+
+
+def paper_preset(*, lags: int = 20, unit: float = 100.0, learn_period: bool = True) -> Preset:
+    """Return the paper's model and settings, as its first author's prototype has them.
+
+    Parameters
+    ----------
+    lags
+        p.
+    unit
+        What readings are divided by; the bounds of the scales only make sense in one unit.
+    learn_period
+        False keeps the period at its start, two days.
+    """
+    bounds = (96.0, 1344.0) if learn_period else None
+    kernel = Periodic(192.0, period_bounds=bounds, period_trust=np.inf) + ARD(
+        np.full(lags, 1.5e-4), inverse_scales_bounds=(1.5e-6, 1.5e-2), features=("lags",)
+    )
+    model = KernelRidge(kernel, regularization=0.3, regularization_bounds=(0.03, 3.0))
+    return Preset(
+        Features(lags),
+        Standardized(model, unit=unit),
+        ConstantStep(1e-4),
+        "natural",
+        corrects=False,
+    )

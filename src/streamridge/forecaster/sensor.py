@@ -1,0 +1,184 @@
+"""What is known of a sensor without any model: its clock, its past, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Vector
+from streamridge.features.past import Past
+from streamridge.features.timeline import Timeline
+from streamridge.forecaster.naive import SeasonalNaive
+from streamridge.forecaster.plausibility import Plausibility, Verdict
+from streamridge.forecaster.settings import Settings
+from streamridge.forecaster.state import joined, part
+from streamridge.series.sensor_clock import SensorClock
+
+# The least size of error, as a share of the value.
+ROUNDING = 1e-9
+
+Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
+
+# Readings beyond this share of all, on either side, say nothing of the range before the first fit.
+TAIL = 0.05
+
+
+class Sensor:
+    """Remembers a sensor's readings, fills its gaps, and doubts it where that is called for.
+
+    Parameters
+    ----------
+    settings
+        Of the forecaster.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        features, horizon = settings.preset.features, settings.horizon
+        # A late reading can change rows for as long as lags reach; the first fit wants its history.
+        behind = max(features.reach, min(settings.warmup, settings.look_back))
+        self.timeline = Timeline(features.reach + behind + horizon + 1, len(features.extras))
+        self.clock = SensorClock(settings.step, settings.tz)
+        self.silent = 0  # steps since the last reading
+        self._settings = settings
+        self._naive = SeasonalNaive.start(settings.level)
+        self._plausibility = Plausibility()
+        self._resolution = np.inf  # the smallest change between readings
+
+    @property
+    def has_readings(self) -> bool:
+        """Tell whether there is a past."""
+        return len(self.timeline) > 0
+
+    @property
+    def next_step(self) -> int:
+        """Return the step that is forecast next."""
+        return self.timeline.newest + 1
+
+    @property
+    def past(self) -> Past:
+        """Return the past as features see it."""
+        return Past(self.timeline, self.clock.known)
+
+    @property
+    def least(self) -> float:
+        """Return the least size of error: half the smallest change seen, or a rounding."""
+        smallest = self._resolution / 2 if np.isfinite(self._resolution) else 0.0
+        return max(smallest, ROUNDING * max(abs(self.past.latest), 1.0))
+
+    def place(self, time: object) -> tuple[int, bool]:
+        """Return the step of a time, and whether the time is exactly there."""
+        newest = self.timeline.newest if self.has_readings else None
+        step, on_grid = self.clock.place(time, newest)
+        if newest is None:
+            self.timeline.start_at(step)
+        return step, on_grid
+
+    def seasonal(self) -> tuple[Vector, Vector, Vector]:
+        """Return the next values as of a season ago, and how far their bands reach."""
+        steps = range(self.next_step, self.next_step + self._settings.horizon)
+        values = np.array([self.past.seasonal(step, self._settings.day) for step in steps])
+        return values, *self._naive.offsets(values, self.least)
+
+    def bounded(self, values: Vector) -> Vector:
+        """Return forecasts, or the ends of their bands, within what the sensor may show."""
+        return self._plausibility.bounded(values)
+
+    def widened(self, below: Vector, above: Vector) -> tuple[Vector, Vector]:
+        """Return bands of a silent sensor: wider with time, up to those of a season ago."""
+        ahead = 1 + np.arange(len(below))
+        wider = np.sqrt((self.silent + ahead) / ahead)
+        _, lowest, highest = self.seasonal()
+        return (
+            np.minimum(below, np.maximum(wider * below, lowest)),
+            np.maximum(above, np.minimum(wider * above, highest)),
+        )
+
+    def push_gap(self, fill: float) -> None:
+        """Take a step without a reading."""
+        self.silent += 1
+        self.timeline.push(fill, read=False, trusted=False)
+
+    def leap(self, count: int) -> None:
+        """Take many steps without a reading at once: the last week over and over."""
+        self.silent += count
+        self.timeline.leap(count, 7 * self._settings.day)
+
+    def push(self, value: float, forecast: float, band: float | None) -> Verdict:
+        """Take the next reading, and return whether it can be learned from.
+
+        Parameters
+        ----------
+        value
+            The reading.
+        forecast
+            What was expected; it takes the place of an implausible reading.
+        band
+            Half the width of the forecast's band; None doubts nothing.
+        """
+        verdict: Verdict = "good"
+        if self.has_readings:
+            self._learn_of(value)
+            if band is not None:
+                judged = self._plausibility.judge(value, value - forecast, band)
+                verdict, self._plausibility = judged
+        kept = forecast if verdict == "implausible" else value
+        self.timeline.push(kept, read=True, trusted=verdict == "good")
+        self.silent = 0
+        return verdict
+
+    def look_back(self, step: int, value: float) -> Arrival:
+        """Take a reading of a step that has passed; what was read first stays."""
+        if step < self.timeline.oldest:
+            return "too_late"
+        if self.timeline.was_read(step):
+            same = self.timeline.values(np.array([step]))[0] == value
+            return "duplicates" if same else "conflicts"
+        if self._settings.guard and self._plausibility.is_implausible(value):
+            return "implausible"
+        self.timeline.correct(step, value)
+        self.silent = min(self.silent, self.timeline.newest - step)
+        return "late"
+
+    def renew(self) -> None:
+        """Take the readings of late for what is plausible."""
+        _, values, trusted = self.timeline.readings()
+        self._plausibility = self._plausibility.renewed(values, trusted)
+
+    def doubt_history(self) -> None:
+        """Mark readings before the first fit that are implausible beside the bulk of them."""
+        steps, values, _ = self.timeline.readings()
+        low, high = np.quantile(values, [TAIL, 1 - TAIL])
+        bulk = Plausibility(low=float(low), high=float(high))
+        doubted = np.array([bulk.is_implausible(value) for value in values.tolist()], dtype=bool)
+        self.timeline.distrust(steps[doubted])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes, as arrays; the clock's own state is plain."""
+        own = np.array([self._resolution, self.silent], dtype=np.float64)
+        return joined(
+            {
+                "timeline": self.timeline.state(),
+                "naive": self._naive.state(),
+                "plausibility": self._plausibility.state(),
+                "own": {"numbers": own},
+            }
+        )
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from a state of a sensor with the same settings."""
+        self.timeline.restore(part(state, "timeline"))
+        self._naive = self._naive.restore(part(state, "naive"))
+        self._plausibility = self._plausibility.restore(part(state, "plausibility"))
+        self._resolution, silent = state["own.numbers"].tolist()
+        self.silent = int(silent)
+
+    def _learn_of(self, value: float) -> None:
+        """Keep what a reading says of the sensor, whatever becomes of it."""
+        change = abs(value - self.past.latest)
+        if 0 < change < self._resolution:
+            self._resolution = change
+        naive = self.past.seasonal(self.next_step, self._settings.day)
+        self._naive = self._naive.observe(value - naive, self.least)

@@ -1,0 +1,92 @@
+"""What a forecaster was made with: checked once, frozen, and plain enough to be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from streamridge.arrays import require_count
+from streamridge.errors import InvalidInputError, StateError
+from streamridge.forecaster.bands import require_level
+from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.recipes import build, describe
+from streamridge.series.clock import (
+    DAY,
+    parse_step,
+    parse_zone,
+    require_local_step,
+    step_name,
+)
+from streamridge.tuners.base import Tuner
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Says how a forecaster works; see `Forecaster` for what each part means."""
+
+    step: timedelta
+    preset: Preset
+    horizon: int
+    level: float
+    tz: str | None
+    train_size: int
+    update_every: int
+    warmup: int
+    learn: bool
+    guard: bool
+    tuner: Tuner | None
+    tune_every: int
+    validation_size: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        require_local_step(parse_step(self.step), parse_zone(self.tz))
+        object.__setattr__(self, "level", require_level(self.level))
+        for name in ("horizon", "train_size", "update_every", "warmup", "validation_size"):
+            object.__setattr__(self, name, require_count(name, getattr(self, name)))
+        for name in ("tune_every", "seed"):
+            object.__setattr__(self, name, require_count(name, getattr(self, name), least=0))
+        for name in ("learn", "guard"):
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        if self.horizon > self.update_every:
+            raise InvalidInputError(
+                f"horizon must be at most update_every, {self.update_every}, got {self.horizon}."
+            )
+        if self.tuner is not None:
+            self._require_tuner(self.tuner)
+
+    def _require_tuner(self, tuner: Tuner) -> None:
+        if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):
+            raise InvalidInputError(f"tuner must be one of streamridge.tuners, got {tuner!r}.")
+        if not self.learn:
+            raise InvalidInputError("learn must be true with a tuner, got False.")
+        tuner.trials(self.preset.model.space)  # raises for names that the model does not have
+
+    @property
+    def day(self) -> int:
+        """Return the steps of a day."""
+        return DAY // self.step
+
+    @property
+    def look_back(self) -> int:
+        """Return how many rows the first fit, and a search before it, want to see."""
+        return self.train_size + (self.validation_size if self.tuner is not None else 0)
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as plain JSON."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        parts = {name: describe(getattr(self, name)) for name in ("preset", "tuner")}
+        return plain | parts | {"step": step_name(self.step)}
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Settings:
+        """Return the settings that were described."""
+        try:
+            parts = dict(described)
+            step = parse_step(parts.pop("step"))
+            built = {name: build(parts.pop(name)) for name in ("preset", "tuner")}
+            return cls(step=step, **built, **parts)
+        except (KeyError, TypeError, InvalidInputError) as error:
+            raise StateError(f"settings cannot be read: {error}") from None

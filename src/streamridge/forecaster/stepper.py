@@ -1,0 +1,218 @@
+"""A forecaster's inner loop: look ahead, take a reading or a gap, learn, step by step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Vector
+from streamridge.errors import NotPositiveDefiniteError
+from streamridge.features.base import RowMaker, input_at, samples_at, samples_reading
+from streamridge.forecaster.calibration import Calibration, Made
+from streamridge.forecaster.self_tuning import SelfTuningModel
+from streamridge.forecaster.sensor import Sensor
+from streamridge.forecaster.settings import Settings
+from streamridge.forecaster.state import joined, part
+from streamridge.models.timed import Costs
+
+# A first fit needs at least this many rows.
+LEAST_ROWS = 12
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Is the next forecast with all that is needed to learn from it."""
+
+    values: Vector
+    below: Vector
+    above: Vector
+    row: Vector | None = None  # what a model saw, if its values are all trusted
+    made: Made | None = None  # what a model made of it
+
+
+class Stepper:
+    """Walks along a sensor: its past, the model that learns from it, and how wrong that has been.
+
+    Parameters
+    ----------
+    settings
+        Of the forecaster; readings that come here have been checked.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.sensor = Sensor(settings)
+        self.model: SelfTuningModel | None = None
+        self.counts: Counter[str] = Counter()
+        self.costs = Costs()
+        self._calibration = Calibration.start(
+            settings.horizon, settings.level, corrects=settings.preset.corrects
+        )
+        self._next_try = 0  # steps before which no first fit is tried again
+        self._late: tuple[tuple[int, int], ...] = ()  # late steps, and when to learn from them
+        self._ahead: Ahead | None = None  # the next forecast, once it has been asked for
+
+    def changed(self) -> None:
+        """Forget the next forecast: the model has been changed from outside."""
+        self._ahead = None
+
+    def announce(self, columns: Vector) -> None:
+        """Keep the further columns of the next step."""
+        self.sensor.timeline.announce(columns)
+        self._ahead = None
+
+    def look_back(self, step: int, value: float) -> None:
+        """Take a reading of a step that has passed, and learn from the rows it completes."""
+        if np.isnan(value):
+            return
+        arrival = self.sensor.look_back(step, value)
+        self.counts[arrival] += 1
+        if arrival == "late":
+            self._ahead = None
+            due = self.sensor.next_step + self._settings.horizon - 2
+            self._late = (*self._late, (step, due))
+            self._learn_late()
+
+    def _learn_late(self) -> None:
+        """Learn from the rows that late readings completed, once all their labels are known."""
+        if not self._late:
+            return
+        newest = self.sensor.next_step - 1
+        if self.model is None:
+            self._late = ()
+            self._first_fit()
+            return
+        for step, due in self._late:
+            if due <= newest:
+                horizon = self._settings.horizon
+                rows = samples_reading(self._features, self.sensor.past, step, horizon)
+                self.model.admit(rows)
+        self._late = tuple(each for each in self._late if each[1] > newest)
+
+    def fill_gap(self, count: int) -> None:
+        """Take steps without a reading; from a day on all are filled alike, and at once."""
+        alone = min(count, self._settings.day + 1 if self.sensor.has_readings else 0)
+        for _ in range(alone):
+            self.advance(np.nan)
+        if self.sensor.has_readings and count > alone:
+            self.sensor.leap(count - alone)
+            self.counts["missing"] += count - alone
+            self._calibration = self._calibration.pass_over()
+            self._ahead = None
+            if self.model is not None:
+                self.model.pass_over(self.sensor.next_step - 1)
+
+    def advance(self, value: float) -> None:
+        """Take the next step, with a reading or without."""
+        if not self.sensor.has_readings:
+            if not np.isnan(value):  # else there is nothing to fill the gap with
+                self.sensor.push(value, forecast=value, band=None)
+            return
+        ahead = self.look_ahead()
+        self._ahead = None
+        if np.isnan(value):
+            self.counts["missing"] += 1
+            self._calibration = self._calibration.pass_over()
+            self.sensor.push_gap(float(ahead.values[0]))
+            if self.model is not None:
+                self.model.pass_over(self.sensor.next_step - 1)
+        else:
+            self._take(value, ahead)
+        self._learn_late()
+
+    def _take(self, value: float, ahead: Ahead) -> None:
+        """Learn from a reading and the forecast of it."""
+        step, in_time = self.sensor.next_step, not self.sensor.silent
+        doubting = self._settings.guard and self.model is not None
+        band = max(ahead.above[0], -ahead.below[0]) if doubting else None
+        verdict = self.sensor.push(value, float(ahead.values[0]), band)
+        if verdict != "stuck":  # it would teach the bands that nothing ever changes
+            self._calibration = self._calibration.observe(
+                step, value, ahead.made if in_time else None, learns=verdict == "good"
+            )
+        if self.model is None:
+            self._first_fit()
+        elif verdict == "good":
+            events = self.model.observe(step, ahead.row, value)
+            self.counts.update(events)
+            if "fits" in events:
+                self.sensor.renew()
+        else:
+            self.model.pass_over(step)
+            self.counts[verdict] += 1
+
+    def look_ahead(self) -> Ahead:
+        """Return the forecast of the next step on, made once."""
+        if self._ahead is None:
+            if self.model is None or self.sensor.silent > self._settings.day:
+                self._ahead = Ahead(*self.sensor.seasonal())
+            else:
+                self._ahead = self._modelled(self.model)
+        return self._ahead
+
+    def _modelled(self, model: SelfTuningModel) -> Ahead:
+        step = self.sensor.next_step
+        inputs, complete = input_at(self._features, self.sensor.past, step)
+        raw, spreads = model.predict(step, inputs.x[0])
+        spreads = np.maximum(spreads, self.sensor.least)
+        made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
+        made = replace(made, values=self.sensor.bounded(made.values))
+        below, above = self._calibration.bands.offsets(spreads)
+        if self.sensor.silent:
+            below, above = self.sensor.widened(below, above)
+        return Ahead(made.values, below, above, inputs.x[0] if complete else None, made)
+
+    def _first_fit(self) -> None:
+        """Start the model once there is history enough."""
+        timeline, horizon = self.sensor.timeline, self._settings.horizon
+        if len(timeline) < max(self._settings.warmup, self._next_try):
+            return
+        self._next_try = len(timeline) + self._settings.update_every // 8 + 1
+        if self._settings.guard:
+            self.sensor.doubt_history()
+        steps = np.arange(timeline.oldest, timeline.newest - horizon + 2)
+        history = samples_at(self._features, self.sensor.past, steps, horizon)
+        if len(history) < max(LEAST_ROWS, horizon):
+            return
+        try:
+            self.model = SelfTuningModel(self._settings, history, self.costs)
+        except NotPositiveDefiniteError:  # more readings may mend it
+            self.counts["failed_refits"] += 1
+            return
+        self.counts["fits"] += 1
+        self.sensor.renew()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes as arrays, but the counts and the clock."""
+        return joined(
+            {
+                "sensor": self.sensor.state(),
+                "calibration": self._calibration.state(),
+                "model": self.model.state() if self.model else {},
+                "costs": {"seconds": np.array(astuple(self.costs))},
+                "own": {
+                    "late": np.array(self._late, dtype=np.int64).reshape(-1, 2),
+                    "next_try": np.array(self._next_try),
+                },
+            }
+        )
+
+    def restore(self, state: Mapping[str, NDArray[Any]], *, fitted: bool) -> None:
+        """Go on from a state of a stepper of the same settings."""
+        self.costs = Costs(*state["costs.seconds"].tolist())
+        self._late = tuple((int(step), int(due)) for step, due in state["own.late"])
+        self._next_try = int(state["own.next_try"])
+        self.sensor.restore(part(state, "sensor"))
+        self._calibration = self._calibration.restore(part(state, "calibration"))
+        if fitted:
+            learned = part(state, "model")
+            self.model = SelfTuningModel.resumed(self._settings, learned, self.costs)
+
+    @property
+    def _features(self) -> RowMaker:
+        return self._settings.preset.features

@@ -1,0 +1,217 @@
+"""Named hyperparameters with their bounds, and whether they are learned or constant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamridge.arrays import Mask, Vector, require_finite, require_number, require_positive
+from streamridge.errors import InvalidInputError
+from streamridge.hyperparameters.feasible import Box, Feasible, Product, Simplex
+
+Bounds = tuple[float, float] | None
+T = TypeVar("T", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Holds hyperparameters that share one constraint.
+
+    Parameters
+    ----------
+    names
+        One name per value.
+    values
+        Current values.
+    feasible
+        Where they may go.
+    learned
+        False keeps them constant.
+    trust
+        Greatest relative change in one move; infinite by default.
+    """
+
+    names: tuple[str, ...]
+    values: Vector
+    feasible: Feasible
+    learned: bool
+    trust: float = np.inf
+
+    def assigned(self, values: Vector, by_name: Mapping[str, float]) -> Vector:
+        """Return the values with new ones by name, or say that they are not feasible."""
+        fresh = [require_number(name, by_name[name]) for name in self.names if name in by_name]
+        if not fresh:
+            return values
+        given = np.array([name in by_name for name in self.names])
+        after = values.copy()
+        after[given] = fresh
+        if isinstance(self.feasible, Simplex) and not given.all():
+            others = np.where(given, 0.0, values)
+            shares = others / others.sum() if others.sum() > 0 else ~given / (~given).sum()
+            after = np.where(given, after, (1 - after[given].sum()) * shares)
+        if not self.feasible.contains(after):
+            asked = ", ".join(
+                f"{name} = {by_name[name]:g}" for name in self.names if name in by_name
+            )
+            raise InvalidInputError(
+                f"hyperparameters must lie {_limits(self.feasible)}, got {asked}."
+            )
+        return after
+
+    def under(self, prefix: str) -> Group:
+        """Return the group with `prefix.` before every name."""
+        return replace(self, names=tuple(f"{prefix}.{name}" for name in self.names))
+
+
+def _limits(feasible: Feasible) -> str:
+    """Return where values may lie, in words."""
+    if isinstance(feasible, Box):
+        low, high = feasible.low.min(), feasible.high.max()
+        return f"between {low:g} and {high:g}" if low < high else f"at the constant {low:g}"
+    return "between 0 and 1 and sum to 1"
+
+
+def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
+    """Raise unless the values are positive, the bounds too and in order, and the values inside.
+
+    Examples
+    --------
+    >>> require_within("rate", 1.0, (3.0, 2.0))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: rate_bounds must run from low to high, got (3.0, 2.0).
+    >>> require_within("rate", 1.0, (2.0, 3.0))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: rate must lie within its bounds (2.0, 3.0), got 1.0.
+    """
+    array = np.atleast_1d(require_positive(name, values))
+    if bounds is None:
+        return
+    sides = require_positive(f"{name}_bounds", bounds)
+    if sides.shape != (2,):
+        raise InvalidInputError(f"{name}_bounds must be a pair (low, high), got {bounds}.")
+    low, high = sides.tolist()
+    if low >= high:
+        raise InvalidInputError(f"{name}_bounds must run from low to high, got {(low, high)}.")
+    outside = (array < low) | (array > high)
+    if outside.any():
+        raise InvalidInputError(
+            f"{name} must lie within its bounds {(low, high)}, got {array[outside][0]}."
+        )
+
+
+def positive_group(name: str, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf) -> Group:
+    """Return positive hyperparameters in one interval; constant where bounds is None.
+
+    Values and bounds are trusted: `require_within` checks them where they enter.
+
+    Examples
+    --------
+    >>> positive_group("inverse_scale", [1.0, 2.0], (0.1, 10.0)).names
+    ('inverse_scale[0]', 'inverse_scale[1]')
+    """
+    array = np.asarray(values, dtype=np.float64)
+    flat = np.atleast_1d(array)
+    names = (name,) if array.ndim == 0 else tuple(f"{name}[{i}]" for i in range(len(flat)))
+    if bounds is None:
+        return Group(names, flat, Box(flat, flat), learned=False)
+    box = Box(np.full(len(flat), bounds[0]), np.full(len(flat), bounds[1]))
+    return Group(names, flat, box, learned=True, trust=trust)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Is the flat vector lam of all hyperparameters of a model, group after group."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the name of every coordinate, shape (d,)."""
+        return tuple(name for group in self.groups for name in group.names)
+
+    @property
+    def values(self) -> Vector:
+        """Return the initial value of every coordinate, shape (d,)."""
+        return np.concatenate([group.values for group in self.groups] or [np.empty(0)])
+
+    @property
+    def feasible(self) -> Product:
+        """Return the feasible set C."""
+        return Product(tuple(group.feasible for group in self.groups))
+
+    @property
+    def learned(self) -> Mask:
+        """Mark the coordinates that are learned, shape (d,)."""
+        return np.array(self._spread([group.learned for group in self.groups]), dtype=bool)
+
+    @property
+    def trust(self) -> Vector:
+        """Return the greatest relative change of every coordinate in one move, shape (d,)."""
+        return np.array(self._spread([group.trust for group in self.groups]), dtype=float)
+
+    def named(self, lam: Vector) -> dict[str, float]:
+        """Return the coordinates of lam by name."""
+        return dict(zip(self.names, lam.tolist(), strict=True))
+
+    def assigned(self, lam: Vector, values: Mapping[str, float]) -> Vector:
+        """Return lam with new values by name; the other weights of a simplex share what is left.
+
+        Examples
+        --------
+        >>> space = Space((Group(("w[0]", "w[1]", "w[2]"), np.ones(3) / 3, Simplex(3), True),))
+        >>> space.assigned(space.values, {"w[0]": 0.5})
+        array([0.5 , 0.25, 0.25])
+        """
+        self.groups_of(tuple(values))
+        return np.concatenate(
+            [
+                group.assigned(piece, values)
+                for group, piece in zip(self.groups, self.pieces(lam), strict=True)
+            ]
+        )
+
+    def pieces(self, vector: NDArray[T]) -> list[NDArray[T]]:
+        """Return a vector over all coordinates in pieces, one per group."""
+        return np.split(vector, np.cumsum([len(group.names) for group in self.groups])[:-1])
+
+    def groups_of(self, names: tuple[str, ...]) -> Mask:
+        """Mark the coordinates of the groups that the names belong to, shape (d,).
+
+        A name in a box stands for itself, a weight for its whole simplex.
+        """
+        known = set(self.names)
+        for name in names:
+            if name not in known:
+                raise InvalidInputError(
+                    f"hyperparameter must be one of {', '.join(self.names)}, got {name!r}."
+                )
+        chosen = [
+            name in names
+            or (isinstance(group.feasible, Simplex) and bool({*names} & {*group.names}))
+            for group in self.groups
+            for name in group.names
+        ]
+        return np.array(chosen, dtype=bool)
+
+    def active_bounds(self, lam: Vector) -> dict[str, str]:
+        """Return which learned coordinates of lam sit at a bound: "lower" or "upper"."""
+        sides = self.feasible.active(lam).tolist()  # a constant sits at both: 0
+        words = {-1: "lower", 1: "upper"}
+        return {name: words[side] for name, side in zip(self.names, sides, strict=True) if side}
+
+    def _spread(self, per_group: list[bool] | list[float]) -> list[float]:
+        return [
+            value for group, value in zip(self.groups, per_group, strict=True) for _ in group.names
+        ]
+
+
+def require_values(values: ArrayLike, size: int) -> Vector:
+    """Return new values for `size` hyperparameters, or say what is wrong with them."""
+    array = require_finite("hyperparameters", values)
+    if array.shape != (size,):
+        raise InvalidInputError(f"hyperparameters must have shape ({size},), got {array.shape}.")
+    return array

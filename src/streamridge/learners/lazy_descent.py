@@ -1,0 +1,213 @@
+"""Algorithm 3: online projected gradient descent with lazy updates, for any stream of costs.
+
+It sums the gradients of m steps at one point, then takes one projected step along their mean,
+eq. (18). It knows nothing of kernels. How long the step is, is up to a step rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamridge.arrays import (
+    Vector,
+    require_count,
+    require_finite,
+    require_number,
+    require_positive,
+    require_shape,
+)
+from streamridge.errors import InvalidInputError
+from streamridge.hyperparameters.feasible import Feasible, require_feasible
+
+# A cost of one time step, known by its gradient.
+CostGradient = Callable[[Vector], Vector]
+
+
+class OnlineMethod(Protocol):
+    """Plays a point, is shown the cost of that step, and may move; each state is a value."""
+
+    @property
+    def z(self) -> Vector:
+        """Return the point that is played, shape (d,)."""
+
+    @property
+    def moves(self) -> int:
+        """Return how often the point has moved: refits, where it is hyperparameters."""
+
+    def observe(self, gradient: CostGradient) -> Self:
+        """Return the state after a step's cost is revealed by its gradient."""
+
+
+class StepRule(Protocol):
+    """Turns a mean gradient into a displacement; what it remembers is a vector beside the point."""
+
+    def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
+        """Return the displacement against g, and the rule's memory after it; both shape (d,)."""
+
+
+@dataclass(frozen=True)
+class ConstantStep:
+    """Moves by learning_rate times the gradient, as the paper does.
+
+    Examples
+    --------
+    >>> ConstantStep(0.5).step(np.array([2.0]), memory=np.zeros(1))
+    (array([1.]), array([0.]))
+    """
+
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
+
+    def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
+        """Return the displacement eta g."""
+        return self.learning_rate * g, memory
+
+
+@dataclass(frozen=True)
+class AdaGradStep:
+    """Moves each coordinate by its gradient over the root of its summed squared gradients.
+
+    In logarithmic coordinates this needs no knowledge of units: the first move of every coordinate
+    is learning_rate, and the moves shrink like one over the root of their number.
+
+    Examples
+    --------
+    >>> AdaGradStep(0.5).step(np.array([3.0, 0.0]), memory=np.array([16.0, 0.0]))
+    (array([0.3, 0. ]), array([25.,  0.]))
+    """
+
+    learning_rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
+
+    def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
+        """Return the displacement eta g / sqrt(sum of g^2), zero where every g was zero."""
+        memory = memory + g * g
+        return self.learning_rate * g / np.sqrt(np.where(memory > 0, memory, 1.0)), memory
+
+
+@dataclass(frozen=True)
+class LazyDescent:
+    """Is the state of Algorithm 3: a point z in C, and the gradients summed since it was reached.
+
+    Parameters
+    ----------
+    z
+        The point, shape (d,).
+    feasible
+        The convex set C.
+    step
+        Step rule.
+    update_every
+        m, the steps between moves.
+    reach
+        Greatest change of each coordinate in one move; unlimited by default, zero holds it still.
+    g
+        Sum of the gradients seen since the last move.
+    seen
+        How many they are.
+    moves
+        How often z has moved.
+    skipped
+        How often a sum that was not finite, or gave no finite step, was thrown away instead.
+
+    Examples
+    --------
+    >>> from streamridge.hyperparameters.feasible import Box
+    >>> descent = LazyDescent.start([5.0], Box([0.0], [9.0]), ConstantStep(0.5), update_every=2)
+    >>> for target in (1.0, 1.0, 1.0, 1.0):
+    ...     descent = descent.observe(lambda z: 2 * (z - target))
+    >>> descent.z, descent.moves
+    (array([1.]), 2)
+    """
+
+    z: Vector
+    feasible: Feasible
+    step: StepRule
+    update_every: int
+    reach: Vector
+    g: Vector
+    memory: Vector
+    seen: int = 0
+    moves: int = 0
+    skipped: int = 0
+
+    @classmethod
+    def start(
+        cls,
+        z: ArrayLike,
+        feasible: Feasible,
+        step: StepRule,
+        *,
+        update_every: int,
+        reach: ArrayLike = np.inf,
+    ) -> Self:
+        """Return the state at an initial point of C."""
+        z = require_feasible(z, feasible)
+        zeros = np.zeros(len(z))
+        m = require_count("update_every", update_every)
+        return cls(z, feasible, step, m, np.broadcast_to(reach, z.shape), zeros, zeros)
+
+    def observe(self, gradient: CostGradient) -> Self:
+        """Return the state after a step's cost is revealed; every m-th time z moves."""
+        after = self.add(gradient(self.z))
+        return after.move() if after.seen == self.update_every else after
+
+    def add(self, g: Vector, count: int = 1) -> Self:
+        """Return the state with the summed gradients of `count` more steps."""
+        require_shape("gradient", np.asarray(g), self.z.shape)
+        return replace(self, g=self.g + g, seen=self.seen + count)
+
+    def move(self) -> Self:
+        """Return the state after one projected step along the mean gradient, eq. (18)."""
+        settled = replace(self, g=np.zeros_like(self.g), seen=0)
+        if not self.seen:
+            return settled
+        with np.errstate(over="ignore", invalid="ignore"):
+            displacement, memory = self.step.step(self.g / self.seen, self.memory)
+        if not np.isfinite([self.g, displacement, memory]).all():
+            return replace(settled, skipped=self.skipped + 1)
+        displacement = np.clip(displacement, -self.reach, self.reach)
+        z = self.feasible.project(self.z - displacement)
+        return replace(settled, z=z, memory=memory, moves=self.moves + 1)
+
+    def moved_to(self, z: ArrayLike) -> Self:
+        """Return the state at another point, with the gradients of this one forgotten."""
+        point = require_feasible(z, self.feasible)
+        return replace(self, z=point, g=np.zeros_like(self.g), seen=0)
+
+    def state(self) -> dict[str, Vector | int]:
+        """Return what changes, as arrays and numbers."""
+        return {
+            "z": self.z,
+            "reach": self.reach,
+            "g": self.g,
+            "memory": self.memory,
+            "seen": self.seen,
+            "moves": self.moves,
+            "skipped": self.skipped,
+        }
+
+    def restore(self, state: Mapping[str, Vector | float]) -> Self:
+        """Return this descent at a state taken from one like it."""
+        g, memory = (require_finite(name, state[name]).copy() for name in ("g", "memory"))
+        for name, vector in (("g", g), ("memory", memory)):
+            require_shape(name, vector, self.z.shape)
+        reach = np.array(state["reach"], dtype=np.float64)  # infinite where nothing limits it
+        require_shape("reach", reach, self.z.shape)
+        if not (reach >= 0).all():
+            raise InvalidInputError(f"reach must not be negative, got {reach.min()}.")
+        names = ("seen", "moves", "skipped")
+        seen, moves, skipped = (require_count(name, state[name], least=0) for name in names)
+        z = require_feasible(state["z"], self.feasible)
+        return replace(
+            self, z=z, reach=reach, g=g, memory=memory, seen=seen, moves=moves, skipped=skipped
+        )

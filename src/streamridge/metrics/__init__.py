@@ -1,0 +1,1 @@
+"""Figures of merit: how large errors are, and when."""

@@ -1,0 +1,132 @@
+"""What figures show of a run: its gaps, and its errors over time, by hour and by weekday."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Mask, Vector
+from streamridge.metrics.accuracy import running_rmse
+from streamridge.series.clock import Times
+
+Places = NDArray[np.int64]
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONDAY = np.datetime64("1970-01-05", "D")
+
+
+def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.datetime64]]:
+    """Return from when to when there was no reading, half a step wider at either end.
+
+    Examples
+    --------
+    >>> hours = np.datetime64("2021-06-13T00", "m") + np.arange(4) * np.timedelta64(60, "m")
+    >>> [[str(end) for end in span] for span in gap_spans(hours, np.array([1, np.nan, np.nan, 2]))]
+    [['2021-06-13T00:30', '2021-06-13T02:30']]
+    """
+    if len(times) < 2:
+        return []
+    half = (times[1] - times[0]) / 2
+    firsts, lasts = _stretches(np.isnan(actual))
+    return [(times[i] - half, times[j] + half) for i, j in zip(firsts, lasts, strict=True)]
+
+
+def lone_readings(actual: Vector) -> Places:
+    """Return where a reading stands between two gaps: no line leads to it.
+
+    Examples
+    --------
+    >>> lone_readings(np.array([1.0, np.nan, 2.0, 3.0, np.nan, 4.0]))
+    array([0, 5])
+    """
+    firsts, lasts = _stretches(~np.isnan(actual))
+    return firsts[firsts == lasts]
+
+
+def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
+    """Return RMSE(t) with the steps it stands at, from the end of the first day on.
+
+    A run shorter than two days is shown from its first tenth on.
+
+    Parameters
+    ----------
+    errors
+        (T,), NaN where there was no reading.
+    steps_a_day
+        How many steps a day has.
+
+    Examples
+    --------
+    >>> running_curve(np.array([3.0, np.nan, -4.0]), 96)
+    (array([0, 2]), array([3.        , 3.53553391]))
+    """
+    known = np.flatnonzero(~np.isnan(errors))
+    first = steps_a_day if len(errors) >= 2 * steps_a_day else len(errors) // 10
+    shown = known >= first
+    return known[shown], running_rmse(errors[known])[shown]
+
+
+def rmse_by_hour(times: Times, errors: Vector) -> Vector:
+    """Return the RMSE at every hour of the day, shape (24,); NaN where there is no error.
+
+    Examples
+    --------
+    >>> rmse_by_hour(np.array(["2021-06-13T01:15", "2021-06-14T01:45"], "M8[us]"), [3, -4])[:2]
+    array([       nan, 3.53553391])
+    """
+    hours = (times - times.astype("M8[D]")) // np.timedelta64(1, "h")
+    return _rmse_by(hours, errors, 24)
+
+
+def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
+    """Return the RMSE on every day of the week from Monday on, shape (7,).
+
+    Examples
+    --------
+    >>> rmse_by_weekday(np.array(["2021-06-13T01:15"], "M8[us]"), [3.0])[-2:]
+    array([nan,  3.])
+    """
+    days = (times.astype("M8[D]") - MONDAY).astype(np.int64) % 7
+    return _rmse_by(days, errors, 7)
+
+
+def coverage_window(steps: int, steps_a_day: int) -> int:
+    """Return over how many steps coverage is averaged: a week, or half of a short run."""
+    return max(1, min(7 * steps_a_day, steps // 2))
+
+
+def rolling_coverage(actual: Vector, lower: Vector, upper: Vector, window: int) -> Vector:
+    """Return the share of values in their band, over the last `window` steps at each step.
+
+    NaN before the first whole window, and where it holds no reading.
+
+    Examples
+    --------
+    >>> actual = np.array([1.0, 1.0, 5.0, np.nan, np.nan])
+    >>> rolling_coverage(actual, np.zeros(5), np.full(5, 2.0), 2)
+    array([nan, 1. , 0.5, 0. , nan])
+    """
+    inside = _rolling_sum((actual >= lower) & (actual <= upper), window)
+    known = _rolling_sum(~np.isnan(actual), window)
+    shares = np.full(len(actual), np.nan)
+    whole = shares[window - 1 :]
+    whole[known > 0] = inside[known > 0] / known[known > 0]
+    return shares
+
+
+def _rolling_sum(marks: Mask, window: int) -> Places:
+    sums = np.concatenate([[0], np.cumsum(marks)])
+    return sums[window:] - sums[:-window]
+
+
+def _rmse_by(groups: Places, errors: Vector, count: int) -> Vector:
+    known = ~np.isnan(errors)
+    squares = np.bincount(groups[known], np.square(errors)[known], minlength=count)
+    sizes = np.bincount(groups[known], minlength=count)
+    return np.sqrt(np.where(sizes > 0, squares / np.maximum(sizes, 1), np.nan))
+
+
+def _stretches(marked: Mask) -> tuple[Places, Places]:
+    """Return the first and the last place of every stretch of marks."""
+    edges = np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8))
+    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

@@ -1,0 +1,223 @@
+r"""Kernel ridge regression: solve $A \theta = y$ once, then predict; eqs (6) and (12).
+
+Whatever can be made again from the samples (the factor, the kernel's evaluations) is held in a
+`System`, which a `Fit` may drop at any time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.kernels.base import Embedding, Evaluation
+from streamridge.memory import Arena
+from streamridge.models.systems import (
+    Guesses,
+    IteratedSystem,
+    Ridge,
+    System,
+    assemble,
+    iterate,
+    no_factor,
+)
+from streamridge.samples import Inputs, Samples
+
+
+@dataclass(frozen=True)
+class Center:
+    """Is the origin of x and y in a fit: the means of its training set, or zero."""
+
+    x: Vector
+    y: Vector
+
+    @classmethod
+    def of(cls, samples: Samples) -> Center:
+        """Return the means of x and y."""
+        return cls(samples.x.mean(axis=0), samples.y.mean(axis=0))
+
+    @classmethod
+    def zero(cls, samples: Samples) -> Center:
+        """Return the origin as it is."""
+        return cls(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]))
+
+
+@dataclass(frozen=True)
+class Spread:
+    r"""Is the size of a fit's errors as a function of the input.
+
+    The training residuals are $r = y - K\theta = \lambda_R \theta$. Their logarithmic size is
+    regressed on the same inputs by the same factor, $\varphi = A^{-1} (\log|r| - c)$ with its mean
+    $c$; at an input with row $k$ it is $\exp(c + k^T \varphi)$, kept within the sizes seen.
+
+    Parameters
+    ----------
+    phi
+        (N, H), the dual weights.
+    mean, least, most
+        (H,), of the residuals' logarithmic size.
+    """
+
+    phi: Matrix
+    mean: Vector
+    least: Vector
+    most: Vector
+
+    def at(self, k: Matrix) -> Matrix:
+        """Return the size of error at n inputs with the rows k, shape (n, H)."""
+        return np.exp(np.clip(self.mean + k @ self.phi, self.least, self.most))
+
+
+@dataclass
+class Fit:
+    """Is a solved ridge system: dual weights for the horizons of y, ready to predict.
+
+    Parameters
+    ----------
+    ridge
+        Kernel, ridge constant and number format.
+    samples
+        The N training samples.
+    center
+        What is taken off x and y before anything else, and put back on predictions.
+    theta
+        (N, H), the dual weights.
+    spread
+        How large the residuals are, and where, once `predict_with_spread` has asked for it.
+    """
+
+    ridge: Ridge
+    samples: Samples
+    center: Center
+    theta: Matrix
+    spread: Spread | None = None
+    _system: System | None = field(default=None, repr=False)
+    _embedding: Embedding | None = field(default=None, repr=False)
+
+    @property
+    def embedding(self) -> Embedding:
+        """Return the training inputs as the kernel embeds them, made again when dropped."""
+        if self._embedding is None:
+            self._embedding = _embed(self.ridge, self.samples.inputs, self.center)
+        return self._embedding
+
+    @property
+    def system(self) -> System:
+        """Return the factored system, made again when it was dropped."""
+        if self._system is None:
+            self._system = assemble(
+                self.ridge, self.embedding, float(self.samples.t[-1]), Arena(self.ridge.dtype)
+            )
+        return self._system
+
+    @property
+    def guesses(self) -> Guesses:
+        """Return where the systems of the next approximate fit may start."""
+        return self._system.guesses if isinstance(self._system, IteratedSystem) else Guesses()
+
+    def release(self) -> Arena:
+        """Drop the system and the embedding, and return the memory they took for another use."""
+        memory = self._system.memory if self._system else Arena(self.ridge.dtype)
+        self._system = None
+        self._embedding = None
+        memory.clear()
+        return memory
+
+    def rows(self, inputs: Inputs) -> Evaluation:
+        """Return the kernel between n inputs and the training inputs: the rows k_t."""
+        embedded = _embed(self.ridge, inputs, self.center)
+        return self.ridge.kernel.evaluate(embedded, self.embedding)
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return k_t^T theta for n inputs, eq. (12), around the center; shape (n, H)."""
+        return self.center.y + self.rows(inputs).value @ self.theta
+
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        """Return the predictions, and how large their errors are around there; (n, H) each.
+
+        Notes
+        -----
+        Cost: O(N) per input beside its row k, and one more solve per fit.
+        """
+        if self.spread is None:
+            sizes = self._log_residuals()
+            self.spread = self.spread_of(self.system.solve(sizes - sizes.mean(axis=0)))
+        k = self.rows(inputs).value
+        return self.center.y + k @ self.theta, self.spread.at(k)
+
+    def spread_of(self, phi: Matrix) -> Spread:
+        """Return the spread of this fit with the weights phi, shape (N, H)."""
+        sizes = self._log_residuals()
+        return Spread(phi, sizes.mean(axis=0), sizes.min(axis=0), sizes.max(axis=0))
+
+    def _log_residuals(self) -> Matrix:
+        """Return log |r| of the training set, (N, H); residuals near zero are counted as small."""
+        sizes = self.ridge.regularization * np.abs(self.theta)
+        least = np.maximum(1e-3 * np.median(sizes, axis=0), np.finfo(float).tiny)
+        return np.log(np.maximum(sizes, least))
+
+    def deviation(self, inputs: Inputs) -> Matrix:
+        r"""Return the predictive standard deviation for n inputs, shape (n, H).
+
+        As a Gaussian process of noise $\lambda_R$ sees it:
+        $\sigma^2 (k(x, x) + \lambda_R - k^T A^{-1} k)$ with $\sigma^2 = y^T A^{-1} y / N$.
+
+        Notes
+        -----
+        Cost: O(N^2) per input, by the factor of the fit.
+        """
+        k = self.rows(inputs).value.T
+        lam_R = self.ridge.regularization
+        diagonal = self.ridge.kernel.diagonal(_centered(inputs, self.center))
+        spread = diagonal + lam_R - (k * self.system.solve(k)).sum(axis=0)
+        targets = self.samples.y - self.center.y
+        variance = np.maximum((targets * self.theta).mean(axis=0), 0.0)
+        return np.sqrt(np.maximum(spread, 0.0)[:, None] * variance)
+
+
+def fit_ridge(ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> Fit:
+    """Return the dual weights theta = A^-1 y of N samples, eq. (6), with their system.
+
+    Notes
+    -----
+    Cost: one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
+    """
+    embedding = _embed(ridge, samples.inputs, center)
+    time = float(samples.t[-1])
+    system = assemble(ridge, embedding, time, memory)
+    theta = system.solve(samples.y - center.y)
+    if not np.isfinite(theta).all():
+        raise no_factor(ridge, time)
+    return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
+
+
+def approximate_ridge(
+    ridge: Ridge,
+    samples: Samples,
+    center: Center,
+    memory: Arena,
+    *,
+    tolerance: float,
+    guesses: Guesses,
+) -> Fit:
+    """Return dual weights with |A theta - y| <= tolerance |y|, by iteration from a guess.
+
+    Notes
+    -----
+    Cost: N^2 multiplications per iteration, and no factorization.
+    """
+    embedding = _embed(ridge, samples.inputs, center)
+    system = iterate(ridge, embedding, memory, tolerance, guesses)
+    theta = system.solve(samples.y - center.y)
+    if not np.isfinite(theta).all():
+        raise no_factor(ridge, float(samples.t[-1]))
+    return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
+
+
+def _embed(ridge: Ridge, inputs: Inputs, center: Center) -> Embedding:
+    return ridge.kernel.embed(_centered(inputs, center))
+
+
+def _centered(inputs: Inputs, center: Center) -> Inputs:
+    return Inputs(inputs.t, inputs.x - center.x, inputs.layout)

@@ -1,0 +1,1 @@
+"""Figures: arrays drawn on an Axes."""

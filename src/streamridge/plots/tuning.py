@@ -1,0 +1,161 @@
+"""Figures of where hyperparameters have been: weights, scales of features, and the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.plots.forecasts import COLORS, date_axis, matplotlib_part, plain
+from streamridge.series.clock import Times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# How a hyperparameter at a bound is marked.
+BOUND_MARKS = {
+    "lower": " \N{BLACK DOWN-POINTING TRIANGLE}",
+    "upper": " \N{BLACK UP-POINTING TRIANGLE}",
+}
+# Rows of a heat map that still have room for a label each.
+LABELLED_ROWS = 40
+DECADE = 10.0
+
+
+@dataclass(frozen=True)
+class NameGroups:
+    """Parts the names of hyperparameters by how they are shown.
+
+    Parameters
+    ----------
+    weights
+        Weights of the kernels, by the mixture that they belong to.
+    indexed
+        Those with a value per feature, such as `matern.inverse_scales[3]`, by what precedes it.
+    others
+        The rest.
+    """
+
+    weights: Mapping[str, tuple[str, ...]]
+    indexed: Mapping[str, tuple[str, ...]]
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> NameGroups:
+        """Return the groups of some names.
+
+        Examples
+        --------
+        >>> groups = NameGroups.of(["weight.linear", "ard.scales[0]", "regularization"])
+        >>> groups.weights, groups.indexed, groups.others
+        ({'weight': ('weight.linear',)}, {'ard.scales': ('ard.scales[0]',)}, ('regularization',))
+        """
+        weights: dict[str, tuple[str, ...]] = {}
+        indexed: dict[str, tuple[str, ...]] = {}
+        others: tuple[str, ...] = ()
+        for name in names:
+            weight = re.match(r"(.*?weights?)", name)
+            index = re.fullmatch(r"(.+)\[\d+\]", name)
+            if weight:
+                weights[weight[1]] = (*weights.get(weight[1], ()), name)
+            elif index:
+                indexed[index[1]] = (*indexed.get(index[1], ()), name)
+            else:
+                others = (*others, name)
+        return cls(weights, indexed, others)
+
+
+def short_name(name: str) -> str:
+    """Return the last part of a name.
+
+    Examples
+    --------
+    >>> short_name("weight.drifting"), short_name("matern.inverse_scales[3]")
+    ('drifting', 'inverse_scales[3]')
+    """
+    return name.rpartition(".")[2]
+
+
+def feature_labels(count: int, feature_names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of features, or their numbers where the names are not as many.
+
+    Examples
+    --------
+    >>> feature_labels(2, ["lag 1", "lag 2"]), feature_labels(2, None)
+    (('lag 1', 'lag 2'), ('feature 1', 'feature 2'))
+    """
+    if feature_names is not None and len(feature_names) == count:
+        return tuple(feature_names)
+    return tuple(f"feature {i + 1}" for i in range(count))
+
+
+def plot_weights(axes: Axes, times: Times, weights_by_name: Mapping[str, Vector]) -> Axes:
+    """Draw the weights of the kernels as a stacked band."""
+    colors = [COLORS[i % len(COLORS)] for i in range(len(weights_by_name))]
+    axes.stackplot(
+        times,
+        *weights_by_name.values(),
+        labels=[plain(name) for name in weights_by_name],
+        colors=colors,
+        step="post",
+    )
+    axes.set(ylabel="weight of the kernel", ylim=(0, 1))
+    date_axis(axes)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    return axes
+
+
+def plot_scales(axes: Axes, times: Times, values: Matrix, labels: Sequence[str]) -> Axes:
+    """Draw which feature matters when, as a heat map: the larger the inverse scale, the more.
+
+    Parameters
+    ----------
+    axes
+        Where to draw.
+    times
+        (n,), of the refits.
+    values
+        (n, p), one column per feature.
+    labels
+        One per feature.
+    """
+    norm = matplotlib_part("colors").LogNorm()
+    rows = np.arange(len(labels))
+    mesh = axes.pcolormesh(times, rows, values.T, norm=norm, cmap="cividis", shading="nearest")
+    every = -(-len(labels) // LABELLED_ROWS)
+    axes.set_yticks(rows[::every], [plain(label) for label in labels[::every]], fontsize=8)
+    axes.invert_yaxis()
+    axes.set(ylabel="feature")
+    date_axis(axes)
+    axes.figure.colorbar(mesh, ax=axes, label="inverse scale: large matters", pad=0.01)
+    return axes
+
+
+def plot_hyperparameter(
+    axes: Axes, times: Times, values: Vector, *, name: str, bound: str | None = None
+) -> Axes:
+    """Draw where one hyperparameter has been, and mark a "lower" or "upper" bound it sits at."""
+    axes.plot(times, values, color=COLORS[0], lw=1.5, drawstyle="steps-post", label=plain(name))
+    if bound:
+        mark, label = "v" if bound == "lower" else "^", f"at its {bound} bound"
+        axes.plot(times[-1:], values[-1:], mark, color=COLORS[1], ms=8, clip_on=False, label=label)
+        axes.legend(loc="best", frameon=False)
+    axes.set(ylabel=plain(name))
+    if (values > 0).all():
+        _log_axis(axes, spread=values.max() / values.min())
+    date_axis(axes)
+    return axes
+
+
+def _log_axis(axes: Axes, spread: float) -> None:
+    """Make the vertical axis logarithmic, with labels even if values stay within a decade."""
+    ticker = matplotlib_part("ticker")
+    axes.set_yscale("log")
+    if spread < DECADE:
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(4))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())

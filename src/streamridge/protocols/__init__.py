@@ -1,1 +1,0 @@
-"""Protocols that drive a learner over a stream."""

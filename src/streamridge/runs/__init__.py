@@ -1,0 +1,1 @@
+"""Forecasters driven over series: one, or many."""

@@ -1,0 +1,67 @@
+"""Runs on disk: one file each, whole or not there, so that a study can go on where it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamridge.errors import StateError
+from streamridge.files.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
+from streamridge.forecaster.self_tuning import HyperparameterPath
+from streamridge.models.timed import Costs
+from streamridge.runs.run import Run
+
+KIND = "run"
+ARRAYS = ("times", "local_times", "refit_times", "actual", "value", "lower", "upper", "by_model")
+PLAIN = ("sensor", "method", "lived", "seconds", "level")
+MAPPINGS = ("hyperparameters", "active_bounds", "counts")
+
+
+def write_run(path: Path, run: Run) -> None:
+    """Write a run to a file."""
+    header = {
+        "kind": KIND,
+        "interrupted": run.interrupted,
+        **{name: getattr(run, name) for name in PLAIN},
+        **{name: dict(getattr(run, name)) for name in MAPPINGS},
+        "costs": asdict(run.costs),
+        "step": int(run.step / np.timedelta64(1, "us")),
+        "names": None if run.path is None else list(run.path.names),
+    }
+    arrays: dict[str, Any] = {name: _stored(getattr(run, name)) for name in ARRAYS}
+    if run.path is not None:
+        arrays |= {"path.steps": run.path.steps, "path.values": run.path.values}
+    write_checkpoint(path, header, arrays)
+
+
+def read_run(path: Path) -> Run:
+    """Return the run that was written."""
+    header, arrays = read_checkpoint(path)
+    if header.get("kind") != KIND:
+        raise StateError(f"{path} must hold a run, got {header.get('kind')!r}.")
+    try:
+        return _run(header, arrays)
+    except (KeyError, TypeError) as error:
+        raise StateError(f"{path} must hold a whole run, got one without {error}.") from None
+
+
+def _run(header: Header, arrays: Arrays) -> Run:
+    names = header["names"]
+    walked = names and HyperparameterPath(arrays["path.steps"], tuple(names), arrays["path.values"])
+    parts: dict[str, Any] = {name: header[name] for name in (*PLAIN, *MAPPINGS)}
+    parts |= {name: arrays[name] for name in ARRAYS}
+    return Run(
+        **parts,
+        costs=Costs(**header["costs"]),
+        step=np.timedelta64(header["step"], "us"),
+        path=walked or None,
+        interrupted=header.get("interrupted", False),
+    )
+
+
+def _stored(array: Any) -> Any:
+    """Return an array as files hold it: times in microseconds."""
+    return array.astype("M8[us]") if array.dtype.kind == "M" else array

@@ -1,0 +1,228 @@
+"""What a forecaster made of a series, and what can be read off it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.errors import InvalidInputError, MissingExtraError
+from streamridge.forecaster.self_tuning import HyperparameterPath
+from streamridge.metrics.accuracy import coverage, mae, rmse
+from streamridge.models.timed import Costs
+from streamridge.plots.forecasts import new_figure, plain, plot_band, plot_running_rmse
+from streamridge.series.clock import Times
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+# The method that the others are held against.
+BASELINE = "fixed"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Is what a forecaster made of a series; T steps were scored, H steps ahead each.
+
+    Parameters
+    ----------
+    sensor, method
+        Names: whose series, and how it was tuned.
+    step
+        Time between readings.
+    times
+        (T,), of the scored steps; in UTC where the sensor has a zone.
+    local_times
+        (T,), the same on the sensor's own clock.
+    actual
+        (T,), NaN where there was no reading.
+    value, lower, upper
+        (T, H); row i was made before `actual[i]` was known, column h is for the step i + h.
+    by_model
+        (T,), whether a model made the forecast, or the same time a season ago.
+    lived
+        How many steps were lived through, the warm-up included.
+    path, active_bounds, hyperparameters
+        Where the hyperparameters have been, the bounds they sit at, and where they are.
+    refit_times
+        (n,), the times of the path.
+    costs, seconds
+        Processor seconds by kind of work, and in all: what else the machine did does not count.
+    counts
+        What was dropped, filled, doubted or conflicting, and how many fits were made.
+    level
+        Of the bands.
+    interrupted
+        Whether it was stopped before its end.
+    backend
+        The kind of frame that the series came in.
+    """
+
+    sensor: str
+    method: str
+    step: np.timedelta64
+    times: Times
+    local_times: Times
+    actual: Vector
+    value: Matrix
+    lower: Matrix
+    upper: Matrix
+    by_model: NDArray[np.bool_]
+    lived: int
+    path: HyperparameterPath | None
+    refit_times: Times
+    hyperparameters: Mapping[str, float]
+    active_bounds: Mapping[str, str]
+    costs: Costs
+    seconds: float
+    counts: Mapping[str, int]
+    level: float
+    interrupted: bool = False
+    backend: str | None = field(default=None, repr=False)
+
+    @property
+    def horizon(self) -> int:
+        """Return H."""
+        return self.value.shape[1]
+
+    @property
+    def day(self) -> int:
+        """Return the steps of a day."""
+        return max(1, round(np.timedelta64(1, "D") / self.step))
+
+    @property
+    def rmse(self) -> float:
+        """Return the root mean squared error one step ahead; NaN if nothing was scored."""
+        return rmse(self.errors())
+
+    @property
+    def mae(self) -> float:
+        """Return the mean absolute error one step ahead."""
+        return mae(self.errors())
+
+    @property
+    def coverage(self) -> float:
+        """Return the share of values within their band, one step ahead."""
+        return coverage(self.actual, self.lower[:, 0], self.upper[:, 0])
+
+    def errors(self, ahead: int = 1) -> Vector:
+        """Return actual less forecast, made `ahead` steps before, where there was a reading."""
+        if not 1 <= ahead <= self.horizon:
+            raise InvalidInputError(f"ahead must lie between 1 and {self.horizon}, got {ahead}.")
+        later = self.actual[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
+        return later[~np.isnan(later)]
+
+    @property
+    def errors_in_time(self) -> Vector:
+        """Return actual less forecast, one step ahead, shape (T,); NaN without a reading."""
+        return self.actual - self.value[:, 0]
+
+    def rmse_until(self, steps: int | None) -> float:
+        """Return RMSE(t) after some of the scored steps, or all."""
+        errors = self.errors_in_time[:steps]
+        return rmse(errors[~np.isnan(errors)])
+
+    def record(self) -> dict[str, Any]:
+        """Return the figures of the run as plain values, NaN as None."""
+        read = ~np.isnan(self.actual)
+        figures = {
+            "rmse": self.rmse,
+            "mae": self.mae,
+            "coverage": self.coverage,
+        }
+        return {
+            "sensor": self.sensor,
+            "method": self.method,
+            "steps": self.lived,
+            "scored": int(read.sum()),
+            "missing": int((~read).sum()),
+            **{name: None if np.isnan(figure) else figure for name, figure in figures.items()},
+            "seconds_total": self.seconds,
+            "seconds_tuning": self.costs.tuning,
+            "seconds_fitting": self.costs.fitting,
+            "seconds_predicting": self.costs.predicting,
+            "fits": self.counts.get("fits", 0) + self.counts.get("tuning_fits", 0),
+            "gradients": self.counts.get("gradients", 0),
+            "hyperparameters": dict(self.hyperparameters),
+            "active_bounds": dict(self.active_bounds),
+            "counts": dict(self.counts),
+        }
+
+    def columns(self) -> dict[str, Any]:
+        """Return every forecast as a row: sensor, method, time, horizon, actual, value, band."""
+        rows, horizon = self.value.shape
+        ahead = np.arange(horizon)
+        at = np.arange(rows)[:, None] + ahead
+        actual = np.append(self.actual, np.nan)[np.minimum(at, rows)]
+        return {
+            "sensor": np.full(rows * horizon, self.sensor),
+            "method": np.full(rows * horizon, self.method),
+            "time": (self.times[:, None] + ahead * self.step).ravel(),
+            "horizon": np.tile(1 + ahead, rows),
+            "actual": actual.ravel(),
+            "value": self.value.ravel(),
+            "lower": self.lower.ravel(),
+            "upper": self.upper.ravel(),
+        }
+
+    def frame(self, backend: str | None = None) -> Any:
+        """Return `columns` as a frame of the kind that the series came in, or of another."""
+        kind = import_module(frame_kind(backend or self.backend))
+        return nw.from_dict(self.columns(), backend=kind).to_native()
+
+    def seconds_by_kind(self) -> dict[str, float]:
+        """Return the seconds by kind of work."""
+        costs = self.costs
+        return {
+            "tuning": costs.tuning,
+            "fitting": costs.fitting,
+            "predicting": costs.predicting,
+            "all else": max(0.0, self.seconds - costs.total),
+        }
+
+    def plot(self, days: float = 3.0) -> Any:
+        """Return a figure of the last days with their band, and of RMSE(t)."""
+        figure = new_figure(2)
+        above, below = figure.axes
+        day = self.day
+        last = slice(-max(2, round(days * day)), None)
+        plot_band(
+            above,
+            self.times[last],
+            self.actual[last],
+            self.value[last, 0],
+            self.lower[last, 0],
+            self.upper[last, 0],
+        )
+        above.set(title=f"{plain(self.sensor)}, one step ahead, with the {self.level:.0%} band")
+        plot_running_rmse(below, {self.method: self.errors_in_time}, steps_a_day=day)
+        return figure
+
+
+def change(run: Run, baseline: Run | None, steps: int | None = None) -> float:
+    """Return by which share a run's RMSE differs from another's, over the steps that both scored.
+
+    At most `steps` of them count. NaN stands for no baseline, or one that is never wrong, such as
+    that of a dead sensor.
+    """
+    if baseline is None:
+        return np.nan
+    shared = min(len(run.times), len(baseline.times), steps or len(run.times))
+    base = baseline.rmse_until(shared)
+    return run.rmse_until(shared) / base - 1 if base > 0 else np.nan
+
+
+def frame_kind(backend: str | None) -> str:
+    """Return the library to make a frame with, the first that is installed by default."""
+    installed = [name for name in BACKENDS if find_spec(name)]
+    kind = backend or (installed[0] if installed else None)
+    if kind is None or kind not in installed:
+        raise MissingExtraError(
+            f"a frame needs pandas, polars or pyarrow to be installed, got {kind!r}."
+        )
+    return kind

@@ -1,0 +1,1 @@
+"""A sensor's readings on a regular grid: clocks, zones, gaps."""

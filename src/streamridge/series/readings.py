@@ -1,0 +1,150 @@
+"""The readings of one sensor, and the one place where a time is understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from streamridge.arrays import Mask, Vector, require_shape
+from streamridge.errors import InvalidInputError, shown
+from streamridge.series.clock import Times
+
+Aggregate: TypeAlias = Literal["sum", "mean", "last"]
+
+A_TIME = "an ISO 8601 time such as 2021-06-13T08:15"
+PEMS_TIME = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d)", re.ASCII)
+# fromisoformat takes any character between date and time, so that 2021061312345 would be 23:45.
+_ISO_TIME = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8})(?:[Tt ].+)?", re.ASCII)
+_END_OF_DAY = re.compile(r"(?<=[Tt ])24(?=:00(?::00(?:\.0+)?)?(?![:.\d]))", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Are the readings of one sensor, in the order of their source.
+
+    Parameters
+    ----------
+    sensor
+        Its name.
+    times
+        (n,), datetime64[us]: the wall clock as written, or UTC where `zoned`.
+    values
+        (n,), NaN where there is none.
+    zoned
+        Whether the times carried an offset from UTC.
+    extras
+        (n,) each, columns that are known in advance, by name.
+    skipped
+        Cells and rows that could not be read and were left out.
+    imputed
+        Values that the publisher had filled in; they are missing here.
+    aggregate
+        How readings make one of a longer step, where the source says so.
+    """
+
+    sensor: str
+    times: Times
+    values: Vector
+    zoned: bool = False
+    extras: Mapping[str, Vector] = field(default_factory=dict)
+    skipped: int = 0
+    imputed: int = 0
+    aggregate: Aggregate | None = None
+
+    def __post_init__(self) -> None:
+        if self.times.dtype != np.dtype("datetime64[us]"):
+            raise InvalidInputError(f"times must be datetime64[us], got {self.times.dtype}.")
+        require_shape("times", self.times, (None,))
+        for name, column in {**self.extras, "values": self.values}.items():
+            require_shape(name, column, self.times.shape)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Is what one stretch of a source holds of a sensor; `zoned` says so of each time."""
+
+    sensor: str
+    times: Times
+    zoned: Mask
+    values: Vector
+    extras: Mapping[str, Vector]
+    skipped: int
+    imputed: int = 0
+    aggregate: Aggregate | None = None
+
+
+def join(pieces: Sequence[Piece]) -> Readings:
+    """Return one sensor's pieces, one or more, as its readings."""
+    first = pieces[0]
+    zoned = np.concatenate([piece.zoned for piece in pieces])
+    if zoned.any() and not zoned.all():
+        raise InvalidInputError(
+            f"times of sensor {first.sensor!r} must all carry an offset such as Z or +01:00, "
+            "or none of them, got both."
+        )
+    return Readings(
+        first.sensor,
+        np.concatenate([piece.times for piece in pieces]),
+        np.concatenate([piece.values for piece in pieces]),
+        bool(zoned.any()),
+        {name: np.concatenate([piece.extras[name] for piece in pieces]) for name in first.extras},
+        sum(piece.skipped for piece in pieces),
+        sum(piece.imputed for piece in pieces),
+        first.aggregate,
+    )
+
+
+def parse_time(time: object) -> tuple[np.datetime64, bool]:
+    """Return a time in microseconds, and whether it carried an offset and so is in UTC now.
+
+    Parameters
+    ----------
+    time
+        Text in ISO 8601 or as Caltrans writes it (06/13/2021 08:15:00), where 24:00 is the start
+        of the next day; or a datetime, a date or a numpy.datetime64.
+
+    Examples
+    --------
+    >>> parse_time("2021-06-13T08:15+01:00")
+    (np.datetime64('2021-06-13T07:15:00.000000'), True)
+    >>> parse_time("2021-06-13 24:00")
+    (np.datetime64('2021-06-14T00:00:00.000000'), False)
+    """
+    try:
+        return _stamp(_from_text(time) if isinstance(time, str) else time)
+    except (ValueError, OverflowError):
+        raise InvalidInputError(f"time must be {A_TIME}, got {shown(time)}.") from None
+
+
+def in_microseconds(times: Times) -> Times:
+    """Return the times as datetime64[us], NaT for those outside the years 1 to 9999."""
+    years = times.astype("datetime64[Y]").astype(np.int64) + 1970
+    within = (years >= 1) & (years <= 9999)
+    return np.where(within, times, np.datetime64("NaT")).astype("datetime64[us]")
+
+
+def _stamp(time: object) -> tuple[np.datetime64, bool]:
+    if isinstance(time, datetime) and time.utcoffset() is not None:
+        return np.datetime64(time.astimezone(UTC).replace(tzinfo=None), "us"), True
+    if isinstance(time, date):
+        return np.datetime64(time, "us"), False
+    if isinstance(time, np.datetime64):
+        [stamp] = in_microseconds(np.array([time]))
+        if not np.isnat(stamp):
+            return stamp, False
+    raise ValueError(time)
+
+
+def _from_text(text: str) -> datetime:
+    written = text.strip()
+    pems = PEMS_TIME.fullmatch(written)
+    iso = "{2}-{0}-{1} {3}".format(*pems.groups()) if pems else written
+    if not _ISO_TIME.fullmatch(iso):
+        raise ValueError(text)
+    iso, ends_the_day = _END_OF_DAY.subn("00", iso)
+    return datetime.fromisoformat(iso) + timedelta(days=ends_the_day)

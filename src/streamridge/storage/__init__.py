@@ -1,1 +1,0 @@
-"""What crosses the disk: the state of a forecaster in one file."""

@@ -1,1 +1,0 @@
-"""From series of readings to the rows that models learn from."""

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from streamridge.experiments.synthetic.figures import (
+    figure_of_forecasts,
+    figure_of_learning,
+    plot_path,
+    sliding_rmse,
+)
+from streamridge.experiments.synthetic.study import PanelResult
+from streamridge.metrics.accuracy import rmse
+
+
+@pytest.fixture
+def result():
+    steps = np.arange(500.0)
+    path = {"inverse_scale": 0.1 * 0.9 ** (steps // 10), "regularization": np.full(500, 1e-3)}
+    actual = np.sin(steps / 5)
+    return PanelResult("a $ kernel", 0, steps, actual, actual - 1, actual - 0.9**steps, path)
+
+
+def test_forecasts_are_drawn_early_and_late_for_every_panel(result):
+    figure = figure_of_forecasts([result, result])
+
+    early, _, late, _ = figure.axes
+    truth, fixed, ohl = late.lines
+    np.testing.assert_array_equal(truth.get_data(), [np.arange(400, 480), result.actual[400:480]])
+    np.testing.assert_array_equal(fixed.get_ydata(), result.fixed[400:480])
+    np.testing.assert_array_equal(ohl.get_ydata(), result.ohl[400:480])
+    assert early.lines[0].get_xdata()[0] == 0
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["truth", "FIXED", "OHL"]
+    figure.canvas.draw()
+
+
+def test_a_run_that_ends_early_is_drawn_as_far_as_it_goes(result):
+    short = PanelResult(
+        "short", 0, *(result.times[:30], result.actual[:30], result.fixed[:30], result.ohl[:30]), {}
+    )
+
+    figure_of_forecasts([short]).canvas.draw()
+    figure_of_learning([short]).canvas.draw()
+
+
+def test_learning_shows_sliding_errors_and_what_moved_alone(result):
+    errors, path = figure_of_learning([result]).axes
+
+    fixed, ohl = errors.lines
+    np.testing.assert_allclose(fixed.get_ydata(), 1.0)
+    assert ohl.get_xdata()[-1] == 499
+    assert [line.get_label() for line in path.lines] == ["inverse scale"]
+    assert path.get_yscale() == "log"
+
+
+def test_a_weight_that_reaches_zero_is_drawn_on_a_plain_axis(result):
+    figure = figure_of_learning([result])
+    axes = figure.axes[1]
+    axes.clear()
+    weights = PanelResult(
+        "weights", 0, result.times, result.actual, result.fixed, result.ohl,
+        {"weight.linear": np.repeat([0.0, 1.0], 250)},
+    )  # fmt: skip
+
+    assert plot_path(axes, weights).get_yscale() == "linear"
+
+
+def test_sliding_rmse_is_that_of_each_window(rng):
+    errors = rng.normal(size=20)
+
+    expected = [rmse(errors[i : i + 7]) for i in range(14)]
+    np.testing.assert_allclose(sliding_rmse(errors, 7), expected, rtol=1e-12)

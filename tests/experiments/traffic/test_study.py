@@ -1,0 +1,370 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from streamridge import InvalidInputError, StateError
+from streamridge.datasets import simulate_roads
+from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
+from streamridge.experiments.traffic.study import (
+    FULL,
+    QUICK,
+    STEP,
+    Size,
+    cell_settings,
+    make_study,
+    simulated_series,
+)
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.methods import parse_names
+from streamridge.runs import jobs
+from streamridge.runs.jobs import run_all
+from streamridge.runs.replay import replay
+from streamridge.series.clock import Clock
+from tests.runs.test_replay import series as hourly
+
+TOY = Size(
+    2, 3, warmup=150, steps=100, train_size=60, validation_size=40, update_every=48, tune_every=96
+)
+METHODS_OF_TOY = ("fixed", "ohl", "grid")
+
+
+def run(study, progress=lambda number, done: None, **options):
+    return run_all(study.todo(), progress=progress, **options)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return a small study that was made without a break."""
+    study = make_study(tmp_path_factory.mktemp("whole"), size=TOY, methods=METHODS_OF_TOY)
+    study.prepare()
+    run(study)
+    return study
+
+
+def assert_same_results(runs, others):
+    for one, other in zip(runs, others, strict=True):
+        assert (one.sensor, one.method) == (other.sensor, other.method)
+        for part in ("times", "actual", "value", "lower", "upper"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+        assert one.hyperparameters == other.hyperparameters
+        assert one.counts == other.counts
+
+
+def test_a_study_is_every_detector_by_every_method(whole):
+    names = [(each.sensor, each.method) for each in whole.kept()]
+
+    assert names == [
+        (sensor, method)
+        for sensor in ("mainline-1", "mainline-2")
+        for method in ("FIXED", "OHL", "GRID")
+    ]
+
+
+def test_a_cell_is_the_run_of_its_method_alone(whole):
+    settings = cell_settings("ohl", TOY, 0, STEP)
+
+    alone = replay(Forecaster.of(settings), whole.series[1], warmup=150, steps=100)
+
+    ohl = whole.kept()[4]
+    np.testing.assert_array_equal(ohl.value, alone.value)
+    assert ohl.hyperparameters == alone.hyperparameters
+    assert (ohl.lived, len(ohl.times)) == (250, 100)
+
+
+def test_cells_are_kept_as_soon_as_they_are_done(tmp_path):
+    study = make_study(tmp_path, size=TOY, methods=["fixed", "ohl"])
+    study.prepare()
+    seen = {}
+
+    def look(number, done):
+        if done == 1:
+            seen[number] = len(study.kept())
+
+    run(study, look)
+
+    assert seen == {0: 0, 1: 1, 2: 2, 3: 3}
+
+
+def test_a_second_run_does_nothing(whole, monkeypatch):
+    calls = []
+    monkeypatch.setattr(jobs, "replay", lambda *arguments, **options: calls.append(arguments))
+
+    again = make_study(whole.folder, size=TOY, methods=METHODS_OF_TOY)
+    again.prepare()
+
+    assert again.todo() == []
+    assert run(again) == []
+    assert calls == []
+
+
+def test_a_stopped_study_loses_the_cell_under_way_alone_and_goes_on(tmp_path, whole):
+    study = make_study(tmp_path, size=TOY, methods=METHODS_OF_TOY)
+    study.prepare()
+
+    def press(number, done):
+        if (number, done) == (3, 200):
+            raise KeyboardInterrupt
+
+    run(study, press)
+
+    assert [cell.keep_in for cell in study.todo()] == [cell.keep_in for cell in study.cells()[3:]]
+    again = make_study(tmp_path, size=TOY, methods=METHODS_OF_TOY)
+    again.prepare()
+    lived = []
+    run(again, lambda number, done: lived.append(number))
+    assert len(lived) == 3 * 250
+    assert_same_results(again.kept(), whole.kept())
+
+
+@pytest.mark.slow
+def test_a_study_in_processes_is_that_of_one(tmp_path, whole):
+    study = make_study(tmp_path, size=TOY, methods=METHODS_OF_TOY)
+    study.prepare()
+
+    run(study, jobs=2)
+
+    assert_same_results(study.kept(), whole.kept())
+
+
+def test_more_methods_can_be_added_to_a_study(tmp_path):
+    one = make_study(tmp_path, size=TOY, methods=["fixed"])
+    one.prepare()
+    run(one)
+
+    more = make_study(tmp_path, size=TOY, methods=["ohl"])
+    more.prepare()
+
+    assert [cell.method for cell in more.todo()] == ["OHL", "OHL"]
+    assert [run.method for run in more.kept()] == ["FIXED", "FIXED"]
+    assert more.shown == ("fixed", "ohl")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, r"with another seed and series\. Pass another --out, or remove it\."),
+        ({"size": replace(TOY, steps=90, train_size=50)}, r"another size \(steps, train_size\)\."),
+        ({"series": simulated_series(TOY, 0)[:1]}, r"another series\."),
+        ({"series": simulated_series(TOY, 3)}, r"another series\."),
+    ],
+)
+def test_another_study_in_the_same_folder_is_refused(change, message, whole):
+    other = make_study(whole.folder, **{"size": TOY, "methods": ["fixed"], **change})
+
+    with pytest.raises(InvalidInputError, match=message):
+        other.prepare()
+    whole.prepare()  # the plan is as it was
+
+
+def test_a_method_that_is_set_otherwise_by_now_is_refused(whole, monkeypatch):
+    changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
+    monkeypatch.setitem(METHODS, "grid", changed)
+    study = make_study(whole.folder, size=TOY, methods=METHODS_OF_TOY)
+
+    with pytest.raises(InvalidInputError, match=r"another setting of grid\. Pass another --out"):
+        study.prepare()
+
+
+def test_a_method_whose_cells_are_there_is_checked_even_if_not_asked_for(whole, monkeypatch):
+    changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
+    monkeypatch.setitem(METHODS, "grid", changed)
+
+    with pytest.raises(InvalidInputError, match=r"another setting of grid\."):
+        make_study(whole.folder, size=TOY, methods=["fixed"]).prepare()
+
+
+def test_a_method_can_be_added_to_a_study(tmp_path):
+    make_study(tmp_path, size=TOY, methods=["fixed"]).prepare()
+
+    make_study(tmp_path, size=TOY, methods=["ohl"]).prepare()
+
+    plan = json.loads((tmp_path / "study.json").read_bytes())
+    assert list(plan["methods"]) == ["fixed", "ohl"]
+
+
+@pytest.mark.parametrize("change", ["value", "time"])
+def test_readings_that_differ_a_little_make_another_study(change, tmp_path):
+    one, other = simulated_series(TOY, 0)
+    if change == "value":
+        values = other.values.copy()
+        values[7] += 1e-9
+        changed = replace(other, values=values)
+    else:
+        changed = replace(other, start=other.start + 1)
+    make_study(tmp_path, size=TOY, series=[one, other]).prepare()
+
+    with pytest.raises(InvalidInputError, match="another series"):
+        make_study(tmp_path, size=TOY, series=[one, changed]).prepare()
+
+
+def test_the_same_detectors_in_another_order_have_the_same_files(tmp_path):
+    one, other = (
+        replace(each, sensor=name)
+        for each, name in zip(simulated_series(TOY, 0), ["A 1", "A_1"], strict=True)
+    )
+
+    files = [
+        {cell.series.sensor: cell.keep_in for cell in study.cells()}
+        for study in (
+            make_study(tmp_path, size=TOY, methods=["fixed"], series=order)
+            for order in ([one, other], [other, one])
+        )
+    ]
+
+    assert files[0] == files[1]
+    assert files[0]["A 1"] != files[0]["A_1"]
+
+
+def test_names_of_detectors_cannot_leave_the_folder(tmp_path):
+    (one, _) = simulated_series(TOY, 0)
+    study = make_study(tmp_path, size=TOY, series=[replace(one, sensor="../../<b>x</b>")])
+
+    assert {cell.keep_in.parent for cell in study.cells()} == {tmp_path / "cells"}
+
+
+@pytest.mark.parametrize("content", ["not JSON", "[]", '{"later": 1}'])
+def test_a_folder_with_a_plan_of_another_make_is_refused(content, tmp_path):
+    tmp_path.joinpath("study.json").write_text(content)
+
+    with pytest.raises(InvalidInputError, match="Pass another --out, or remove it"):
+        make_study(tmp_path, size=TOY).prepare()
+    assert tmp_path.joinpath("study.json").read_text() == content
+
+
+def test_a_plan_with_more_in_it_is_another(whole, tmp_path):
+    plan = json.loads(whole.folder.joinpath("study.json").read_text())
+    tmp_path.joinpath("study.json").write_text(json.dumps(plan | {"noise": 1}))
+
+    with pytest.raises(InvalidInputError, match=r"with another noise\."):
+        make_study(tmp_path, size=TOY).prepare()
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    tmp_path.joinpath("file").write_text("")
+
+    with pytest.raises(InvalidInputError, match="out must be a folder that can be written"):
+        make_study(tmp_path / "file" / "study", size=TOY).prepare()
+
+
+def test_a_damaged_cell_is_named_with_what_mends_it(tmp_path):
+    study = make_study(tmp_path, size=TOY, methods=["fixed"])
+    study.prepare()
+    study.cells()[1].keep_in.write_bytes(b"rubbish")
+
+    with pytest.raises(StateError, match=r"mainline-2-fixed\.run is not .* Remove it, and it is"):
+        study.kept()
+
+
+@pytest.mark.parametrize(("steps", "least"), [(100, 250), (None, 151)])
+def test_data_shorter_than_asked_for_are_refused(steps, least, tmp_path):
+    one, other = simulated_series(TOY, 0)
+    short = replace(other, values=other.values[: least - 1])
+    size = replace(TOY, steps=steps)
+
+    with pytest.raises(
+        InvalidInputError,
+        match=f"mainline-2: data must have at least {least} steps, 150 of them before the first "
+        f"scored one, got {least - 1}",
+    ):
+        make_study(tmp_path, size=size, series=[one, short])
+    assert make_study(
+        tmp_path, size=size, series=[one, replace(other, values=other.values[:least])]
+    )
+
+
+def test_data_of_another_step_are_refused(tmp_path):
+    with pytest.raises(
+        InvalidInputError, match="a: data must have a reading every 15min, got one every 1h"
+    ):
+        make_study(tmp_path, size=TOY, series=[hourly("a", 0)])
+
+
+def test_an_unknown_method_is_refused_before_roads_are_simulated(tmp_path, monkeypatch):
+    monkeypatch.setattr("streamridge.experiments.traffic.study.simulate_roads", None)
+
+    with pytest.raises(InvalidInputError, match=r"method must be one of 'fixed', .* got 'magic'"):
+        make_study(tmp_path, methods=["fixed,magic"])
+
+
+def test_study_methods_are_the_papers_unless_some_are_named():
+    assert parse_names(["OHL, hoag-log", "ohl"], METHODS) == ("ohl", "hoag-log")
+    assert PAPER_METHODS == ("fixed", "ohl", "hoag", "random")
+    with pytest.raises(InvalidInputError, match=r"method must be one of .*, got none"):
+        parse_names([""], METHODS)
+
+
+def test_simulated_detectors_are_those_of_the_seed():
+    roads = simulate_roads(np.random.default_rng(4), detectors=2, days=3, step_minutes=15)
+
+    series = simulated_series(TOY, 4)
+
+    assert [each.sensor for each in series] == list(roads.names)
+    for each, flows in zip(series, roads.flows.T, strict=True):
+        known = ~np.isnan(flows)
+        begin, end = np.flatnonzero(known)[[0, -1]]
+        np.testing.assert_array_equal(each.values, flows[begin : end + 1])
+    assert series[0].clock == Clock(STEP)
+
+
+def test_the_full_study_has_the_papers_sizes():
+    assert (FULL.detectors, FULL.train_size, FULL.validation_size) == (13, 2880, 2880)
+    assert (FULL.update_every, FULL.tune_every) == (96, 672)
+    for size in (FULL, QUICK):
+        assert size.warmup >= size.train_size + size.validation_size
+        assert 96 * size.days >= size.warmup + (size.steps or 1)
+
+
+@pytest.mark.parametrize("method", PAPER_METHODS)
+def test_the_papers_methods_are_the_papers_model_at_the_size_asked_for(method):
+    settings = cell_settings(method, TOY, 7, STEP)
+
+    paper = Forecaster.paper(
+        STEP, train_size=60, update_every=48, tune_every=96, validation_size=40, warmup=150, seed=7
+    ).settings
+    assert replace(settings, tuner=None, learn=True) == paper
+
+
+@pytest.mark.parametrize(
+    ("method", "base", "parts"),
+    [
+        ("random-uniform", "random", {"tuner.spacing"}),
+        ("hoag-log", "hoag", {"tuner.coordinates"}),
+        ("hoag-two", "hoag", {"tuner.gradients"}),
+        ("ohl-log", "ohl", {"preset.coordinates", "preset.step_rule"}),
+        ("ohl-adagrad", "ohl", {"preset.step_rule"}),
+        ("ohl-log-adagrad", "ohl", {"preset.coordinates", "preset.step_rule"}),
+        ("ohl-log-adagrad-period", "ohl-log-adagrad", {"preset.model"}),
+        ("ohl-period", "ohl", {"preset.model"}),
+        ("ohl-early", "ohl", {"warmup"}),
+        ("ohl-log-adagrad-early", "ohl-log-adagrad", {"warmup"}),
+        ("ohl-unit-10", "ohl", {"preset.model"}),
+        ("ohl-unit-1000", "ohl", {"preset.model"}),
+        ("fixed-unit-10", "fixed", {"preset.model"}),
+        ("fixed-unit-1000", "fixed", {"preset.model"}),
+    ],
+)
+def test_an_ablation_changes_what_its_name_says_and_nothing_else(method, base, parts):
+    changed, plain = (parts_of(cell_settings(name, TOY, 0, STEP)) for name in (method, base))
+
+    assert {name for name in plain if changed[name] != plain[name]} == parts
+    assert METHODS[method].label.startswith(METHODS[base].label)
+
+
+def parts_of(settings):
+    plain = settings.described()
+    for name in ("preset", "tuner"):
+        inner = plain.pop(name) or {}
+        plain |= {f"{name}.{part}": value for part, value in inner.items()}
+    return plain
+
+
+def test_a_grid_is_searched_once():
+    assert cell_settings("grid", TOY, 0, STEP).tune_every == 0
+
+
+def test_the_default_model_runs_beside_the_papers():
+    assert (
+        cell_settings("default", TOY, 0, STEP).preset != cell_settings("ohl", TOY, 0, STEP).preset
+    )

@@ -1,0 +1,196 @@
+import numpy as np
+import pytest
+
+from streamridge import Forecaster, InvalidInputError, StateError
+from streamridge.files import checkpoint
+from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
+from streamridge.forecaster.recipes import build, describe
+from tests.forecaster.test_forecaster import DAY, daily, live, same, small
+
+ARRAYS = {
+    "values": np.array([[1.5, np.nan], [np.inf, -0.0]]),
+    "steps": np.array([1, 2**60]),
+    "flags": np.array([True, False]),
+    "nothing": np.empty((0, 3)),
+    "one": np.array(7.0),
+}
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = tmp_path / "state.sr"
+
+    write_checkpoint(path, {"name": "ramp 7 é"}, ARRAYS)
+    header, arrays = read_checkpoint(path)
+
+    assert header == {"name": "ramp 7 é"}
+    assert list(arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert arrays[name].shape == array.shape
+        np.testing.assert_array_equal(arrays[name], array)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "ramp.sr"
+    forecaster = small()
+    live(forecaster, daily(4 * DAY))
+    forecaster.save(path)
+    return path
+
+
+def test_every_cut_is_noticed(saved):
+    content = saved.read_bytes()
+
+    for length in [*range(0, 60), *range(60, len(content), 1999), len(content) - 1]:
+        saved.write_bytes(content[:length])
+        with pytest.raises(StateError, match=r"not a streamridge checkpoint|damaged|has format"):
+            Forecaster.load(saved)
+
+
+def test_every_flipped_byte_is_noticed(saved):
+    content = bytearray(saved.read_bytes())
+    rng = np.random.default_rng(0)
+
+    for place in rng.choice(len(content), 500, replace=False):
+        altered = content.copy()
+        altered[place] ^= 1 << int(rng.integers(8))
+        saved.write_bytes(altered)
+        with pytest.raises(StateError, match=r"not a streamridge checkpoint|damaged|has format"):
+            Forecaster.load(saved)
+
+
+def test_a_newer_format_is_refused_and_left_alone(saved, monkeypatch):
+    monkeypatch.setattr(checkpoint, "VERSION", 2)
+    forecaster = Forecaster.load(saved)
+    forecaster.save(saved)
+    newer = saved.read_bytes()
+    monkeypatch.setattr(checkpoint, "VERSION", 1)
+
+    with pytest.raises(StateError, match=r"has format 2, and this version reads formats up to 1"):
+        Forecaster.load(saved)
+
+    assert saved.read_bytes() == newer
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.write_bytes(b""), "is not a streamridge checkpoint"),
+        (lambda path: path.write_bytes(b"PK\x03\x04 zip"), "other.sr is not a streamridge"),
+        (lambda path: path.mkdir(), "cannot be read: Is a directory"),
+        (lambda path: None, "cannot be read: No such file"),
+        (
+            lambda path: write_checkpoint(path, {"kind": "sandwich"}, {}),
+            "must hold a forecaster, got 'sandwich'",
+        ),
+        (
+            lambda path: write_checkpoint(path, {"kind": "forecaster", "settings": {}}, {}),
+            "settings cannot be read: 'step'",
+        ),
+    ],
+)
+def test_another_file_is_refused(make, message, tmp_path):
+    path = tmp_path / "other.sr"
+    make(path)
+
+    with pytest.raises(StateError, match=message):
+        Forecaster.load(path)
+
+
+def test_a_state_with_a_part_missing_is_refused(saved):
+    header, arrays = read_checkpoint(saved)
+    whole = dict(arrays)
+
+    optional = "model.learner.current.fit.spread_weights"  # it can be made again
+    for name in set(whole) - {optional}:
+        arrays = {other: array for other, array in whole.items() if other != name}
+        write_checkpoint(saved, header, arrays)
+        with pytest.raises(StateError):
+            Forecaster.load(saved)
+
+
+def test_nothing_is_left_behind_where_nothing_can_be_written(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"must be a file that can be written"):
+        small().save(tmp_path / "nowhere" / "ramp.sr")
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_while_writing_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+    forecaster = Forecaster.load(saved)
+    monkeypatch.setattr(checkpoint, "blake2b", _fail)
+
+    with pytest.raises(RuntimeError, match="disk on fire"):
+        forecaster.save(saved)
+
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def _fail(*args, **kwargs):
+    raise RuntimeError("disk on fire")
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+@pytest.mark.parametrize("moment", [0, 5, 2 * DAY, 3 * DAY + 1, 4 * DAY - 1, 5 * DAY + 7])
+def test_a_loaded_forecaster_goes_on_bit_for_bit(horizon, moment, tmp_path):
+    values = daily(9 * DAY)
+    values[4 * DAY : 4 * DAY + 5] = np.nan
+    values[5 * DAY + 5 : 5 * DAY + 12] = np.nan
+    values[6 * DAY] = 1e6
+    uninterrupted = small(horizon=horizon)
+    live(uninterrupted, values[:moment])
+
+    uninterrupted.save(tmp_path / "a.sr")
+    resumed = Forecaster.load(tmp_path / "a.sr")
+
+    for step in range(moment, len(values)):
+        same(uninterrupted.predict(), resumed.predict())
+        live(uninterrupted, values[step : step + 1], first=step)
+        live(resumed, values[step : step + 1], first=step)
+    assert uninterrupted.counts == resumed.counts
+    assert uninterrupted.hyperparameters == resumed.hyperparameters
+    np.testing.assert_array_equal(uninterrupted.path.values, resumed.path.values)
+
+
+def test_frozen_hyperparameters_stay_frozen_after_loading(tmp_path):
+    forecaster = small()
+    live(forecaster, daily(5 * DAY))
+    forecaster.freeze("regularization", "weight.linear")
+
+    forecaster.save(tmp_path / "a.sr")
+
+    frozen = Forecaster.load(tmp_path / "a.sr").frozen
+    assert frozen == ("weight.drifting", "weight.linear", "regularization")
+
+
+@pytest.mark.parametrize(
+    "forecaster",
+    [
+        Forecaster.paper(),
+        Forecaster("5min", horizon=3, tz="Europe/London", extras=("rain",)),
+    ],
+)
+def test_settings_are_saved_whole(forecaster, tmp_path):
+    forecaster.save(tmp_path / "a.sr")
+
+    assert Forecaster.load(tmp_path / "a.sr").settings == forecaster.settings
+
+
+def test_only_parts_of_the_library_are_described():
+    with pytest.raises(InvalidInputError, match="only parts of this library can be saved"):
+        describe(object())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ({"kind": "os.system"}, "kind must be one of Periodic, .* got 'os.system'"),
+        ({"kind": "Periodic", "period": -1.0}, "Periodic cannot be made: period must be positive"),
+        ({"kind": "Periodic", "colour": 1}, "Periodic cannot be made: .*colour"),
+    ],
+)
+def test_another_recipe_is_refused(recipe, message):
+    with pytest.raises(StateError, match=message):
+        build(recipe)

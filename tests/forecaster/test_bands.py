@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamridge import InvalidInputError
+from streamridge.forecaster.bands import RATE, ConformalBands
+
+
+def run(errors, spreads, level=0.9):
+    """Return the bands after some errors, and which errors fell outside on either side."""
+    bands = ConformalBands.start(horizon=1, level=level)
+    low, high = [], []
+    for error, spread in zip(errors, spreads, strict=True):
+        below, above = bands.offsets(np.array([spread]))
+        low.append(error < below[0])
+        high.append(error > above[0])
+        bands = bands.observe(0, error, spread)
+    return bands, np.array(low), np.array(high)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["jump", "drift", "heavy"]))
+def test_misses_come_within_the_bound_of_their_share_whatever_the_series_does(seed, kind):
+    rng = np.random.default_rng(seed)
+    count = 2000
+    scale = {"jump": np.where(np.arange(count) < 900, 1, 20), "drift": np.geomspace(1, 9, count)}
+    errors = scale.get(kind, 1.0) * rng.standard_t(3 if kind == "heavy" else 30, count)
+
+    bands, low, high = run(errors, np.ones(count))
+
+    # From step 400 on the rate is constant, and the sum of misses telescopes into log reach.
+    start, _, _ = run(errors[:400], np.ones(400))
+    for side, misses in enumerate((low, high)):
+        moved = np.log(bands.reach[0, side] / start.reach[0, side])
+        assert misses[400:].sum() - 0.05 * 1600 == pytest.approx(moved / RATE, abs=1e-6)
+
+
+def test_lopsided_errors_have_a_lopsided_band():
+    rng = np.random.default_rng(0)
+    errors = rng.exponential(1.0, 4000) - 0.3
+
+    bands, low, high = run(errors, np.ones(4000))
+
+    below, above = bands.offsets(np.ones(1))
+    assert above[0] > 3 * -below[0]
+    assert abs(low[500:].mean() - 0.05) < 0.01
+    assert abs(high[500:].mean() - 0.05) < 0.01
+
+
+def test_the_band_scales_with_the_expected_size_of_error():
+    bands = ConformalBands.start(horizon=2, level=0.8)
+
+    below, above = bands.offsets(np.array([1.0, 3.0]))
+
+    assert above[1] == pytest.approx(3 * above[0])
+    assert below[0] == -above[0]
+
+
+def test_one_huge_error_moves_the_band_by_one_step():
+    bands = ConformalBands.start(horizon=1, level=0.9)
+    for _ in range(1000):
+        bands = bands.observe(0, 0.1, 1.0)
+
+    after = bands.observe(0, 1e12, 1.0)
+
+    assert after.reach[0, 1] / bands.reach[0, 1] == pytest.approx(np.exp(RATE * 0.95))
+
+
+def test_horizons_learn_apart():
+    bands = ConformalBands.start(horizon=2, level=0.9)
+
+    after = bands.observe(1, 100.0, 1.0)
+
+    np.testing.assert_array_equal(after.reach[0], bands.reach[0])
+    assert after.reach[1, 1] > bands.reach[1, 1]
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 90, -0.5])
+def test_a_level_is_a_share(level):
+    with pytest.raises(InvalidInputError, match="level must lie between 0 and 1"):
+        ConformalBands.start(horizon=1, level=level)

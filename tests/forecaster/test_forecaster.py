@@ -1,0 +1,859 @@
+"""The forecaster: what it promises of readings, forecasts, bands, and of itself."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import streamridge.forecaster.stepper
+from streamridge import ConstantStep, Forecaster, InvalidInputError, NotPositiveDefiniteError
+from streamridge.features.base import input_at
+from streamridge.forecaster.presets import default_preset
+from streamridge.learners.online import OnlineLearner
+
+START = np.datetime64("2021-06-13T00:00", "m")
+HOUR = np.timedelta64(60, "m")
+DAY = 24
+
+
+def hours(first, last):
+    return [START + hour * HOUR for hour in range(first, last)]
+
+
+def daily(count, *, seed=0, noise=3.0, level=100.0):
+    """Return a daily wave with a slower one and noise, hour by hour."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(count)
+    wave = 50 * np.sin(2 * np.pi * t / DAY) + 10 * np.sin(2 * np.pi * t / 37)
+    return level + wave + noise * rng.standard_normal(count)
+
+
+def small(**settings):
+    """Return a forecaster that is quick: hourly, few rows, a refit a day."""
+    return Forecaster(
+        "1h", **{"lags": 6, "train_size": 240, "update_every": DAY, "warmup": 3 * DAY, **settings}
+    )
+
+
+def live(forecaster, values, first=0):
+    """Return the forecasts made before each value."""
+    forecasts = []
+    for time, value in zip(hours(first, first + len(values)), values, strict=True):
+        forecasts.append(forecaster.predict())
+        forecaster.observe(time, value)
+    return forecasts
+
+
+def column(forecasts, part="value", ahead=0):
+    return np.array([getattr(forecast, part)[ahead] for forecast in forecasts])
+
+
+def same(one, other):
+    assert one.source == other.source
+    for part in ("time", "value", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+class TestForecasts:
+    def test_before_the_first_reading_there_is_nothing_to_say(self):
+        forecast = small(horizon=3).predict()
+
+        assert forecast.source == "none"
+        assert len(forecast) == 3
+        assert np.isnan(forecast.value).all()
+
+    def test_a_missing_first_reading_starts_nothing(self):
+        forecaster = small()
+
+        forecaster.observe(START, None)
+        forecaster.observe(START + 5 * HOUR, 7.0)
+
+        assert forecaster.predict().value == [7.0]
+        assert "missing" not in forecaster.counts
+
+    def test_a_season_ago_stands_in_until_there_is_a_model(self):
+        values = daily(5 * DAY)
+
+        forecasts = live(small(), values)
+
+        assert {forecast.source for forecast in forecasts[1 : 3 * DAY]} == {"seasonal"}
+        assert {forecast.source for forecast in forecasts[3 * DAY :]} == {"model"}
+        assert forecasts[2 * DAY].value[0] == values[DAY]
+
+    def test_the_model_beats_the_season_and_the_latest_value(self):
+        values = daily(20 * DAY)
+
+        forecasts = live(small(), values)[5 * DAY :]
+
+        errors = np.abs(values[5 * DAY :] - column(forecasts)).mean()
+        assert errors < 0.7 * np.abs(np.diff(values)).mean()
+        assert errors < 0.7 * np.abs(values[DAY:] - values[:-DAY]).mean()
+
+    def test_horizons_are_times_one_step_apart(self):
+        forecaster = small(horizon=4)
+        live(forecaster, daily(5 * DAY))
+
+        forecast = forecaster.predict()
+
+        assert forecast.time.tolist() == [
+            (START + (5 * DAY + h) * HOUR).astype(datetime) for h in range(4)
+        ]
+        assert forecast.value.shape == forecast.lower.shape == forecast.upper.shape == (4,)
+
+    def test_every_horizon_is_better_than_the_latest_value(self):
+        values = daily(25 * DAY, noise=1.0)
+        forecasts = live(small(horizon=4), values)
+
+        for ahead in range(4):
+            made = column(forecasts[5 * DAY : -4], ahead=ahead)
+            actual = values[5 * DAY + ahead : len(values) - 4 + ahead]
+            latest = values[5 * DAY - 1 : -5]
+            assert np.abs(actual - made).mean() < 0.5 * np.abs(actual - latest).mean()
+
+    def test_units_do_not_matter(self):
+        values = daily(9 * DAY)
+
+        forecasts = column(live(small(), values)[DAY:])
+        thousandfold = column(live(small(), 1000 * values)[DAY:])
+
+        np.testing.assert_allclose(thousandfold, 1000 * forecasts, rtol=1e-6)
+
+    def test_predicting_changes_nothing(self):
+        asked, not_asked = small(), small()
+        values = daily(6 * DAY)
+
+        for time, value in zip(hours(0, len(values)), values, strict=True):
+            asked.predict()
+            asked.predict()
+            asked.observe(time, value)
+            not_asked.observe(time, value)
+
+        same(asked.predict(), not_asked.predict())
+
+    def test_counts_are_never_forecast_below_zero(self):
+        rng = np.random.default_rng(1)
+        values = rng.poisson(1.5, 10 * DAY).astype(float)
+
+        forecasts = live(small(), values)[4 * DAY :]
+
+        assert column(forecasts, "lower").min() >= 0
+        assert column(forecasts).min() >= 0
+
+    def test_a_column_known_in_advance_helps(self):
+        rng = np.random.default_rng(2)
+        holiday = (np.repeat(rng.random(30), DAY) < 0.3).astype(float)
+        values = daily(30 * DAY) - 80 * holiday
+        knowing, ignorant = small(extras=("holiday",)), small()
+
+        errors = []
+        for time, value, off in zip(hours(0, len(values)), values, holiday, strict=True):
+            known = {"holiday": off}
+            errors.append([knowing.predict(known).value[0] - value, 0.0])
+            errors[-1][1] = ignorant.predict().value[0] - value
+            knowing.observe(time, value, known)
+            ignorant.observe(time, value)
+
+        with_it, without = np.sqrt(np.mean(np.square(errors[10 * DAY :]), axis=0))
+        assert with_it < 0.9 * without
+
+
+class TestGaps:
+    def test_forecasts_go_on_and_bands_widen(self):
+        forecaster = small()
+        live(forecaster, daily(10 * DAY))
+
+        silent = live(forecaster, [None] * (3 * DAY), first=10 * DAY)
+
+        widths = column(silent, "upper") - column(silent, "lower")
+        assert np.isfinite(widths).all()
+        assert (np.diff(widths[:6]) >= 0).all()
+        assert widths[2 * DAY :].min() > 1.5 * widths[0]
+        assert silent[DAY].source == "model"
+        assert silent[DAY + 2].source == "seasonal"
+        expected = daily(13 * DAY, noise=0.0)[10 * DAY :]
+        assert np.abs(column(silent) - expected).mean() < 15
+
+    def test_left_out_steps_are_the_same_as_missing_readings(self):
+        values = daily(9 * DAY)
+        told, untold = small(), small()
+        live(told, values[: 6 * DAY])
+        live(untold, values[: 6 * DAY])
+
+        live(told, [None] * 9 + values[6 * DAY + 9 :].tolist(), first=6 * DAY)
+        live(untold, values[6 * DAY + 9 :], first=6 * DAY + 9)
+
+        same(told.predict(), untold.predict())
+
+    def test_rows_with_filled_lags_or_a_missing_target_are_not_trained_on(self):
+        forecaster = small()
+        values = daily(9 * DAY).tolist()
+        gap = range(6 * DAY, 6 * DAY + 3)
+        for step in gap:
+            values[step] = None
+
+        live(forecaster, values)
+
+        first = forecaster.path.steps[0] - (3 * DAY - 1)  # the step of the very first reading
+        trained = set((training(forecaster).t - first).astype(int).tolist())
+        assert not trained & set(range(gap.start, gap.stop + 6))
+        assert gap.stop + 6 in trained
+        assert gap.start - 1 in trained
+
+    def test_the_model_is_back_after_as_many_readings_as_it_has_lags(self):
+        forecaster = small()
+        values = daily(20 * DAY)
+        live(forecaster, values[: 8 * DAY])
+
+        live(forecaster, values[16 * DAY : 16 * DAY + 7], first=16 * DAY)
+
+        assert forecaster.predict().source == "model"
+        errors = values[16 * DAY + 7 :] - column(
+            live(forecaster, values[16 * DAY + 7 :], first=16 * DAY + 7)
+        )
+        assert np.abs(errors).mean() < 12
+
+    def test_random_gaps_never_give_a_number_that_is_none(self):
+        rng = np.random.default_rng(5)
+        values = daily(25 * DAY)
+        values[rng.random(len(values)) < 0.3] = np.nan
+        values[12 * DAY : 16 * DAY] = np.nan
+
+        forecasts = live(small(horizon=2), values)[2:]
+
+        for ahead in range(2):
+            lower, value, upper = (
+                column(forecasts, part, ahead) for part in ("lower", "value", "upper")
+            )
+            assert (lower <= value).all()
+            assert (value <= upper).all()
+
+
+class TestOrder:
+    def test_a_duplicate_changes_nothing(self):
+        once, twice = small(), small()
+        values = daily(6 * DAY)
+
+        live(once, values)
+        for time, value in zip(hours(0, len(values)), values, strict=True):
+            twice.observe(time, value)
+            twice.observe(time, value)
+
+        same(once.predict(), twice.predict())
+        assert twice.counts["duplicates"] == len(values)
+
+    def test_in_a_conflict_the_first_reading_stays(self):
+        quiet, contradicted = small(), small()
+        values = daily(6 * DAY)
+        live(quiet, values)
+        live(contradicted, values)
+
+        contradicted.observe(START + 5 * HOUR, 1e6)
+        contradicted.observe(START + (6 * DAY - 1) * HOUR, 0.0)
+
+        same(quiet.predict(), contradicted.predict())
+        assert contradicted.counts["conflicts"] == 2
+
+    def test_a_late_reading_takes_its_place_at_once_and_is_trained_on_at_the_next_refit(self):
+        values = daily(9 * DAY)
+        late_step = 6 * DAY + 3
+        on_time, late = small(), small()
+        live(on_time, values)
+        for step, time in enumerate(hours(0, late_step + 4)):
+            if step != late_step:
+                late.observe(time, values[step])
+
+        before = late.predict()
+        late.observe(START + late_step * HOUR, values[late_step])
+        after = late.predict()
+        live(late, values[late_step + 4 :], first=late_step + 4)
+
+        assert before.value != after.value
+        assert late.counts["late"] == 1
+        times = np.intersect1d(training(late).t, training(on_time).t)
+        first = late.path.steps[0] - (3 * DAY - 1)
+        assert set(range(late_step - 5, late_step + 8)) <= set((times - first).astype(int))
+        rows = [np.isin(training(each).t, times) for each in (late, on_time)]
+        np.testing.assert_allclose(training(late).x[rows[0]], training(on_time).x[rows[1]])
+
+    def test_a_reading_older_than_what_is_remembered_is_counted_only(self):
+        forecaster = small(lags=4)
+        live(forecaster, daily(80 * DAY, noise=0.0))
+        before = forecaster.predict()
+
+        forecaster.observe(START, 5.0)
+
+        same(before, forecaster.predict())
+        assert forecaster.counts["too_late"] == 1
+
+    def test_stamps_off_the_grid_go_to_the_nearest_step_and_are_counted(self):
+        exact, jittered = small(), small()
+        values = daily(6 * DAY)
+        rng = np.random.default_rng(0)
+
+        live(exact, values)
+        for i, (time, value) in enumerate(zip(hours(0, len(values)), values, strict=True)):
+            jitter = (
+                np.timedelta64(int(rng.integers(1, 1500)), "s") if i else np.timedelta64(0, "s")
+            )
+            jittered.observe(time + jitter, value)
+
+        same(exact.predict(), jittered.predict())
+        assert jittered.counts["off_grid"] == len(values) - 1
+
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_every_reading_a_step_late_is_learned_from_all_the_same(self, horizon):
+        values = daily(9 * DAY)
+        late = small(horizon=horizon)
+
+        for step, time in enumerate(hours(0, len(values))):
+            late.observe(time, None)
+            if step:
+                late.observe(time - HOUR, values[step - 1])
+
+        assert late.has_model
+        late.set(regularization=2.0)  # a refit takes in what was admitted
+        assert len(training(late).t) > 4 * DAY
+
+    @pytest.mark.parametrize("value", [1e9, -1e9])
+    def test_a_late_reading_that_is_implausible_is_not_taken(self, value):
+        values = daily(9 * DAY)
+        values[6 * DAY] = np.nan
+        forecaster = small()
+        live(forecaster, values[: 6 * DAY + 5])
+        before = forecaster.predict()
+
+        forecaster.observe(START + 6 * DAY * HOUR, value)
+
+        same(before, forecaster.predict())
+        assert forecaster.counts["implausible"] == 1
+
+    def test_a_jump_of_years_is_quick_and_keeps_the_season(self):
+        forecaster = small()
+        live(forecaster, daily(10 * DAY, noise=0.0))
+
+        forecaster.observe(START + 700 * DAY * HOUR, None)
+
+        forecast = forecaster.predict()
+        assert forecast.source == "seasonal"
+        assert forecaster.counts["missing"] == 690 * DAY + 1
+        assert abs(forecast.value[0] - 113) < 30  # one o'clock, as in the last week known
+
+
+class TestHindsight:
+    @pytest.mark.parametrize(("step", "horizon"), [("1h", 1), ("1h", 24), ("1h", 30), ("1d", 1)])
+    def test_a_row_is_the_same_live_and_in_hindsight(self, step, horizon):
+        rng = np.random.default_rng(0)
+        forecaster = Forecaster(step, lags=3, horizon=horizon, warmup=10**6)
+        length = np.timedelta64(1440 if step == "1d" else 60, "m")
+        live_rows = []
+        for i in range(200):
+            forecaster.observe(START + i * length, float(rng.normal(100, 20)))
+            live_rows.append(row_at(forecaster, forecaster._stepper.sensor.next_step))
+
+        first = forecaster._stepper.sensor.timeline.start
+        for i in range(150, 199 - horizon):
+            later = row_at(forecaster, first + i + 1)
+            np.testing.assert_allclose(later, live_rows[i], atol=1e-9)
+
+
+class TestLocalTime:
+    ZONES = ("America/Los_Angeles", "Europe/London", "Australia/Lord_Howe")
+    CHANGES: ClassVar = {
+        "America/Los_Angeles": ("2017-03-12T10:00", "2017-11-05T09:00"),
+        "Europe/London": ("2014-03-30T01:00", "2014-10-26T01:00"),
+        "Australia/Lord_Howe": ("2021-10-02T15:30", "2021-04-03T15:00"),
+    }
+
+    @pytest.mark.parametrize("zone", ZONES)
+    @pytest.mark.parametrize("change", [0, 1])
+    def test_a_pattern_of_local_time_survives_the_change_of_clocks(self, zone, change):
+        rng = np.random.default_rng(4)
+        middle = np.datetime64(self.CHANGES[zone][change], "m")
+        utc = middle + np.arange(-21 * 48, 7 * 48) * np.timedelta64(30, "m")
+        aware = [time.replace(tzinfo=UTC) for time in utc.tolist()]
+        local = [time.astimezone(ZoneInfo(zone)) for time in aware]
+        hour = np.array([time.hour + time.minute / 60 for time in local])
+        # A sharp step in the local morning: an hour's shift would show at once.
+        values = 100 + 400 * ((hour >= 7) & (hour < 19)) + 5 * rng.standard_normal(len(hour))
+        forecaster = Forecaster(
+            "30min", tz=zone, lags=6, train_size=480, update_every=48, warmup=96
+        )
+
+        errors = []
+        for time, value in zip(aware, values, strict=True):
+            errors.append(value - forecaster.predict().value[0])
+            forecaster.observe(time, value)
+
+        week = 7 * 48
+        before = np.sqrt(np.mean(np.square(errors[-2 * week : -week])))
+        after = np.sqrt(np.mean(np.square(errors[-week:])))
+        assert after <= 1.1 * before
+
+    def test_both_passes_of_a_repeated_hour_are_taken(self):
+        forecaster = Forecaster("30min", tz="Europe/Berlin")
+        local = ("01:30", "02:00", "02:30", "02:00", "02:30", "03:00")
+
+        for i, time in enumerate(local):
+            forecaster.observe(f"2023-10-29T{time}", float(i))
+
+        assert forecaster.counts == {"readings": 6}
+        assert str(forecaster.predict().time[0])[:16] == "2023-10-29T02:30"  # UTC
+
+    def test_a_skipped_hour_is_refused(self):
+        forecaster = Forecaster("30min", tz="Europe/Berlin")
+        forecaster.observe("2023-03-26T01:30", 1.0)
+
+        with pytest.raises(InvalidInputError, match="2023-03-26T02:30:00, which clocks skip in"):
+            forecaster.observe("2023-03-26T02:30", 1.0)
+
+    def test_times_with_and_without_an_offset_do_not_mix(self):
+        forecaster = small()
+        forecaster.observe("2021-06-13T00:00+02:00", 1.0)
+
+        with pytest.raises(
+            InvalidInputError, match="time must carry an offset, as those before it"
+        ):
+            forecaster.observe("2021-06-13T01:00", 1.0)
+
+    @pytest.mark.parametrize("step", ["2h", "1d"])
+    def test_steps_longer_than_the_change_of_clocks_are_refused(self, step):
+        with pytest.raises(InvalidInputError, match="step must be at most 1h with tz"):
+            Forecaster(step, tz="Europe/Berlin")
+
+    def test_with_a_zone_times_may_carry_an_offset_or_not(self):
+        forecaster = Forecaster("1h", tz="Europe/Berlin")
+
+        forecaster.observe("2023-06-01T00:00+00:00", 1.0)
+        forecaster.observe("2023-06-01T03:00", 2.0)
+
+        assert forecaster.counts == {"readings": 2}
+
+    def test_a_repeated_stamp_in_the_repeated_hour_is_a_duplicate(self):
+        forecaster = Forecaster("30min", tz="Europe/Berlin")
+        for i, time in enumerate(("01:30", "02:00")):
+            forecaster.observe(f"2023-10-29T{time}", float(i))
+
+        forecaster.observe("2023-10-29T02:00", 1.0)
+
+        assert forecaster.counts == {"readings": 3, "duplicates": 1}
+
+
+class TestBands:
+    def test_they_stay_within_a_range_beyond_what_was_read(self):
+        rng = np.random.default_rng(0)
+        values = np.where(rng.random(6 * DAY) < 0.1, 500.0, 100.0) + rng.random(6 * DAY)
+
+        forecasts = live(small(), values)[3 * DAY :]
+
+        assert column(forecasts, "upper").max() <= 1000
+        assert column(forecasts, "lower").min() >= 0
+
+    def test_they_do_not_collapse_while_a_sensor_is_stuck(self):
+        values = daily(40 * DAY, noise=8.0)
+        values[12 * DAY : 30 * DAY] = 100.0
+
+        forecasts = live(small(), values)
+
+        back = slice(30 * DAY + 8, 33 * DAY)
+        inside = (values >= column(forecasts, "lower")) & (values <= column(forecasts, "upper"))
+        assert inside[back].mean() > 0.75
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_coverage_holds_on_a_series_that_drifts(self, seed):
+        rng = np.random.default_rng(seed)
+        count = 120 * DAY
+        t = np.arange(count)
+        swelling = 2 + 6 * (1 + np.sin(2 * np.pi * t / (40 * DAY))) * (1 + t / count)
+        level = np.cumsum(rng.normal(0, 0.5, count)) + 200 * (t > count / 2)
+        heavy = rng.standard_t(4, count)
+        values = 300 + level + 60 * np.sin(2 * np.pi * t / DAY) + swelling * heavy
+
+        forecasts = live(small(train_size=160), values)[5 * DAY :]
+
+        inside = (values[5 * DAY :] >= column(forecasts, "lower")) & (
+            values[5 * DAY :] <= column(forecasts, "upper")
+        )
+        assert 0.88 <= inside.mean() <= 0.92
+
+    @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+    def test_every_horizon_keeps_the_level_asked_for(self, level):
+        values = daily(90 * DAY, noise=8.0)
+
+        forecasts = live(small(horizon=3, level=level, train_size=120), values)[5 * DAY :]
+
+        for ahead in range(3):
+            actual = values[5 * DAY + ahead :]
+            lower, upper = (
+                column(forecasts, part, ahead)[: len(actual)] for part in ("lower", "upper")
+            )
+            assert abs(((actual >= lower) & (actual <= upper)).mean() - level) < 0.02
+
+    @pytest.mark.parametrize("value", [0.0, 1.0, 1e-300, 1e6, -5.0])
+    def test_a_constant_sensor_has_a_finite_narrow_band(self, value):
+        forecasts = live(small(), np.full(9 * DAY, value))[1:]
+
+        assert np.isfinite(column(forecasts, "upper")).all()
+        np.testing.assert_allclose(column(forecasts), value, rtol=1e-6, atol=1e-12)
+        assert forecasts[-1].upper[0] - forecasts[-1].lower[0] <= 1e-3 * max(1.0, abs(value))
+
+    def test_the_band_is_wider_where_errors_are_larger(self):
+        rng = np.random.default_rng(0)
+        count = 40 * DAY
+        noisy = np.arange(count) % DAY >= 12
+        values = 500 + np.where(noisy, 40.0, 4.0) * rng.standard_normal(count)
+
+        forecasts = live(small(train_size=480), values)[10 * DAY :]
+
+        widths = column(forecasts, "upper") - column(forecasts, "lower")
+        assert widths[noisy[10 * DAY :]].mean() > 2 * widths[~noisy[10 * DAY :]].mean()
+
+
+class TestHostileReadings:
+    @pytest.mark.parametrize("size", [1e3, 1e6, 1e9, 1e12])
+    def test_one_huge_reading_in_the_warm_up_spoils_nothing(self, size):
+        values = daily(8 * DAY)
+        values[DAY + 3] = size
+
+        forecasts = live(small(), values)
+
+        errors = np.abs(values - column(forecasts))[5 * DAY :]
+        assert forecasts[-1].source == "model"
+        assert errors.mean() < 10
+
+    def test_a_first_fit_that_fails_is_tried_again(self, monkeypatch):
+        made = streamridge.forecaster.stepper.SelfTuningModel
+        monkeypatch.setattr(streamridge.forecaster.stepper, "SelfTuningModel", _no_factor)
+        values = daily(6 * DAY)
+        forecaster = small()
+
+        forecasts = live(forecaster, values[: 4 * DAY])
+        monkeypatch.setattr(streamridge.forecaster.stepper, "SelfTuningModel", made)
+        live(forecaster, values[4 * DAY :], first=4 * DAY)
+
+        assert forecasts[-1].source == "seasonal"
+        assert forecaster.counts["failed_refits"] > 1
+        assert forecaster.has_model
+
+    def test_a_caller_may_write_on_a_forecast(self):
+        forecaster = small()
+        live(forecaster, daily(4 * DAY))
+        before = forecaster.predict().value.copy()
+
+        forecaster.predict().value[:] = 1e9
+
+        np.testing.assert_array_equal(forecaster.predict().value, before)
+
+    def test_extras_that_are_not_given_are_not_remembered_from_a_ring_ago(self):
+        forecaster = small(extras=("holiday",), warmup=10**6, train_size=24)
+        values = daily(80 * DAY, noise=0.0)
+        for time, value in zip(hours(0, 70 * DAY), values, strict=False):
+            forecaster.observe(time, value, {"holiday": 7.0})
+
+        for time, value in zip(hours(70 * DAY, 80 * DAY), values[70 * DAY :], strict=True):
+            forecaster.observe(time, value)
+
+        sensor = forecaster._stepper.sensor
+        extras, given = sensor.past.extras(np.array([sensor.timeline.newest]))
+        assert not given.any()
+        assert extras == [[0.0]]
+
+    @pytest.mark.parametrize("missing", [np.float32("nan"), pd.NA, pd.NaT, None])
+    def test_a_missing_value_of_any_kind_is_missing(self, missing):
+        forecaster = small()
+        forecaster.observe(START, 1.0)
+
+        forecaster.observe(START + HOUR, missing)
+
+        assert forecaster.counts["missing"] == 1
+
+
+class TestHyperparameters:
+    def test_they_are_read_by_name_with_their_path(self):
+        forecaster = small()
+        start = forecaster.hyperparameters
+        live(forecaster, daily(10 * DAY))
+
+        path = forecaster.path
+
+        assert path.names == tuple(forecaster.hyperparameters) == tuple(start)
+        assert len(path.steps) == forecaster.counts["fits"] == 8
+        assert forecaster.refit_times[0] == START + (3 * DAY - 1) * HOUR
+        assert set(np.diff(forecaster.refit_times)) == {DAY * HOUR}
+        assert path["regularization"][0] == pytest.approx(start["regularization"])
+        assert path["regularization"][-1] == forecaster.hyperparameters["regularization"]
+        assert len(set(path["regularization"])) > 4
+
+    def test_a_frozen_one_stays_while_others_move(self):
+        forecaster = small()
+        values = daily(10 * DAY)
+        live(forecaster, values[: 4 * DAY])
+        before = forecaster.hyperparameters
+
+        forecaster.freeze("regularization")
+        live(forecaster, values[4 * DAY : 7 * DAY], first=4 * DAY)
+        frozen = forecaster.hyperparameters
+        forecaster.unfreeze("regularization")
+        live(forecaster, values[7 * DAY :], first=7 * DAY)
+
+        assert frozen["regularization"] == before["regularization"]
+        assert frozen["drifting.rate"] != before["drifting.rate"]
+        assert forecaster.hyperparameters["regularization"] != frozen["regularization"]
+
+    def test_one_can_be_set_while_it_runs(self):
+        forecaster = small()
+        live(forecaster, daily(5 * DAY))
+        before = forecaster.predict()
+
+        forecaster.set(regularization=50.0)
+
+        assert forecaster.hyperparameters["regularization"] == pytest.approx(50.0)
+        assert forecaster.predict().value != before.value
+
+    def test_a_weight_that_is_set_takes_its_share_from_the_others(self):
+        forecaster = small()
+        live(forecaster, daily(5 * DAY))
+
+        forecaster.set(**{"weight.linear": 0.25})
+
+        assert forecaster.hyperparameters["weight.linear"] == pytest.approx(0.25)
+        assert forecaster.hyperparameters["weight.drifting"] == pytest.approx(0.75)
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            ({"nonsense": 1.0}, "hyperparameter must be one of weight.drifting, .* got 'nonsense'"),
+            ({"regularization": -1.0}, "must lie between 0.001 and 100, got regularization = -1"),
+            ({"regularization": float("nan")}, "regularization must be finite, got nan"),
+            ({"weight.linear": 1.5}, "between 0 and 1 and sum to 1, got weight.linear = 1.5"),
+        ],
+    )
+    def test_what_cannot_be_set_is_refused_and_nothing_changes(self, values, message):
+        forecaster = small()
+        live(forecaster, daily(5 * DAY))
+        before = forecaster.hyperparameters
+
+        with pytest.raises(InvalidInputError, match=message):
+            forecaster.set(**values)
+
+        assert forecaster.hyperparameters == before
+
+    def test_before_the_first_fit_there_is_nothing_to_set(self):
+        with pytest.raises(InvalidInputError, match="the model must have been fitted first"):
+            small().set(regularization=1.0)
+
+    def test_a_fixed_one_does_not_move(self):
+        forecaster = small(learn=False)
+        start = forecaster.hyperparameters
+
+        live(forecaster, daily(10 * DAY))
+
+        assert forecaster.hyperparameters == pytest.approx(start)
+        assert forecaster.costs.tuning < 0.05 * forecaster.costs.fitting
+
+
+class TestGuard:
+    def test_a_burst_of_outliers_does_not_drag_hyperparameters_away(self):
+        values = daily(20 * DAY)
+        rng = np.random.default_rng(0)
+        burst = values.copy()
+        burst[12 * DAY + rng.choice(DAY, 10, replace=False)] *= 50
+
+        calm, guarded = small(), small()
+        live(calm, values)
+        live(guarded, burst)
+
+        assert guarded.counts["implausible"] + guarded.counts.get("outlier", 0) == 10
+        for name, value in calm.hyperparameters.items():
+            assert guarded.hyperparameters[name] == pytest.approx(value, rel=0.35, abs=0.1)
+
+    def test_a_stuck_sensor_does_not_drag_hyperparameters_away(self):
+        values = daily(16 * DAY)
+        values[12 * DAY : 14 * DAY] = values[12 * DAY]
+        forecaster = small()
+        live(forecaster, values[: 12 * DAY + 12])
+        before = forecaster.hyperparameters
+
+        live(forecaster, values[12 * DAY + 12 : 14 * DAY], first=12 * DAY + 12)
+
+        assert forecaster.counts["stuck"] > DAY
+        assert forecaster.hyperparameters == before
+        back = live(forecaster, values[14 * DAY :], first=14 * DAY)
+        assert np.abs(column(back) - values[14 * DAY :])[8:].mean() < 10
+
+    def test_implausible_readings_count_as_gaps(self):
+        values = daily(12 * DAY)
+        planted = np.arange(6 * DAY, 12 * DAY, 37)
+        with_gaps, with_errors = values.copy(), values.copy()
+        with_gaps[planted] = np.nan
+        with_errors[planted] = 1e6
+
+        quiet = live(small(), with_gaps)
+        loud = live(small(), with_errors)
+
+        spared = np.setdiff1d(np.arange(6 * DAY, 12 * DAY), planted)
+        np.testing.assert_allclose(column(loud)[spared], column(quiet)[spared], rtol=0.05)
+
+    def test_a_new_level_is_believed_in_the_end(self):
+        values = daily(20 * DAY)
+        values[10 * DAY :] *= 30
+
+        forecaster = small()
+        forecasts = live(forecaster, values)
+
+        assert forecaster.counts["implausible"] <= DAY
+        errors = np.abs(values - column(forecasts))[15 * DAY :]
+        assert errors.mean() < 0.2 * values[15 * DAY :].mean()
+
+    def test_tuning_that_is_worse_than_its_past_is_rolled_back(self, caplog):
+        preset = replace(default_preset(DAY, lags=6), step_rule=ConstantStep(1e-300))
+        forecaster = small(train_size=480, preset=preset)
+        values = daily(40 * DAY)
+        live(forecaster, values[: 20 * DAY])
+        good = forecaster.hyperparameters["regularization"]
+        # Behind the guard's back: only tuning itself is watched, not what is set by hand.
+        forecaster._stepper.model.learner.assign({"regularization": 100.0})
+
+        live(forecaster, values[20 * DAY : 30 * DAY], first=20 * DAY)
+
+        assert forecaster.counts["rollbacks"] >= 1
+        assert forecaster.hyperparameters["regularization"] < 5 * good
+        assert "rolled back" in caplog.text
+
+    def test_what_is_set_by_hand_is_not_rolled_back(self):
+        forecaster = small(train_size=480)
+        values = daily(32 * DAY)
+        live(forecaster, values[: 20 * DAY])
+        forecaster.set(regularization=99.0)
+        forecaster.freeze("regularization")
+
+        live(forecaster, values[20 * DAY :], first=20 * DAY)
+
+        assert forecaster.hyperparameters["regularization"] == pytest.approx(99.0)
+
+    def test_a_refit_without_a_factor_keeps_the_fit_in_force(self, monkeypatch, caplog):
+        forecaster = small()
+        values = daily(10 * DAY)
+        live(forecaster, values[: 6 * DAY])
+        fits, refit = forecaster.counts["fits"], OnlineLearner._refit
+        monkeypatch.setattr(OnlineLearner, "_refit", _no_factor)
+
+        failing = live(forecaster, values[6 * DAY : 8 * DAY], first=6 * DAY)
+        monkeypatch.setattr(OnlineLearner, "_refit", refit)
+        live(forecaster, values[8 * DAY :], first=8 * DAY)
+
+        assert {forecast.source for forecast in failing} == {"model"}
+        assert np.isfinite(column(failing)).all()
+        assert forecaster.counts["failed_refits"] == 2
+        assert forecaster.counts["fits"] == fits + 2
+        assert "the fit in force is kept" in caplog.text
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("time", "value", "message"),
+        [
+            (START + 99 * HOUR, float("inf"), "value must be finite, got inf"),
+            (START + 99 * HOUR, 1e13, r"value must be at most 1e\+12 in size, got 10{13}"),
+            ("0001-01-02T00:00", 1.0, "time must lie between 1800 and 2500"),
+            (START + 99 * HOUR, "5", "value must be numbers, got '5'"),
+            (START + 99 * HOUR, True, "value must be numbers, got True"),
+            (START + 99 * HOUR, [1.0], r"value must be one number, got \[1.0\]"),
+            ("yesterday", 1.0, "time must be an ISO 8601 time such as 2021-06-13T08:15, got"),
+            (5, 1.0, "time must be an ISO 8601 time"),
+            (None, 1.0, "time must be an ISO 8601 time"),
+            ("2021-06-13T08:15:60", 1.0, "time must be an ISO 8601 time"),
+            (np.datetime64("NaT"), 1.0, "time must be an ISO 8601 time"),
+            ("9999-12-31T23:59-01:00", 1.0, "time must be an ISO 8601 time"),
+            ("2041-01-01", 1.0, "time must be within 1000 days of the newest reading"),
+            ("2021-06-14T08:00Z", 1.0, "time must not carry an offset, as those before it"),
+        ],
+    )
+    def test_a_bad_reading_is_refused_and_nothing_changes(self, time, value, message):
+        forecaster, untouched = small(), small()
+        values = daily(4 * DAY)
+        live(forecaster, values)
+        live(untouched, values)
+
+        with pytest.raises(InvalidInputError, match=message):
+            forecaster.observe(time, value)
+
+        same(forecaster.predict(), untouched.predict())
+        assert forecaster.counts == untouched.counts
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"horizon": 0}, "horizon must be a whole number from 1 on, got 0"),
+            ({"level": 90}, "level must lie between 0 and 1, got 90"),
+            ({"tz": "Nowhere"}, "tz must be the name of a time zone"),
+            ({"train_size": 0}, "train_size must be a whole number"),
+            ({"update_every": 0}, "update_every must be a whole number"),
+            ({"warmup": 0}, "warmup must be a whole number"),
+            ({"lags": 0}, "lags must be a whole number"),
+            ({"extras": "holiday"}, "extras must be a tuple of names"),
+            ({"tz": 3}, "tz must be the name of a time zone"),
+            ({"horizon": 30}, "horizon must be at most update_every, 24, got 30"),
+        ],
+    )
+    def test_bad_settings_are_refused(self, settings, message):
+        with pytest.raises(InvalidInputError, match=message):
+            small(**settings)
+
+    def test_extras_must_be_those_declared(self):
+        forecaster = small(extras=("holiday",))
+
+        with pytest.raises(InvalidInputError, match="extras must give holiday, got none"):
+            forecaster.predict()
+        with pytest.raises(InvalidInputError, match="extras must give holiday, got rain"):
+            forecaster.observe(START, 1.0, {"rain": 1.0})
+        with pytest.raises(InvalidInputError, match="extras must give nothing, got rain"):
+            small().observe(START, 1.0, {"rain": 1.0})
+
+
+class TestPaper:
+    def test_it_is_the_paper_s_model_and_settings(self):
+        settings = Forecaster.paper().settings
+        start = Forecaster.paper().hyperparameters
+
+        assert settings.step == timedelta(minutes=15)
+        assert (settings.train_size, settings.update_every) == (2880, 96)
+        assert settings.preset.coordinates == "natural"
+        assert settings.preset.step_rule.learning_rate == 1e-4
+        assert settings.preset.model.unit == 100.0
+        assert not settings.guard
+        assert settings.warmup == 60 * 96
+        assert start["regularization"] == 0.3
+        assert start["periodic.period"] == 192
+        assert start["weight.periodic"] == start["weight.ard"] == 0.5
+        assert [start[f"ard.inverse_scales[{i}]"] for i in range(20)] == [1.5e-4] * 20
+
+    def test_it_has_no_local_time(self):
+        with pytest.raises(InvalidInputError, match="tz must be left out with the paper's model"):
+            Forecaster.paper(tz="Europe/London")
+
+    def test_it_forecasts(self):
+        values = 10 * daily(9 * DAY)
+        forecaster = Forecaster.paper("1h", train_size=100, update_every=DAY, warmup=4 * DAY)
+
+        forecasts = live(forecaster, values)
+
+        assert forecasts[-1].source == "model"
+        errors = np.abs(values - column(forecasts))[5 * DAY :]
+        assert errors.mean() < 0.4 * np.abs(values - values.mean()).mean()
+
+
+def row_at(forecaster, step):
+    inputs, _ = input_at(forecaster.settings.preset.features, forecaster._stepper.sensor.past, step)
+    return inputs.x[0]
+
+
+def training(forecaster):
+    return forecaster._stepper.model.learner.training
+
+
+def _no_factor(*_):
+    raise NotPositiveDefiniteError("K + regularization * I", 1.0, "regularization", 1e-14, 0.0)

@@ -1,0 +1,79 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from streamridge import Drifting, Forecaster, InvalidInputError, KernelRidge, Linear, Periodic
+from streamridge.forecaster.methods import METHODS, method_of, parse_methods, tuned_by
+from streamridge.tuners.random_search import RandomSearch
+from tests.forecaster.test_forecaster import small
+
+
+def test_methods_are_read_from_texts_with_commas_each_once():
+    assert parse_methods(["OHL, fixed", "random,ohl", " grid "]) == (
+        *("ohl", "fixed", "random", "grid"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "got"), [(["ohl", "magic"], "'magic'"), ([3], "'3'"), ([], "none"), ([" , "], "none")]
+)
+def test_an_unknown_method_or_none_is_refused(names, got):
+    with pytest.raises(
+        InvalidInputError, match=rf"method must be one of 'ohl', 'hoag', .*'fixed', got {got}"
+    ):
+        parse_methods(names)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_of_a_method_are_called_by_its_name(method):
+    assert method_of(tuned_by(method, small().settings)) == method
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_differ_in_nothing_but_how_they_tune(method):
+    settings = small(seed=5, tune_every=48).settings
+
+    tuned = tuned_by(method, settings)
+
+    assert replace(tuned, tuner=None, learn=True) == settings
+    assert tuned.learn == (method != "fixed")
+
+
+def test_a_method_takes_the_place_of_another():
+    searched = tuned_by("random", small().settings)
+
+    assert tuned_by("fixed", searched).tuner is None
+    assert tuned_by("hoag", tuned_by("fixed", searched)).learn
+
+
+def test_a_tuner_of_ones_own_is_called_by_its_class():
+    class Lucky(RandomSearch):
+        pass
+
+    assert method_of(replace(small().settings, tuner=Lucky())) == "lucky"
+
+
+def test_hoag_descends_in_the_coordinates_of_the_model():
+    step = timedelta(minutes=15)
+
+    paper = tuned_by("hoag", Forecaster.paper(step).settings)
+    default = tuned_by("hoag", Forecaster(step).settings)
+
+    assert (paper.tuner.coordinates, default.tuner.coordinates) == ("natural", "log")
+
+
+def test_the_grid_leaves_periods_alone():
+    grid = tuned_by("grid", Forecaster.paper().settings).tuner
+
+    assert grid.over == ("weight", "ard.inverse_scales", "regularization")
+
+
+def test_the_grid_leaves_the_periods_of_several_kernels_alone():
+    settings = Forecaster.paper().settings
+    kernel = Linear() + Drifting(Periodic(96.0) + Periodic(672.0))
+    preset = replace(settings.preset, model=KernelRidge(kernel))
+
+    grid = tuned_by("grid", replace(settings, preset=preset)).tuner
+
+    assert grid.over == ("weight", "drifting.rate", "drifting.weight", "regularization")

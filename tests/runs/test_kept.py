@@ -1,0 +1,154 @@
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from streamridge import Forecaster, StateError, replay
+from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
+from streamridge.forecaster.methods import tuned_by
+from streamridge.runs import jobs
+from streamridge.runs.jobs import Task, run_all
+from streamridge.runs.kept import read_run, write_run
+from tests.forecaster.test_forecaster import DAY, daily, small
+from tests.runs.test_replay import frame, series
+
+
+@pytest.fixture(scope="module")
+def searched():
+    """Return a run with gaps, two steps ahead, with a path and counts of every kind."""
+    values = daily(5 * DAY)
+    values[90:93] = np.nan
+    settings = small(horizon=2, train_size=96, tune_every=DAY).settings
+    return replay(Forecaster.of(tuned_by("random", settings)), frame(values))
+
+
+def assert_same(one, other):
+    for part in fields(one):
+        if part.name == "backend":  # of this process, not of the run
+            continue
+        mine, yours = getattr(one, part.name), getattr(other, part.name)
+        if part.name == "path" and mine is not None:
+            assert mine.names == yours.names
+            np.testing.assert_array_equal(mine.steps, yours.steps)
+            np.testing.assert_array_equal(mine.values, yours.values)
+        elif isinstance(mine, np.ndarray):
+            assert mine.dtype.kind == yours.dtype.kind
+            np.testing.assert_array_equal(mine, yours)
+        else:
+            assert mine == yours, part.name
+
+
+def test_a_run_comes_back_as_it_was(searched, tmp_path):
+    write_run(tmp_path / "a.run", searched)
+
+    back = read_run(tmp_path / "a.run")
+
+    assert_same(searched, back)
+    assert searched.counts["tuning_fits"] > 0
+    assert np.isnan(back.actual).sum() == 3
+    assert back.record() == searched.record()
+
+
+def test_a_run_without_a_model_comes_back_without_a_path(tmp_path):
+    run = replay(small(), frame(daily(2 * DAY)), warmup=DAY)
+
+    write_run(tmp_path / "a.run", run)
+
+    assert run.path is None
+    assert_same(run, read_run(tmp_path / "a.run"))
+
+
+def test_a_run_that_was_stopped_says_so(searched, tmp_path):
+    stopped = replace(searched, interrupted=True)
+
+    write_run(tmp_path / "a.run", stopped)
+
+    assert_same(stopped, read_run(tmp_path / "a.run"))
+
+
+def test_a_damaged_file_is_refused(searched, tmp_path):
+    path = tmp_path / "a.run"
+    write_run(path, searched)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(StateError, match=r"a\.run is damaged: it was cut short or altered"):
+        read_run(path)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    path = tmp_path / "a.sr"
+    small().save(path)
+
+    with pytest.raises(StateError, match=r"a\.sr must hold a run, got 'forecaster'"):
+        read_run(path)
+
+
+def test_a_file_that_lacks_a_part_is_refused(searched, tmp_path):
+    path = tmp_path / "a.run"
+    write_run(path, searched)
+    header, arrays = read_checkpoint(path)
+    del header["costs"]
+    write_checkpoint(path, header, arrays)
+
+    with pytest.raises(StateError, match=r"a\.run must hold a whole run, got one without 'costs'"):
+        read_run(path)
+
+
+def test_a_run_is_kept_once_it_is_whole(tmp_path):
+    path = tmp_path / "a.run"
+
+    (run,) = run_all(
+        [Task(series("a", 0), small().settings, "ohl", keep_in=path)],
+        progress=lambda number, done: None,
+    )
+
+    assert_same(run, read_run(path))
+
+
+def test_a_run_that_was_stopped_is_not_kept(tmp_path):
+    path = tmp_path / "a.run"
+
+    def press(number, done):
+        if done == 4 * DAY:
+            raise KeyboardInterrupt
+
+    (run,) = run_all([Task(series("a", 0), small().settings, "ohl", keep_in=path)], progress=press)
+
+    assert run.interrupted
+    assert not path.exists()
+
+
+def test_the_forecaster_of_a_run_that_was_stopped_is_not_saved(tmp_path):
+    path = tmp_path / "a.sr"
+    task = Task(series("a", 0), small().settings, "ohl", save_to=path)
+
+    def press(number, done):
+        raise KeyboardInterrupt
+
+    run_all([task], progress=press)
+    assert not path.exists()
+
+    run_all([task], progress=lambda number, done: None)
+    assert path.exists()
+
+
+def test_ctrl_c_while_a_run_is_written_leaves_those_before_it(tmp_path, monkeypatch):
+    write = jobs.write_run
+
+    def pressed(path, run):
+        if path.name == "b.run":
+            raise KeyboardInterrupt
+        write(path, run)
+
+    monkeypatch.setattr(jobs, "write_run", pressed)
+    tasks = [
+        Task(series(name, 0), small().settings, "ohl", keep_in=tmp_path / f"{name}.run")
+        for name in "abc"
+    ]
+
+    runs = run_all(tasks, progress=lambda number, done: None)
+
+    assert [run.sensor for run in runs] == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.run"]

@@ -1,0 +1,239 @@
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from streamridge import Forecaster, InvalidInputError, replay
+from streamridge.runs import jobs
+from streamridge.runs.jobs import Task, run_all
+from streamridge.series.clock import Clock
+from streamridge.series.series import Series
+from tests.forecaster.test_forecaster import DAY, START, daily, hours, small
+
+
+def frame(values, kind=pd.DataFrame):
+    times = START + np.arange(len(values)) * np.timedelta64(60, "m")
+    return kind({"time": times.astype("M8[ms]"), "ramp": values})
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_come_out_as_the_kind_that_went_in(kind):
+    run = replay(small(), frame(daily(5 * DAY), kind))
+
+    result = run.frame()
+
+    assert isinstance(result, kind)
+    assert list(result.columns) == [
+        *("sensor", "method", "time", "horizon", "actual", "value", "lower", "upper"),
+    ]
+    assert len(result) == 2 * DAY
+
+
+def test_every_forecast_was_made_before_its_value():
+    values = daily(6 * DAY)
+    poisoned = values.copy()
+    poisoned[5 * DAY :] += 1000
+
+    calm = replay(small(), frame(values))
+    shaken = replay(small(), frame(poisoned))
+
+    before = 2 * DAY + 1  # scored steps up to and including the first poisoned one
+    np.testing.assert_array_equal(calm.value[:before], shaken.value[:before])
+    assert calm.value[before, 0] != shaken.value[before, 0]
+
+
+def test_the_figures_are_those_of_the_scored_steps():
+    values = daily(6 * DAY)
+    values[4 * DAY + 3] = np.nan
+
+    run = replay(small(), frame(values), warmup=4 * DAY, steps=DAY)
+
+    errors = values[4 * DAY : 5 * DAY] - run.value[:, 0]
+    known = ~np.isnan(errors)
+    assert run.rmse == pytest.approx(np.sqrt(np.mean(errors[known] ** 2)))
+    assert run.mae == pytest.approx(np.abs(errors[known]).mean())
+    record = run.record()
+    assert (record["steps"], record["scored"], record["missing"]) == (5 * DAY, DAY - 1, 1)
+    assert record["fits"] == run.counts["fits"] == 2
+    assert set(record) >= {
+        *("sensor", "method", "steps", "scored", "missing", "rmse", "mae", "coverage"),
+        *("seconds_total", "seconds_tuning", "seconds_fitting", "seconds_predicting"),
+        *("fits", "hyperparameters"),
+    }
+
+
+def test_a_row_of_the_frame_holds_the_value_that_its_horizon_means():
+    values = daily(6 * DAY)
+
+    table = replay(small(horizon=3), frame(values)).frame()
+
+    later = table[table.horizon == 3].iloc[0]
+    assert later.time == pd.Timestamp(START + (3 * DAY + 2) * np.timedelta64(60, "m"))
+    assert later.actual == values[3 * DAY + 2]
+    assert np.isnan(table[table.horizon == 3].iloc[-1].actual)
+
+
+def test_a_path_and_a_frame_give_the_same_run(tmp_path):
+    table = frame(daily(5 * DAY))
+    table.to_csv(tmp_path / "flows.csv", index=False)
+
+    from_path = replay(small(), tmp_path / "flows.csv")
+
+    np.testing.assert_array_equal(from_path.value, replay(small(), table).value)
+
+
+def test_one_of_several_sensors_must_be_named():
+    table = frame(daily(5 * DAY)).assign(other=1.0)
+
+    with pytest.raises(InvalidInputError, match=r"sensor must be one of ramp, other, got none"):
+        replay(small(), table)
+    assert replay(small(), table, sensor="ramp").sensor == "ramp"
+
+
+def test_a_series_shorter_than_the_warm_up_is_refused():
+    with pytest.raises(
+        InvalidInputError, match="ramp: the series must have more than the 72 steps"
+    ):
+        replay(small(), frame(daily(2 * DAY)))
+
+
+def test_ctrl_c_ends_with_what_there_is():
+    def press(done, total):
+        if done == 4 * DAY:
+            raise KeyboardInterrupt
+
+    run = replay(small(), frame(daily(6 * DAY)), progress=press)
+
+    assert run.interrupted
+    assert len(run.times) == DAY
+    assert np.isfinite(run.rmse)
+
+
+def test_a_run_can_be_looked_at():
+    figure = replay(small(), frame(daily(6 * DAY))).plot()
+
+    assert len(figure.axes) == 2
+    assert figure.axes[0].get_title().startswith("ramp, one step ahead")
+
+
+def test_extra_columns_reach_the_forecaster():
+    values = daily(8 * DAY)
+    table = frame(values).assign(holiday=np.repeat(np.arange(8) % 2, DAY).astype(float))
+
+    run = replay(small(extras=("holiday",)), table)
+
+    assert np.isfinite(run.rmse)
+    assert run.sensor == "ramp"
+
+
+def test_local_times_are_replayed_across_a_change_of_clocks():
+    local = pd.date_range("2023-10-25", periods=8 * DAY, freq="h", tz="Europe/Berlin")
+    values = daily(8 * DAY)
+    table = pd.DataFrame({"time": local.tz_localize(None), "ramp": values})
+
+    run = replay(small(tz="Europe/Berlin"), table)
+
+    assert run.counts.get("missing", 0) == 0
+    np.testing.assert_array_equal(run.actual, values[3 * DAY :])
+
+
+def series(name, seed):
+    clock = Clock(small().settings.step)
+    values = daily(5 * DAY, seed=seed)
+    return Series(name, clock, int(clock.steps(np.array(hours(0, 1)))[0]), values)
+
+
+def test_processes_give_the_results_of_one():
+    tasks = [Task(series(name, seed), small().settings, "ohl") for seed, name in enumerate("abc")]
+    told = {number: 0 for number in range(3)}
+
+    alone = run_all(tasks, jobs=1, progress=lambda number, done: None)
+    together = run_all(tasks, jobs=2, progress=lambda number, done: told.update({number: done}))
+
+    assert [run.sensor for run in together] == ["a", "b", "c"]
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one.value, other.value)
+        np.testing.assert_array_equal(one.upper, other.upper)
+    assert set(told.values()) == {5 * DAY}
+
+
+def test_ctrl_c_stops_a_worker_with_what_it_has_and_no_other_begins(monkeypatch):
+    context = get_context("spawn")
+    messages, stop = context.SimpleQueue(), context.Event()
+    monkeypatch.setattr(jobs, "_messages", messages)
+    monkeypatch.setattr(jobs, "_stop", stop)
+    task = Task(series("a", 0), small().settings, "ohl")
+    live_through = jobs.replay
+
+    def pressed_in_the_middle(*arguments, progress, **options):
+        def tell(done, total):
+            if done == 4 * DAY:
+                stop.set()
+            progress(done, total)
+
+        return live_through(*arguments, progress=tell, **options)
+
+    monkeypatch.setattr(jobs, "replay", pressed_in_the_middle)
+    run = jobs._work(0, task)
+
+    assert run.interrupted
+    assert run.lived == 4 * DAY
+    assert jobs._work(1, task) is None
+
+
+def test_a_worker_is_broken_off_once_so_that_it_can_hand_in_what_it_has(monkeypatch):
+    stop = get_context("spawn").Event()
+    stop.set()
+    monkeypatch.setattr(jobs, "_stop", stop)
+    monkeypatch.setattr(jobs, "_working", True)
+
+    with pytest.raises(KeyboardInterrupt):
+        jobs._interrupted()
+    jobs._interrupted()
+
+
+def test_a_forecaster_goes_on_with_the_next_part_of_a_series():
+    values = daily(8 * DAY)
+    whole, parts = small(), small()
+
+    replay(whole, frame(values))
+    replay(parts, frame(values).iloc[: 5 * DAY])
+    rest = frame(values).iloc[5 * DAY + 7 :]
+    run = replay(parts, rest, warmup=0)
+
+    assert run.times[0] == rest.time.iloc[0].to_datetime64()
+    assert np.abs(run.errors()).mean() < 12
+    assert parts.counts["missing"] == 7
+
+
+def test_a_part_that_has_been_lived_through_is_refused():
+    values = daily(5 * DAY)
+    forecaster = small()
+    replay(forecaster, frame(values))
+
+    with pytest.raises(InvalidInputError, match=r"the series must go on from 2021-06-18T00:00"):
+        replay(forecaster, frame(values))
+
+
+def test_a_series_of_another_step_is_refused():
+    with pytest.raises(InvalidInputError, match="series must have the forecaster's step, 15min"):
+        replay(Forecaster("15min"), series("a", 0))
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_errors_of_a_horizon_that_was_not_forecast_are_refused(ahead):
+    run = replay(small(), frame(daily(4 * DAY)))
+
+    with pytest.raises(InvalidInputError, match="ahead must lie between 1 and 1"):
+        run.errors(ahead)
+
+
+def test_a_saved_run_goes_on(tmp_path):
+    path = tmp_path / "a.sr"
+    task = Task(series("a", 0), small().settings, "ohl", save_to=path)
+
+    run_all([task], progress=lambda number, done: None)
+
+    assert Forecaster.load(path).predict().source == "model"

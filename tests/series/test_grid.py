@@ -1,0 +1,174 @@
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from streamridge import InvalidInputError
+from streamridge.series.grid import to_series
+from streamridge.series.readings import Readings
+
+QUARTER = timedelta(minutes=15)
+
+
+def readings(times, values, **more):
+    return Readings("ramp", np.array(times, "M8[us]"), np.array(values, dtype=float), **more)
+
+
+def regular(count, minutes=15, start="2021-06-13T00:00"):
+    return np.datetime64(start, "us") + np.arange(count) * np.timedelta64(minutes, "m")
+
+
+@pytest.mark.parametrize("minutes", [1, 5, 15, 30, 60, 1440])
+def test_the_step_is_found(minutes):
+    series = to_series(readings(regular(20, minutes), np.arange(20)))
+
+    assert series.clock.step == timedelta(minutes=minutes)
+    np.testing.assert_array_equal(series.values, np.arange(20))
+
+
+def test_the_step_is_found_through_gaps_and_jitter():
+    rng = np.random.default_rng(3)
+    times = regular(200) + rng.integers(-9, 10, 200).astype("m8[s]")
+    kept = np.sort(rng.choice(200, 120, replace=False))
+
+    series = to_series(readings(times[kept], kept))
+
+    assert series.clock.step == QUARTER
+    np.testing.assert_array_equal(series.values[kept - kept[0]], kept)
+    assert series.counts.off_grid > 100
+
+
+def test_a_series_runs_from_its_first_value_to_its_last():
+    series = to_series(readings(regular(9), [np.nan, np.nan, 3, 4, np.nan, 5, 6, np.nan, np.nan]))
+
+    np.testing.assert_array_equal(series.values, [3, 4, np.nan, 5, 6])
+    assert series.counts.missing == 1
+
+
+def test_a_gap_stays_a_gap():
+    series = to_series(readings(np.delete(regular(10), [4, 5]), np.delete(np.arange(10.0), [4, 5])))
+
+    assert np.flatnonzero(np.isnan(series.values)).tolist() == [4, 5]
+    assert series.counts.missing == 2
+
+
+def test_stamps_keep_their_place_within_a_step():
+    series = to_series(readings(regular(5, start="2021-06-13T00:07"), range(5)))
+
+    assert str(series.times[0])[:16] == "2021-06-13T00:07"
+    assert not series.counts.off_grid
+
+
+def test_duplicates_and_conflicts_are_told_apart_and_the_first_stays():
+    times = regular(4)[[0, 1, 1, 2, 2, 3, 3]]
+
+    series = to_series(readings(times, [1, 2, 2, 3, 9, np.nan, 4]))
+
+    np.testing.assert_array_equal(series.values, [1, 2, 3, 4])
+    assert (series.counts.duplicates, series.counts.conflicts) == (2, 1)
+
+
+def test_order_does_not_matter_and_is_counted():
+    order = np.array([3, 1, 0, 2, 4])
+
+    series = to_series(readings(regular(5)[order], order))
+
+    np.testing.assert_array_equal(series.values, range(5))
+    assert series.counts.out_of_order == 2
+
+
+def test_counts_of_five_minutes_equal_their_sums():
+    rng = np.random.default_rng(0)
+    fine = rng.integers(0, 50, 300).astype(float)
+
+    series = to_series(readings(regular(300, 5), fine), step=QUARTER, aggregate="sum")
+
+    np.testing.assert_allclose(series.values, fine.reshape(-1, 3).sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [("sum", [6.0, 13.5, np.nan]), ("mean", [2.0, 4.5, np.nan]), ("last", [3.0, 5.0, 7.0])],
+)
+def test_a_partly_read_bin_is_scaled_up_or_a_gap(rule, expected):
+    fine = [1, 2, 3, 4, np.nan, 5, np.nan, np.nan, 7]
+
+    series = to_series(readings(regular(9, 5), fine), step=QUARTER, aggregate=rule)
+
+    np.testing.assert_allclose(series.values, expected)
+    assert series.counts.partial == 2
+
+
+def test_bins_are_aligned_to_the_clock_whatever_comes_first():
+    series = to_series(
+        readings(regular(8, 5, start="2021-06-13T00:10"), np.ones(8)),
+        step=QUARTER,
+        aggregate="sum",
+    )
+
+    assert str(series.times[0])[:16] == "2021-06-13T00:00"
+    np.testing.assert_allclose(series.values, [np.nan, 3.0, 3.0, np.nan])
+
+
+def test_local_times_become_utc_and_no_hour_is_lost():
+    local = regular(60, 60, start="2023-10-28T00:00")
+    repeated = np.insert(local, 27, local[26])  # 02:00 comes twice on 2023-10-29
+
+    series = to_series(readings(repeated, range(61)), zone=ZoneInfo("Europe/Berlin"))
+
+    np.testing.assert_array_equal(series.values, range(61))
+    assert not series.counts.duplicates
+
+
+def test_a_skipped_hour_is_refused_or_left_out():
+    given = readings(regular(60, 60, start="2023-03-25T00:00"), range(60))
+    zone = ZoneInfo("Europe/Berlin")
+
+    with pytest.raises(
+        InvalidInputError, match=r"ramp: time 2023-03-26T02:00:00 does not exist in"
+    ):
+        to_series(given, zone=zone)
+    series = to_series(given, zone=zone, skip=True)
+
+    assert series.counts.nonexistent == 1
+    np.testing.assert_array_equal(series.values, np.delete(np.arange(60.0), 26))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (readings(regular(1), [1]), {}, "one reading does not tell the step"),
+        (readings(regular(0), []), {}, "there must be readings, got none"),
+        (
+            readings(regular(9, 5), range(9)),
+            {"step": QUARTER},
+            "readings come every 5min, and 15min is asked for. Pass --aggregate sum",
+        ),
+        (
+            readings(regular(9, 10), range(9)),
+            {"step": QUARTER, "aggregate": "sum"},
+            "step must be a multiple of the readings' own 10min, got 15min",
+        ),
+        (readings(regular(9, 7 * 1440), range(9)), {}, "no step that divides a day"),
+        (
+            readings(np.append(regular(9), np.datetime64("9999-01-01", "us")), range(10)),
+            {},
+            "stamps must be less than 1000 days apart, got 9999-01-01T00:00:00 after 2021-06-13",
+        ),
+    ],
+)
+def test_what_cannot_be_a_series_is_refused(given, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        to_series(given, **options)
+
+
+def test_a_part_of_a_series_is_taken_by_time():
+    series = to_series(readings(regular(96), range(96)))
+
+    part = series.between(np.datetime64("2021-06-13T06:00"), np.datetime64("2021-06-13T06:45"))
+
+    np.testing.assert_array_equal(part.values, [24, 25, 26, 27])
+    assert str(part.times[0])[:16] == "2021-06-13T06:00"
+    with pytest.raises(InvalidInputError, match="no step lies between 2022-01-01 and None"):
+        series.between(np.datetime64("2022-01-01"), None)
