@@ -27,7 +27,10 @@ from streamridge.learners.smoothed_leader import SmoothedLeader
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
-from streamridge.runs.compare import Comparison, compare
+from streamridge.runs.compare import compare
+from streamridge.runs.comparison import Comparison
+from streamridge.runs.engines.dask import DaskEngine
+from streamridge.runs.engines.local import LocalEngine
 from streamridge.runs.replay import replay
 from streamridge.runs.run import Run
 from streamridge.samples import Inputs, Layout, Samples
@@ -42,6 +45,7 @@ __all__ = [
     "Chart",
     "Comparison",
     "ConstantStep",
+    "DaskEngine",
     "Drifting",
     "Features",
     "Forecast",
@@ -52,6 +56,7 @@ __all__ = [
     "Layout",
     "LazyDescent",
     "Linear",
+    "LocalEngine",
     "Matern",
     "Mixture",
     "NotPositiveDefiniteError",

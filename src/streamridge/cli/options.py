@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -78,7 +78,21 @@ Seed = Annotated[int, typer.Option(min=0, help="Of random draws.")]
 Lags = Annotated[int | None, typer.Option(min=1, help="Latest values that a row holds.")]
 Horizon = Annotated[int, typer.Option(min=1, help="Steps to forecast.")]
 Level = Annotated[float, typer.Option(help="Share of values that the bands shall hold.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes to use, one run each.")]
+Jobs = Annotated[
+    int, typer.Option(min=1, help="Processes to use, one run each; those of a cluster are its own.")
+]
+EngineName = Annotated[
+    Literal["local", "dask"],
+    typer.Option("--engine", help="Where runs are made: on this machine, or by Dask workers."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Dask scheduler that is running already, such as tls://host:8786; implies "
+        "--engine dask.",
+    ),
+]
 Extras = Annotated[
     list[str] | None,
     typer.Option("--extra", help="Column that is known in advance; repeatable."),
@@ -101,6 +115,12 @@ Report = Annotated[
 Save = Annotated[
     Path | None,
     typer.Option(help="Folder for the forecasters as they are at the end of whole runs."),
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that keeps each run once it is whole: the same command goes on with the rest."
+    ),
 ]
 Unit = Annotated[str, typer.Option(help="Unit of the values, for figures.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no messages.")]

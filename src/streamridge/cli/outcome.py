@@ -1,11 +1,12 @@
-"""What a command shows of its runs: a table, or JSON, and files."""
+"""What a command shows and writes of its runs as they come: JSON or a table, and predictions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import typer
@@ -14,42 +15,122 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamridge.files.tables import write_table
+from streamridge.cli.checks import FAILED
+from streamridge.files.tables import Append, growing_table
+from streamridge.runs.engines.base import Outcome
 from streamridge.runs.run import BASELINE, Run, change
+from streamridge.runs.tasks import Task
+
+HEADINGS = ("RMSE", "MAE", "coverage", "scored", "missing", "fits", "tuning, s", "total, s")
 
 
-def print_json(runs: Sequence[Run]) -> None:
-    """Print one object per run."""
-    for run in runs:
+class Results:
+    """The runs of tasks as they come; those that failed are said and counted.
+
+    Parameters
+    ----------
+    outcomes
+        Of the tasks.
+    tasks
+        By their number.
+    """
+
+    def __init__(self, outcomes: Iterable[Outcome], tasks: Sequence[Task]) -> None:
+        self._outcomes, self._tasks = outcomes, tasks
+        self.made = self.failed = 0
+
+    def __iter__(self) -> Iterator[Run]:
+        for outcome in self._outcomes:
+            if outcome.run is not None:
+                self.made += 1
+                yield outcome.run
+                continue
+            self.failed += 1
+            task = self._tasks[outcome.number]
+            typer.echo(f"error: {task.source.sensor} ({task.method}): {outcome.error}", err=True)
+
+    def require_some(self) -> None:
+        """End the command unless there is a run."""
+        if not self.made:
+            raise typer.Exit(FAILED)
+
+    def require_all(self) -> None:
+        """End the command as a failure if some runs failed."""
+        if self.failed:
+            raise typer.Exit(FAILED)
+
+
+class Shown(Protocol):
+    """Runs on standard output."""
+
+    def add(self, run: Run) -> None:
+        """Take the next run; those of a sensor follow one another."""
+
+    def close(self) -> None:
+        """Print what is not printed yet."""
+
+
+class JsonLines:
+    """Runs on standard output, a JSON object each, at once."""
+
+    def add(self, run: Run) -> None:
+        """Print a run."""
         typer.echo(json.dumps(run.record()))
 
-
-def print_table(runs: Sequence[Run]) -> None:
-    """Print one line per run."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("sensor")
-    table.add_column("method")
-    headings = ("RMSE", "MAE", "coverage", "scored", "missing", "fits", "tuning, s", "total, s")
-    fixed = {run.sensor: run for run in runs if run.method == BASELINE}
-    compared = bool(fixed) and len(fixed) < len(runs)
-    for heading in (*headings, *(("against fixed",) if compared else ())):
-        table.add_column(heading, justify="right")
-    for run in runs:
-        cells = _cells(run)
-        if compared:
-            cells.append(_change(run, fixed.get(run.sensor)))
-        table.add_row(Text(run.sensor), run.method, *cells)  # a name may hold brackets
-    # Into a pipe or a file a line stays a line, however long.
-    Console(width=None if Console().is_terminal else 160).print(table)
+    def close(self) -> None:
+        """Print nothing more: all is there."""
 
 
-def write_predictions(runs: Sequence[Run], path: Path) -> None:
-    """Write every forecast of every run as a row."""
-    columns: dict[str, list[Any]] = {}
-    for run in runs:
-        for name, column in run.columns().items():
-            columns.setdefault(name, []).append(column)
-    write_table(path, {name: np.concatenate(parts) for name, parts in columns.items()})
+class TableOfRuns:
+    """Runs on standard output, a line each, once all are there.
+
+    Until then only figures are held, and the runs of the sensor at hand: they are compared with one
+    another.
+    """
+
+    def __init__(self) -> None:
+        self._at_hand: list[Run] = []
+        # Sensor, method, figures, and the change against the baseline.
+        self._lines: list[tuple[str, str, list[str], str]] = []
+
+    def add(self, run: Run) -> None:
+        """Take a run."""
+        if self._at_hand and self._at_hand[0].sensor != run.sensor:
+            self._add_lines()
+        self._at_hand.append(run)
+
+    def close(self) -> None:
+        """Print the table."""
+        self._add_lines()
+        methods = {method for _, method, _, _ in self._lines}
+        compared = BASELINE in methods and len(methods) > 1
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("sensor")
+        table.add_column("method")
+        for heading in (*HEADINGS, *(("against fixed",) if compared else ())):
+            table.add_column(heading, justify="right")
+        for sensor, method, cells, against in self._lines:
+            # A name may hold brackets.
+            table.add_row(Text(sensor), method, *cells, *([against] if compared else []))
+        # Into a pipe or a file a line stays a line, however long.
+        Console(width=None if Console().is_terminal else 160).print(table)
+
+    def _add_lines(self) -> None:
+        fixed = next((run for run in self._at_hand if run.method == BASELINE), None)
+        self._lines += [
+            (run.sensor, run.method, _cells(run), _change(run, fixed)) for run in self._at_hand
+        ]
+        self._at_hand = []
+
+
+@contextmanager
+def growing_predictions(path: Path | None) -> Iterator[Append]:
+    """Give a function that takes the forecasts of the next run; without a file it drops them."""
+    if path is None:
+        yield lambda columns: None
+        return
+    with growing_table(path) as append:
+        yield append
 
 
 def in_words(counts: Mapping[str, int]) -> str:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import typer
 from rich.console import Console
 
 from streamridge.cli import options
-from streamridge.cli.checks import FAILED, require_extra, require_folder, require_table
-from streamridge.cli.loading import Selection
-from streamridge.cli.outcome import in_words, print_json, print_table, write_predictions
-from streamridge.cli.watching import run_and_watch
-from streamridge.errors import InvalidInputError
+from streamridge.cli.checks import require_extra, require_folder, require_table
+from streamridge.cli.outcome import (
+    JsonLines,
+    Results,
+    Shown,
+    TableOfRuns,
+    growing_predictions,
+    in_words,
+)
+from streamridge.cli.watching import watched
 from streamridge.files.names import FileNames
-from streamridge.forecaster.methods import parse_methods, tuned_by
+from streamridge.forecaster.methods import parse_methods
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.compare import model_settings
-from streamridge.runs.jobs import Task
+from streamridge.runs.engines.choice import parse_engine
+from streamridge.runs.keeping import kept_tasks
 from streamridge.runs.run import Run
+from streamridge.runs.selection import Selection
+from streamridge.runs.sources import LeftOut, opened_sources
+from streamridge.runs.tasks import Task, make_tasks, ready_made
+from streamridge.series.clock import step_name
+from streamridge.series.series import Series
 
 # What a forecaster meets beside what was wrong with the file.
 MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")
@@ -44,6 +55,8 @@ def replay(
     horizon: options.Horizon = 1,
     level: options.Level = 0.9,
     jobs: options.Jobs = 1,
+    engine: options.EngineName = "local",
+    scheduler: options.Scheduler = None,
     seed: options.Seed = 0,
     extra: options.Extras = None,
     gap: options.Gap = "error",
@@ -53,6 +66,7 @@ def replay(
     predictions: options.Predictions = None,
     report: options.Report = None,
     save: options.Save = None,
+    keep: options.Keep = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -64,10 +78,22 @@ def replay(
     Example: streamridge replay roads.csv --sensor ramp-3 --steps 960 --report report
     """
     console = Console(stderr=True, quiet=quiet)
-    methods = parse_methods(method or ["ohl"])
-    require_outputs(predictions, report, save)
+    chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)
+    methods = ready_made(
+        model.value,
+        parse_methods(method or ["ohl"]),
+        horizon=horizon,
+        level=level,
+        tz=tz,
+        train_size=train_size,
+        update_every=update_every,
+        tune_every=tune_every,
+        seed=seed,
+        lags=lags,
+        extras=tuple(extra) if extra else None,
+    )
+    require_outputs(predictions=predictions, report=report, save=save, keep=keep)
     selection = Selection(
-        files=files,
         sensors=sensor,
         layout=layout,
         extras=tuple(extra or ()),
@@ -79,45 +105,34 @@ def replay(
         first=first,
         last=last,
     )
-    choices: dict[str, Any] = {
-        "horizon": horizon,
-        "level": level,
-        "tz": tz,
-        "train_size": train_size,
-        "update_every": update_every,
-        "tune_every": tune_every,
-        "seed": seed,
-        "lags": lags,
-        "extras": tuple(extra) if extra else None,
-    }
-    names = FileNames()
-    tasks = [
-        Task(
-            series,
-            tuned_by(how, model_settings(model.value, series.clock.step, **choices)),
-            how,
-            warmup,
-            steps,
-            None if save is None else save / names.take(_saved_name(series.sensor, how), ".sr"),
-        )
-        for series in selection.series(console)
-        for how in methods
-    ]
-    runs = run_and_watch(_long_enough(tasks, console), jobs=jobs, console=console)
-    if not runs:
-        raise typer.Exit(FAILED)  # stopped before anything was there
-    show(runs, console, as_json=as_json)
+    with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
+        made = make_tasks(sources, methods, warmup=warmup, steps=steps)
+        say_left_out(made.left_out, console)
+        tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)
+        results = Results(watched(tasks, chosen, console), tasks)
+        shown: Shown = JsonLines() if as_json else TableOfRuns()
+        held: list[Run] = []  # only a report needs them all at a time
+        with growing_predictions(predictions) as append:
+            for run in results:
+                shown.add(run)
+                append(run.columns())
+                say_what_was_met(run, console)
+                held += [run] if report is not None else []
+            results.require_some()
+    shown.close()
     if predictions is not None:
-        write_predictions(runs, predictions)
         console.print(f"Predictions: {predictions}", markup=False)
     if report is not None:
-        page = _write_report(runs, report, files, unit, tasks[0].settings)
+        page = _write_report(held, report, files, unit, tasks[0].settings)
         console.print(f"Report: {page}", markup=False)
+    results.require_all()
 
 
-def require_outputs(predictions: Path | None, report: Path | None, save: Path | None) -> None:
+def require_outputs(
+    *, predictions: Path | None, report: Path | None, save: Path | None, keep: Path | None
+) -> None:
     """Raise before any work when something could not be written at its end."""
-    for name, folder in (("report", report), ("save", save)):
+    for name, folder in (("report", report), ("save", save), ("keep", keep)):
         if folder is not None:
             require_folder(name, folder)
     if predictions is not None:
@@ -127,39 +142,43 @@ def require_outputs(predictions: Path | None, report: Path | None, save: Path | 
         require_extra("plotly", "plot")
 
 
-def show(runs: list[Run], console: Console, *, as_json: bool) -> None:
-    """Print the runs, and what forecasters met on the way."""
-    if as_json:
-        print_json(runs)
-    else:
-        print_table(runs)
-    for run in runs:
-        met = {name: run.counts.get(name, 0) for name in MET}
-        if any(met.values()):
-            console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
+def say_what_was_read(console: Console, series: Series) -> None:
+    """Say what a series is, and what was wrong with it."""
+    begin, end = series.times[[0, -1]].astype("M8[m]")
+    counts = replace(series.counts, readings=0).found()
+    wrong = f"; {in_words(counts)}" if counts else ""
+    console.print(
+        f"{series.sensor}: {len(series)} steps of {step_name(series.clock.step)}, "
+        f"{begin} to {end}{wrong}",
+        highlight=False,
+        markup=False,
+    )
 
 
-def _long_enough(tasks: list[Task], console: Console) -> list[Task]:
-    """Return the tasks whose series are longer than their warm-up, and say which are not."""
-    ready = []
-    for task in tasks:
-        if len(task.series) > task.first:
-            ready.append(task)
-        else:
-            console.print(
-                f"{task.series.sensor}: {len(task.series)} steps are no more than the "
-                f"{task.first} of the warm-up, left out",
-                markup=False,
-            )
-    if not ready:
-        raise InvalidInputError(
-            "a series must be longer than the warm-up, got none. Pass a smaller --warmup."
-        )
-    return ready
+def say_left_out(sensors: Iterable[LeftOut], console: Console) -> None:
+    """Say which sensors are not forecast, and why."""
+    for sensor in sensors:
+        console.print(str(sensor), markup=False, highlight=False)
 
 
-def _saved_name(sensor: str, method: str) -> str:
-    return sensor if method == "ohl" else f"{sensor}-{method}"
+def say_what_was_met(run: Run, console: Console) -> None:
+    """Say what a forecaster met on its way."""
+    met = {name: run.counts.get(name, 0) for name in MET}
+    if any(met.values()):
+        console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
+
+
+def _saving(tasks: Sequence[Task], folder: Path | None) -> Sequence[Task]:
+    """Return tasks that save their forecasters in a folder, if there is one."""
+    if folder is None:
+        return tasks
+    names = FileNames()
+    return [replace(task, save_to=folder / names.take(_saved_name(task), ".sr")) for task in tasks]
+
+
+def _saved_name(task: Task) -> str:
+    sensor = task.source.sensor
+    return sensor if task.method == "ohl" else f"{sensor}-{task.method}"
 
 
 def _write_report(

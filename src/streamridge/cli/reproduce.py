@@ -16,14 +16,16 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
 from streamridge.cli.checks import FAILED, require_extra, require_folder
-from streamridge.cli.loading import Selection
-from streamridge.cli.watching import progress_bar, run_and_watch
+from streamridge.cli.outcome import Results
+from streamridge.cli.replay import say_left_out, say_what_was_read
+from streamridge.cli.watching import progress_bar, watched
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
-from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study
+from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study, simulated_series
 from streamridge.forecaster.methods import parse_names
-from streamridge.series.aggregate import coarser
-from streamridge.series.series import Series
+from streamridge.runs.engines.choice import parse_engine
+from streamridge.runs.selection import Selection
+from streamridge.runs.sources import opened_sources
 
 Result = TypeVar("Result")
 # Called with what is going on, how much of it is done, and of how much.
@@ -88,6 +90,8 @@ def traffic(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps to score.")] = None,
     seed: Seed = 0,
     jobs: options.Jobs = 1,
+    engine: options.EngineName = "local",
+    scheduler: options.Scheduler = None,
     quick: Quick = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -100,22 +104,24 @@ def traffic(
     console = _prepared(out, quiet)
     from streamridge.experiments.traffic.page import write_traffic
 
-    size = QUICK if quick else FULL
+    chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)
     methods = parse_names(method or PAPER_METHODS, METHODS)  # before files are read
-    study = make_study(
-        out,
-        size=size if steps is None else replace(size, steps=steps),
-        methods=methods,
-        seed=seed,
-        series=_detectors(Selection(data or [], sensor, gap=gap, first=first, last=last), console),
-    )
-    study.prepare()
-    study.kept()  # finds a damaged cell before any work
-    todo, asked = study.todo(), len(study.cells())
-    if len(todo) < asked:
-        console.print(f"{asked - len(todo)} of {asked} runs are there already.")
-    if todo:
-        run_and_watch(todo, jobs=jobs, console=console)
+    scale = QUICK if quick else FULL
+    size = scale if steps is None else replace(scale, steps=steps)
+    if not data and (sensor or first or last):
+        raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
+    detectors = data or simulated_series(size, seed)
+    selection = Selection(sensors=sensor, gap=gap, first=first, last=last, sum_to=STEP)
+    seen = partial(say_what_was_read, console) if data else None
+    with opened_sources(detectors, selection, seen) as sources:
+        study = make_study(out, sources, size=size, methods=methods, seed=seed)
+        say_left_out(study.left_out, console)
+        study.prepare()
+        study.kept()  # finds a damaged cell before any work
+        cells = study.cells()
+        results = Results(watched(cells, chosen, console), cells)
+        for _ in results:
+            continue  # each is kept in the folder by now
     runs = study.kept()
     if not runs:
         raise typer.Exit(FAILED)  # stopped before anything was there
@@ -130,8 +136,9 @@ def traffic(
         "--seed": seed,
         "--quick": quick,
     }
-    command, cells = command_of("traffic", flags), len(study.series) * len(study.shown)
-    _show(console, write_traffic(runs, out, command=command, cells=cells))
+    command, asked = command_of("traffic", flags), len(study.sources) * len(study.shown)
+    _show(console, write_traffic(runs, out, command=command, cells=asked))
+    results.require_all()
 
 
 def regret(
@@ -164,16 +171,6 @@ def _prepared(out: Path, quiet: bool) -> Console:
     require_extra("matplotlib", "plot")
     require_extra("plotly", "plot")
     return Console(stderr=True, quiet=quiet)
-
-
-def _detectors(selection: Selection, console: Console) -> list[Series] | None:
-    """Return the series of files; None stands for simulated ones."""
-    if selection.files:
-        found = selection.series(console)
-        return [coarser(each, STEP, "sum") if each.clock.step < STEP else each for each in found]
-    if selection.sensors or selection.first or selection.last:
-        raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
-    return None
 
 
 def _watched(console: Console, work: Callable[[Tell], Result]) -> Result:

@@ -27,18 +27,34 @@ def read_parquet(content: bytes, name: str) -> Any:
     return table
 
 
-def write_parquet(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns to a stream, NaN and NaT as nulls."""
-    pyarrow = _require_pyarrow()
-    try:
-        table = pyarrow.table(
-            {name: pyarrow.array(column, from_pandas=True) for name, column in columns.items()}
-        )
-    except pyarrow.ArrowException as error:
-        raise InvalidInputError(
-            f"columns must hold one kind of values each, got: {error}."
-        ) from None
-    import_module("pyarrow.parquet").write_table(table, stream)
+class ParquetRows:
+    """A Parquet file that is being written to a stream, a row group at a time; NaN is null."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._pyarrow = _require_pyarrow()
+        self._stream = stream
+        self._writer: Any = None
+
+    def append(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Write columns as the next row group; the first ones say what kind each column is."""
+        pyarrow = self._pyarrow
+        try:
+            table = pyarrow.table(
+                {name: pyarrow.array(column, from_pandas=True) for name, column in columns.items()}
+            )
+            if self._writer is None:
+                parquet = import_module("pyarrow.parquet")
+                self._writer = parquet.ParquetWriter(self._stream, table.schema)
+            self._writer.write_table(table)
+        except pyarrow.ArrowException as error:
+            raise InvalidInputError(
+                f"columns must hold one kind of values each, got: {error}."
+            ) from None
+
+    def close(self) -> None:
+        """Write what ends the file."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 def _require_pyarrow() -> Any:

@@ -6,7 +6,8 @@ import csv
 import gzip
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
@@ -17,41 +18,64 @@ from numpy.typing import ArrayLike, NDArray
 from streamridge.arrays import require_shape
 from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import replacing
-from streamridge.files.parquet import write_parquet
+from streamridge.files.parquet import ParquetRows
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
+# Takes the next rows of a table, column by column.
+Append: TypeAlias = Callable[[Mapping[str, ArrayLike]], None]
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Write columns to a file that is never seen half written.
+    """Write columns to a file that is never seen half written; see `growing_table`."""
+    with growing_table(path) as append:
+        append(columns)
+
+
+@contextmanager
+def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
+    """Give a function that appends rows to a file, which has its name once all are there.
+
+    After an error there is no file, or the one from before. Rows are written as they come, so that
+    a table may be larger than memory.
 
     Parameters
     ----------
     path
         The file: CSV, CSV packed by gzip, or Parquet, by its ending `.csv`, `.csv.gz` or
         `.parquet`.
-    columns
-        (n,) each. In CSV, times are in ISO 8601 to the second, floats have the fewest digits that
-        give them back, and NaN, NaT and None are empty cells; in Parquet these are nulls.
+
+    Yields
+    ------
+    Append
+        To be called with columns, (n,) each, of the same names every time. In CSV, times are in
+        ISO 8601 to the second, floats have the fewest digits that give them back, and NaN, NaT and
+        None are empty cells; in Parquet these are nulls, and each call makes a row group.
     """
     target = Path(path)
-    write = _WRITERS[require_ending(target)]
-    arrays = _arrays(columns)
-    try:
-        with replacing(target) as stream:
-            write(stream, arrays)
-    except ValueError as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(f"{target} cannot hold these columns: {error}.") from None
+    kind = _KINDS[require_ending(target)]
+    with replacing(target) as stream:
+        rows = kind(stream)
+
+        def append(columns: Mapping[str, ArrayLike]) -> None:
+            try:
+                rows.append(_arrays(columns))
+            except ValueError as error:
+                if isinstance(error, InvalidInputError):
+                    raise
+                raise InvalidInputError(f"{target} cannot hold these columns: {error}.") from None
+
+        try:
+            yield append
+        finally:
+            rows.close()
 
 
 def require_ending(path: Path) -> str:
     """Return the ending that says how a table is written, or say which there are."""
-    for ending in _WRITERS:
+    for ending in _KINDS:
         if path.name.lower().endswith(ending):
             return ending
-    raise InvalidInputError(f"path must end in {', '.join(_WRITERS)}, got {str(path)!r}.")
+    raise InvalidInputError(f"path must end in {', '.join(_KINDS)}, got {str(path)!r}.")
 
 
 def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
@@ -68,18 +92,38 @@ def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
     return arrays
 
 
-def _write_csv(stream: IO[bytes], columns: Columns) -> None:
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(columns)
-    rows.writerows(zip(*map(_texts, columns.values()), strict=True))
-    text.detach()
+class CsvRows:
+    """A CSV file that is being written to a stream."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        self._rows = csv.writer(self._text, lineterminator="\n")
+        self._begun = False
+
+    def append(self, columns: Columns) -> None:
+        """Write columns as the next rows, under their names if they are the first."""
+        if not self._begun:
+            self._rows.writerow(columns)
+            self._begun = True
+        self._rows.writerows(zip(*map(_texts, columns.values()), strict=True))
+
+    def close(self) -> None:
+        """Write what is not in the stream yet."""
+        self._text.detach()
 
 
-def _write_packed(stream: IO[bytes], columns: Columns) -> None:
-    # Without a name and a time inside, the same table gives the same bytes.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
-        _write_csv(cast(IO[bytes], packed), columns)
+class PackedRows(CsvRows):
+    """A CSV file that is being written to a stream, packed by gzip."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        # Without a name and a time inside, the same table gives the same bytes.
+        self._packed = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
+        super().__init__(cast(IO[bytes], self._packed))
+
+    def close(self) -> None:
+        """Write what is not in the stream yet, and the end of the packed file."""
+        super().close()
+        self._packed.close()
 
 
 def _texts(column: NDArray[Any]) -> list[str]:
@@ -92,4 +136,8 @@ def _text(value: object) -> str:
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
 
-_WRITERS = {".csv": _write_csv, ".csv.gz": _write_packed, ".parquet": write_parquet}
+_KINDS: Mapping[str, type[CsvRows] | type[ParquetRows]] = {
+    ".csv": CsvRows,
+    ".csv.gz": PackedRows,
+    ".parquet": ParquetRows,
+}

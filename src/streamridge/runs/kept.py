@@ -48,6 +48,14 @@ def read_run(path: Path) -> Run:
         raise StateError(f"{path} must hold a whole run, got one without {error}.") from None
 
 
+def read_kept(path: Path) -> Run:
+    """Return the run of a file that the same command can make again."""
+    try:
+        return read_run(path)
+    except StateError as error:
+        raise StateError(f"{error} Remove it, and it is made anew.") from None
+
+
 def _run(header: Header, arrays: Arrays) -> Run:
     names = header["names"]
     walked = names and HyperparameterPath(arrays["path.steps"], tuple(names), arrays["path.values"])

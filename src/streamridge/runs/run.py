@@ -27,7 +27,7 @@ BASELINE = "fixed"
 
 @dataclass(frozen=True)
 class Run:
-    """Is what a forecaster made of a series; T steps were scored, H steps ahead each.
+    """What a forecaster made of a series; T steps were scored, H steps ahead each.
 
     Parameters
     ----------
@@ -215,6 +215,12 @@ def change(run: Run, baseline: Run | None, steps: int | None = None) -> float:
     shared = min(len(run.times), len(baseline.times), steps or len(run.times))
     base = baseline.rmse_until(shared)
     return run.rmse_until(shared) / base - 1 if base > 0 else np.nan
+
+
+def backend_of(source: Any) -> str | None:
+    """Return the library whose frame or series a source is, if it is one."""
+    module = type(source).__module__.partition(".")[0]
+    return module if module in BACKENDS else None
 
 
 def frame_kind(backend: str | None) -> str:

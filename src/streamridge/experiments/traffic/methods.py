@@ -14,7 +14,7 @@ from streamridge.forecaster.methods import tuned_by
 from streamridge.forecaster.presets import paper_preset
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep
-from streamridge.runs.compare import ModelName
+from streamridge.runs.tasks import ModelName
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.hoag import HOAG
 from streamridge.tuners.random_search import RandomSearch
@@ -22,7 +22,7 @@ from streamridge.tuners.random_search import RandomSearch
 
 @dataclass(frozen=True)
 class StudyMethod:
-    """Is a method of the study.
+    """A method of the study.
 
     Parameters
     ----------

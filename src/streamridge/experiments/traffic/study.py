@@ -7,27 +7,24 @@ it is whole, so that a study that was stopped goes on with the cells that are no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from streamridge.datasets import simulate_roads
-from streamridge.errors import InvalidInputError, StateError
-from streamridge.experiments.traffic.methods import (
-    METHODS,
-    PAPER_METHODS,
-)
-from streamridge.experiments.traffic.plans import keep_plan, series_digest, settings_digest
-from streamridge.files.names import FileNames
+from streamridge.errors import InvalidInputError
+from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.forecaster.methods import parse_names
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.compare import model_settings
-from streamridge.runs.jobs import Task
-from streamridge.runs.kept import read_run
+from streamridge.runs.keeping import digests, prepare, run_files
+from streamridge.runs.kept import read_kept
+from streamridge.runs.plans import Plan, settings_digest
 from streamridge.runs.run import Run
+from streamridge.runs.sources import LeftOut, Source, Sources
+from streamridge.runs.tasks import Task, Tasks, make_tasks, model_settings
 from streamridge.series.clock import step_name
 from streamridge.series.grid import to_series
 from streamridge.series.readings import Readings
@@ -39,7 +36,7 @@ STEP = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class Size:
-    """Says how large a study is.
+    """How large a study is.
 
     Parameters
     ----------
@@ -69,44 +66,41 @@ QUICK = Size(4, 34, warmup=20 * DAY, steps=14 * DAY, train_size=10 * DAY, valida
 
 @dataclass(frozen=True)
 class Study:
-    """Is a study to be made, or made in part: its series, its methods, and where its cells are.
+    """A study to be made, or made in part: its sources, its methods, and where its cells are.
 
     Parameters
     ----------
-    series
+    sources
         One per detector.
     methods
-        Those asked for, of `traffic_methods`.
+        Those asked for, of `METHODS`.
     size
         How large.
     seed
         Of random draws.
     folder
         Where it is kept.
+    left_out
+        Detectors that are no part of it, and why.
     """
 
-    series: tuple[Series, ...]
+    sources: tuple[Source, ...]
     methods: tuple[str, ...]
     size: Size
     seed: int
     folder: Path
+    left_out: tuple[LeftOut, ...] = ()
 
     def prepare(self) -> None:
         """Make the folder, or raise when it holds another study or nothing can be kept there."""
-        try:
-            self.folder.joinpath("cells").mkdir(parents=True, exist_ok=True)
-            keep_plan(self.folder / "study.json", self.plan())
-        except OSError as error:
-            raise InvalidInputError(
-                f"out must be a folder that can be written, got {str(self.folder)!r} ({error})."
-            ) from None
+        prepare("out", self.folder / "study.json", self.folder / "cells", self.plan())
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> Plan:
         """Return all that the cells depend on, as plain JSON."""
         return {
             "size": asdict(self.size),
             "seed": self.seed,
-            "series": {each.sensor: series_digest(each) for each in self.series},
+            "series": digests(self.sources),
             "methods": {
                 method: settings_digest(cell_settings(method, self.size, self.seed, STEP))
                 for method in self.shown
@@ -116,17 +110,10 @@ class Study:
     def cells(self) -> list[Task]:
         """Return the runs of the methods asked for, detector by detector."""
         files = self._files(self.methods)
+        names = {METHODS[name].label: name for name in self.methods}
+        tasks = _tasks(Sources(self.sources), self.methods, self.size, self.seed).ready
         return [
-            Task(
-                series,
-                cell_settings(method, self.size, self.seed, series.clock.step),
-                METHODS[method].label,
-                self.size.warmup,
-                self.size.steps,
-                keep_in=files[series.sensor, method],
-            )
-            for series in self.series
-            for method in self.methods
+            replace(task, keep_in=files[task.source.sensor, names[task.method]]) for task in tasks
         ]
 
     @property
@@ -137,42 +124,33 @@ class Study:
 
     def kept(self) -> list[Run]:
         """Return the runs that are there, detector by detector, of all methods that are shown."""
-        return [_kept(file) for file in self._files(self.shown).values() if file.exists()]
+        files = self._files(self.shown).values()
+        return [read_kept(file) for file in files if file.exists()]
 
     def todo(self) -> list[Task]:
         """Return the cells that are asked for and not there."""
-        return [cell for cell in self.cells() if cell.keep_in and not cell.keep_in.exists()]
+        return [cell for cell in self.cells() if not cell.is_done]
 
     def _files(self, methods: Iterable[str]) -> dict[tuple[str, str], Path]:
-        """Return the files of cells by detector and method.
-
-        They are called the same whatever order the detectors come in.
-        """
-        names = FileNames()
-        stems = {name: names.take(name, "") for name in sorted(each.sensor for each in self.series)}
-        return {
-            (each.sensor, method): self.folder / "cells" / f"{stems[each.sensor]}-{method}.run"
-            for each in self.series
-            for method in methods
-        }
+        sensors = [source.sensor for source in self.sources]
+        return run_files(self.folder / "cells", sensors, methods)
 
 
 def make_study(
     folder: Path,
+    sources: Sources,
     *,
     size: Size = FULL,
     methods: Sequence[str] = PAPER_METHODS,
     seed: int = 0,
-    series: Sequence[Series] | None = None,
 ) -> Study:
-    """Return a study after all checks that can be made before any work; simulated by default."""
+    """Return a study after all checks that can be made before any work."""
     names = parse_names(methods, METHODS)
-    roads = tuple(simulated_series(size, seed) if series is None else series)
-    for each in roads:
-        _require_fitting(each, size)
-    study = Study(roads, names, size, seed, folder)
-    study.cells()  # raises for an extra that is not installed
-    return study
+    for source in sources.found:
+        _require_step(source)
+    tasks = _tasks(sources, names, size, seed)  # raises for an extra that is not installed
+    found = {task.source.sensor: task.source for task in tasks.ready}
+    return Study(tuple(found.values()), names, size, seed, folder, tasks.left_out)
 
 
 def simulated_series(size: Size, seed: int) -> list[Series]:
@@ -188,7 +166,7 @@ def simulated_series(size: Size, seed: int) -> list[Series]:
 
 
 def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settings:
-    """Return how a method forecasts."""
+    """Return the settings with which a method forecasts."""
     known = METHODS[method]
     settings = model_settings(
         known.model,
@@ -203,22 +181,14 @@ def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settin
     return known.change(settings)
 
 
-def _require_fitting(series: Series, size: Size) -> None:
-    if series.clock.step != STEP:  # sizes count steps of it
-        raise InvalidInputError(
-            f"{series.sensor}: data must have a reading every {step_name(STEP)}, "
-            f"got one every {step_name(series.clock.step)}."
-        )
-    least = size.warmup + (size.steps or 1)
-    if len(series) < least:
-        raise InvalidInputError(
-            f"{series.sensor}: data must have at least {least} steps, {size.warmup} of them before "
-            f"the first scored one, got {len(series)}."
-        )
+def _tasks(sources: Sources, methods: Sequence[str], size: Size, seed: int) -> Tasks:
+    ways = {METHODS[name].label: partial(cell_settings, name, size, seed) for name in methods}
+    return make_tasks(sources, ways, warmup=size.warmup, steps=size.steps)
 
 
-def _kept(file: Path) -> Run:
-    try:
-        return read_run(file)
-    except StateError as error:
-        raise StateError(f"{error} Remove it, and it is made anew.") from None
+def _require_step(source: Source) -> None:
+    if source.step != STEP:  # sizes count steps of it
+        raise InvalidInputError(
+            f"{source.sensor}: data must have a reading every {step_name(STEP)}, "
+            f"got one every {step_name(source.step)}."
+        )

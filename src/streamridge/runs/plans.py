@@ -1,4 +1,4 @@
-"""The plan of a study in a file: all that its cells depend on, so that none is mistaken."""
+"""The plan of kept runs in a file: all that they depend on, so that none is mistaken."""
 
 from __future__ import annotations
 
@@ -15,19 +15,32 @@ from streamridge.forecaster.settings import Settings
 from streamridge.series.series import Series
 
 DIGEST_BYTES = 12
-MEND = "Pass another --out, or remove it."
+MEND = "Choose another folder, or remove this one."
+
+Plan = dict[str, Any]
 
 
-def keep_plan(file: Path, plan: dict[str, Any]) -> None:
-    """Write a plan, or raise when the file holds another one; methods of both are kept."""
+def keep_plan(name: str, file: Path, plan: Plan) -> None:
+    """Write a plan, or raise when its folder holds another one; methods of both are kept.
+
+    Parameters
+    ----------
+    name
+        What the user calls the folder.
+    file
+        Of the plan.
+    plan
+        Plain values; those of "methods" are by method, and a method that only one plan has does not
+        make it another.
+    """
     wanted = json.loads(json.dumps(plan))
     if file.exists():
         found = _parsed(file)
         other = _differing(found, wanted)
         if other:
             raise InvalidInputError(
-                f"out must be empty or hold the same study, got {str(file.parent)!r} with another "
-                f"{' and '.join(other)}. {MEND}"
+                f"{name} must be empty or hold the same runs, got {str(file.parent)!r} with "
+                f"another {' and '.join(other)}. {MEND}"
             )
         wanted["methods"] = {**found.get("methods", {}), **wanted["methods"]}
     with replacing(file) as stream:
@@ -39,6 +52,9 @@ def series_digest(series: Series) -> str:
     content = blake2b(digest_size=DIGEST_BYTES)
     content.update(np.ascontiguousarray(series.values).tobytes())
     content.update(f"{series.times[0]} {series.clock.step}".encode())
+    for name, column in series.extras.items():
+        content.update(name.encode())
+        content.update(np.ascontiguousarray(column).tobytes())
     return content.hexdigest()
 
 
@@ -48,20 +64,18 @@ def settings_digest(settings: Settings) -> str:
     return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def _parsed(file: Path) -> Plan:
     try:
         found = json.loads(file.read_bytes())
     except ValueError as error:
-        raise InvalidInputError(
-            f"{file} must be the plan of a study, got {error}. {MEND}"
-        ) from None
+        raise InvalidInputError(f"{file} must be the plan of runs, got {error}. {MEND}") from None
     if not isinstance(found, dict):
-        raise InvalidInputError(f"{file} must be the plan of a study, got {found!r}. {MEND}")
+        raise InvalidInputError(f"{file} must be the plan of runs, got {found!r}. {MEND}")
     return found
 
 
-def _differing(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """Return what differs between two plans, in words; a method that only one has does not."""
+def _differing(found: Plan, wanted: Plan) -> list[str]:
+    """Return what differs between two plans, in words."""
     names = [name for name in {**wanted, **found} if name != "methods"]
     other = [_named(name, found, wanted) for name in names if found.get(name) != wanted.get(name)]
     if other:
@@ -71,7 +85,7 @@ def _differing(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     return [f"setting of {', '.join(changed)}"] if changed else []
 
 
-def _named(name: str, found: dict[str, Any], wanted: dict[str, Any]) -> str:
+def _named(name: str, found: Plan, wanted: Plan) -> str:
     """Return what a part of a plan is called; of a size, the parts that differ."""
     if name != "size" or not isinstance(found.get(name), dict):
         return name

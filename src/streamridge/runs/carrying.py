@@ -1,0 +1,107 @@
+"""Tasks carried out on an engine: started when there is room, kept at once, handed on in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from streamridge.runs.engines.base import Engine, Outcome, Progress, Workers, in_words
+from streamridge.runs.engines.here import Here
+from streamridge.runs.interrupts import noted_interrupts
+from streamridge.runs.kept import read_kept
+from streamridge.runs.tasks import Task
+
+# How far work may run ahead of the oldest task that is not finished: what is finished before its
+# turn has to be held meanwhile.
+AHEAD = 64
+
+
+@contextmanager
+def started_for(tasks: Sequence[Task], engine: Engine) -> Iterator[Workers]:
+    """Give workers for the tasks that are not done yet; if all are done, nothing is started."""
+    todo = sum(not task.is_done for task in tasks)
+    if not todo:
+        yield Here()
+        return
+    with engine.started(todo) as workers:
+        yield workers
+
+
+def carry_out(tasks: Sequence[Task], workers: Workers, progress: Progress) -> Iterator[Outcome]:
+    """Yield the outcomes of tasks in their order, each as soon as it and all before it are there.
+
+    What a task shall leave behind is written at once, whether or not its turn has come; a task that
+    is done already is read from its file at its turn. Ctrl-C starts no further task, and ends with
+    what there is.
+    """
+    with noted_interrupts(workers.stop) as interrupts:
+
+        def tell(number: int, done: int) -> None:
+            try:
+                progress(number, done)
+            except KeyboardInterrupt:
+                interrupts.press()
+
+        flight = _Flight(tasks, workers)
+        for number, task in enumerate(tasks):
+            while flight.is_expected(number):
+                if interrupts.pressed:
+                    flight.start_no_more()
+                flight.advance(tell)
+            outcome = flight.handed_on(number) or _kept(number, task)
+            if outcome is not None:
+                yield outcome
+
+
+class _Flight:
+    """The tasks that wait, those under way, and the outcomes whose turn has not come."""
+
+    def __init__(self, tasks: Sequence[Task], workers: Workers) -> None:
+        self._tasks, self._workers = tasks, workers
+        self._waiting = [number for number, task in enumerate(tasks) if not task.is_done][::-1]
+        self._under_way: set[int] = set()
+        self._finished: dict[int, Outcome] = {}
+
+    def is_expected(self, number: int) -> bool:
+        """Tell whether a task has yet to be finished."""
+        return number in self._under_way or bool(self._waiting and self._waiting[-1] <= number)
+
+    def start_no_more(self) -> None:
+        """Forget the tasks that wait."""
+        self._waiting.clear()
+
+    def advance(self, tell: Progress) -> None:
+        """Start what there is room for, and take in what has finished."""
+        while self._waiting and self._has_room():
+            self._start(self._waiting.pop())
+        for outcome in self._workers.finished(tell):
+            self._take_in(outcome)
+
+    def handed_on(self, number: int) -> Outcome | None:
+        """Return the outcome of a task if there is one, and forget it."""
+        return self._finished.pop(number, None)
+
+    def _has_room(self) -> bool:
+        oldest = min(self._under_way, default=self._waiting[-1])
+        return len(self._under_way) < self._workers.room and self._waiting[-1] < oldest + AHEAD
+
+    def _start(self, number: int) -> None:
+        self._under_way.add(number)
+        try:
+            self._workers.take(number, self._tasks[number].job())
+        except Exception as error:  # its series cannot be loaded any more, or not be sent
+            self._take_in(Outcome(number, error=in_words(error)))
+
+    def _take_in(self, outcome: Outcome) -> None:
+        self._under_way.discard(outcome.number)
+        if outcome.run is None and outcome.error is None:
+            return  # stopped before there was anything
+        self._tasks[outcome.number].keep(outcome)
+        self._finished[outcome.number] = outcome
+        if outcome.run is not None and outcome.run.interrupted:
+            self.start_no_more()
+
+
+def _kept(number: int, task: Task) -> Outcome | None:
+    """Return the outcome of a task that was done before, if it was."""
+    return Outcome(number, read_kept(task.keep_in)) if task.keep_in and task.is_done else None

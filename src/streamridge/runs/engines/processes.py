@@ -1,0 +1,135 @@
+"""Worker processes of this machine, one job each at a time; one that dies is replaced."""
+
+from __future__ import annotations
+
+import pickle
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+
+from streamridge.runs.engines.base import LOOK_EVERY, Job, Outcome, Progress
+from streamridge.runs.engines.process import STOP, serve
+from streamridge.runs.interrupts import deaf_to_interrupts
+
+# How often a job is begun: a worker that dies each time may well die of it.
+ATTEMPTS = 3
+# Seconds that a worker has to end by itself.
+PATIENCE = 5.0
+
+
+class Processes:
+    """Several processes that carry out jobs.
+
+    Parameters
+    ----------
+    count
+        How many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.width = self.room = count
+        self._workers = [_Worker() for _ in range(count)]
+        self._stopping = self._told = False
+
+    def take(self, number: int, job: Job) -> None:
+        """Give a job to a worker that has none."""
+        packed = pickle.dumps(job)
+        idle = next(worker for worker in self._workers if worker.job is None)
+        (idle if idle.is_alive else self._replaced(idle)).give(number, packed)
+
+    def finished(self, tell: Progress) -> list[Outcome]:
+        """Wait a little, tell what is going on, and return what has finished meanwhile."""
+        if self._stopping and not self._told:
+            self._told = True
+            for worker in self._workers:
+                worker.send(STOP)
+        busy = {worker.connection: worker for worker in self._workers if worker.job is not None}
+        ready = wait(list(busy), LOOK_EVERY)
+        heard = [worker for connection, worker in busy.items() if connection in ready]
+        return [outcome for worker in heard for outcome in self._hear(worker, tell)]
+
+    def stop(self) -> None:
+        """Let all workers know, at the next look, that they are to hand in what they have."""
+        self._stopping = True
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.connection.close()
+        for worker in self._workers:
+            worker.end()
+
+    def _hear(self, worker: _Worker, tell: Progress) -> list[Outcome]:
+        try:
+            number, done, outcome = worker.connection.recv()
+        except (EOFError, OSError):
+            return self._try_again(worker)
+        tell(number, done)
+        if outcome is None:
+            return []
+        worker.job = None
+        return [outcome]
+
+    def _try_again(self, dead: _Worker) -> list[Outcome]:
+        """Let a new worker begin the job of one that died, unless that happened too often."""
+        fresh = self._replaced(dead)
+        if dead.job is None:
+            return []
+        number, packed = dead.job
+        if self._stopping:
+            return [Outcome(number)]
+        if dead.attempts == ATTEMPTS:
+            return [Outcome(number, error=f"its process died {ATTEMPTS} times, {dead.how}")]
+        fresh.give(number, packed, dead.attempts + 1)
+        return []
+
+    def _replaced(self, dead: _Worker) -> _Worker:
+        """Return a new worker in the place of a dead one."""
+        dead.connection.close()
+        dead.end()
+        self._workers[self._workers.index(dead)] = fresh = _Worker()
+        return fresh
+
+
+class _Worker:
+    """A process, the connection to it, and the job that it has."""
+
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.job: tuple[int, bytes] | None = None
+        self.attempts = 0
+        self._process = context.Process(target=serve, args=(theirs,), daemon=True)
+        # Workers are told to stop, and hand in what they have; Ctrl-C itself must not reach them.
+        with deaf_to_interrupts():
+            self._process.start()
+        theirs.close()  # so that the end of the process ends the connection
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether the process is running."""
+        return self._process.is_alive()
+
+    @property
+    def how(self) -> str:
+        """Return how the process ended, in words."""
+        code = self._process.exitcode or 0
+        return f"at last by signal {-code}" if code < 0 else f"at last with exit code {code}"
+
+    def give(self, number: int, packed: bytes, attempts: int = 1) -> None:
+        """Send a job."""
+        self.job, self.attempts = (number, packed), attempts
+        self.send((number, packed))
+
+    def send(self, message: tuple[int, bytes] | None) -> None:
+        """Send a message; that a worker is dead is seen when it is listened to."""
+        try:
+            self.connection.send(message)
+        except OSError:
+            return
+
+    def end(self) -> None:
+        """Wait for the process to end, and end it if it does not."""
+        self._process.join(PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()

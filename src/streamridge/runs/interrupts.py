@@ -1,0 +1,62 @@
+"""Ctrl-C as a wish to stop: noted at once, and heeded where it does no harm."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+# Seconds after which another Ctrl-C is meant as one: some programs send it twice.
+SECOND_PRESS = 1.0
+
+
+class Interrupts:
+    """What is known of Ctrl-C while tasks are carried out.
+
+    Parameters
+    ----------
+    stop
+        Called at each press, before anything else goes on.
+    """
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self.pressed = False
+        self._stop = stop
+        self._since = 0.0
+
+    def press(self) -> None:
+        """Note that all is to stop; at a second press, raise KeyboardInterrupt."""
+        if self.pressed and monotonic() > self._since + SECOND_PRESS:
+            raise KeyboardInterrupt
+        if not self.pressed:
+            self.pressed, self._since = True, monotonic()
+        self._stop()
+
+
+@contextmanager
+def noted_interrupts(stop: Callable[[], None]) -> Iterator[Interrupts]:
+    """Let Ctrl-C call `stop` meanwhile instead of breaking off whatever goes on."""
+    interrupts = Interrupts(stop)
+    with _handling(lambda *_: interrupts.press()):
+        yield interrupts
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C meanwhile, as do processes that are started within."""
+    with _handling(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handling(handler: Callable[..., None] | signal.Handlers) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets signals
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

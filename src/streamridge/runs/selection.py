@@ -1,0 +1,124 @@
+"""What is taken of a source, and how it becomes regular series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from streamridge.errors import InvalidInputError, listed
+from streamridge.files.blocks import Gap
+from streamridge.files.reading import Layout
+from streamridge.series.aggregate import coarser
+from streamridge.series.clock import parse_step, parse_zone, step_name
+from streamridge.series.grid import to_series
+from streamridge.series.local_time import Fold, moments
+from streamridge.series.readings import Aggregate, Readings, parse_time
+from streamridge.series.series import Series
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to take of a source, and how it becomes series.
+
+    Parameters
+    ----------
+    sensors
+        Which ones, in this order; all by default.
+    layout, extras, gap
+        See `read_readings`.
+    step
+        Time between readings; found by default.
+    tz, fold
+        Zone of local times, and which of two is meant where clocks are set back.
+    aggregate
+        How finer readings make a value of a step: "sum", "mean" or "last".
+    first, last
+        The first and the last time to take, as text; local times where there is a zone.
+    sum_to
+        Finer readings are summed to steps of this length; longer steps stay as they are.
+    """
+
+    sensors: Sequence[str] | str | None = None
+    layout: Layout | None = None
+    extras: tuple[str, ...] = ()
+    gap: Gap = "error"
+    step: str | timedelta | None = None
+    tz: str | None = None
+    fold: Fold = "infer"
+    aggregate: Aggregate | None = None
+    first: str | None = None
+    last: str | None = None
+    sum_to: timedelta | None = None
+
+    def of_readings(self, readings: Readings) -> Series:
+        """Return what is selected of a sensor's readings, on a regular grid."""
+        first, last = self._span()
+        series = to_series(
+            readings,
+            step=self._length(),
+            zone=parse_zone(self.tz),
+            fold=self.fold,
+            aggregate=self.aggregate,
+            skip=self.gap == "skip",
+            first=first,
+            last=last,
+        )
+        return self._summed(series)
+
+    def of_series(self, every: Sequence[Series]) -> list[Series]:
+        """Return what is selected of series that are regular already."""
+        return [self._within(each) for each in self._chosen(every)]
+
+    def _chosen(self, every: Sequence[Series]) -> Sequence[Series]:
+        if not every:
+            raise InvalidInputError("series must hold at least one sensor, got none.")
+        if self.sensors is None:
+            return every
+        by_name = {each.sensor: each for each in every}
+        asked = [self.sensors] if isinstance(self.sensors, str) else self.sensors
+        for name in asked:
+            if name not in by_name:
+                raise InvalidInputError(f"sensors must be among {listed(by_name)}, got {name!r}.")
+        return [by_name[name] for name in asked]
+
+    def _within(self, series: Series) -> Series:
+        step = self._length()
+        if step not in (None, series.clock.step):
+            raise InvalidInputError(
+                f"{series.sensor}: step must be that of the series, "
+                f"{step_name(series.clock.step)}, got {step_name(step)}."
+            )
+        first, last = self._span()
+        part = series if first is None and last is None else series.between(first, last)
+        return self._summed(part)
+
+    def _summed(self, series: Series) -> Series:
+        if self.sum_to is None or series.clock.step >= self.sum_to:
+            return series
+        return coarser(series, self.sum_to, "sum")
+
+    def _length(self) -> timedelta | None:
+        return None if self.step is None else parse_step(self.step)
+
+    def _span(self) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+        zone = parse_zone(self.tz)
+        return _moment(self.first, zone), _moment(self.last, zone)
+
+
+# The names of its parts: options of `replay` and `compare` that say what to read.
+SELECTING = tuple(part.name for part in fields(Selection))
+
+
+def _moment(text: str | None, zone: ZoneInfo | None) -> np.datetime64 | None:
+    """Return a time that was given as text, in UTC where the sensor has a zone."""
+    if text is None:
+        return None
+    time, zoned = parse_time(text)
+    if zone is None or zoned:
+        return time
+    local = time.astype(datetime)
+    return np.datetime64((moments(local, zone) or (local,))[0], "us")

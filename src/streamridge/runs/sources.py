@@ -1,0 +1,170 @@
+"""The one way from files, frames and series to the series of each sensor, loaded when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from streamridge.errors import InvalidInputError
+from streamridge.files.reading import read_readings
+from streamridge.runs.plans import series_digest
+from streamridge.runs.selection import Selection
+from streamridge.series.readings import Readings
+from streamridge.series.series import Series
+
+
+@dataclass(frozen=True)
+class Source:
+    """A sensor's series that is loaded when it is needed.
+
+    Parameters
+    ----------
+    sensor
+        Its name.
+    step, steps
+        The time between readings, and how many steps there are.
+    digest
+        A short text that stands for the series.
+    load
+        Returns the series.
+    """
+
+    sensor: str
+    step: timedelta
+    steps: int
+    digest: str
+    load: Callable[[], Series]
+
+    def __len__(self) -> int:
+        return self.steps
+
+    @classmethod
+    def of(cls, series: Series, load: Callable[[], Series] | None = None) -> Source:
+        """Return the source of a series: one that holds it, unless it can be loaded again."""
+        again = load or (lambda: series)
+        return cls(series.sensor, series.clock.step, len(series), series_digest(series), again)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A sensor that is not forecast, and why."""
+
+    sensor: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.sensor}: {self.reason}, left out"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The sensors that were found, and those without any value."""
+
+    found: tuple[Source, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+@contextmanager
+def opened_sources(
+    given: Any, selection: Selection, seen: Callable[[Series], None] | None = None
+) -> Iterator[Sources]:
+    """Give the sources of all sensors, each looked at once; they can be loaded within.
+
+    Parameters
+    ----------
+    given
+        A `Series` or several, a frame or series of pandas, polars or pyarrow, a path, "-" for
+        standard input, or a list of paths.
+    selection
+        What to take of it.
+    seen
+        Called with each series while it is looked at.
+    """
+    tell = seen or (lambda series: None)
+    regular = _regular(given)
+    if regular is None:
+        with stored_readings(given, selection) as store:
+            yield _looked_at(store, selection, tell)
+        return
+    chosen = selection.of_series(regular)
+    for each in chosen:
+        tell(each)
+    yield Sources(tuple(map(Source.of, chosen)))
+
+
+def one_series(given: Any, selection: Selection) -> Series:
+    """Return the series of a source that has one sensor, or of which one is selected."""
+    regular = _regular(given)
+    if regular is None:
+        with stored_readings(given, selection) as store:
+            _require_one(store.names)
+            return selection.of_readings(store.readings(store.names[0]))
+    chosen = selection.of_series(regular)
+    _require_one([each.sensor for each in chosen])
+    return chosen[0]
+
+
+class ReadingsInMemory:
+    """The readings of all sensors of a source, by name."""
+
+    def __init__(self, readings: Sequence[Readings]) -> None:
+        self._by_name = {each.sensor: each for each in readings}
+        self.names = tuple(self._by_name)
+
+    def readings(self, name: str) -> Readings:
+        """Return the readings of a sensor."""
+        return self._by_name[name]
+
+
+@contextmanager
+def stored_readings(given: Any, selection: Selection) -> Iterator[ReadingsInMemory]:
+    """Give the readings of a source sensor by sensor."""
+    yield ReadingsInMemory(
+        read_readings(
+            given,
+            sensors=selection.sensors,
+            layout=selection.layout,
+            extras=selection.extras,
+            gap=selection.gap,
+        )
+    )
+
+
+def _looked_at(
+    store: ReadingsInMemory, selection: Selection, tell: Callable[[Series], None]
+) -> Sources:
+    found, left_out = [], []
+    for name in store.names:
+        readings = store.readings(name)
+        if np.isnan(readings.values).all():
+            left_out.append(LeftOut(name, "no values"))
+            continue
+        series = selection.of_readings(readings)
+        tell(series)
+        found.append(Source.of(series, partial(_load, store, name, selection)))
+    if not found:
+        raise InvalidInputError("the source must hold a value of some sensor, got none.")
+    return Sources(tuple(found), tuple(left_out))
+
+
+def _load(store: ReadingsInMemory, name: str, selection: Selection) -> Series:
+    return selection.of_readings(store.readings(name))
+
+
+def _regular(given: Any) -> Sequence[Series] | None:
+    """Return the series that were given; None stands for what has to be read first."""
+    every = given if isinstance(given, list | tuple) else [given]
+    return every if all(isinstance(each, Series) for each in every) else None
+
+
+def _require_one(names: Sequence[str]) -> None:
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"sensor must be one of {', '.join(names[:10])}, got none. Pass sensor=."
+        )

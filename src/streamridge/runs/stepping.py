@@ -1,0 +1,139 @@
+"""A forecaster driven over a series as if it were live: predict each step, then observe it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from time import thread_time
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from streamridge.errors import InvalidInputError
+from streamridge.forecaster.forecast import Forecast
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.runs.run import Run
+from streamridge.series.clock import Times
+from streamridge.series.series import Series
+
+# Called after each step with how many are done, of how many.
+StepProgress = Callable[[int, int], None]
+
+
+def step_through(
+    forecaster: Forecaster,
+    series: Series,
+    *,
+    method: str,
+    warmup: int | None = None,
+    steps: int | None = None,
+    progress: StepProgress | None = None,
+) -> Run:
+    """Return what a forecaster makes of a series that is longer than the warm-up.
+
+    Linear algebra is limited to one thread meanwhile, so that results repeat to the last bit.
+    Ctrl-C ends the run early with what there is.
+    """
+    _join(forecaster, series)
+    first = forecaster.settings.warmup if warmup is None else warmup
+    end = len(series) if steps is None else min(len(series), first + steps)
+    start = thread_time()
+    forecasts: list[Forecast] = []
+    with threadpool_limits(1):
+        interrupted = _live_through(forecaster, series, end, forecasts, progress)
+    return _run_of(
+        forecaster,
+        series,
+        forecasts,
+        min(first, len(forecasts)),
+        method=method,
+        seconds=thread_time() - start,
+        interrupted=interrupted,
+    )
+
+
+def require_ahead(forecaster: Forecaster, series: Series) -> None:
+    """Raise unless a series begins where the forecaster is, or later."""
+    first = series.times[0]
+    if forecaster.has_readings and first < forecaster.next_time:
+        raise InvalidInputError(
+            f"{series.sensor}: the series must go on from {forecaster.next_time}, where the "
+            f"forecaster is, got one from {first}."
+        )
+
+
+def _join(forecaster: Forecaster, series: Series) -> None:
+    """Let a forecaster that has lived before go on to the first step of a series."""
+    if forecaster.has_readings and series.times[0] > forecaster.next_time:
+        (before,) = _stamps(series, series.times[:1] - np.timedelta64(series.clock.step))
+        forecaster.observe(before, None)
+
+
+def _stamps(series: Series, times: Times) -> list[datetime]:
+    """Return times of a series as the forecaster takes them: with UTC said where it is UTC."""
+    # Not by astype(datetime): NumPy drops a Ctrl-C that comes while it looks at such a type.
+    moments = times.astype("M8[us]").tolist()
+    return moments if series.clock.zone is None else [each.replace(tzinfo=UTC) for each in moments]
+
+
+def _live_through(
+    forecaster: Forecaster,
+    series: Series,
+    end: int,
+    forecasts: list[Forecast],
+    progress: StepProgress | None,
+) -> bool:
+    """Predict and observe the steps up to `end`, and return whether Ctrl-C cut it short."""
+    names = list(series.extras)
+    times = _stamps(series, series.times[:end])
+    columns = np.column_stack([series.extras[name] for name in names]) if names else None
+    try:
+        for i, (time, value) in enumerate(zip(times, series.values.tolist(), strict=False)):
+            known = None if columns is None else dict(zip(names, columns[i].tolist(), strict=True))
+            forecast = forecaster.predict(known)
+            forecaster.observe(time, value, known)
+            forecasts.append(forecast)
+            if progress is not None:
+                progress(i + 1, end)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _run_of(
+    forecaster: Forecaster,
+    series: Series,
+    forecasts: list[Forecast],
+    first: int,
+    **about: Any,
+) -> Run:
+    """Return the run of some forecasts, scored from `first` on; `about` are further parts of it."""
+    scored = slice(first, len(forecasts))
+    value, lower, upper = (
+        np.array([getattr(each, part) for each in forecasts[scored]]).reshape(
+            -1, forecaster.settings.horizon
+        )
+        for part in ("value", "lower", "upper")
+    )
+    path = forecaster.path if forecaster.has_model else None
+    return Run(
+        sensor=series.sensor,
+        step=np.timedelta64(series.clock.step),
+        times=series.times[scored],
+        local_times=series.local_times[scored],
+        actual=series.values[scored],
+        value=value,
+        lower=lower,
+        upper=upper,
+        by_model=np.array([each.source == "model" for each in forecasts[scored]], dtype=bool),
+        lived=len(forecasts),
+        path=path,
+        refit_times=forecaster.refit_times if path else series.times[:0],
+        hyperparameters=forecaster.hyperparameters,
+        active_bounds=forecaster.active_bounds,
+        costs=forecaster.costs,
+        counts={**series.counts.found(), **forecaster.counts},
+        level=forecaster.settings.level,
+        **about,
+    )

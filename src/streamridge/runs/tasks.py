@@ -1,0 +1,203 @@
+"""Replays to be made: the one way to build them, what each costs, and which cannot be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from streamridge.arrays import require_count
+from streamridge.errors import InvalidInputError
+from streamridge.files.atomic import replacing
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.methods import tuned_by
+from streamridge.forecaster.settings import Settings
+from streamridge.runs.engines.base import Job, Outcome
+from streamridge.runs.kept import write_run
+from streamridge.runs.sources import LeftOut, Source, Sources
+from streamridge.series.clock import Steps
+
+ModelName = Literal["default", "paper"]
+# By the name of a method: from the time between readings to how it forecasts.
+Methods: TypeAlias = Mapping[str, Callable[[timedelta], Settings]]
+
+# Rows of the factorization that costs are counted in; a window costs about two of its size.
+PROBE, WINDOW_IN_FACTORS = 960, 2.2
+# A trial of a search is a fit and a forecast of as many rows; a search often needs half of them.
+TRIAL_IN_FACTORS, TRIALS_TAKEN = 2.4, 0.7
+# What a forecast and its observation cost beside refits, in seconds.
+STEP_SECONDS = 1e-3
+# Memory of a process, in MB, and of a learner while it refits: three triangles and more of N by N
+# numbers of 8 bytes.
+PROCESS_MEGABYTES, MATRICES = 150.0, 2.7
+
+
+@dataclass(frozen=True)
+class Task:
+    """A replay to be made.
+
+    Parameters
+    ----------
+    source
+        What to forecast.
+    settings
+        Of the forecaster.
+    method
+        What the run is called.
+    warmup, steps
+        Steps before the first scored one, and how many are scored at most.
+    save_to
+        Where the forecaster of a whole run is saved afterwards, if anywhere.
+    keep_in
+        The file that keeps the run itself once it is whole, if any.
+    begun
+        A forecaster to go on with, as the content of its file; a new one by default.
+    """
+
+    source: Source
+    settings: Settings
+    method: str
+    warmup: int | None = None
+    steps: int | None = None
+    save_to: Path | None = None
+    keep_in: Path | None = None
+    begun: bytes | None = None
+
+    @property
+    def first(self) -> int:
+        """Return how many steps come before the first scored one."""
+        return self.settings.warmup if self.warmup is None else self.warmup
+
+    @property
+    def length(self) -> int:
+        """Return how many steps are lived through."""
+        every = len(self.source)
+        return every if self.steps is None else min(every, self.first + self.steps)
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether all that the task shall leave behind is there already."""
+        files = [file for file in (self.keep_in, self.save_to) if file is not None]
+        return self.keep_in is not None and all(file.exists() for file in files)
+
+    def job(self) -> Job:
+        """Return the task as it is sent to a worker, its series loaded."""
+        return Job(
+            self.source.load(),
+            self.begun or self.settings,
+            self.method,
+            self.warmup,
+            self.steps,
+            returns_forecaster=bool(self.begun or self.save_to),
+        )
+
+    def keep(self, outcome: Outcome) -> None:
+        """Write what the task shall leave behind; a run that was stopped leaves nothing."""
+        if outcome.run is None or outcome.run.interrupted:
+            return
+        if self.save_to is not None and outcome.checkpoint is not None:
+            with replacing(self.save_to) as file:
+                file.write(outcome.checkpoint)
+        if self.keep_in is not None:
+            write_run(self.keep_in, outcome.run)
+
+    @property
+    def factors(self) -> float:
+        """Return what all fits and searches cost, in factorizations of `PROBE` rows."""
+        settings = self.settings
+        windows = WINDOW_IN_FACTORS * self._factors_every(settings.update_every)
+        if settings.tuner is None:
+            return windows
+        trials = TRIALS_TAKEN * settings.tuner.trials(settings.preset.model.space)
+        searches = self._factors_every(settings.tune_every or self.length)
+        return windows + TRIAL_IN_FACTORS * trials * searches
+
+    def seconds(self, factor_seconds: float) -> float:
+        """Return about how long the task takes, given the seconds of a factorization."""
+        return factor_seconds * self.factors + STEP_SECONDS * self.length
+
+    @property
+    def megabytes(self) -> float:
+        """Return about how much memory the process of the task needs."""
+        # A search holds matrices of its own beside those of the fit in force.
+        matrices = MATRICES * (1 + (self.settings.tuner is not None))
+        return PROCESS_MEGABYTES + matrices * 8e-6 * self.settings.train_size**2
+
+    def _factors_every(self, every: int) -> float:
+        """Return what a fit now and then costs while its rows grow in number."""
+        at: Steps = np.arange(self.settings.warmup, self.length, every)
+        return float(((np.minimum(at, self.settings.train_size) / PROBE) ** 3).sum())
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks that can be carried out, and the sensors that are left out."""
+
+    ready: tuple[Task, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def make_tasks(
+    sources: Sources, methods: Methods, *, warmup: int | None = None, steps: int | None = None
+) -> Tasks:
+    """Return a task for each sensor and method, sensor by sensor.
+
+    A series that is not longer than its warm-up is left out; if none is longer, that is an error.
+    """
+    if warmup is not None:
+        require_count("warmup", warmup, least=0)
+    if steps is not None:
+        require_count("steps", steps)
+    shared = {method: cache(settings_of) for method, settings_of in methods.items()}
+    every = [
+        Task(source, settings_of(source.step), method, warmup, steps)
+        for source in sources.found
+        for method, settings_of in shared.items()
+    ]
+    ready = tuple(task for task in every if len(task.source) > task.first)
+    if not ready:
+        require_longer(every[0].source.sensor, len(every[0].source), every[0].first)
+    return Tasks(ready, (*sources.left_out, *_too_short(every)))
+
+
+def require_longer(sensor: str, steps: int, warmup: int) -> None:
+    """Raise unless a series is longer than its warm-up."""
+    if steps <= warmup:
+        raise InvalidInputError(
+            f"{sensor}: the series must have more than the {warmup} steps of the warm-up, "
+            f"got {steps}. Pass a smaller --warmup (warmup= in Python), or a longer series."
+        )
+
+
+def ready_made(model: ModelName, methods: Sequence[str], **choices: Any) -> Methods:
+    """Return ways of tuning a ready-made model by name; choices are settings of `Forecaster`."""
+    return {name: partial(_tuned, name, model, choices) for name in methods}
+
+
+def model_settings(model: ModelName, step: timedelta, **choices: Any) -> Settings:
+    """Return the settings of a ready-made model; those that are None keep their default."""
+    if model not in ("default", "paper"):
+        raise InvalidInputError(f"model must be 'default' or 'paper', got {model!r}.")
+    make = Forecaster if model == "default" else Forecaster.paper
+    given = {name: value for name, value in choices.items() if value is not None}
+    return make(step, **given).settings
+
+
+def _tuned(method: str, model: ModelName, choices: Mapping[str, Any], step: timedelta) -> Settings:
+    return tuned_by(method, model_settings(model, step, **choices))
+
+
+def _too_short(tasks: Sequence[Task]) -> list[LeftOut]:
+    """Return the sensors whose series are not longer than their warm-up, each once."""
+    reasons = {
+        task.source.sensor: f"{len(task.source)} steps are not more than the {task.first} of the "
+        "warm-up"
+        for task in tasks
+        if len(task.source) <= task.first
+    }
+    return [LeftOut(sensor, reason) for sensor, reason in reasons.items()]
