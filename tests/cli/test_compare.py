@@ -5,6 +5,7 @@ from inspect import signature
 import pandas as pd
 import pytest
 
+from streamridge import Forecaster
 from streamridge.cli.compare import compare
 from streamridge.cli.replay import replay
 from tests.forecaster.test_forecaster import DAY, daily
@@ -126,7 +127,13 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
         ),
         (["flows.csv", "--methods", ","], "error: method must be one of"),
         (["flows.csv", "--sensor", "x"], "error: sensors must be among 'ramp', 'main', got 'x'."),
-        (["flows.csv", "--warmup", "500"], "error: a series must be longer than the warm-up"),
+        (
+            ["flows.csv", "--warmup", "500"],
+            "error: ramp: the series must have more than the 500 steps of the warm-up, got 120. "
+            "Pass a smaller --warmup",
+        ),
+        (["flows.csv", "--scheduler", "tcp://10.0.0.5:1"], "error: scheduler must be an address"),
+        (["flows.csv", "--keep", "flows.csv"], "error: keep must be a folder that can be"),
         (["flows.csv", "--report", "flows.csv"], "error: report must be a folder that can be"),
         (["flows.csv", "--predictions", "p.txt"], "error: path must end in .csv"),
     ],
@@ -134,7 +141,7 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
 def test_what_cannot_be_done_is_said_before_any_work(
     arguments, message, invoke, flows, monkeypatch
 ):
-    monkeypatch.setattr("streamridge.cli.replay.run_and_watch", pytest.fail)
+    monkeypatch.setattr(Forecaster, "predict", pytest.fail)
 
     result = invoke("compare", *arguments)
 

@@ -158,7 +158,10 @@ def test_station_files_of_five_minutes_are_summed(invoke, tmp_path):
             ["flows.csv", "--from", "2031-01-01"],
             "error: ramp: there must be readings between 2031-01-01",
         ),
-        (["flows.csv", "--warmup", "500"], "error: a series must be longer than the warm-up"),
+        (
+            ["flows.csv", "--warmup", "500"],
+            "error: ramp: the series must have more than the 500 steps of the warm-up, got 120.",
+        ),
         (
             ["flows.csv", "--predictions", "p.txt"],
             "error: path must end in .csv, .csv.gz, .parquet",

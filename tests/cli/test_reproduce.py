@@ -5,13 +5,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from streamridge import Forecaster
 from streamridge.cli import reproduce
 from streamridge.datasets import simulate_roads
 from streamridge.experiments import outputs
@@ -20,7 +20,7 @@ from streamridge.experiments.synthetic import page as synthetic_page
 from streamridge.experiments.synthetic import study as synthetic
 from streamridge.experiments.traffic import page as traffic_page
 from tests.experiments.regret.test_regret import TOY as TOY_REGRET
-from tests.experiments.traffic.test_study import TOY
+from tests.experiments.traffic.test_study import TOY, study_of
 
 TRAFFIC = ["reproduce", "traffic", "--quick", "--methods", "fixed,ohl"]
 
@@ -76,7 +76,7 @@ def test_a_traffic_study_leaves_its_files_and_says_where(invoke, tmp_path):
 def test_the_same_command_again_runs_nothing(invoke, tmp_path, monkeypatch, plain_pages):
     invoke(*TRAFFIC, "--out", "s", "--quiet")
     before = cells(tmp_path / "s")
-    monkeypatch.setattr(reproduce, "run_and_watch", pytest.fail)
+    monkeypatch.setattr(Forecaster, "predict", pytest.fail)
 
     result = invoke(*TRAFFIC, "--out", "s")
 
@@ -85,22 +85,31 @@ def test_the_same_command_again_runs_nothing(invoke, tmp_path, monkeypatch, plai
     assert cells(tmp_path / "s") == before
 
 
+def press_after(monkeypatch, forecasts):
+    """Press Ctrl-C once so many forecasts have been made."""
+    predict, made = Forecaster.predict, []
+
+    def pressed(self, *arguments):
+        made.append(self)
+        if len(made) == forecasts:
+            signal.raise_signal(signal.SIGINT)
+        return predict(self, *arguments)
+
+    monkeypatch.setattr(Forecaster, "predict", pressed)
+
+
 def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
     invoke, tmp_path, monkeypatch, plain_pages
 ):
-    run_all = reproduce.run_and_watch
-
-    def stopped(todo, **options):
-        return run_all(todo[:1], **options)
-
-    monkeypatch.setattr(reproduce, "run_and_watch", stopped)
-    first = invoke(*TRAFFIC, "--out", "s")
+    with monkeypatch.context() as patched:
+        press_after(patched, 300)
+        first = invoke(*TRAFFIC, "--out", "s")
     before = cells(tmp_path / "s")
     page = (tmp_path / "s" / "index.html").read_text()
-    monkeypatch.setattr(reproduce, "run_and_watch", run_all)
     second = invoke(*TRAFFIC, "--out", "s")
 
     assert first.exit_code == second.exit_code == 0
+    assert "Stopped early" in first.stderr
     assert list(before) == ["mainline-1-fixed.run"]
     assert "Not finished: 1 of 4 runs are there" in page
     assert "Not finished" not in (tmp_path / "s" / "index.html").read_text()
@@ -111,38 +120,66 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
 
 
 def test_a_study_stopped_before_its_first_run_is_a_failure(invoke, monkeypatch):
-    monkeypatch.setattr(reproduce, "run_and_watch", lambda todo, **options: [])
+    press_after(monkeypatch, 10)
 
     assert invoke(*TRAFFIC, "--out", "s").exit_code == 1
+
+
+def test_a_detector_that_fails_does_not_stop_the_others(invoke, flows, tmp_path, plain_pages):
+    table = pd.read_csv(flows)
+    table.loc[200, "mainline-1"] = 1e13
+    table.to_csv(flows, index=False)
+
+    result = invoke(*TRAFFIC, "--data", "flows.csv", "--out", "s", "--quiet")
+
+    assert result.exit_code == 1
+    assert "error: mainline-1 (FIXED): value must be at most 1e+12" in result.stderr
+    assert set(cells(tmp_path / "s")) == {"mainline-2-fixed.run", "mainline-2-ohl.run"}
+    assert "Not finished: 2 of 4 runs" in (tmp_path / "s" / "index.html").read_text()
 
 
 PROGRAM = """
 import sys
 from streamridge.cli import main, reproduce
 from streamridge.experiments.traffic.study import Size
+from streamridge.runs import tasks
+
 reproduce.QUICK = Size(2, 12, warmup=150, steps=900, train_size=250, validation_size=40,
                        update_every=2, tune_every=96)
+write = tasks.write_run
+
+
+def written_and_said(path, run):
+    write(path, run)
+    print("a run is kept", flush=True)
+
+
+tasks.write_run = written_and_said
 if __name__ == "__main__":
     main.app(sys.argv[1:])
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_an_interrupt_ends_a_study_cleanly(jobs, tmp_path):
+@pytest.mark.parametrize(
+    "how", [["--jobs", "1"], ["--jobs", "2"], ["--engine", "dask", "--jobs", "2"]], ids=" ".join
+)
+def test_an_interrupt_ends_a_study_cleanly(how, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, str(program), *TRAFFIC, "--out", "s", "--jobs", jobs]
+    command = [sys.executable, str(program), *TRAFFIC, "--out", "s", *how]
     running = subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("s/cells/*.run")) and time.monotonic() < deadline:
-        assert running.poll() is None, running.stderr.read()
-        time.sleep(0.02)
+    assert running.stdout.readline() == "a run is kept\n"
 
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=60)  # ends once no process holds the other end
 
     assert running.returncode == 0, said
     assert "Stopped early" in said
@@ -204,14 +241,13 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
         (["--data", "nowhere.csv"], "error: nowhere.csv"),
         (["--data", "flows.csv", "--sensor", "x"], "error: sensors must be among 'mainline-1'"),
         (
-            ["--data", "flows.csv", "--steps", "500"],
-            "error: mainline-1: data must have at least 650 steps, 150 of them before the first "
-            "scored one, got 288.",
+            ["--data", "short.csv"],
+            "error: mainline-1: the series must have more than the 150 steps of the warm-up, got "
+            "100.",
         ),
-        (["--steps", "500"], "error: mainline-1: data must have at least 650 steps"),
         (["--data", "hourly.csv"], "data must have a reading every 15min, got one every 1h."),
         (["--sensor", "ramp-3"], "error: --sensor, --from and --to must come with --data"),
-        (["--out", "other"], "with another seed and series. Pass another --out, or remove it."),
+        (["--out", "other"], "another seed and series. Choose another folder, or remove this one."),
         (
             ["--out", "damaged", "--seed", "5"],
             "mainline-1-fixed.run is not a streamridge checkpoint. Remove it",
@@ -223,12 +259,13 @@ def test_what_cannot_be_done_is_said_before_any_work(
 ):
     hourly = pd.read_csv(flows).iloc[::4]
     hourly.to_csv(tmp_path / "hourly.csv", index=False)
-    seeded = reproduce.make_study(tmp_path / "other", size=TOY, seed=5)
+    pd.read_csv(flows).iloc[:100].to_csv(tmp_path / "short.csv", index=False)
+    seeded = study_of(tmp_path / "other", seed=5)
     seeded.prepare()
     damaged = replace(seeded, folder=tmp_path / "damaged")
     damaged.prepare()
     damaged.cells()[0].keep_in.write_bytes(b"rubbish")
-    monkeypatch.setattr(reproduce, "run_and_watch", pytest.fail)
+    monkeypatch.setattr(Forecaster, "predict", pytest.fail)
 
     result = invoke(
         "reproduce",

@@ -8,7 +8,8 @@ import pytest
 import streamridge as sr
 from streamridge import Forecaster, InvalidInputError, compare, replay
 from streamridge.forecaster.methods import tuned_by
-from streamridge.runs.compare import Comparison, model_settings
+from streamridge.runs.comparison import Comparison
+from streamridge.runs.tasks import model_settings
 from tests.forecaster.test_forecaster import DAY, daily, small
 from tests.runs.test_replay import frame, series
 
@@ -180,7 +181,12 @@ def test_some_of_several_series_can_be_taken(sensors):
         ({"jobs": 0}, "jobs must be a whole number from 1 on, got 0"),
         ({"warmup": "a day"}, "warmup must be a whole number from 0 on, got 'a day'"),
         ({"steps": 0}, "steps must be a whole number from 1 on, got 0"),
-        ({"warmup": 500}, "a: the series must have more than the 500 steps of the warm-up"),
+        (
+            {"warmup": 500},
+            r"a: the series must have more than the 500 steps of the warm-up, got 120\. "
+            r"Pass a smaller --warmup \(warmup= in Python\)",
+        ),
+        ({"engine": "cloud"}, "engine must be 'local', 'dask' or an engine .*, got 'cloud'"),
         ({"series": []}, "series must hold at least one sensor, got none"),
     ],
 )
@@ -193,13 +199,24 @@ def test_what_cannot_be_done_is_said_before_any_work(arguments, message, monkeyp
     assert told == []
 
 
-def test_a_series_that_is_too_short_is_refused_before_the_others_are_run():
-    told = []
+def test_a_series_that_is_too_short_is_left_out_and_said(caplog):
     short = series("b", 1).between(None, series("b", 1).times[DAY])
 
-    with pytest.raises(InvalidInputError, match="b: the series must have more than the 72 steps"):
-        compare([series("a", 0), short], "fixed", **QUICK, progress=lambda *at: told.append(at))
-    assert told == []
+    table = compare([series("a", 0), short], "fixed,ohl", **QUICK)
+
+    assert {run.sensor for run in table.runs} == {"a"}
+    said = "b: 25 steps are not more than the 72 of the warm-up, left out"
+    assert [str(each) for each in table.left_out] == [said]
+    assert [record.getMessage() for record in caplog.records] == [said]
+
+
+def test_a_sensor_without_values_is_left_out_and_said():
+    flows = frame(daily(5 * DAY)).assign(dead=np.nan)
+
+    table = compare(flows, "fixed", **QUICK)
+
+    assert [run.sensor for run in table.runs] == ["ramp"]
+    assert [str(each) for each in table.left_out] == ["dead: no values, left out"]
 
 
 def test_an_unknown_sensor_of_a_file_is_refused():

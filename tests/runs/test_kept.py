@@ -6,11 +6,9 @@ import pytest
 from streamridge import Forecaster, StateError, replay
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.forecaster.methods import tuned_by
-from streamridge.runs import jobs
-from streamridge.runs.jobs import Task, run_all
 from streamridge.runs.kept import read_run, write_run
 from tests.forecaster.test_forecaster import DAY, daily, small
-from tests.runs.test_replay import frame, series
+from tests.runs.test_replay import frame
 
 
 @pytest.fixture(scope="module")
@@ -94,61 +92,3 @@ def test_a_file_that_lacks_a_part_is_refused(searched, tmp_path):
 
     with pytest.raises(StateError, match=r"a\.run must hold a whole run, got one without 'costs'"):
         read_run(path)
-
-
-def test_a_run_is_kept_once_it_is_whole(tmp_path):
-    path = tmp_path / "a.run"
-
-    (run,) = run_all(
-        [Task(series("a", 0), small().settings, "ohl", keep_in=path)],
-        progress=lambda number, done: None,
-    )
-
-    assert_same(run, read_run(path))
-
-
-def test_a_run_that_was_stopped_is_not_kept(tmp_path):
-    path = tmp_path / "a.run"
-
-    def press(number, done):
-        if done == 4 * DAY:
-            raise KeyboardInterrupt
-
-    (run,) = run_all([Task(series("a", 0), small().settings, "ohl", keep_in=path)], progress=press)
-
-    assert run.interrupted
-    assert not path.exists()
-
-
-def test_the_forecaster_of_a_run_that_was_stopped_is_not_saved(tmp_path):
-    path = tmp_path / "a.sr"
-    task = Task(series("a", 0), small().settings, "ohl", save_to=path)
-
-    def press(number, done):
-        raise KeyboardInterrupt
-
-    run_all([task], progress=press)
-    assert not path.exists()
-
-    run_all([task], progress=lambda number, done: None)
-    assert path.exists()
-
-
-def test_ctrl_c_while_a_run_is_written_leaves_those_before_it(tmp_path, monkeypatch):
-    write = jobs.write_run
-
-    def pressed(path, run):
-        if path.name == "b.run":
-            raise KeyboardInterrupt
-        write(path, run)
-
-    monkeypatch.setattr(jobs, "write_run", pressed)
-    tasks = [
-        Task(series(name, 0), small().settings, "ohl", keep_in=tmp_path / f"{name}.run")
-        for name in "abc"
-    ]
-
-    runs = run_all(tasks, progress=lambda number, done: None)
-
-    assert [run.sensor for run in runs] == ["a"]
-    assert [path.name for path in tmp_path.iterdir()] == ["a.run"]

@@ -1,13 +1,9 @@
-from multiprocessing import get_context
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, replay
-from streamridge.runs import jobs
-from streamridge.runs.jobs import Task, run_all
 from streamridge.series.clock import Clock
 from streamridge.series.series import Series
 from tests.forecaster.test_forecaster import DAY, START, daily, hours, small
@@ -145,55 +141,6 @@ def series(name, seed):
     return Series(name, clock, int(clock.steps(np.array(hours(0, 1)))[0]), values)
 
 
-def test_processes_give_the_results_of_one():
-    tasks = [Task(series(name, seed), small().settings, "ohl") for seed, name in enumerate("abc")]
-    told = {number: 0 for number in range(3)}
-
-    alone = run_all(tasks, jobs=1, progress=lambda number, done: None)
-    together = run_all(tasks, jobs=2, progress=lambda number, done: told.update({number: done}))
-
-    assert [run.sensor for run in together] == ["a", "b", "c"]
-    for one, other in zip(alone, together, strict=True):
-        np.testing.assert_array_equal(one.value, other.value)
-        np.testing.assert_array_equal(one.upper, other.upper)
-    assert set(told.values()) == {5 * DAY}
-
-
-def test_ctrl_c_stops_a_worker_with_what_it_has_and_no_other_begins(monkeypatch):
-    context = get_context("spawn")
-    messages, stop = context.SimpleQueue(), context.Event()
-    monkeypatch.setattr(jobs, "_messages", messages)
-    monkeypatch.setattr(jobs, "_stop", stop)
-    task = Task(series("a", 0), small().settings, "ohl")
-    live_through = jobs.replay
-
-    def pressed_in_the_middle(*arguments, progress, **options):
-        def tell(done, total):
-            if done == 4 * DAY:
-                stop.set()
-            progress(done, total)
-
-        return live_through(*arguments, progress=tell, **options)
-
-    monkeypatch.setattr(jobs, "replay", pressed_in_the_middle)
-    run = jobs._work(0, task)
-
-    assert run.interrupted
-    assert run.lived == 4 * DAY
-    assert jobs._work(1, task) is None
-
-
-def test_a_worker_is_broken_off_once_so_that_it_can_hand_in_what_it_has(monkeypatch):
-    stop = get_context("spawn").Event()
-    stop.set()
-    monkeypatch.setattr(jobs, "_stop", stop)
-    monkeypatch.setattr(jobs, "_working", True)
-
-    with pytest.raises(KeyboardInterrupt):
-        jobs._interrupted()
-    jobs._interrupted()
-
-
 def test_a_forecaster_goes_on_with_the_next_part_of_a_series():
     values = daily(8 * DAY)
     whole, parts = small(), small()
@@ -228,12 +175,3 @@ def test_errors_of_a_horizon_that_was_not_forecast_are_refused(ahead):
 
     with pytest.raises(InvalidInputError, match="ahead must lie between 1 and 1"):
         run.errors(ahead)
-
-
-def test_a_saved_run_goes_on(tmp_path):
-    path = tmp_path / "a.sr"
-    task = Task(series("a", 0), small().settings, "ohl", save_to=path)
-
-    run_all([task], progress=lambda number, done: None)
-
-    assert Forecaster.load(path).predict().source == "model"

@@ -40,6 +40,8 @@ def carry_out(tasks: Sequence[Task], workers: Workers, progress: Progress) -> It
             try:
                 progress(number, done)
             except KeyboardInterrupt:
+                if interrupts.pressed:
+                    raise  # on its way to break off the run
                 interrupts.press()
 
         flight = _Flight(tasks, workers)

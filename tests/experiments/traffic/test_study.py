@@ -18,9 +18,11 @@ from streamridge.experiments.traffic.study import (
 )
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import parse_names
-from streamridge.runs import jobs
-from streamridge.runs.jobs import run_all
+from streamridge.runs.carrying import carry_out, started_for
+from streamridge.runs.engines.local import LocalEngine
 from streamridge.runs.replay import replay
+from streamridge.runs.selection import Selection
+from streamridge.runs.sources import opened_sources
 from streamridge.series.clock import Clock
 from tests.runs.test_replay import series as hourly
 
@@ -30,14 +32,23 @@ TOY = Size(
 METHODS_OF_TOY = ("fixed", "ohl", "grid")
 
 
-def run(study, progress=lambda number, done: None, **options):
-    return run_all(study.todo(), progress=progress, **options)
+def study_of(folder, *, series=None, size=TOY, seed=0, **options):
+    """Return a study of series, or of simulated ones."""
+    given = simulated_series(size, seed) if series is None else series
+    with opened_sources(given, Selection()) as sources:
+        return make_study(folder, sources, size=size, seed=seed, **options)
+
+
+def run(study, progress=lambda number, done: None, jobs=1):
+    cells = study.cells()
+    with started_for(cells, LocalEngine(jobs)) as workers:
+        return list(carry_out(cells, workers, progress))
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Return a small study that was made without a break."""
-    study = make_study(tmp_path_factory.mktemp("whole"), size=TOY, methods=METHODS_OF_TOY)
+    study = study_of(tmp_path_factory.mktemp("whole"), methods=METHODS_OF_TOY)
     study.prepare()
     run(study)
     return study
@@ -65,7 +76,7 @@ def test_a_study_is_every_detector_by_every_method(whole):
 def test_a_cell_is_the_run_of_its_method_alone(whole):
     settings = cell_settings("ohl", TOY, 0, STEP)
 
-    alone = replay(Forecaster.of(settings), whole.series[1], warmup=150, steps=100)
+    alone = replay(Forecaster.of(settings), whole.sources[1].load(), warmup=150, steps=100)
 
     ohl = whole.kept()[4]
     np.testing.assert_array_equal(ohl.value, alone.value)
@@ -74,7 +85,7 @@ def test_a_cell_is_the_run_of_its_method_alone(whole):
 
 
 def test_cells_are_kept_as_soon_as_they_are_done(tmp_path):
-    study = make_study(tmp_path, size=TOY, methods=["fixed", "ohl"])
+    study = study_of(tmp_path, methods=["fixed", "ohl"])
     study.prepare()
     seen = {}
 
@@ -88,19 +99,17 @@ def test_cells_are_kept_as_soon_as_they_are_done(tmp_path):
 
 
 def test_a_second_run_does_nothing(whole, monkeypatch):
-    calls = []
-    monkeypatch.setattr(jobs, "replay", lambda *arguments, **options: calls.append(arguments))
+    monkeypatch.setattr(Forecaster, "predict", pytest.fail)
 
-    again = make_study(whole.folder, size=TOY, methods=METHODS_OF_TOY)
+    again = study_of(whole.folder, methods=METHODS_OF_TOY)
     again.prepare()
 
     assert again.todo() == []
-    assert run(again) == []
-    assert calls == []
+    assert_same_results([outcome.run for outcome in run(again)], whole.kept())
 
 
 def test_a_stopped_study_loses_the_cell_under_way_alone_and_goes_on(tmp_path, whole):
-    study = make_study(tmp_path, size=TOY, methods=METHODS_OF_TOY)
+    study = study_of(tmp_path, methods=METHODS_OF_TOY)
     study.prepare()
 
     def press(number, done):
@@ -110,7 +119,7 @@ def test_a_stopped_study_loses_the_cell_under_way_alone_and_goes_on(tmp_path, wh
     run(study, press)
 
     assert [cell.keep_in for cell in study.todo()] == [cell.keep_in for cell in study.cells()[3:]]
-    again = make_study(tmp_path, size=TOY, methods=METHODS_OF_TOY)
+    again = study_of(tmp_path, methods=METHODS_OF_TOY)
     again.prepare()
     lived = []
     run(again, lambda number, done: lived.append(number))
@@ -120,7 +129,7 @@ def test_a_stopped_study_loses_the_cell_under_way_alone_and_goes_on(tmp_path, wh
 
 @pytest.mark.slow
 def test_a_study_in_processes_is_that_of_one(tmp_path, whole):
-    study = make_study(tmp_path, size=TOY, methods=METHODS_OF_TOY)
+    study = study_of(tmp_path, methods=METHODS_OF_TOY)
     study.prepare()
 
     run(study, jobs=2)
@@ -129,11 +138,11 @@ def test_a_study_in_processes_is_that_of_one(tmp_path, whole):
 
 
 def test_more_methods_can_be_added_to_a_study(tmp_path):
-    one = make_study(tmp_path, size=TOY, methods=["fixed"])
+    one = study_of(tmp_path, methods=["fixed"])
     one.prepare()
     run(one)
 
-    more = make_study(tmp_path, size=TOY, methods=["ohl"])
+    more = study_of(tmp_path, methods=["ohl"])
     more.prepare()
 
     assert [cell.method for cell in more.todo()] == ["OHL", "OHL"]
@@ -144,14 +153,17 @@ def test_more_methods_can_be_added_to_a_study(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 1}, r"with another seed and series\. Pass another --out, or remove it\."),
+        (
+            {"seed": 1},
+            r"another seed and series\. Choose another folder, or remove this one\.",
+        ),
         ({"size": replace(TOY, steps=90, train_size=50)}, r"another size \(steps, train_size\)\."),
         ({"series": simulated_series(TOY, 0)[:1]}, r"another series\."),
         ({"series": simulated_series(TOY, 3)}, r"another series\."),
     ],
 )
 def test_another_study_in_the_same_folder_is_refused(change, message, whole):
-    other = make_study(whole.folder, **{"size": TOY, "methods": ["fixed"], **change})
+    other = study_of(whole.folder, **{"methods": ["fixed"], **change})
 
     with pytest.raises(InvalidInputError, match=message):
         other.prepare()
@@ -161,9 +173,9 @@ def test_another_study_in_the_same_folder_is_refused(change, message, whole):
 def test_a_method_that_is_set_otherwise_by_now_is_refused(whole, monkeypatch):
     changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
     monkeypatch.setitem(METHODS, "grid", changed)
-    study = make_study(whole.folder, size=TOY, methods=METHODS_OF_TOY)
+    study = study_of(whole.folder, methods=METHODS_OF_TOY)
 
-    with pytest.raises(InvalidInputError, match=r"another setting of grid\. Pass another --out"):
+    with pytest.raises(InvalidInputError, match=r"another setting of grid\. Choose another folder"):
         study.prepare()
 
 
@@ -172,13 +184,13 @@ def test_a_method_whose_cells_are_there_is_checked_even_if_not_asked_for(whole, 
     monkeypatch.setitem(METHODS, "grid", changed)
 
     with pytest.raises(InvalidInputError, match=r"another setting of grid\."):
-        make_study(whole.folder, size=TOY, methods=["fixed"]).prepare()
+        study_of(whole.folder, methods=["fixed"]).prepare()
 
 
 def test_a_method_can_be_added_to_a_study(tmp_path):
-    make_study(tmp_path, size=TOY, methods=["fixed"]).prepare()
+    study_of(tmp_path, methods=["fixed"]).prepare()
 
-    make_study(tmp_path, size=TOY, methods=["ohl"]).prepare()
+    study_of(tmp_path, methods=["ohl"]).prepare()
 
     plan = json.loads((tmp_path / "study.json").read_bytes())
     assert list(plan["methods"]) == ["fixed", "ohl"]
@@ -193,10 +205,10 @@ def test_readings_that_differ_a_little_make_another_study(change, tmp_path):
         changed = replace(other, values=values)
     else:
         changed = replace(other, start=other.start + 1)
-    make_study(tmp_path, size=TOY, series=[one, other]).prepare()
+    study_of(tmp_path, series=[one, other]).prepare()
 
     with pytest.raises(InvalidInputError, match="another series"):
-        make_study(tmp_path, size=TOY, series=[one, changed]).prepare()
+        study_of(tmp_path, series=[one, changed]).prepare()
 
 
 def test_the_same_detectors_in_another_order_have_the_same_files(tmp_path):
@@ -206,9 +218,9 @@ def test_the_same_detectors_in_another_order_have_the_same_files(tmp_path):
     )
 
     files = [
-        {cell.series.sensor: cell.keep_in for cell in study.cells()}
+        {cell.source.sensor: cell.keep_in for cell in study.cells()}
         for study in (
-            make_study(tmp_path, size=TOY, methods=["fixed"], series=order)
+            study_of(tmp_path, methods=["fixed"], series=order)
             for order in ([one, other], [other, one])
         )
     ]
@@ -219,7 +231,7 @@ def test_the_same_detectors_in_another_order_have_the_same_files(tmp_path):
 
 def test_names_of_detectors_cannot_leave_the_folder(tmp_path):
     (one, _) = simulated_series(TOY, 0)
-    study = make_study(tmp_path, size=TOY, series=[replace(one, sensor="../../<b>x</b>")])
+    study = study_of(tmp_path, series=[replace(one, sensor="../../<b>x</b>")])
 
     assert {cell.keep_in.parent for cell in study.cells()} == {tmp_path / "cells"}
 
@@ -228,8 +240,8 @@ def test_names_of_detectors_cannot_leave_the_folder(tmp_path):
 def test_a_folder_with_a_plan_of_another_make_is_refused(content, tmp_path):
     tmp_path.joinpath("study.json").write_text(content)
 
-    with pytest.raises(InvalidInputError, match="Pass another --out, or remove it"):
-        make_study(tmp_path, size=TOY).prepare()
+    with pytest.raises(InvalidInputError, match="Choose another folder, or remove this one"):
+        study_of(tmp_path).prepare()
     assert tmp_path.joinpath("study.json").read_text() == content
 
 
@@ -238,18 +250,18 @@ def test_a_plan_with_more_in_it_is_another(whole, tmp_path):
     tmp_path.joinpath("study.json").write_text(json.dumps(plan | {"noise": 1}))
 
     with pytest.raises(InvalidInputError, match=r"with another noise\."):
-        make_study(tmp_path, size=TOY).prepare()
+        study_of(tmp_path).prepare()
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     tmp_path.joinpath("file").write_text("")
 
     with pytest.raises(InvalidInputError, match="out must be a folder that can be written"):
-        make_study(tmp_path / "file" / "study", size=TOY).prepare()
+        study_of(tmp_path / "file" / "study").prepare()
 
 
 def test_a_damaged_cell_is_named_with_what_mends_it(tmp_path):
-    study = make_study(tmp_path, size=TOY, methods=["fixed"])
+    study = study_of(tmp_path, methods=["fixed"])
     study.prepare()
     study.cells()[1].keep_in.write_bytes(b"rubbish")
 
@@ -257,35 +269,38 @@ def test_a_damaged_cell_is_named_with_what_mends_it(tmp_path):
         study.kept()
 
 
-@pytest.mark.parametrize(("steps", "least"), [(100, 250), (None, 151)])
-def test_data_shorter_than_asked_for_are_refused(steps, least, tmp_path):
+def test_a_detector_with_too_few_data_is_left_out(tmp_path):
     one, other = simulated_series(TOY, 0)
-    short = replace(other, values=other.values[: least - 1])
-    size = replace(TOY, steps=steps)
+    short = replace(other, values=other.values[:150])
+
+    study = study_of(tmp_path, series=[one, short])
+
+    assert [source.sensor for source in study.sources] == ["mainline-1"]
+    assert [str(each) for each in study.left_out] == [
+        "mainline-2: 150 steps are not more than the 150 of the warm-up, left out"
+    ]
+
+
+def test_data_that_are_all_too_short_are_refused(tmp_path):
+    short = [replace(each, values=each.values[:100]) for each in simulated_series(TOY, 0)]
 
     with pytest.raises(
         InvalidInputError,
-        match=f"mainline-2: data must have at least {least} steps, 150 of them before the first "
-        f"scored one, got {least - 1}",
+        match="mainline-1: the series must have more than the 150 steps of the warm-up, got 100",
     ):
-        make_study(tmp_path, size=size, series=[one, short])
-    assert make_study(
-        tmp_path, size=size, series=[one, replace(other, values=other.values[:least])]
-    )
+        study_of(tmp_path, series=short)
 
 
 def test_data_of_another_step_are_refused(tmp_path):
     with pytest.raises(
         InvalidInputError, match="a: data must have a reading every 15min, got one every 1h"
     ):
-        make_study(tmp_path, size=TOY, series=[hourly("a", 0)])
+        study_of(tmp_path, series=[hourly("a", 0)])
 
 
-def test_an_unknown_method_is_refused_before_roads_are_simulated(tmp_path, monkeypatch):
-    monkeypatch.setattr("streamridge.experiments.traffic.study.simulate_roads", None)
-
+def test_an_unknown_method_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match=r"method must be one of 'fixed', .* got 'magic'"):
-        make_study(tmp_path, methods=["fixed,magic"])
+        study_of(tmp_path, methods=["fixed,magic"])
 
 
 def test_study_methods_are_the_papers_unless_some_are_named():

@@ -85,7 +85,12 @@ def _own_cluster(workers: int) -> Iterator[Any]:
     # Ctrl-C reaches every process of a terminal; workers are ended when the cluster is closed.
     with deaf_to_interrupts():
         cluster = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            # Its page can be seen from this machine alone, at any port: others may have the usual.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
         )
     with cluster:
         yield cluster

@@ -126,7 +126,7 @@ class _Messages:
     def __init__(self, worker: Any, topic: str) -> None:
         self._worker, self._topic = worker, topic
         self._key = worker.get_current_task()
-        self._next = monotonic() + MESSAGE_EVERY
+        self._next = monotonic()
 
     def __call__(self, number: int, done: int) -> None:
         task = self._worker.state.tasks.get(self._key)
