@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamridge import InvalidInputError
 from streamridge.errors import MissingExtraError
 from streamridge.files.reading import read_readings
-from streamridge.files.tables import write_table
+from streamridge.files.tables import growing_table, write_table
 
 ENDINGS = [".csv", ".csv.gz", ".parquet"]
 TIMES = np.array(["2021-06-13T08:15", "2021-06-13T08:30"], "datetime64[m]")
@@ -74,6 +74,29 @@ def test_parquet_keeps_kinds_and_has_nulls_for_what_is_missing(tmp_path):
     table = pl.read_parquet(tmp_path / "table.parquet")
     assert table.dtypes == [pl.Datetime("us"), pl.String, pl.Float64, pl.Int64]
     assert table["value"].to_list() == [None, 1.5]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_rows_that_come_one_after_the_other_make_one_table(ending, tmp_path):
+    path = tmp_path / f"table{ending}"
+    with growing_table(path) as append:
+        append({"name": ["a", "b"], "value": [1.5, math.nan]})
+        assert not path.exists()
+        append({"name": ["c"], "value": [2.5]})
+
+    read = pd.read_parquet if ending == ".parquet" else pd.read_csv
+    table = read(path)
+    assert table.name.tolist() == ["a", "b", "c"]
+    assert same_readings(table.value, [1.5, math.nan, 2.5])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_table_that_is_broken_off_leaves_no_file(ending, tmp_path):
+    with pytest.raises(ZeroDivisionError), growing_table(tmp_path / f"table{ending}") as append:
+        append({"a": [1]})
+        raise ZeroDivisionError
+
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("ending", [*ENDINGS, ".CSV", ".Csv.GZ"])

@@ -13,7 +13,7 @@ from streamridge.runs.carrying import carry_out, started_for
 from streamridge.runs.engines.local import LocalEngine
 from tests.forecaster.test_forecaster import DAY, small
 from tests.runs.test_replay import series
-from tests.runs.toys import assert_same_runs, deadly, failing, long_tasks, tasks
+from tests.runs.toys import assert_same_runs, deadly, failing, long_tasks, runs_of_long_tasks, tasks
 
 QUICK = {"lags": 6, "train_size": 96, "tune_every": 2 * DAY, "warmup": 3 * DAY}
 
@@ -116,7 +116,7 @@ def test_a_killed_worker_changes_nothing(engine, cluster):
     made = runs(long_tasks(), engine, kill_once)
 
     assert killed
-    assert_same_runs(made, runs(long_tasks(), LocalEngine()))
+    assert_same_runs(made, runs_of_long_tasks())
 
 
 def test_a_job_that_kills_every_worker_fails_and_the_others_do_not(engine, cluster, monkeypatch):

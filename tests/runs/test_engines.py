@@ -10,11 +10,11 @@ import pytest
 
 from streamridge import Forecaster, LocalEngine, compare
 from streamridge.runs.carrying import carry_out, started_for
-from streamridge.runs.engines.base import Outcome, content_of, forecaster_of
+from streamridge.runs.engines.work import Outcome, content_of, forecaster_of
 from streamridge.runs.kept import read_run
 from tests.forecaster.test_forecaster import DAY, small
 from tests.runs.test_replay import series
-from tests.runs.toys import assert_same_runs, deadly, failing, long_tasks, tasks
+from tests.runs.toys import assert_same_runs, deadly, failing, long_tasks, runs_of_long_tasks, tasks
 
 BOTH = pytest.mark.parametrize("jobs", [1, 2], ids=["here", "processes"])
 
@@ -152,7 +152,7 @@ def test_the_job_of_a_process_that_is_killed_is_done_by_another():
     made = runs(long_tasks(), 2, kill_once)
 
     assert killed
-    assert_same_runs(made, runs(long_tasks()))
+    assert_same_runs(made, runs_of_long_tasks())
 
 
 def test_a_job_that_kills_every_process_fails_and_the_others_do_not(monkeypatch):

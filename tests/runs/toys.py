@@ -3,9 +3,12 @@
 import os
 import signal
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
+from streamridge.runs.carrying import carry_out
+from streamridge.runs.engines.local import LocalEngine
 from streamridge.runs.sources import Source
 from streamridge.runs.tasks import Task
 from tests.forecaster.test_forecaster import DAY, daily, small
@@ -35,9 +38,17 @@ def long_tasks(names="ab"):
     """Return tasks of a second or two each, with a refit every other step."""
     settings = small(update_every=2).settings
     return [
-        Task(Source.of(replace(series(name, 0), values=daily(14 * DAY, seed=at))), settings, "ohl")
+        Task(Source.of(replace(series(name, 0), values=daily(10 * DAY, seed=at))), settings, "ohl")
         for at, name in enumerate(names)
     ]
+
+
+@cache
+def runs_of_long_tasks():
+    """Return the runs of two long tasks, made in this process."""
+    with LocalEngine().started(1) as workers:
+        outcomes = carry_out(long_tasks(), workers, lambda number, done: None)
+        return [outcome.run for outcome in outcomes]
 
 
 def failing(task):

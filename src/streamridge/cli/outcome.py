@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -17,45 +17,43 @@ from rich.text import Text
 
 from streamridge.cli.checks import FAILED
 from streamridge.files.tables import Append, growing_table
-from streamridge.runs.engines.base import Outcome
+from streamridge.runs.engines.work import Outcome
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.runs.tasks import Task
 
 HEADINGS = ("RMSE", "MAE", "coverage", "scored", "missing", "fits", "tuning, s", "total, s")
 
 
-class Results:
-    """The runs of tasks as they come; those that failed are said and counted.
+class Tally:
+    """How many of some tasks are whole, cut short, or failed.
 
     Parameters
     ----------
-    outcomes
-        Of the tasks.
     tasks
         By their number.
     """
 
-    def __init__(self, outcomes: Iterable[Outcome], tasks: Sequence[Task]) -> None:
-        self._outcomes, self._tasks = outcomes, tasks
-        self.made = self.failed = 0
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self.whole = self.cut_short = self.failed = 0
 
-    def __iter__(self) -> Iterator[Run]:
-        for outcome in self._outcomes:
-            if outcome.run is not None:
-                self.made += 1
-                yield outcome.run
-                continue
-            self.failed += 1
-            task = self._tasks[outcome.number]
-            typer.echo(f"error: {task.source.sensor} ({task.method}): {outcome.error}", err=True)
+    def count(self, outcome: Outcome) -> None:
+        """Count an outcome, and say so if it is a failure."""
+        if outcome.run is not None:
+            self.cut_short += outcome.run.interrupted
+            self.whole += not outcome.run.interrupted
+            return
+        self.failed += 1
+        task = self._tasks[outcome.number]
+        typer.echo(f"error: {task.source.sensor} ({task.method}): {outcome.error}", err=True)
 
-    def require_some(self) -> None:
-        """End the command unless there is a run."""
-        if not self.made:
-            raise typer.Exit(FAILED)
+    def say_if_stopped(self, console: Console) -> None:
+        """Say that some tasks have no outcome, or a part of it, if that is so."""
+        if self.whole + self.failed < len(self._tasks):
+            console.print("Stopped early: this is what there is.")
 
-    def require_all(self) -> None:
-        """End the command as a failure if some runs failed."""
+    def require_none_failed(self) -> None:
+        """End the command as a failure if a task failed."""
         if self.failed:
             raise typer.Exit(FAILED)
 

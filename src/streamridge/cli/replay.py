@@ -7,15 +7,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from streamridge.cli import options
-from streamridge.cli.checks import require_extra, require_folder, require_table
+from streamridge.cli.checks import FAILED, require_extra, require_folder, require_table
 from streamridge.cli.outcome import (
     JsonLines,
-    Results,
     Shown,
     TableOfRuns,
+    Tally,
     growing_predictions,
     in_words,
 )
@@ -23,7 +24,7 @@ from streamridge.cli.watching import watched
 from streamridge.files.names import FileNames
 from streamridge.forecaster.methods import parse_methods
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.engines.choice import parse_engine
+from streamridge.runs.carrying import parse_engine
 from streamridge.runs.keeping import kept_tasks
 from streamridge.runs.run import Run
 from streamridge.runs.selection import Selection
@@ -109,23 +110,30 @@ def replay(
         made = make_tasks(sources, methods, warmup=warmup, steps=steps)
         say_left_out(made.left_out, console)
         tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)
-        results = Results(watched(tasks, chosen, console), tasks)
         shown: Shown = JsonLines() if as_json else TableOfRuns()
         held: list[Run] = []  # only a report needs them all at a time
-        with growing_predictions(predictions) as append:
-            for run in results:
-                shown.add(run)
-                append(run.columns())
-                say_what_was_met(run, console)
-                held += [run] if report is not None else []
-            results.require_some()
+        tally = Tally(tasks)
+        with (
+            growing_predictions(predictions) as append,
+            watched(tasks, chosen, console) as outcomes,
+        ):
+            for outcome in outcomes:
+                tally.count(outcome)
+                if outcome.run is not None:
+                    shown.add(outcome.run)
+                    append(outcome.run.columns())
+                    say_what_was_met(outcome.run, console)
+                    held += [outcome.run] if report is not None else []
+            if not tally.whole + tally.cut_short:
+                raise typer.Exit(FAILED)
+    tally.say_if_stopped(console)
     shown.close()
     if predictions is not None:
         console.print(f"Predictions: {predictions}", markup=False)
     if report is not None:
         page = _write_report(held, report, files, unit, tasks[0].settings)
         console.print(f"Report: {page}", markup=False)
-    results.require_all()
+    tally.require_none_failed()
 
 
 def require_outputs(

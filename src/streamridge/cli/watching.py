@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from streamridge.runs.carrying import carry_out, started_for
-from streamridge.runs.engines.base import Engine, Outcome
-from streamridge.runs.tasks import Task
-from streamridge.runs.timing import expected_megabytes, expected_seconds
+from streamridge.runs.engines.base import Engine
+from streamridge.runs.engines.work import Outcome
+from streamridge.runs.tasks import Task, expected_megabytes, expected_seconds
 
 # Work that takes longer than this, in seconds, is announced.
 LONG = 15.0
 
 
-def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator[Outcome]:
-    """Yield the outcomes of tasks in their order, with one bar over all that is to be done."""
+@contextmanager
+def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator[Iterator[Outcome]]:
+    """Give the outcomes of tasks in their order, with one bar over all that is to be done."""
     todo = [task for task in tasks if not task.is_done]
     if len(todo) < len(tasks):
         console.print(f"{len(tasks) - len(todo)} of {len(tasks)} runs are there already.")
@@ -34,13 +36,9 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
                 task = tasks[number]
                 bars.update(bar, description=f"{task.source.sensor} ({task.method})")
 
-            whole = 0
-            for outcome in carry_out(tasks, workers, tell):
-                whole += outcome.run is None or not outcome.run.interrupted
-                yield outcome
+            with closing(carry_out(tasks, workers, tell)) as outcomes:
+                yield outcomes
             bars.update(bar, description="done")
-    if whole < len(tasks):
-        console.print("Stopped early: this is what there is.")
 
 
 def progress_bar(console: Console) -> Progress:

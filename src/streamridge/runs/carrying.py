@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
-from streamridge.runs.engines.base import Engine, Outcome, Progress, Workers, in_words
-from streamridge.runs.engines.here import Here
+from streamridge.errors import InvalidInputError, shown
+from streamridge.runs.engines.base import Engine, Workers
+from streamridge.runs.engines.dask import DaskEngine
+from streamridge.runs.engines.local import LocalEngine
+from streamridge.runs.engines.work import Here, Outcome, Progress, in_words
 from streamridge.runs.interrupts import noted_interrupts
 from streamridge.runs.kept import read_kept
 from streamridge.runs.tasks import Task
@@ -14,6 +17,31 @@ from streamridge.runs.tasks import Task
 # How far work may run ahead of the oldest task that is not finished: what is finished before its
 # turn has to be held meanwhile.
 AHEAD = 64
+
+
+def parse_engine(engine: str | Engine, *, jobs: int = 1, scheduler: str | None = None) -> Engine:
+    """Return an engine that was named, or given.
+
+    Parameters
+    ----------
+    engine
+        "local", "dask", or an engine, which has its own number of workers.
+    jobs
+        How many processes.
+    scheduler
+        The address of a Dask scheduler that is running already; it makes the engine "dask".
+    """
+    if scheduler is not None:
+        return DaskEngine(scheduler)
+    if engine == "local":
+        return LocalEngine(jobs)
+    if engine == "dask":
+        return DaskEngine(jobs=jobs)
+    if isinstance(engine, str) or not hasattr(engine, "started"):
+        raise InvalidInputError(
+            f"engine must be 'local', 'dask' or an engine such as DaskEngine, got {shown(engine)}."
+        )
+    return engine
 
 
 @contextmanager
@@ -27,7 +55,9 @@ def started_for(tasks: Sequence[Task], engine: Engine) -> Iterator[Workers]:
         yield workers
 
 
-def carry_out(tasks: Sequence[Task], workers: Workers, progress: Progress) -> Iterator[Outcome]:
+def carry_out(
+    tasks: Sequence[Task], workers: Workers, progress: Progress
+) -> Generator[Outcome, None, None]:
     """Yield the outcomes of tasks in their order, each as soon as it and all before it are there.
 
     What a task shall leave behind is written at once, whether or not its turn has come; a task that
@@ -90,7 +120,7 @@ class _Flight:
     def _start(self, number: int) -> None:
         self._under_way.add(number)
         try:
-            self._workers.take(number, self._tasks[number].job())
+            self._workers.take(number, self._tasks[number].job)
         except Exception as error:  # its series cannot be loaded any more, or not be sent
             self._take_in(Outcome(number, error=in_words(error)))
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from streamridge.errors import StreamRidgeError
 from streamridge.forecaster.methods import parse_methods
-from streamridge.runs.carrying import carry_out, started_for
+from streamridge.runs.carrying import carry_out, parse_engine, started_for
 from streamridge.runs.comparison import Comparison, Failure
-from streamridge.runs.engines.base import Engine, Progress
-from streamridge.runs.engines.choice import parse_engine
+from streamridge.runs.engines.base import Engine
+from streamridge.runs.engines.work import Progress
 from streamridge.runs.keeping import kept_tasks
 from streamridge.runs.run import backend_of
 from streamridge.runs.selection import SELECTING, Selection

@@ -7,12 +7,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import replacing
 from streamridge.forecaster.settings import Settings
-from streamridge.series.series import Series
 
 DIGEST_BYTES = 12
 MEND = "Choose another folder, or remove this one."
@@ -45,17 +42,6 @@ def keep_plan(name: str, file: Path, plan: Plan) -> None:
         wanted["methods"] = {**found.get("methods", {}), **wanted["methods"]}
     with replacing(file) as stream:
         stream.write(json.dumps(wanted, indent=1).encode())
-
-
-def series_digest(series: Series) -> str:
-    """Return a short text that stands for a series: its time and every value."""
-    content = blake2b(digest_size=DIGEST_BYTES)
-    content.update(np.ascontiguousarray(series.values).tobytes())
-    content.update(f"{series.times[0]} {series.clock.step}".encode())
-    for name, column in series.extras.items():
-        content.update(name.encode())
-        content.update(np.ascontiguousarray(column).tobytes())
-    return content.hexdigest()
 
 
 def settings_digest(settings: Settings) -> str:

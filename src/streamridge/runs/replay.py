@@ -9,9 +9,9 @@ from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, StreamRidgeError
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import method_of
-from streamridge.runs.carrying import carry_out
-from streamridge.runs.engines.base import Engine, content_of, forecaster_of
-from streamridge.runs.engines.choice import parse_engine
+from streamridge.runs.carrying import carry_out, parse_engine
+from streamridge.runs.engines.base import Engine
+from streamridge.runs.engines.work import content_of, forecaster_of
 from streamridge.runs.run import Run, backend_of
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import Source, one_series

@@ -7,16 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from streamridge.errors import InvalidInputError
 from streamridge.files.reading import read_readings
-from streamridge.runs.plans import series_digest
 from streamridge.runs.selection import Selection
 from streamridge.series.readings import Readings
 from streamridge.series.series import Series
+
+DIGEST_BYTES = 12
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Source:
     def of(cls, series: Series, load: Callable[[], Series] | None = None) -> Source:
         """Return the source of a series: one that holds it, unless it can be loaded again."""
         again = load or (lambda: series)
-        return cls(series.sensor, series.clock.step, len(series), series_digest(series), again)
+        return cls(series.sensor, series.clock.step, len(series), _digest(series), again)
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,17 @@ def stored_readings(given: Any, selection: Selection) -> Iterator[ReadingsInMemo
             gap=selection.gap,
         )
     )
+
+
+def _digest(series: Series) -> str:
+    """Return a short text that stands for a series: its time and every value."""
+    content = blake2b(digest_size=DIGEST_BYTES)
+    content.update(np.ascontiguousarray(series.values).tobytes())
+    content.update(f"{series.times[0]} {series.clock.step}".encode())
+    for name, column in series.extras.items():
+        content.update(name.encode())
+        content.update(np.ascontiguousarray(column).tobytes())
+    return content.hexdigest()
 
 
 def _looked_at(

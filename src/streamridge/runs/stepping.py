@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from time import thread_time
 from typing import Any
 
@@ -38,10 +39,20 @@ def step_through(
     _join(forecaster, series)
     first = forecaster.settings.warmup if warmup is None else warmup
     end = len(series) if steps is None else min(len(series), first + steps)
-    start = thread_time()
-    forecasts: list[Forecast] = []
-    with threadpool_limits(1):
-        interrupted = _live_through(forecaster, series, end, forecasts, progress)
+    readings = zip(
+        _stamps(series, series.times[:end]), series.values.tolist(), _known(series), strict=False
+    )
+    start, interrupted, forecasts = thread_time(), False, []
+    try:
+        with threadpool_limits(1):
+            for time, value, known in readings:
+                forecast = forecaster.predict(known)
+                forecaster.observe(time, value, known)
+                forecasts.append(forecast)
+                if progress is not None:
+                    progress(len(forecasts), end)
+    except KeyboardInterrupt:
+        interrupted = True
     return _run_of(
         forecaster,
         series,
@@ -77,34 +88,18 @@ def _stamps(series: Series, times: Times) -> list[datetime]:
     return moments if series.clock.zone is None else [each.replace(tzinfo=UTC) for each in moments]
 
 
-def _live_through(
-    forecaster: Forecaster,
-    series: Series,
-    end: int,
-    forecasts: list[Forecast],
-    progress: StepProgress | None,
-) -> bool:
-    """Predict and observe the steps up to `end`, and return whether Ctrl-C cut it short."""
-    names = list(series.extras)
-    times = _stamps(series, series.times[:end])
-    columns = np.column_stack([series.extras[name] for name in names]) if names else None
-    try:
-        for i, (time, value) in enumerate(zip(times, series.values.tolist(), strict=False)):
-            known = None if columns is None else dict(zip(names, columns[i].tolist(), strict=True))
-            forecast = forecaster.predict(known)
-            forecaster.observe(time, value, known)
-            forecasts.append(forecast)
-            if progress is not None:
-                progress(i + 1, end)
-    except KeyboardInterrupt:
-        return True
-    return False
+def _known(series: Series) -> Iterable[dict[str, float] | None]:
+    """Return what is known in advance of each step, by name; None where nothing ever is."""
+    if not series.extras:
+        return repeat(None, len(series))
+    rows = np.column_stack(list(series.extras.values())).tolist()
+    return (dict(zip(series.extras, row, strict=True)) for row in rows)
 
 
 def _run_of(
     forecaster: Forecaster,
     series: Series,
-    forecasts: list[Forecast],
+    forecasts: Sequence[Forecast],
     first: int,
     **about: Any,
 ) -> Run:

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.linalg import cholesky
+from threadpoolctl import threadpool_limits
 
-from streamridge.arrays import require_count
+from streamridge.arrays import Matrix, require_count
 from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import replacing
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import tuned_by
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.engines.base import Job, Outcome
+from streamridge.runs.engines.work import Job, Outcome
 from streamridge.runs.kept import write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.series.clock import Steps
@@ -28,6 +31,8 @@ Methods: TypeAlias = Mapping[str, Callable[[timedelta], Settings]]
 
 # Rows of the factorization that costs are counted in; a window costs about two of its size.
 PROBE, WINDOW_IN_FACTORS = 960, 2.2
+# How often that factorization is timed; the quickest counts.
+PROBES = 4
 # A trial of a search is a fit and a forecast of as many rows; a search often needs half of them.
 TRIAL_IN_FACTORS, TRIALS_TAKEN = 2.4, 0.7
 # What a forecast and its observation cost beside refits, in seconds.
@@ -165,6 +170,17 @@ def make_tasks(
     return Tasks(ready, (*sources.left_out, *_too_short(every)))
 
 
+def expected_seconds(tasks: Sequence[Task], at_once: int) -> float:
+    """Return about how long tasks take, some of them at a time."""
+    each = _factor_seconds()
+    return sum(task.seconds(each) for task in tasks) / at_once
+
+
+def expected_megabytes(tasks: Sequence[Task], at_once: int) -> float:
+    """Return about how much memory tasks need, some of them at a time."""
+    return at_once * max(task.megabytes for task in tasks)
+
+
 def require_longer(sensor: str, steps: int, warmup: int) -> None:
     """Raise unless a series is longer than its warm-up."""
     if steps <= warmup:
@@ -201,3 +217,16 @@ def _too_short(tasks: Sequence[Task]) -> list[LeftOut]:
         if len(task.source) <= task.first
     }
     return [LeftOut(sensor, reason) for sensor, reason in reasons.items()]
+
+
+def _factor_seconds() -> float:
+    """Return how long this machine takes to factor a matrix of `PROBE` rows."""
+    matrix = np.eye(PROBE) + 0.5
+    with threadpool_limits(1):
+        return min(_seconds(matrix) for _ in range(PROBES))
+
+
+def _seconds(matrix: Matrix) -> float:
+    start = perf_counter()
+    cholesky(matrix)
+    return perf_counter() - start

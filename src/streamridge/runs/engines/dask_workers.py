@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from queue import Empty, SimpleQueue
@@ -13,7 +14,8 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from streamridge.errors import StreamRidgeError
-from streamridge.runs.engines.base import LOOK_EVERY, Job, Outcome, Progress, attempt, in_words
+from streamridge.runs.engines.base import LOOK_EVERY
+from streamridge.runs.engines.work import Job, Outcome, Progress, attempt, in_words
 
 # Jobs that lie ready for workers beyond those worked on, so that none waits for its next one.
 SPARE = 2
@@ -49,11 +51,11 @@ class DaskWorkers:
         """Return how many jobs they take before one has to be finished."""
         return self.width + SPARE
 
-    def take(self, number: int, job: Job) -> None:
+    def take(self, number: int, load: Callable[[], Job]) -> None:
         """Send a job to the cluster."""
         # Packed here, so that Dask neither looks into it nor copies its parts.
         future = self._client.submit(
-            on_worker, number, pickle.dumps(job), self._topic, key=f"{self._topic}-{number}"
+            on_worker, number, pickle.dumps(load()), self._topic, key=f"{self._topic}-{number}"
         )
         self._futures[number] = future
         future.add_done_callback(lambda _: self._news.put((number, None)))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from streamridge.arrays import require_count
 from streamridge.runs.engines.base import Workers
-from streamridge.runs.engines.here import Here
 from streamridge.runs.engines.processes import Processes
+from streamridge.runs.engines.work import Here
 
 
 @dataclass(frozen=True)

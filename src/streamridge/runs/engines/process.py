@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
 
-from streamridge.runs.engines.base import LOOK_EVERY, Outcome
-from streamridge.runs.engines.here import Here
+from streamridge.runs.engines.base import LOOK_EVERY
+from streamridge.runs.engines.work import Here, Outcome
 
 # The message that all is to stop.
 STOP = None
@@ -41,7 +41,7 @@ def serve(connection: Connection) -> None:
 
     while True:
         number, packed = jobs.get()
-        here.take_later(number, partial(pickle.loads, packed))
+        here.take(number, partial(pickle.loads, packed))
         outcomes = [Outcome(number)] if stopping.is_set() else here.finished(tell)
         for outcome in outcomes:
             lived = 0 if outcome.run is None else outcome.run.lived

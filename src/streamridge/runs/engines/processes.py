@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 
-from streamridge.runs.engines.base import LOOK_EVERY, Job, Outcome, Progress
+from streamridge.runs.engines.base import LOOK_EVERY
 from streamridge.runs.engines.process import STOP, serve
+from streamridge.runs.engines.work import Job, Outcome, Progress
 from streamridge.runs.interrupts import deaf_to_interrupts
 
 # How often a job is begun: a worker that dies each time may well die of it.
@@ -30,9 +32,9 @@ class Processes:
         self._workers = [_Worker() for _ in range(count)]
         self._stopping = self._told = False
 
-    def take(self, number: int, job: Job) -> None:
+    def take(self, number: int, load: Callable[[], Job]) -> None:
         """Give a job to a worker that has none."""
-        packed = pickle.dumps(job)
+        packed = pickle.dumps(load())
         idle = next(worker for worker in self._workers if worker.job is None)
         (idle if idle.is_alive else self._replaced(idle)).give(number, packed)
 

@@ -1,0 +1,143 @@
+"""A job, what becomes of it, and the process that carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.settings import Settings
+from streamridge.runs.run import Run
+from streamridge.runs.stepping import step_through
+from streamridge.series.series import Series
+
+# Called with a task's number, and how many of its steps are done.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A replay as a worker gets it: all that it needs, and nothing of this machine.
+
+    Parameters
+    ----------
+    series
+        What to forecast.
+    forecaster
+        The settings of a new one, or one that goes on, as the content of its file.
+    method
+        What the run is called.
+    warmup, steps
+        Steps before the first scored one, and how many are scored at most.
+    returns_forecaster
+        Whether the forecaster is wanted back with the run.
+    """
+
+    series: Series
+    forecaster: Settings | bytes
+    method: str
+    warmup: int | None = None
+    steps: int | None = None
+    returns_forecaster: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task; one that was stopped before there was anything has no part.
+
+    Parameters
+    ----------
+    number
+        Of the task.
+    run
+        What the forecaster made of the series.
+    checkpoint
+        The forecaster afterwards, as the content of its file, if it was wanted.
+    error
+        Why there is no run.
+    """
+
+    number: int
+    run: Run | None = None
+    checkpoint: bytes | None = None
+    error: str | None = None
+
+
+class Here:
+    """The process itself as the only worker."""
+
+    width = 1
+    room = 1
+
+    def __init__(self) -> None:
+        self._taken: tuple[int, Callable[[], Job]] | None = None
+        self._working = False
+
+    def take(self, number: int, load: Callable[[], Job]) -> None:
+        """Take a job, and load it when it is worked on."""
+        self._taken = number, load
+
+    def finished(self, tell: Progress) -> list[Outcome]:
+        """Carry out the job that was taken, and return its outcome."""
+        if self._taken is None:
+            return []
+        (number, load), self._taken = self._taken, None
+        try:
+            try:
+                self._working = True
+                outcome = attempt(number, load, tell)
+            finally:
+                self._working = False
+        except KeyboardInterrupt:  # before or after its steps
+            return [Outcome(number)]
+        return [outcome]
+
+    def stop(self) -> None:
+        """Break off the job under way by raising KeyboardInterrupt: once, and only within it."""
+        if self._working:
+            self._working = False
+            raise KeyboardInterrupt
+
+
+def attempt(number: int, load: Callable[[], Job], tell: Progress) -> Outcome:
+    """Return the outcome of a job; whatever goes wrong is an outcome too."""
+    try:
+        job = load()
+        given = job.forecaster
+        forecaster = forecaster_of(given) if isinstance(given, bytes) else Forecaster.of(given)
+        run = step_through(
+            forecaster,
+            job.series,
+            method=job.method,
+            warmup=job.warmup,
+            steps=job.steps,
+            progress=lambda done, total: tell(number, done),
+        )
+        wanted = job.returns_forecaster and not run.interrupted  # it may be within a step
+        return Outcome(number, run, content_of(forecaster) if wanted else None)
+    except Exception as error:
+        return Outcome(number, error=in_words(error))
+
+
+def in_words(error: BaseException) -> str:
+    """Return what went wrong, with the kind of error where its text alone would not do."""
+    name, text = type(error).__name__, str(error)
+    return text if text and type(error).__module__.startswith("streamridge") else f"{name}: {text}"
+
+
+def content_of(forecaster: Forecaster) -> bytes:
+    """Return a forecaster as the content of its file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "forecaster.sr"
+        forecaster.save(path)
+        return path.read_bytes()
+
+
+def forecaster_of(content: bytes) -> Forecaster:
+    """Return the forecaster of a file's content."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "forecaster.sr"
+        path.write_bytes(content)
+        return Forecaster.load(path)
