@@ -2,7 +2,8 @@
 
 - StreamRidgeError
     - InvalidInputError (ValueError): a value that entered the library breaks a stated constraint
-    - NotPositiveDefiniteError (ArithmeticError): a ridge system has no Cholesky factor
+    - FitError (ArithmeticError): a model cannot be fitted to these samples
+        - NotPositiveDefiniteError: a ridge system has no Cholesky factor
     - StateError (ValueError): a saved state does not belong to what it is put back into
     - MissingExtraError (ImportError): an optional dependency is not installed
 """
@@ -32,7 +33,11 @@ class MissingExtraError(StreamRidgeError, ImportError):
     """Says which optional dependency is missing, and how to install it."""
 
 
-class NotPositiveDefiniteError(StreamRidgeError, ArithmeticError):
+class FitError(StreamRidgeError, ArithmeticError):
+    """Says why a model cannot be fitted; learners keep the fit in force and go on."""
+
+
+class NotPositiveDefiniteError(FitError):
     """Says which ridge system has no Cholesky factor, and what mends it.
 
     Parameters

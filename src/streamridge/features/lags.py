@@ -67,7 +67,8 @@ class Features:
             ("calendar", 2 * len(self.calendar)),
             ("extras", len(self.extras)),
         )
-        return Layout(tuple(block for block in widths if block[1]))
+        blocks = tuple(block for block in widths if block[1])
+        return Layout(blocks, own_unit=("extras",), unitless=("calendar",))
 
     @property
     def reach(self) -> int:

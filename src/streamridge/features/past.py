@@ -13,7 +13,7 @@ from streamridge.series.clock import Clock, Steps
 
 @dataclass(frozen=True)
 class Past:
-    """Looks up a timeline in the sensor's local time.
+    """A timeline as it is looked up in the sensor's local time.
 
     Parameters
     ----------
@@ -21,10 +21,13 @@ class Past:
         What was read, and what was filled in.
     clock
         What a step is, and when local clocks changed.
+    upcoming
+        The further columns of the next step, if they are known.
     """
 
     timeline: Timeline
     clock: Clock
+    upcoming: Vector | None = None
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps; the latest one where none is remembered."""
@@ -86,4 +89,7 @@ class Past:
     def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the further columns, zero where not given, and where all of them were."""
         columns = self.timeline.extras(steps)
+        if self.upcoming is not None:
+            is_next = (steps == self.timeline.newest + 1)[:, None]
+            columns = np.where(is_next, self.upcoming, columns)
         return np.nan_to_num(columns), np.array(~np.isnan(columns).any(axis=1), dtype=bool)

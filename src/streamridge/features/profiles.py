@@ -60,7 +60,9 @@ class Profiles:
                 ("week_profile", 2 + self.ahead),
                 ("calendar", self._calendar.layout.width - 1),
                 *((("extras", len(self.extras)),) if self.extras else ()),
-            )
+            ),
+            own_unit=("extras",),
+            unitless=("calendar",),
         )
 
     @property

@@ -13,14 +13,14 @@ from streamridge.series.clock import Steps
 
 
 class Timeline:
-    """Remembers the last values of a series, with every gap filled, in a ring of fixed size.
+    """The last values of a series, with every gap filled, in a ring of fixed size.
 
     Parameters
     ----------
     capacity
         How many steps are remembered.
     extras
-        How many further columns there are, which are known a step ahead.
+        How many further columns there are.
 
     Examples
     --------
@@ -34,7 +34,6 @@ class Timeline:
     def __init__(self, capacity: int, extras: int = 0) -> None:
         self._values = np.full(capacity, np.nan)
         self._extras = np.full((capacity, extras), np.nan)
-        self._announced = np.full(extras, np.nan)  # the columns of the next step
         self._read = np.zeros(capacity, dtype=bool)
         self._trusted = np.zeros(capacity, dtype=bool)
         self.start = 0  # the first step ever
@@ -52,16 +51,13 @@ class Timeline:
         """Make this the step that is pushed first."""
         self.start, self.newest = step, step - 1
 
-    def push(self, value: float, *, read: bool, trusted: bool) -> None:
-        """Add the next step."""
+    def push(
+        self, value: float, *, read: bool, trusted: bool, extras: Vector | None = None
+    ) -> None:
+        """Add the next step, with its further columns if they are known."""
         self.newest += 1
         self._put(self.newest, value, read, trusted)
-        self._extras[self.newest % len(self._extras)] = self._announced
-        self._announced = np.full_like(self._announced, np.nan)
-
-    def announce(self, extras: Vector) -> None:
-        """Say what the further columns will be at the next step."""
-        self._announced = extras
+        self._extras[self.newest % len(self._extras)] = np.nan if extras is None else extras
 
     def correct(self, step: int, value: float) -> None:
         """Put a reading that came late in the place of what was filled in."""
@@ -91,9 +87,9 @@ class Timeline:
         return self._remembered(steps) & self._trusted[self._at(steps)]
 
     def extras(self, steps: Steps) -> Matrix:
-        """Return the further columns at some steps that are remembered, or the next one."""
-        is_next = (steps == self.newest + 1)[:, None]
-        return np.where(is_next, self._announced, self._extras[self._at(steps)])
+        """Return the further columns at some steps, NaN where they are not remembered."""
+        remembered = self._remembered(steps)[:, None]
+        return np.where(remembered, self._extras[self._at(steps)], np.nan)
 
     def was_read(self, step: int) -> bool:
         """Tell whether a step that is remembered holds a reading."""
@@ -110,7 +106,6 @@ class Timeline:
         return {
             "values": self._values.copy(),
             "extras": self._extras.copy(),
-            "announced": self._announced.copy(),
             "read": self._read.copy(),
             "trusted": self._trusted.copy(),
             "span": np.array([self.start, self.newest]),
@@ -121,8 +116,6 @@ class Timeline:
         for name in ("values", "read", "trusted"):
             require_shape(name, state[name], self._values.shape)
         require_shape("extras", state["extras"], self._extras.shape)
-        require_shape("announced", state["announced"], self._announced.shape)
-        self._announced = state["announced"].astype(float)
         start, newest = (int(step) for step in state["span"])
         if newest < start - 1:
             raise StateError(f"a timeline must not end before it starts, got {start}, {newest}.")

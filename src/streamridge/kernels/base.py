@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import methodcaller
 from typing import Self
 
 import numpy as np
@@ -36,7 +37,7 @@ class Embedding:
 
     def rows(self, rows: slice) -> Embedding:
         """Return the embedding of some of the inputs; arrays are views."""
-        return Embedding(self.own[rows], tuple(part.rows(rows) for part in self.parts))
+        return Embedding(self.own[rows], tuple(map(methodcaller("rows", rows), self.parts)))
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,12 @@ class Kernel(ABC):
     def _changed(self, **fields: object) -> Self:
         """Return a copy with other fields, which skip the checks of the constructor."""
         changed = copy(self)
+        changed.__dict__.pop("space", None)  # it holds the values of this one
         for name, value in fields.items():
             object.__setattr__(changed, name, value)
         return changed
 
-    @property
+    @cached_property
     def space(self) -> Space:
         """Return names, values, bounds and learned marks of the hyperparameters."""
         return Space(self.groups)

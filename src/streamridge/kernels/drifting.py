@@ -51,9 +51,9 @@ class Drifting(Summand):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        rate = positive_group("rate", self.rate, self.rate_bounds)
+        rate = positive_group("rate", "rate", self.rate, self.rate_bounds)
         inner = self.kernel.groups
-        if any("rate" in group.names for group in inner):  # one Drifting right inside another
+        if any(group.name == rate.name for group in inner):  # one Drifting right inside another
             inner = tuple(group.under("drifting") for group in inner)
         return (rate, *inner)
 

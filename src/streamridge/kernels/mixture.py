@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Self
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Block, Vector, require_finite
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.feasible import Box, Simplex
+from streamridge.hyperparameters.box import Box
+from streamridge.hyperparameters.feasible import Part
+from streamridge.hyperparameters.simplex import Simplex
 from streamridge.hyperparameters.space import Group, require_values
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
 from streamridge.memory import Heap
@@ -84,14 +87,15 @@ class Mixture(Summand):
     def groups(self) -> tuple[Group, ...]:
         beta = np.array(self.weights)
         labels = _labels(self.kernels)
-        feasible = Simplex(len(beta)) if self.learn_weights else Box(beta, beta)
+        feasible: Part = Simplex(len(beta)) if self.learn_weights else Box(beta, beta)
         names = tuple(f"weight.{label}" for label in labels)
         own = [
             group.under(label)
             for label, kernel in zip(labels, self.kernels, strict=True)
             for group in kernel.groups
         ]
-        return (Group(names, beta, feasible, learned=self.learn_weights), *own)
+        weights = Group("weight", "weight", names, beta, feasible, learned=self.learn_weights)
+        return (weights, *own)
 
     def replace(self, values: Vector) -> Self:
         sizes = [len(kernel.values) for kernel in self.kernels]
@@ -106,17 +110,16 @@ class Mixture(Summand):
         return self._changed(kernels=kernels, weights=tuple(beta.tolist()))
 
     def embed(self, inputs: Inputs) -> Embedding:
-        return Embedding(inputs.t, tuple(kernel.embed(inputs) for kernel in self.kernels))
+        return Embedding(inputs.t, tuple(map(methodcaller("embed", inputs), self.kernels)))
 
     def diagonal(self, inputs: Inputs) -> Vector:
         return np.array(self.weights) @ [kernel.diagonal(inputs) for kernel in self.kernels]
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> MixtureEvaluation:
-        parts = tuple(
-            kernel.evaluate(a_part, b_part, memory)
-            for kernel, a_part, b_part in zip(self.kernels, a.parts, b.parts, strict=True)
-        )
-        return MixtureEvaluation(self.weights, parts)
+        parts = []
+        for kernel, of_a, of_b in zip(self.kernels, a.parts, b.parts, strict=True):
+            parts.append(kernel.evaluate(of_a, of_b, memory))
+        return MixtureEvaluation(self.weights, tuple(parts))
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class MixtureEvaluation(Evaluation):
         return np.hstack([np.column_stack(in_weights), *own])
 
     def inner(self, W: Weights) -> tuple[float, Vector]:
-        in_weights, own = zip(*(part.inner(W) for part in self.parts), strict=True)
+        in_weights, own = zip(*map(methodcaller("inner", W), self.parts), strict=True)
         scaled = [beta * g for beta, g in zip(self.weights, own, strict=True)]
         return float(np.dot(self.weights, in_weights)), np.concatenate([in_weights, *scaled])
 

@@ -72,8 +72,12 @@ class Periodic(Summand):
     @property
     def groups(self) -> tuple[Group, ...]:
         return (
-            positive_group("period", self.period, self.period_bounds, trust=self.period_trust),
-            positive_group("inverse_scale", self.inverse_scale, self.inverse_scale_bounds),
+            positive_group(
+                "period", "period", self.period, self.period_bounds, trust=self.period_trust
+            ),
+            positive_group(
+                "inverse_scale", "period", self.inverse_scale, self.inverse_scale_bounds
+            ),
         )
 
     def replace(self, values: Vector) -> Self:

@@ -151,7 +151,8 @@ class SquaredExponential(Radial):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        return (positive_group("inverse_scale", self.inverse_scale, self.inverse_scale_bounds),)
+        bounds = self.inverse_scale_bounds
+        return (positive_group("inverse_scale", "scale", self.inverse_scale, bounds),)
 
     def replace(self, values: Vector) -> Self:
         (nu,) = require_values(values, 1).tolist()
@@ -184,7 +185,8 @@ class _Relevance(Radial):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        return (positive_group("inverse_scales", self.inverse_scales, self.inverse_scales_bounds),)
+        bounds = self.inverse_scales_bounds
+        return (positive_group("inverse_scales", "scale", self.inverse_scales, bounds),)
 
     def replace(self, values: Vector) -> Self:
         nu = require_values(values, self._nu.size)

@@ -34,15 +34,22 @@ class Profile:
     slope: Callable[[Block, Block, Heap], Block]
 
 
-def _root(order: float) -> Callable[[Block], Block]:
-    """Return the distance r = sqrt(2 order s)."""
+def _squared(s: Block) -> Block:
+    return s
 
-    def distance(s: Block) -> Block:
-        if order != 0.5:
-            s *= 2 * order
-        return np.sqrt(s, out=s)
 
-    return distance
+def _root(s: Block) -> Block:
+    return np.sqrt(s, out=s)
+
+
+def _root_32(s: Block) -> Block:
+    s *= 3
+    return np.sqrt(s, out=s)
+
+
+def _root_52(s: Block) -> Block:
+    s *= 5
+    return np.sqrt(s, out=s)
 
 
 def _exponential(r: Block, memory: Heap) -> Block:
@@ -64,7 +71,8 @@ def _slope_12(r: Block, k: Block, memory: Heap) -> Block:
 
 
 def _value_32(r: Block, memory: Heap) -> Block:
-    k = _exponential(r, memory)
+    k = np.negative(r, out=memory.empty(r.shape))
+    np.exp(k, out=k)
     return np.multiply(k, 1 + r, out=k)
 
 
@@ -73,7 +81,8 @@ def _slope_32(r: Block, k: Block, memory: Heap) -> Block:
 
 
 def _value_52(r: Block, memory: Heap) -> Block:
-    k = _exponential(r, memory)
+    k = np.negative(r, out=memory.empty(r.shape))
+    np.exp(k, out=k)
     return np.multiply(k, 1 + r + r * r / 3, out=k)
 
 
@@ -81,11 +90,15 @@ def _slope_52(r: Block, k: Block, memory: Heap) -> Block:
     return np.divide((5 / 6) * (1 + r) * k, 1 + r + r * r / 3, out=memory.empty(k.shape))
 
 
-SQUARED_EXPONENTIAL = Profile(lambda s: s, _exponential_in_place, lambda _r, k, _memory: k)
+def _slope_exponential(r: Block, k: Block, memory: Heap) -> Block:
+    return k
+
+
+SQUARED_EXPONENTIAL = Profile(_squared, _exponential_in_place, _slope_exponential)
 
 # Order to profile: exp(-r), (1 + r) exp(-r), (1 + r + r^2 / 3) exp(-r).
 MATERN = {
-    0.5: Profile(_root(0.5), _exponential, _slope_12),
-    1.5: Profile(_root(1.5), _value_32, _slope_32),
-    2.5: Profile(_root(2.5), _value_52, _slope_52),
+    0.5: Profile(_root, _exponential, _slope_12),
+    1.5: Profile(_root_32, _value_32, _slope_32),
+    2.5: Profile(_root_52, _value_52, _slope_52),
 }

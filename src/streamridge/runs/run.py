@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, MissingExtraError
 from streamridge.forecaster.self_tuning import HyperparameterPath
+from streamridge.learners.costs import Costs
 from streamridge.metrics.accuracy import coverage, mae, rmse
-from streamridge.models.timed import Costs
 from streamridge.plots.forecasts import new_figure, plain, plot_band, plot_running_rmse
 from streamridge.series.clock import Times
 

@@ -13,7 +13,7 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.experiments.regret.game import Game, Reveal
 from streamridge.experiments.regret.players import Play, Progress
-from streamridge.hyperparameters.feasible import Box
+from streamridge.hyperparameters.box import Box
 from streamridge.learners.regret import gradient_variation, local_regret, projected_gradient
 
 # Pairs of points are between this share of a chord of C and the whole chord apart.

@@ -10,7 +10,7 @@ import numpy as np
 from streamridge.arrays import Matrix, Vector
 from streamridge.datasets.synthetic import synthetic_series
 from streamridge.features.lags import Features
-from streamridge.hyperparameters.feasible import Chart
+from streamridge.hyperparameters.coordinates import Chart
 from streamridge.kernels.radial import SquaredExponential
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.samples import Samples

@@ -10,7 +10,7 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.synthetic.panels import PANELS, Panel
-from streamridge.hyperparameters.feasible import Chart
+from streamridge.hyperparameters.coordinates import Chart
 from streamridge.learners.base import run
 from streamridge.learners.lazy_descent import ConstantStep
 from streamridge.learners.online import OnlineLearner
