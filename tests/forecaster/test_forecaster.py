@@ -9,11 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import streamridge.forecaster.stepper
-from streamridge import ConstantStep, Forecaster, InvalidInputError, NotPositiveDefiniteError
+from streamridge import (
+    ConstantStep,
+    Forecaster,
+    InvalidInputError,
+    KernelRidge,
+    NotPositiveDefiniteError,
+)
 from streamridge.features.base import input_at
 from streamridge.forecaster.presets import default_preset
-from streamridge.learners.online import OnlineLearner
 
 START = np.datetime64("2021-06-13T00:00", "m")
 HOUR = np.timedelta64(60, "m")
@@ -525,13 +529,13 @@ class TestHostileReadings:
         assert errors.mean() < 10
 
     def test_a_first_fit_that_fails_is_tried_again(self, monkeypatch):
-        made = streamridge.forecaster.stepper.SelfTuningModel
-        monkeypatch.setattr(streamridge.forecaster.stepper, "SelfTuningModel", _no_factor)
+        fit = KernelRidge.fit
+        monkeypatch.setattr(KernelRidge, "fit", _no_factor)
         values = daily(6 * DAY)
         forecaster = small()
 
         forecasts = live(forecaster, values[: 4 * DAY])
-        monkeypatch.setattr(streamridge.forecaster.stepper, "SelfTuningModel", made)
+        monkeypatch.setattr(KernelRidge, "fit", fit)
         live(forecaster, values[4 * DAY :], first=4 * DAY)
 
         assert forecasts[-1].source == "seasonal"
@@ -738,11 +742,11 @@ class TestGuard:
         forecaster = small()
         values = daily(10 * DAY)
         live(forecaster, values[: 6 * DAY])
-        fits, refit = forecaster.counts["fits"], OnlineLearner._refit
-        monkeypatch.setattr(OnlineLearner, "_refit", _no_factor)
+        fits, fit = forecaster.counts["fits"], KernelRidge.fit
+        monkeypatch.setattr(KernelRidge, "fit", _no_factor)
 
         failing = live(forecaster, values[6 * DAY : 8 * DAY], first=6 * DAY)
-        monkeypatch.setattr(OnlineLearner, "_refit", refit)
+        monkeypatch.setattr(KernelRidge, "fit", fit)
         live(forecaster, values[8 * DAY :], first=8 * DAY)
 
         assert {forecast.source for forecast in failing} == {"model"}

@@ -1,45 +1,37 @@
 import numpy as np
 
 from streamridge import ARD, Features, KernelRidge, OnlineLearner, run
-from streamridge.models.timed import Costs, TimedModel
+from streamridge.learners.costs import Costs
+
+MODEL = KernelRidge(ARD(np.full(3, 0.2)))
 
 
-def test_timing_changes_no_forecast_and_counts_every_kind(rng):
+def test_a_learner_counts_the_seconds_of_every_kind_of_work(rng):
     samples = Features(lags=3).samples(rng.normal(size=80))
-    plain = KernelRidge(ARD(np.full(3, 0.2)))
-    timed = TimedModel(plain, Costs())
+    costs = Costs()
+    learner = OnlineLearner(MODEL, samples[:40], update_every=8, costs=costs)
 
-    first, second = (
-        [s.forecast[0] for s in run(OnlineLearner(m, samples[:40], update_every=8), samples[40:])]
-        for m in (plain, timed)
-    )
+    list(run(learner, samples[40:]))
 
-    np.testing.assert_array_equal(first, second)
-    costs = timed.costs
+    assert learner.costs is costs
     assert min(costs.tuning, costs.fitting, costs.predicting) > 0
     assert costs.total == costs.tuning + costs.fitting + costs.predicting
 
 
 def test_without_learning_nothing_is_spent_on_tuning(rng):
     samples = Features(lags=3).samples(rng.normal(size=80))
-    timed = TimedModel(KernelRidge(ARD(np.full(3, 0.2))), Costs())
+    learner = OnlineLearner(MODEL, samples[:40], update_every=8, learn=False)
 
-    list(run(OnlineLearner(timed, samples[:40], update_every=8, learn=False), samples[40:]))
+    list(run(learner, samples[40:]))
 
-    assert timed.costs.tuning == 0.0
+    assert learner.costs.tuning == 0.0
 
 
-def test_a_timed_learner_goes_on_from_its_state(rng):
-    samples = Features(lags=3).samples(rng.normal(size=80))
+def test_work_within_other_work_is_counted_once_as_the_outer_kind():
+    costs = Costs()
 
-    def build():
-        model = TimedModel(KernelRidge(ARD(np.full(3, 0.2))), Costs())
-        return OnlineLearner(model, samples[:40], update_every=8)
+    with costs.spending("tuning"), costs.spending("fitting"):
+        sum(range(10_000))
 
-    learner, twin = build(), build()
-    list(run(learner, samples[40:51]))
-    twin.restore(learner.state())
-    learner.release()
-
-    for one, other in zip(run(learner, samples[51:]), run(twin, samples[51:]), strict=True):
-        np.testing.assert_array_equal(one.forecast, other.forecast)
+    assert costs.fitting == 0.0
+    assert costs.tuning > 0.0

@@ -129,9 +129,9 @@ def test_streaming_equals_a_batch_fit_on_the_last_samples(samples):
 
 def test_one_factorization_per_window_and_none_between(samples, monkeypatch):
     made = []
-    assemble = streamridge.models.ridge.assemble
+    factor = streamridge.models.ridge.factor
     monkeypatch.setattr(
-        streamridge.models.ridge, "assemble", lambda *args: made.append(1) or assemble(*args)
+        streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
     )
     learner = make_learner(samples)
 
@@ -209,11 +209,11 @@ def test_a_refit_that_keeps_failing_can_be_postponed(rng):
 
 def test_memory_passes_from_fit_to_fit(samples):
     learner = make_learner(samples)
-    first = learner.fit.ridge_fit.system.factor
+    first = learner.fit.system.factor
 
     learn(learner, samples[N : N + M])
 
-    assert np.shares_memory(first, learner.fit.ridge_fit.system.factor)
+    assert np.shares_memory(first, learner.fit.system.factor)
 
 
 def test_a_released_learner_holds_no_factor(samples):
@@ -221,7 +221,7 @@ def test_a_released_learner_holds_no_factor(samples):
 
     learner.release()
 
-    assert learner.fit.ridge_fit._system is None
+    assert learner.fit._system is None
 
 
 def test_a_long_history_is_cut_to_the_train_size(samples):
@@ -420,9 +420,9 @@ class TestHorizon:
 
     def test_late_rows_cost_no_factorization(self, samples, monkeypatch):
         made = []
-        assemble = streamridge.models.ridge.assemble
+        factor = streamridge.models.ridge.factor
         monkeypatch.setattr(
-            streamridge.models.ridge, "assemble", lambda *args: made.append(1) or assemble(*args)
+            streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
         )
         learner = self.make_learner(samples)
 
@@ -447,7 +447,7 @@ class TestHorizon:
 
         learner.release()
 
-        assert learner._progress.retired.fit.ridge_fit._system is None
+        assert learner._progress.retired.fit._system is None
 
     def test_a_window_may_be_as_short_as_the_horizon(self, samples):
         learner = self.make_learner(samples, update_every=self.H)
@@ -548,17 +548,17 @@ def test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on(samples, mon
     before = learner.state()
     last = N + M - 1
     row = samples.t[last], samples.x[last], samples.y[last, 0]
-    real = streamridge.models.ridge.assemble
+    real = streamridge.models.ridge.factor
 
-    def fails(ridge, embedding, time, memory):
+    def fails(ridge, A, blocks, memory, time):
         memory.clear()
         raise NotPositiveDefiniteError("A", time, "regularization", ridge.regularization, 0.03)
 
     # The gradient is computed with the old system; the new one has no factor.
-    monkeypatch.setattr(streamridge.models.ridge, "assemble", fails)
+    monkeypatch.setattr(streamridge.models.ridge, "factor", fails)
     with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor"):
         learner.observe(*row)
-    monkeypatch.setattr(streamridge.models.ridge, "assemble", real)
+    monkeypatch.setattr(streamridge.models.ridge, "factor", real)
 
     assert_same_state(learner.state(), before)
     twin = make_learner(samples)
@@ -613,13 +613,13 @@ def test_a_state_with_other_features_is_refused(samples):
 DAMAGED = {
     "steps": (np.int64(99), "state must have taken fewer than 8 steps, got 99"),
     "refits": (None, "state is damaged: refits must be a whole number from 1 on, got None"),
-    "descent.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
+    "policy.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
     "current.x": (np.full((N, 4), np.nan), "state is damaged: current.x must be finite"),
     "current.y": (np.full((N, 1), np.nan), "state is damaged: current.y must be finite"),
     "newest": (np.nan, "state is damaged: newest must be finite, got nan"),
-    "descent.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
-    "descent.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
-    "descent.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
+    "policy.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
+    "policy.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
+    "policy.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
     "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
     "retired.lam": (np.zeros(9), r"state must hold 'retired\.t'"),
     "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),

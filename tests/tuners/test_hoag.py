@@ -11,9 +11,9 @@ from streamridge import (
     Samples,
     SquaredExponential,
 )
-from streamridge.hyperparameters.feasible import chart_of
+from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.tuners import HOAG
-from streamridge.tuners.backtest import Backtest, holding
+from streamridge.tuners.backtest import Backtest
 from tests.conftest import make_samples
 from tests.tuners.toys import (
     HIGH,
@@ -91,7 +91,7 @@ def test_where_nothing_can_move_the_descent_ends_at_once():
 def test_where_all_is_held_the_descent_ends_at_once():
     model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e9])))
     start = model.space.values
-    held = holding(model.space, start, np.ones(2, dtype=bool))
+    held = model.space.holding(start, np.ones(2, dtype=bool))
 
     found = search(HOAG(), toy_backtest(model, held))
 

@@ -75,6 +75,8 @@ class Group:
 
     def holding(self, values: Vector, held: Mask) -> Group:
         """Return the group with its held members at these values; constant if none is free."""
+        if not held.any():
+            return self
         feasible = self.feasible.holding(values, held)
         is_free = bool((feasible.widths > 0).any())
         return replace(self, feasible=feasible, learned=self.learned and is_free)
@@ -151,7 +153,9 @@ class Space:
     @cached_property
     def values(self) -> Vector:
         """Return the initial value of every coordinate, shape (d,)."""
-        return np.concatenate([group.values for group in self.groups] or [np.empty(0)])
+        values = np.concatenate([group.values for group in self.groups] or [np.empty(0)])
+        values.flags.writeable = False  # it is handed out again and again
+        return values
 
     @cached_property
     def feasible(self) -> Product:

@@ -18,7 +18,7 @@ from streamridge.hyperparameters.space import (
     require_values,
     require_within,
 )
-from streamridge.models.base import Arrays
+from streamridge.models.base import Arrays, require_samples
 from streamridge.samples import Inputs, Samples
 
 
@@ -59,8 +59,7 @@ class AutoregressiveRidge:
         before: AutoregressiveFit | None = None,
     ) -> AutoregressiveFit:
         """Return the filter fitted to N samples, at its initial penalties by default."""
-        if not len(samples):
-            raise InvalidInputError("samples must hold at least one row, got none.")
+        require_samples(samples)
         system = self._system(samples, lam)
         return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y))
 

@@ -93,6 +93,12 @@ class FitsApproximately(Protocol[FitT]):
         """
 
 
+def require_samples(samples: Samples) -> None:
+    """Raise unless there is something to fit."""
+    if not len(samples):
+        raise InvalidInputError("samples must hold at least one row, got none.")
+
+
 def approximate(
     model: Model[FitT], samples: Samples, lam: Vector, tolerance: float, before: FitT | None
 ) -> FitT:

@@ -20,7 +20,7 @@ from streamridge.hyperparameters.space import (
 )
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
-from streamridge.models.base import Arrays
+from streamridge.models.base import Arrays, require_samples
 from streamridge.models.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
 from streamridge.models.ridge import Center, Fit
 from streamridge.models.systems import Guesses, Ridge
@@ -47,6 +47,7 @@ class KernelRidge:
     Examples
     --------
     >>> from streamridge.kernels.radial import SquaredExponential
+    >>> from streamridge.samples import Inputs
     >>> t = np.arange(40.0)
     >>> samples = Samples.of(t, np.sin(t)[:, None], np.cos(t) ** 2)
     >>> fit = KernelRidge(SquaredExponential(), regularization=1e-3).fit(samples)
@@ -83,8 +84,7 @@ class KernelRidge:
         before: KernelRidgeFit | None = None,
     ) -> KernelRidgeFit:
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
-        if not len(samples):
-            raise InvalidInputError("samples must hold at least one row, got none.")
+        require_samples(samples)
         ridge, center = self._ridge(lam), self._center(samples)
         return KernelRidgeFit.exact(ridge, samples, center, self._memory(before))
 

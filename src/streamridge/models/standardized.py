@@ -17,6 +17,7 @@ from streamridge.models.base import (
     approximate,
     learn_spread,
     predict_with_residuals,
+    require_samples,
     step_gradients,
 )
 from streamridge.samples import Inputs, Samples
@@ -57,6 +58,7 @@ class Standardized(Generic[FitT]):
         before: StandardizedFit[FitT] | None = None,
     ) -> StandardizedFit[FitT]:
         """Return the model fitted to standardized samples, at its initial lam by default."""
+        require_samples(samples)
         lam, units = self._lam(lam), self._units(samples)
         fit = self.model.fit(units.samples(samples), lam, before.held if before else None)
         return StandardizedFit(self.model, samples, lam, units, fit)

@@ -15,7 +15,7 @@ from streamridge.experiments.traffic.figures import (
 from streamridge.experiments.traffic.methods import METHODS
 from streamridge.experiments.traffic.page import write_traffic
 from streamridge.experiments.traffic.results import TrafficResults, improvement
-from streamridge.models.timed import Costs
+from streamridge.learners.costs import Costs
 from streamridge.runs.run import Run
 
 STEP = np.timedelta64(15, "m")
