@@ -10,8 +10,9 @@ from streamridge.experiments.regret.play import run_regret
 from streamridge.experiments.synthetic.page import write_synthetic
 from streamridge.experiments.synthetic.panels import OTHER_READINGS, PANELS
 from streamridge.experiments.synthetic.study import run_synthetic
-from streamridge.plots.forecasts import log_axis, new_figure
-from streamridge.report.page import document, page
+from streamridge.plots.axes import log_axis, new_figure
+from streamridge.report.markup import document
+from streamridge.report.page import page
 from tests.experiments.regret.test_regret import TOY
 
 

@@ -16,11 +16,10 @@ from streamridge.files.names import FileNames
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.models.timed import Costs
 from streamridge.report import write_report
-from streamridge.report.forecasts import forecast_figure
+from streamridge.report.charts import coverage_figure, forecast_figure
 from streamridge.report.images import drawable
 from streamridge.report.markup import panel
 from streamridge.report.page import overview, section
-from streamridge.report.scores import coverage_figure
 from streamridge.report.sensors import by_sensor, moves_of
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
 from streamridge.runs.run import Run

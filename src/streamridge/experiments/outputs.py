@@ -15,8 +15,7 @@ import numpy as np
 
 from streamridge.files.atomic import replacing
 from streamridge.files.tables import write_table
-from streamridge.report.markup import Cell, number, table, text_cell
-from streamridge.report.page import document
+from streamridge.report.markup import Cell, document, number, table, text_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

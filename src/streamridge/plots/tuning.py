@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.plots.forecasts import COLORS, date_axis, matplotlib_part, plain
+from streamridge.plots.axes import COLORS, date_axis, log_axis, matplotlib_part, plain
 from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ BOUND_MARKS = {
 }
 # Rows of a heat map that still have room for a label each.
 LABELLED_ROWS = 40
-DECADE = 10.0
 
 
 @dataclass(frozen=True)
@@ -146,16 +145,6 @@ def plot_hyperparameter(
         axes.legend(loc="best", frameon=False)
     axes.set(ylabel=plain(name))
     if (values > 0).all():
-        _log_axis(axes, spread=values.max() / values.min())
+        log_axis(axes)
     date_axis(axes)
     return axes
-
-
-def _log_axis(axes: Axes, spread: float) -> None:
-    """Make the vertical axis logarithmic, with labels even if values stay within a decade."""
-    ticker = matplotlib_part("ticker")
-    axes.set_yscale("log")
-    if spread < DECADE:
-        axes.yaxis.set_major_locator(ticker.MaxNLocator(4))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(ticker.NullFormatter())

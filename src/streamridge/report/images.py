@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.files.names import FileNames
-from streamridge.metrics.breakdowns import rmse_by_hour, rmse_by_weekday
-from streamridge.plots.forecasts import (
-    matplotlib_part,
-    new_figure,
-    plain,
+from streamridge.metrics import rmse_by_hour, rmse_by_weekday
+from streamridge.plots.axes import matplotlib_part, new_figure, plain
+from streamridge.plots.figures import (
     plot_band,
-    plot_running_rmse,
-)
-from streamridge.plots.scores import (
     plot_costs,
     plot_error_by_hour,
     plot_error_by_weekday,
     plot_rolling_coverage,
+    plot_running_rmse,
 )
 from streamridge.plots.tuning import (
     BOUND_MARKS,

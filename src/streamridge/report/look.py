@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.plots.forecasts import COLORS, INK
+from streamridge.plots.axes import COLORS, INK
 from streamridge.series.clock import Times
 
 # More points than these would make the page slow, and no screen shows them.

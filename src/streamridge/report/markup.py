@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from math import floor, isfinite, log10
 
 import plotly.graph_objects as go
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
+# Nothing is fetched: neither scripts nor styles, fonts or data from anywhere.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src 'self' file: data: blob:"
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,20 @@ def paragraph(text: str, style: str = "") -> str:
 def link(address: str, text: str) -> str:
     """Return a link."""
     return f'<a href="{escape(address)}">{escape(text)}</a>'
+
+
+def document(title: str, body: Iterable[str], head: str = "") -> str:
+    """Return a page in the look of a report."""
+    style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
+    first = (
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style>{head}"
+    )
+    content = "\n".join(body)
+    whole = f'<html lang="en"><head>{first}</head>\n<body>\n{content}\n</body></html>'
+    return f"<!doctype html>\n{whole}\n"
 
 
 def _cells(cells: Sequence[Cell], tag: str) -> str:

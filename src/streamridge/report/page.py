@@ -1,25 +1,29 @@
-"""The page of a report: its head, its contents, and a section per sensor."""
+"""The report of runs: a page with an overview and a section per sensor, and PNG files beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 from plotly.offline import get_plotlyjs
 
+from streamridge.errors import InvalidInputError
+from streamridge.files.names import FileNames
 from streamridge.plots.tuning import NameGroups, feature_labels
-from streamridge.report.forecasts import forecast_figure
-from streamridge.report.markup import link, panel, paragraph
-from streamridge.report.scores import (
+from streamridge.report.charts import (
     costs_figure,
     coverage_figure,
+    forecast_figure,
     hours_figure,
     rmse_figure,
     weekdays_figure,
 )
-from streamridge.report.sensors import Moves, SensorRuns, moves_of
+from streamridge.report.images import write_images
+from streamridge.report.markup import document, link, panel, paragraph
+from streamridge.report.sensors import Moves, SensorRuns, by_sensor, moves_of
 from streamridge.report.tables import (
     counts_line,
     hyperparameter_table,
@@ -28,13 +32,9 @@ from streamridge.report.tables import (
     summary_table,
 )
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
+from streamridge.runs.run import Run
 from streamridge.series.clock import parse_step, step_name
 
-# Nothing is fetched: neither scripts nor styles, fonts or data from anywhere.
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src 'self' file: data: blob:"
-)
 READING = (
     "RMSE and MAE are typical sizes of the error of a forecast made one step ahead; RMSE weighs "
     "large errors more, and a sensor's least is set in bold. Coverage is the share of readings "
@@ -53,6 +53,52 @@ MATTERS = "One row per feature. The larger the inverse scale, the more the featu
 WEEK = "Over the week before each step, or half of a short run."
 
 
+def write_report(
+    runs: Sequence[Run],
+    folder: Path,
+    *,
+    title: str,
+    unit: str = "",
+    feature_names: Sequence[str] | None = None,
+) -> Path:
+    """Write a page about runs that opens without a network, with PNG files beside it.
+
+    Parameters
+    ----------
+    runs
+        Of one or several sensors, by one or several methods each.
+    folder
+        It is made if need be.
+    title
+        Of the page.
+    unit
+        Of the readings.
+    feature_names
+        What the features of a row are called, for the kernels that read all of them.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    if not runs:
+        raise InvalidInputError("runs must hold at least one run, got none.")
+    sensors, names = by_sensor(runs), FileNames()
+    body = [overview(title, sensors, unit=unit)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for at, sensor in enumerate(sensors, start=1):
+            images = write_images(sensor, folder, names, unit=unit, feature_names=feature_names)
+            body.append(section(at, sensor, images, unit=unit, feature_names=feature_names))
+        path = folder / "index.html"
+        path.write_text(page(title, body), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError(
+            f"report must be a folder that can be written, got {str(folder)!r} ({error})."
+        ) from None
+    return path
+
+
 def page(title: str, body: Iterable[str]) -> str:
     """Return a page with interactive figures that opens without a network."""
     script = files("streamridge.report").joinpath("page.js").read_text(encoding="utf-8")
@@ -60,20 +106,6 @@ def page(title: str, body: Iterable[str]) -> str:
     # What only a script can draw would be empty boxes without one.
     without = "<noscript><style>figure {display: none}</style></noscript>"
     return document(title, [*body, scripts], head=without)
-
-
-def document(title: str, body: Iterable[str], head: str = "") -> str:
-    """Return a page in the look of a report."""
-    style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
-    first = (
-        '<meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style>{head}"
-    )
-    content = "\n".join(body)
-    whole = f'<html lang="en"><head>{first}</head>\n<body>\n{content}\n</body></html>'
-    return f"<!doctype html>\n{whole}\n"
 
 
 def overview(title: str, sensors: Sequence[SensorRuns], *, unit: str = "") -> str:

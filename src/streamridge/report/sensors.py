@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.metrics.breakdowns import coverage_window, rolling_coverage
+from streamridge.metrics import coverage_window, rolling_coverage
 from streamridge.plots.tuning import BOUND_MARKS
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.series.clock import Times

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 from streamridge.report.markup import (
     Cell,
     four_digits,

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Matrix
-from streamridge.plots.forecasts import COLORS
+from streamridge.plots.axes import COLORS
 from streamridge.plots.tuning import short_name
 from streamridge.report.look import DATES, STAMP, color_of, make_figure, stamps
 from streamridge.report.sensors import Moves

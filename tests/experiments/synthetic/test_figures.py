@@ -8,7 +8,7 @@ from streamridge.experiments.synthetic.figures import (
     sliding_rmse,
 )
 from streamridge.experiments.synthetic.study import PanelResult
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamridge.experiments.regret.play import STILL
 from streamridge.experiments.regret.study import Curve
-from streamridge.plots.forecasts import COLORS, INK, line_style, log_axis
+from streamridge.plots.axes import COLORS, INK, line_style, log_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

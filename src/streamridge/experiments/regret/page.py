@@ -17,7 +17,7 @@ from streamridge.experiments.outputs import (
 )
 from streamridge.experiments.regret.figures import plot_refits, plot_regret
 from streamridge.experiments.regret.study import RegretStudy
-from streamridge.plots.forecasts import new_figure
+from streamridge.plots.axes import new_figure
 from streamridge.report.markup import paragraph
 
 TITLE = "Local regret"

@@ -24,7 +24,7 @@ from streamridge.experiments.regret.players import (
 )
 from streamridge.experiments.regret.study import Curve, RegretStudy, Size
 from streamridge.learners.regret import local_regret
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 
 # Called with the name of what is going on, how much of it is done, and of how much.
 Tell = Callable[[str, int, int], None]

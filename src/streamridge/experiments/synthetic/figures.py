@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.experiments.synthetic.study import UPDATE_EVERY, PanelResult
-from streamridge.plots.forecasts import COLORS, INK, line_style, log_axis, matplotlib_part, plain
+from streamridge.plots.axes import COLORS, INK, line_style, log_axis, matplotlib_part, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from streamridge.hyperparameters.feasible import Chart
 from streamridge.learners.base import run
 from streamridge.learners.lazy_descent import ConstantStep
 from streamridge.learners.online import OnlineLearner
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 from streamridge.samples import Samples
 
 UPDATE_EVERY = 10

@@ -9,8 +9,8 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.experiments.traffic.results import BASELINE, OURS, TrafficResults, seconds_of
-from streamridge.metrics.breakdowns import running_curve
-from streamridge.plots.forecasts import COLORS, log_axis, matplotlib_part, plain, with_unit
+from streamridge.metrics import running_curve
+from streamridge.plots.axes import COLORS, log_axis, matplotlib_part, plain, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,6 +1,6 @@
 import numpy as np
 
-from streamridge.metrics.accuracy import rmse, running_rmse
+from streamridge.metrics import rmse, running_rmse
 
 
 def test_running_rmse_is_the_rmse_of_every_prefix(rng):

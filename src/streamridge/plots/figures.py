@@ -1,4 +1,4 @@
-"""Figures of errors by hour and by weekday, of coverage over time, and of costs."""
+"""Figures of a run: forecasts, errors, coverage and costs; each draws on an Axes and returns it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.arrays import Vector
-from streamridge.metrics.breakdowns import WEEKDAYS
-from streamridge.plots.forecasts import (
+from streamridge.metrics import WEEKDAYS, gap_spans, lone_readings, running_curve
+from streamridge.plots.axes import (
     COLORS,
+    GAP,
+    GAP_EDGE,
     INK,
     date_axis,
     legend_above_data,
     line_style,
+    matplotlib_part,
     plain,
     with_unit,
 )
@@ -25,6 +28,42 @@ if TYPE_CHECKING:
 
 # Tuning stands out; then fitting, predicting, and the rest.
 KIND_COLORS = (COLORS[1], COLORS[0], COLORS[5], "#BBBBBB")
+
+
+def plot_band(
+    axes: Axes,
+    times: Times,
+    actual: Vector,
+    value: Vector,
+    lower: Vector,
+    upper: Vector,
+    *,
+    unit: str = "",
+) -> Axes:
+    """Draw actual values, their forecasts and the band; steps without a reading are shaded."""
+    axes.plot(times, actual, color=INK, lw=1.3, label="actual")
+    lone = lone_readings(actual)
+    axes.plot(times[lone], actual[lone], ".", color=INK, ms=3)
+    axes.plot(times, value, color=COLORS[0], lw=1.2, label="forecast")
+    axes.fill_between(times, lower, upper, color=COLORS[0], alpha=0.22, lw=0, label="band")
+    _shade_gaps(axes, times, actual)
+    axes.set(ylabel=plain(unit) or "value")
+    date_axis(axes)
+    legend_above_data(axes)
+    return axes
+
+
+def plot_running_rmse(
+    axes: Axes, errors_by_name: Mapping[str, Vector], *, steps_a_day: int, unit: str = ""
+) -> Axes:
+    """Draw RMSE(t) of every method, from the end of the first day on."""
+    for i, (name, errors) in enumerate(errors_by_name.items()):
+        at, curve = running_curve(errors, steps_a_day)
+        axes.plot((at + 1) / steps_a_day, curve, label=plain(name), **line_style(i))
+    axes.set(xlabel="days since the first forecast", ylabel=plain(with_unit("RMSE(t)", unit)))
+    axes.margins(x=0)
+    legend_above_data(axes)
+    return axes
 
 
 def plot_error_by_hour(axes: Axes, rmse_by_name: Mapping[str, Vector], *, unit: str = "") -> Axes:
@@ -71,6 +110,24 @@ def plot_costs(axes: Axes, seconds_by_name: Mapping[str, Mapping[str, float]]) -
     axes.invert_yaxis()
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
     return axes
+
+
+def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:
+    spans = gap_spans(times, actual)
+    if spans:
+        number = matplotlib_part("dates").date2num
+        bars = [(number(first), number(end) - number(first)) for first, end in spans]
+        # The edge shows gaps of one step, and the legend's patch where all around it is a gap.
+        axes.broken_barh(
+            bars,
+            (0, 1),
+            transform=axes.get_xaxis_transform(),
+            facecolor=GAP,
+            edgecolor=GAP_EDGE,
+            lw=0.5,
+            zorder=0,
+            label="no reading",
+        )
 
 
 def _bars(axes: Axes, heights_by_name: Mapping[str, Vector]) -> None:

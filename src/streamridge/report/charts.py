@@ -1,4 +1,4 @@
-"""The interactive figure of forecasts against actual values."""
+"""Interactive figures of a sensor's runs: forecasts, errors, coverage and costs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,26 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.metrics.breakdowns import gap_spans, lone_readings
-from streamridge.plots.forecasts import GAP, GAP_EDGE, INK
-from streamridge.report.look import DATES, color_of, make_figure, stamps, titled
-from streamridge.report.sensors import SensorRuns
+from streamridge.metrics import (
+    WEEKDAYS,
+    gap_spans,
+    lone_readings,
+    rmse_by_hour,
+    rmse_by_weekday,
+    running_curve,
+)
+from streamridge.plots.axes import GAP, GAP_EDGE, INK, with_unit
+from streamridge.plots.figures import KIND_COLORS
+from streamridge.report.look import (
+    DATES,
+    color_of,
+    make_figure,
+    method_bars,
+    method_curve,
+    stamps,
+    titled,
+)
+from streamridge.report.sensors import SensorRuns, coverage_in_time
 from streamridge.runs.run import Run
 from streamridge.series.clock import Times
 
@@ -21,6 +37,7 @@ SHOWN_DAYS = 28
 FIRST_VIEW_DAYS = 5
 # More forecasts than these, 28 days of five minutes, would make the page slow.
 MOST_FORECASTS = 8064
+HOURS = tuple(f"{hour:02d}" for hour in range(24))
 
 
 def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
@@ -47,6 +64,75 @@ def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
             "rangeslider": {"visible": True, "thickness": 0.12},
         },
         yaxis={"title": titled(unit or "value")},
+    )
+
+
+def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return RMSE(t) of every method."""
+    traces = []
+    for i, run in enumerate(sensor.scored):
+        at, curve = running_curve(run.errors_in_time, run.day)
+        traces.append(method_curve(i, run.method, run.times[at], curve))
+    label = titled(with_unit("RMSE(t)", unit))
+    return make_figure(traces, height=320, xaxis=DATES, yaxis={"title": label})
+
+
+def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return the RMSE of every method by hour of the day."""
+    bars = [
+        method_bars(i, run.method, HOURS, rmse_by_hour(run.local_times, run.errors_in_time))
+        for i, run in enumerate(sensor.scored)
+    ]
+    figure = _bar_figure(bars, "hour of day", unit)
+    return figure.update_xaxes(tickvals=HOURS[::3], tickangle=0)
+
+
+def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return the RMSE of every method by day of the week."""
+    bars = [
+        method_bars(i, run.method, WEEKDAYS, rmse_by_weekday(run.local_times, run.errors_in_time))
+        for i, run in enumerate(sensor.scored)
+    ]
+    return _bar_figure(bars, "day of week", unit)
+
+
+def coverage_figure(sensor: SensorRuns) -> go.Figure:
+    """Return the share of values in their band over time, with the level as a line."""
+    curves = [
+        method_curve(i, run.method, run.times, coverage_in_time(run))
+        for i, run in enumerate(sensor.scored)
+    ]
+    return make_figure(
+        [*curves, _level_line(sensor)],
+        height=320,
+        xaxis=DATES,
+        yaxis={"title": "share within the band", "tickformat": ".1%"},
+    )
+
+
+def costs_figure(sensor: SensorRuns) -> go.Figure:
+    """Return the seconds of every method as a bar of its kinds of work."""
+    names = [escape(run.method) for run in sensor.runs]
+    spent = [run.seconds_by_kind() for run in sensor.runs]
+    bars = [
+        go.Bar(
+            x=[seconds[kind] for seconds in spent],
+            y=names,
+            name=kind,
+            orientation="h",
+            marker={"color": color},
+            hovertemplate="%{x:.2f} s",
+        )
+        for kind, color in zip(spent[0], KIND_COLORS, strict=True)
+    ]
+    return make_figure(
+        bars,
+        height=120 + 40 * len(names),
+        barmode="stack",
+        hovermode="y unified",
+        legend={"traceorder": "normal"},
+        xaxis={"title": "seconds"},
+        yaxis={"title": "method", "autorange": "reversed", "type": "category"},
     )
 
 
@@ -115,3 +201,25 @@ def _shade(start: str, end: str) -> dict[str, Any]:
 def _faint(color: str) -> str:
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.2)"
+
+
+def _bar_figure(bars: list[go.Bar], title: str, unit: str) -> go.Figure:
+    return make_figure(
+        bars,
+        height=300,
+        xaxis={"type": "category", "title": title},
+        yaxis={"title": titled(with_unit("RMSE", unit))},
+    )
+
+
+def _level_line(sensor: SensorRuns) -> go.Scatter:
+    level = sensor.lead.level
+    times = np.concatenate([run.times for run in sensor.scored])
+    return go.Scatter(
+        x=stamps(np.array([times.min(), times.max()])),
+        y=[level, level],
+        mode="lines",
+        name=f"level {level:.4g}",
+        line={"color": INK, "dash": "dot", "width": 1.4},
+        hoverinfo="skip",
+    )

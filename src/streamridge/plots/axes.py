@@ -1,18 +1,14 @@
-"""Figures of a run: forecasts with their band, RMSE(t); each draws on an Axes and returns it."""
+"""How axes look: colours, dates, logarithms, legends, and text that is drawn as it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streamridge.arrays import Vector
 from streamridge.errors import MissingExtraError
-from streamridge.metrics.breakdowns import gap_spans, lone_readings, running_curve
-from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +24,7 @@ DASHES = ("-", "--", "-.", ":")
 LEGEND_COLUMNS = 4
 # From this ratio of the ends of a logarithmic axis on, only powers of ten are written.
 MANY_DECADES = 2000
+DECADE = 10
 
 
 def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) -> Figure:
@@ -37,42 +34,6 @@ def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) ->
     )
     figure.subplots(rows, 1)
     return figure
-
-
-def plot_band(
-    axes: Axes,
-    times: Times,
-    actual: Vector,
-    value: Vector,
-    lower: Vector,
-    upper: Vector,
-    *,
-    unit: str = "",
-) -> Axes:
-    """Draw actual values, their forecasts and the band; steps without a reading are shaded."""
-    axes.plot(times, actual, color=INK, lw=1.3, label="actual")
-    lone = lone_readings(actual)
-    axes.plot(times[lone], actual[lone], ".", color=INK, ms=3)
-    axes.plot(times, value, color=COLORS[0], lw=1.2, label="forecast")
-    axes.fill_between(times, lower, upper, color=COLORS[0], alpha=0.22, lw=0, label="band")
-    _shade_gaps(axes, times, actual)
-    axes.set(ylabel=plain(unit) or "value")
-    date_axis(axes)
-    legend_above_data(axes)
-    return axes
-
-
-def plot_running_rmse(
-    axes: Axes, errors_by_name: Mapping[str, Vector], *, steps_a_day: int, unit: str = ""
-) -> Axes:
-    """Draw RMSE(t) of every method, from the end of the first day on."""
-    for i, (name, errors) in enumerate(errors_by_name.items()):
-        at, curve = running_curve(errors, steps_a_day)
-        axes.plot((at + 1) / steps_a_day, curve, label=plain(name), **line_style(i))
-    axes.set(xlabel="days since the first forecast", ylabel=plain(with_unit("RMSE(t)", unit)))
-    axes.margins(x=0)
-    legend_above_data(axes)
-    return axes
 
 
 def line_style(i: int) -> dict[str, Any]:
@@ -99,16 +60,20 @@ def legend_above_data(axes: Axes) -> None:
 
 
 def log_axis(axes: Axes, name: Literal["x", "y"] = "y") -> None:
-    """Make an axis logarithmic, with plain numbers at 1, 2 and 5 of each decade, or at 1 of many.
+    """Make an axis logarithmic, with plain numbers at its ticks.
 
-    It comes after what is drawn, whose span it looks at.
+    Ticks stand at 1, 2 and 5 of each decade, at 1 alone where there are many decades, and at round
+    numbers within a single one. Call this after drawing: it looks at the span of what is drawn.
     """
     ticker = matplotlib_part("ticker")
     axes.set(**{f"{name}scale": "log"})
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     subs = (1.0, 2.0, 5.0) if high < MANY_DECADES * low else (1.0,)
-    axis.set_major_locator(ticker.LogLocator(subs=subs))
+    within_a_decade = high < DECADE * low
+    axis.set_major_locator(
+        ticker.MaxNLocator(4) if within_a_decade else ticker.LogLocator(subs=subs)
+    )
     axis.set_major_formatter(lambda tick, _: plain_number(tick))
     axis.set_minor_locator(ticker.NullLocator())
 
@@ -149,21 +114,3 @@ def matplotlib_part(name: str) -> ModuleType:
             "matplotlib must be installed for figures. "
             "Install it with: pip install 'streamridge[plot]'"
         ) from None
-
-
-def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:
-    spans = gap_spans(times, actual)
-    if spans:
-        number = matplotlib_part("dates").date2num
-        bars = [(number(first), number(end) - number(first)) for first, end in spans]
-        # The edge shows gaps of one step, and the legend's patch where all around it is a gap.
-        axes.broken_barh(
-            bars,
-            (0, 1),
-            transform=axes.get_xaxis_transform(),
-            facecolor=GAP,
-            edgecolor=GAP_EDGE,
-            lw=0.5,
-            zorder=0,
-            label="no reading",
-        )

@@ -1,18 +1,70 @@
-"""What figures show of a run: its gaps, and its errors over time, by hour and by weekday."""
+"""Figures of merit: how large errors are, when they are large, and how often bands hold."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import Mask, Vector
-from streamridge.metrics.accuracy import running_rmse
 from streamridge.series.clock import Times
 
 Places = NDArray[np.int64]
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONDAY = np.datetime64("1970-01-05", "D")
+
+
+def rmse(errors: ArrayLike) -> float:
+    """Return the root of the mean squared error, NaN of no errors.
+
+    Examples
+    --------
+    >>> rmse([3.0, -4.0])
+    3.5355339
+    """
+    squares = np.square(np.asarray(errors, dtype=np.float64))
+    return float(np.sqrt(squares.mean())) if squares.size else np.nan
+
+
+def mae(errors: ArrayLike) -> float:
+    """Return the mean absolute error, NaN of no errors.
+
+    Examples
+    --------
+    >>> mae([3.0, -4.0])
+    3.5
+    """
+    sizes = np.abs(np.asarray(errors, dtype=np.float64))
+    return float(sizes.mean()) if sizes.size else np.nan
+
+
+def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
+    """Return the share of the actual values within their bands; NaN values and bands do not count.
+
+    Examples
+    --------
+    >>> coverage(np.array([1.0, 5.0, np.nan]), np.zeros(3), np.full(3, 2.0))
+    0.5
+    """
+    known = ~np.isnan(actual) & ~np.isnan(lower)
+    inside = (actual >= lower) & (actual <= upper)
+    return float(inside[known].mean()) if known.any() else np.nan
+
+
+def running_rmse(errors: ArrayLike) -> Vector:
+    """Return RMSE(t), the root mean squared error of all steps up to each one, shape (T,).
+
+    Notes
+    -----
+    Paper: section 6.2.3, where t + 1 terms are divided by t; here by their number.
+
+    Examples
+    --------
+    >>> running_rmse([3.0, -4.0])
+    array([3.        , 3.53553391])
+    """
+    squares = np.square(np.asarray(errors, dtype=np.float64))
+    return np.sqrt(np.cumsum(squares) / np.arange(1, len(squares) + 1))
 
 
 def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.datetime64]]:

@@ -5,21 +5,24 @@ import numpy as np
 import pytest
 
 from streamridge.errors import MissingExtraError
-from streamridge.metrics.accuracy import coverage, rmse
-from streamridge.metrics.breakdowns import (
+from streamridge.metrics import (
+    coverage,
     coverage_window,
     gap_spans,
+    rmse,
     rmse_by_hour,
     rmse_by_weekday,
     rolling_coverage,
     running_curve,
 )
-from streamridge.plots.forecasts import COLORS, new_figure, plot_band, plot_running_rmse
-from streamridge.plots.scores import (
+from streamridge.plots.axes import COLORS, new_figure
+from streamridge.plots.figures import (
+    plot_band,
     plot_costs,
     plot_error_by_hour,
     plot_error_by_weekday,
     plot_rolling_coverage,
+    plot_running_rmse,
 )
 from streamridge.plots.tuning import (
     NameGroups,
