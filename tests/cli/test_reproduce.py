@@ -29,7 +29,7 @@ TRAFFIC = ["reproduce", "traffic", "--quick", "--methods", "fixed,ohl"]
 def tiny(monkeypatch):
     """Let quick studies be tiny, and pictures quick to draw."""
     monkeypatch.setattr(reproduce, "QUICK", TOY)
-    monkeypatch.setattr(regret_study, "QUICK", TOY_REGRET)
+    monkeypatch.setattr(regret_study, "SIZES", (regret_study.FULL, TOY_REGRET))
     monkeypatch.setattr(outputs, "DOTS_PER_INCH", 20)
 
 
