@@ -1,4 +1,4 @@
-"""What a model reads and learns from: Inputs (t, x) and Samples (t, x, y)."""
+"""The data of a model: Inputs (t, x) to predict at, and Samples (t, x, y) to learn from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamridge.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class Layout:
-    """Names the blocks of columns in x, so that a kernel can say which of them it reads.
+    """The named blocks of columns in x; a kernel names the blocks that it reads.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Count the columns of x."""
+        """Return the number of columns of x."""
         return sum(width for _, width in self.blocks)
 
     @property
@@ -46,7 +46,7 @@ class Layout:
         )
 
     def columns(self, names: tuple[str, ...] | None) -> slice | tuple[int, ...]:
-        """Return where the named blocks stand: a slice, or indices where they are apart."""
+        """Return the columns of the named blocks: a slice if they are adjacent, else indices."""
         if names is None:
             return slice(0, self.width)
         if not names:
@@ -69,9 +69,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Holds n rows to predict at: times t, shape (n,), and features x, shape (n, p).
+    """The n rows to predict at: times t, shape (n,), and features x, shape (n, p).
 
-    The constructor trusts its arguments; `Inputs.of` checks them.
+    The constructor does not check its arguments; `Inputs.of` does.
     """
 
     t: Vector
@@ -80,7 +80,7 @@ class Inputs:
 
     @classmethod
     def of(cls, t: ArrayLike, x: ArrayLike, layout: Layout | None = None) -> Inputs:
-        """Return checked copies; without a layout all columns are one block named "lags"."""
+        """Return inputs from checked copies; by default, all columns are one block named "lags"."""
         times = require_finite("t", t).copy()
         features = require_finite("x", x).copy()
         require_shape("t", times, (None,))
@@ -96,21 +96,21 @@ class Inputs:
         return Inputs(self.t[rows], self.x[rows], self.layout)
 
     def block(self, features: tuple[str, ...] | None) -> Matrix:
-        """Return the columns of the named blocks, all columns for None."""
+        """Return the columns of the named blocks; None means all columns."""
         columns = self.layout.columns(features)
         return self.x[:, columns if isinstance(columns, slice) else list(columns)]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Holds n inputs with their targets y, shape (n, H): column k is the value k steps on."""
+    """The n inputs with their targets y, shape (n, H): column k is the value k steps later."""
 
     inputs: Inputs
     y: Matrix
 
     @classmethod
     def of(cls, t: ArrayLike, x: ArrayLike, y: ArrayLike, layout: Layout | None = None) -> Samples:
-        """Return checked samples; a target of shape (n,) is one horizon.
+        """Return samples from checked copies; targets of shape (n,) have one horizon.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class Samples:
 
 
 def concatenate(parts: Sequence[Samples]) -> Samples:
-    """Return the samples of all parts in order; they share one layout."""
+    """Return the samples of all parts, one part after the other; all have the same layout."""
     t = np.concatenate([part.t for part in parts])
     x = np.concatenate([part.x for part in parts])
     y = np.concatenate([part.y for part in parts])
@@ -149,7 +149,7 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
 
 
 def in_order(samples: Samples) -> Samples:
-    """Return the samples by time; of several at one time the first stays.
+    """Return the samples sorted by time; where several have the same time, the first is kept.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def in_order(samples: Samples) -> Samples:
 
 
 def require_width(x: Matrix, layout: Layout) -> None:
-    """Raise unless the last axis of x has as many entries as the layout has columns.
+    """Raise unless the last axis of x is as long as the layout is wide.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The recent past of a series, step by step: what was read, what was filled in, what is trusted."""
+"""The recent past of a series, step by step: values read or filled in, and which are trusted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streamridge.series.clock import Steps
 
 
 class Timeline:
-    """Remembers the last values of a series, with every gap filled, in a ring of fixed size.
+    """The last values of a series, with every gap filled, in a ring buffer of fixed size.
 
     Parameters
     ----------
     capacity
         How many steps are remembered.
     extras
-        How many further columns there are, which are known a step ahead.
+        Number of further columns, which are known one step ahead.
 
     Examples
     --------
@@ -34,11 +34,11 @@ class Timeline:
     def __init__(self, capacity: int, extras: int = 0) -> None:
         self._values = np.full(capacity, np.nan)
         self._extras = np.full((capacity, extras), np.nan)
-        self._announced = np.full(extras, np.nan)  # the columns of the next step
+        self._announced = np.full(extras, np.nan)  # the further columns of the next step
         self._read = np.zeros(capacity, dtype=bool)
         self._trusted = np.zeros(capacity, dtype=bool)
         self.start = 0  # the first step ever
-        self.newest = -1  # the last one; one less than the start while there is none
+        self.newest = -1  # the last step; start - 1 while there is none
 
     def __len__(self) -> int:
         return self.newest - self.start + 1
@@ -49,7 +49,7 @@ class Timeline:
         return max(self.start, self.newest - len(self._values) + 1)
 
     def start_at(self, step: int) -> None:
-        """Make this the step that is pushed first."""
+        """Set the step of the first value to be pushed."""
         self.start, self.newest = step, step - 1
 
     def push(self, value: float, *, read: bool, trusted: bool) -> None:
@@ -60,19 +60,19 @@ class Timeline:
         self._announced = np.full_like(self._announced, np.nan)
 
     def announce(self, extras: Vector) -> None:
-        """Say what the further columns will be at the next step."""
+        """Set the further columns of the next step."""
         self._announced = extras
 
     def correct(self, step: int, value: float) -> None:
-        """Put a reading that came late in the place of what was filled in."""
+        """Replace a filled-in value by a reading that arrived late."""
         self._put(step, value, read=True, trusted=True)
 
     def distrust(self, steps: Steps) -> None:
-        """Mark steps that are remembered as not to be learned from."""
+        """Mark remembered steps as not to be learned from."""
         self._trusted[self._at(steps)] = False
 
     def leap(self, count: int, period: int) -> None:
-        """Add many steps without a reading at once: the last period over and over."""
+        """Add many steps without a reading at once, by repeating the last period."""
         last = np.arange(self.newest - period + 1, self.newest + 1)
         pattern = self.values(np.maximum(last, self.oldest))
         self.newest += count
@@ -87,26 +87,26 @@ class Timeline:
         return np.where(self._remembered(steps), self._values[self._at(steps)], np.nan)
 
     def trusted(self, steps: Steps) -> Mask:
-        """Tell which steps hold a reading that can be learned from."""
+        """Return which steps have a reading that can be learned from."""
         return self._remembered(steps) & self._trusted[self._at(steps)]
 
     def extras(self, steps: Steps) -> Matrix:
-        """Return the further columns at some steps that are remembered, or the next one."""
+        """Return the further columns at some steps: remembered ones, or the next one."""
         is_next = (steps == self.newest + 1)[:, None]
         return np.where(is_next, self._announced, self._extras[self._at(steps)])
 
     def was_read(self, step: int) -> bool:
-        """Tell whether a step that is remembered holds a reading."""
+        """Return whether a remembered step has a reading."""
         return bool(self._read[step % len(self._read)])
 
     def readings(self) -> tuple[Steps, Vector, Mask]:
-        """Return steps and values of the readings that are remembered, and which are trusted."""
+        """Return the steps and values of the remembered readings, and which are trusted."""
         steps = np.arange(self.oldest, self.newest + 1)
         steps = steps[self._read[self._at(steps)]]
         return steps, self.values(steps), self.trusted(steps)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         return {
             "values": self._values.copy(),
             "extras": self._extras.copy(),
@@ -117,7 +117,7 @@ class Timeline:
         }
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from a state of a timeline of the same capacity."""
+        """Continue from the state of a timeline of the same capacity."""
         for name in ("values", "read", "trusted"):
             require_shape(name, state[name], self._values.shape)
         require_shape("extras", state["extras"], self._extras.shape)
