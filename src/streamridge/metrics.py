@@ -15,7 +15,7 @@ MONDAY = np.datetime64("1970-01-05", "D")
 
 
 def rmse(errors: ArrayLike) -> float:
-    """Return the root of the mean squared error, NaN of no errors.
+    """Return the root mean squared error; NaN if there are no errors.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def rmse(errors: ArrayLike) -> float:
 
 
 def mae(errors: ArrayLike) -> float:
-    """Return the mean absolute error, NaN of no errors.
+    """Return the mean absolute error; NaN if there are no errors.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def mae(errors: ArrayLike) -> float:
 
 
 def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
-    """Return the share of the actual values within their bands; NaN values and bands do not count.
+    """Return the share of actual values within their bands; NaN values and bands do not count.
 
     Examples
     --------
@@ -52,11 +52,11 @@ def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
 
 
 def running_rmse(errors: ArrayLike) -> Vector:
-    """Return RMSE(t), the root mean squared error of all steps up to each one, shape (T,).
+    """Return RMSE(t), the root mean squared error of all steps up to t, shape (T,).
 
     Notes
     -----
-    Paper: section 6.2.3, where t + 1 terms are divided by t; here by their number.
+    Paper: section 6.2.3. The paper divides t + 1 terms by t; here they are divided by t + 1.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def running_rmse(errors: ArrayLike) -> Vector:
 
 
 def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.datetime64]]:
-    """Return from when to when there was no reading, half a step wider at either end.
+    """Return the start and end of every gap, widened by half a step on either side.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.date
 
 
 def lone_readings(actual: Vector) -> Places:
-    """Return where a reading stands between two gaps: no line leads to it.
+    """Return the places of readings between two gaps, where no line can be drawn.
 
     Examples
     --------
@@ -96,16 +96,16 @@ def lone_readings(actual: Vector) -> Places:
 
 
 def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
-    """Return RMSE(t) with the steps it stands at, from the end of the first day on.
+    """Return the steps of a curve of RMSE(t), and its values, from the end of the first day on.
 
-    A run shorter than two days is shown from its first tenth on.
+    If a run is shorter than two days, its first tenth is left out instead.
 
     Parameters
     ----------
     errors
         (T,), NaN where there was no reading.
     steps_a_day
-        How many steps a day has.
+        Number of steps in a day.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
 
 
 def rmse_by_hour(times: Times, errors: Vector) -> Vector:
-    """Return the RMSE at every hour of the day, shape (24,); NaN where there is no error.
+    """Return the RMSE of every hour of the day, shape (24,); NaN if an hour has no error.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def rmse_by_hour(times: Times, errors: Vector) -> Vector:
 
 
 def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
-    """Return the RMSE on every day of the week from Monday on, shape (7,).
+    """Return the RMSE of every day of the week, Monday first, shape (7,).
 
     Examples
     --------
@@ -143,14 +143,14 @@ def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
 
 
 def coverage_window(steps: int, steps_a_day: int) -> int:
-    """Return over how many steps coverage is averaged: a week, or half of a short run."""
+    """Return the number of steps to average coverage over: a week, or half of a short run."""
     return max(1, min(7 * steps_a_day, steps // 2))
 
 
 def rolling_coverage(actual: Vector, lower: Vector, upper: Vector, window: int) -> Vector:
-    """Return the share of values in their band, over the last `window` steps at each step.
+    """Return, at each step, the share of values within their band over the last `window` steps.
 
-    NaN before the first whole window, and where it holds no reading.
+    It is NaN before the first whole window, and where a window has no reading.
 
     Examples
     --------
@@ -179,6 +179,6 @@ def _rmse_by(groups: Places, errors: Vector, count: int) -> Vector:
 
 
 def _stretches(marked: Mask) -> tuple[Places, Places]:
-    """Return the first and the last place of every stretch of marks."""
+    """Return the first and the last place of every stretch of consecutive marks."""
     edges = np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

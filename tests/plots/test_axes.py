@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from streamridge.errors import MissingExtraError
-from streamridge.plots.axes import COLORS, log_axis, new_figure
+from streamridge.plots.axes import COLORS, DASHES, line_style, log_axis, new_figure
 
 
 def test_importing_the_library_loads_no_plotting_library():
@@ -59,3 +59,9 @@ def test_logarithmic_axes_have_plain_numbers(name, values, labels):
     ]
     assert set(labels) <= set(shown)
     assert axis.get_ticklabels(minor=True) == []
+
+
+def test_lines_look_different_until_colours_and_dashes_are_used_up():
+    looks = {tuple(line_style(i).values()) for i in range(len(COLORS) * len(DASHES))}
+
+    assert len(looks) == 32

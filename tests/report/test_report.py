@@ -261,7 +261,7 @@ def test_what_was_filled_or_in_conflict_is_told_in_words():
     text = words(section(1, only(make_run()), []))
 
     assert "steps without a reading, filled by forecasts and not trained on: 2;" in text.lower()
-    assert "of which the first stays: 3." in text
+    assert "of which the first is kept: 3." in text
 
 
 def test_counts_that_differ_by_method_are_told_for_each():

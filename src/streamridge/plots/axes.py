@@ -1,4 +1,4 @@
-"""How axes look: colours, dates, logarithms, legends, and text that is drawn as it stands."""
+"""How axes look: colours, dates, logarithmic scales, legends and labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours and a grey, which stay apart for colour-blind readers.
+# The colours of Okabe and Ito and a grey, which colour-blind readers can tell apart.
 COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F",
 )  # fmt: skip
@@ -22,13 +22,13 @@ INK = "#333333"
 GAP, GAP_EDGE = "#E4E4E4", "#AAAAAA"
 DASHES = ("-", "--", "-.", ":")
 LEGEND_COLUMNS = 4
-# From this ratio of the ends of a logarithmic axis on, only powers of ten are written.
+# If the ends of a logarithmic axis have at least this ratio, only powers of ten have ticks.
 MANY_DECADES = 2000
 DECADE = 10
 
 
 def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) -> Figure:
-    """Return a figure with axes one above the other."""
+    """Return a figure with rows of axes, one below the other."""
     figure: Figure = matplotlib_part("figure").Figure(
         figsize=(width, rows * height_per_row), layout="constrained"
     )
@@ -37,12 +37,17 @@ def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) ->
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Return the look of the i-th line; dashes part those whose colours come round again."""
-    return {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[i % len(DASHES)], "lw": 1.5}
+    """Return the look of the i-th line; the first 32 all differ."""
+    return {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[dash_of(i)], "lw": 1.5}
+
+
+def dash_of(i: int) -> int:
+    """Return which of the four dashes the i-th line has; lines of the same colour differ."""
+    return (i + i // len(COLORS)) % len(DASHES)
 
 
 def date_axis(axes: Axes) -> None:
-    """Write dates on the horizontal axis, as short as they can be."""
+    """Write short dates on the horizontal axis."""
     dates = matplotlib_part("dates")
     locator = dates.AutoDateLocator(minticks=3, maxticks=9)
     axes.xaxis.set_major_locator(locator)
@@ -52,7 +57,7 @@ def date_axis(axes: Axes) -> None:
 
 
 def legend_above_data(axes: Axes) -> None:
-    """Make room above what is drawn, and put the legend there."""
+    """Make room above the data and put the legend there."""
     rows = -(-len(axes.get_legend_handles_labels()[1]) // LEGEND_COLUMNS)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.14 * rows * (high - low))
@@ -62,8 +67,8 @@ def legend_above_data(axes: Axes) -> None:
 def log_axis(axes: Axes, name: Literal["x", "y"] = "y") -> None:
     """Make an axis logarithmic, with plain numbers at its ticks.
 
-    Ticks stand at 1, 2 and 5 of each decade, at 1 alone where there are many decades, and at round
-    numbers within a single one. Call this after drawing: it looks at the span of what is drawn.
+    Ticks are at 1, 2 and 5 of each decade; at powers of ten if there are many decades; at round
+    numbers if there is less than one. Call this after drawing, since it reads the limits.
     """
     ticker = matplotlib_part("ticker")
     axes.set(**{f"{name}scale": "log"})
@@ -90,7 +95,7 @@ def plain_number(value: float) -> str:
 
 
 def with_unit(what: str, unit: str) -> str:
-    """Return the label of an axis.
+    """Return the label of an axis, with the unit if there is one.
 
     Examples
     --------
@@ -101,16 +106,16 @@ def with_unit(what: str, unit: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text that is drawn as it stands; between two dollars it would be a formula."""
+    """Return text with its dollar signs escaped; matplotlib would take them for formulas."""
     return text.replace("$", r"\$")
 
 
 def matplotlib_part(name: str) -> ModuleType:
-    """Return a module of matplotlib, which is not imported before a figure is asked for."""
+    """Return a module of matplotlib; it is imported only when a figure is drawn."""
     try:
         return import_module(f"matplotlib.{name}")
     except ModuleNotFoundError:
         raise MissingExtraError(
-            "matplotlib must be installed for figures. "
+            "matplotlib must be installed to draw figures. "
             "Install it with: pip install 'streamridge[plot]'"
         ) from None

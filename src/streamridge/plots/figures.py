@@ -1,4 +1,4 @@
-"""Figures of a run: forecasts, errors, coverage and costs; each draws on an Axes and returns it."""
+"""Figures of a run: forecasts, errors, coverage and costs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streamridge.series.clock import Times
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Tuning stands out; then fitting, predicting, and the rest.
+# Colours of tuning, which stands out, of fitting, of predicting, and of the rest.
 KIND_COLORS = (COLORS[1], COLORS[0], COLORS[5], "#BBBBBB")
 
 
@@ -40,7 +40,7 @@ def plot_band(
     *,
     unit: str = "",
 ) -> Axes:
-    """Draw actual values, their forecasts and the band; steps without a reading are shaded."""
+    """Draw actual values, forecasts and their band; steps without a reading are shaded."""
     axes.plot(times, actual, color=INK, lw=1.3, label="actual")
     lone = lone_readings(actual)
     axes.plot(times[lone], actual[lone], ".", color=INK, ms=3)
@@ -56,7 +56,7 @@ def plot_band(
 def plot_running_rmse(
     axes: Axes, errors_by_name: Mapping[str, Vector], *, steps_a_day: int, unit: str = ""
 ) -> Axes:
-    """Draw RMSE(t) of every method, from the end of the first day on."""
+    """Draw RMSE(t) of every method from the end of the first day on."""
     for i, (name, errors) in enumerate(errors_by_name.items()):
         at, curve = running_curve(errors, steps_a_day)
         axes.plot((at + 1) / steps_a_day, curve, label=plain(name), **line_style(i))
@@ -67,7 +67,7 @@ def plot_running_rmse(
 
 
 def plot_error_by_hour(axes: Axes, rmse_by_name: Mapping[str, Vector], *, unit: str = "") -> Axes:
-    """Draw the RMSE of every method, (24,), at each hour of the day."""
+    """Draw the RMSE of every method by hour of the day, (24,) each."""
     _bars(axes, rmse_by_name)
     axes.set(xlabel="hour of day", ylabel=plain(with_unit("RMSE", unit)), xticks=range(0, 24, 3))
     return axes
@@ -76,7 +76,7 @@ def plot_error_by_hour(axes: Axes, rmse_by_name: Mapping[str, Vector], *, unit: 
 def plot_error_by_weekday(
     axes: Axes, rmse_by_name: Mapping[str, Vector], *, unit: str = ""
 ) -> Axes:
-    """Draw the RMSE of every method, (7,), on each day of the week."""
+    """Draw the RMSE of every method by day of the week, (7,) each."""
     _bars(axes, rmse_by_name)
     axes.set(xlabel="day of week", ylabel=plain(with_unit("RMSE", unit)))
     axes.set_xticks(range(7), WEEKDAYS)
@@ -86,7 +86,7 @@ def plot_error_by_weekday(
 def plot_rolling_coverage(
     axes: Axes, curves_by_name: Mapping[str, tuple[Times, Vector]], *, level: float
 ) -> Axes:
-    """Draw the share of values in their band over time, against the level it should have."""
+    """Draw the share of values within their band over time, and the level it should have."""
     for i, (name, (times, shares)) in enumerate(curves_by_name.items()):
         axes.plot(times, shares, label=plain(name), **line_style(i))
     axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
@@ -97,7 +97,7 @@ def plot_rolling_coverage(
 
 
 def plot_costs(axes: Axes, seconds_by_name: Mapping[str, Mapping[str, float]]) -> Axes:
-    """Draw the seconds of every method as a bar of its kinds of work."""
+    """Draw the seconds of every method as a stacked bar, by kind of work."""
     rows = range(len(seconds_by_name))
     kinds = next(iter(seconds_by_name.values()), {})
     ends = np.zeros(len(rows))
@@ -117,7 +117,7 @@ def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:
     if spans:
         number = matplotlib_part("dates").date2num
         bars = [(number(first), number(end) - number(first)) for first, end in spans]
-        # The edge shows gaps of one step, and the legend's patch where all around it is a gap.
+        # The edge keeps gaps of one step visible, and the legend's patch on top of a gap.
         axes.broken_barh(
             bars,
             (0, 1),
@@ -131,7 +131,7 @@ def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:
 
 
 def _bars(axes: Axes, heights_by_name: Mapping[str, Vector]) -> None:
-    """Draw groups of bars, one bar per method."""
+    """Draw groups of bars with one bar per method."""
     width = 0.8 / max(1, len(heights_by_name))
     for i, (name, heights) in enumerate(heights_by_name.items()):
         at = np.arange(len(heights)) - 0.4 + (i + 0.5) * width

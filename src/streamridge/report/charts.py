@@ -33,15 +33,15 @@ from streamridge.runs.run import Run
 from streamridge.series.clock import Times
 
 SHOWN_DAYS = 28
-# What is seen before the reader zooms.
+# What the figure shows before the reader zooms.
 FIRST_VIEW_DAYS = 5
-# More forecasts than these, 28 days of five minutes, would make the page slow.
+# More forecasts than these would make the page slow; 28 days of five minutes have as many.
 MOST_FORECASTS = 8064
 HOURS = tuple(f"{hour:02d}" for hour in range(24))
 
 
 def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
-    """Return the last weeks: actual values, the forecasts of every method, bands and gaps."""
+    """Return a figure of the last weeks: actual values, forecasts, bands and gaps."""
     lead = sensor.lead
     shown = slice(-min(SHOWN_DAYS * lead.day, MOST_FORECASTS), None)
     times, actual = lead.times[shown], lead.actual[shown]
@@ -68,7 +68,7 @@ def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 
 
 def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
-    """Return RMSE(t) of every method."""
+    """Return a figure of RMSE(t) of every method."""
     traces = []
     for i, run in enumerate(sensor.scored):
         at, curve = running_curve(run.errors_in_time, run.day)
@@ -78,7 +78,7 @@ def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 
 
 def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
-    """Return the RMSE of every method by hour of the day."""
+    """Return a figure of the RMSE of every method by hour of the day."""
     bars = [
         method_bars(i, run.method, HOURS, rmse_by_hour(run.local_times, run.errors_in_time))
         for i, run in enumerate(sensor.scored)
@@ -88,7 +88,7 @@ def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 
 
 def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
-    """Return the RMSE of every method by day of the week."""
+    """Return a figure of the RMSE of every method by day of the week."""
     bars = [
         method_bars(i, run.method, WEEKDAYS, rmse_by_weekday(run.local_times, run.errors_in_time))
         for i, run in enumerate(sensor.scored)
@@ -97,7 +97,7 @@ def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 
 
 def coverage_figure(sensor: SensorRuns) -> go.Figure:
-    """Return the share of values in their band over time, with the level as a line."""
+    """Return a figure of the share of values within their band, and the level it should have."""
     curves = [
         method_curve(i, run.method, run.times, coverage_in_time(run))
         for i, run in enumerate(sensor.scored)
@@ -111,7 +111,7 @@ def coverage_figure(sensor: SensorRuns) -> go.Figure:
 
 
 def costs_figure(sensor: SensorRuns) -> go.Figure:
-    """Return the seconds of every method as a bar of its kinds of work."""
+    """Return a figure of the seconds of every method, by kind of work."""
     names = [escape(run.method) for run in sensor.runs]
     spent = [run.seconds_by_kind() for run in sensor.runs]
     bars = [
@@ -137,7 +137,7 @@ def costs_figure(sensor: SensorRuns) -> go.Figure:
 
 
 def _forecast_traces(run: Run, shown: slice, color: str, *, visible: bool) -> list[go.Scatter]:
-    """Return the forecast of a method and its band, which the legend switches together."""
+    """Return the forecast of a method and its band; the legend shows or hides both together."""
     together: dict[str, Any] = {
         "legendgroup": run.method,
         "visible": True if visible else "legendonly",
@@ -157,7 +157,7 @@ def _forecast_traces(run: Run, shown: slice, color: str, *, visible: bool) -> li
 
 def _line(times: Times, values: Vector, color: str, width: float, **options: Any) -> go.Scatter:
     """Return a line over regular times."""
-    # The start and the step of time stand for thousands of stamps: the page stays small.
+    # A start and a step replace thousands of stamps, so that the page stays small.
     step = (times[1] - times[0]) / np.timedelta64(1, "ms") if len(times) > 1 else 1.0
     return go.Scatter(
         x0=stamps(times[:1])[0],
@@ -171,7 +171,7 @@ def _line(times: Times, values: Vector, color: str, width: float, **options: Any
 
 
 def _dots(times: Times, actual: Vector) -> go.Scatter:
-    """Return the readings that no line leads to."""
+    """Return dots for the readings between two gaps, where no line can be drawn."""
     lone = lone_readings(actual)
     return go.Scatter(
         x=stamps(times[lone]),
@@ -185,7 +185,7 @@ def _dots(times: Times, actual: Vector) -> go.Scatter:
 
 
 def _gap_in_legend(times: Times) -> go.Scatter:
-    """Return a mark that shows nothing but its entry in the legend."""
+    """Return a trace without points, for its entry in the legend."""
     look = {"symbol": "square", "size": 12, "color": GAP, "line": {"color": GAP_EDGE, "width": 1}}
     return go.Scatter(x=stamps(times[:1]), y=[None], mode="markers", marker=look, name="no reading")
 

@@ -36,21 +36,21 @@ from streamridge.runs.run import Run
 from streamridge.series.clock import parse_step, step_name
 
 READING = (
-    "RMSE and MAE are typical sizes of the error of a forecast made one step ahead; RMSE weighs "
-    "large errors more, and a sensor's least is set in bold. Coverage is the share of readings "
-    "that fell into their band. Missing steps had no reading and are not scored. Seconds are those "
-    "of the whole run."
+    "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
+    "weight. The lowest RMSE of each sensor is bold. Coverage is the share of readings within "
+    "their band. Missing steps had no reading and are not scored. Seconds are those of the whole "
+    "run."
 )
 ZOOMING = (
-    "The last four weeks at most. Drag to zoom, double-click for all of it, or move the strip; "
-    "click a name to show or hide it."
+    "At most the last four weeks. Drag to zoom, double-click to see everything, or move the strip "
+    "below. Click a name to show or hide it."
 )
 BOUNDS = (
-    "\N{BLACK UP-POINTING TRIANGLE} marks those that ended at their upper bound, "
-    "\N{BLACK DOWN-POINTING TRIANGLE} those at their lower bound."
+    "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
+    "\N{BLACK DOWN-POINTING TRIANGLE} one at its lower bound."
 )
 MATTERS = "One row per feature. The larger the inverse scale, the more the feature matters."
-WEEK = "Over the week before each step, or half of a short run."
+WEEK = "At each step, over the week before it; in a short run, over half of the run."
 
 
 def write_report(
@@ -61,25 +61,25 @@ def write_report(
     unit: str = "",
     feature_names: Sequence[str] | None = None,
 ) -> Path:
-    """Write a page about runs that opens without a network, with PNG files beside it.
+    """Write a page about runs that needs no network, and PNG files beside it.
 
     Parameters
     ----------
     runs
-        Of one or several sensors, by one or several methods each.
+        The runs of one or more sensors, each by one or more methods.
     folder
-        It is made if need be.
+        Where to write; it is created if it does not exist.
     title
-        Of the page.
+        The title of the page.
     unit
-        Of the readings.
+        The unit of the readings.
     feature_names
-        What the features of a row are called, for the kernels that read all of them.
+        The names of the features of a row, for kernels that read all of them.
 
     Returns
     -------
     Path
-        Of the page.
+        The path of the page.
     """
     if not runs:
         raise InvalidInputError("runs must hold at least one run, got none.")
@@ -100,16 +100,16 @@ def write_report(
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """Return a page with interactive figures that opens without a network."""
+    """Return a page with interactive figures that needs no network."""
     script = files("streamridge.report").joinpath("page.js").read_text(encoding="utf-8")
     scripts = f"<script>{get_plotlyjs()}</script><script>{script}</script>"
-    # What only a script can draw would be empty boxes without one.
+    # Without scripts the interactive figures would be empty boxes.
     without = "<noscript><style>figure {display: none}</style></noscript>"
     return document(title, [*body, scripts], head=without)
 
 
 def overview(title: str, sensors: Sequence[SensorRuns], *, unit: str = "") -> str:
-    """Return what a reader shall understand at once."""
+    """Return the top of the page: title, scope, and a table of all runs."""
     parts = [
         f"<h1>{escape(title)}</h1>",
         paragraph(_scope(sensors), "soft"),
@@ -137,7 +137,7 @@ def section(
     unit: str = "",
     feature_names: Sequence[str] | None = None,
 ) -> str:
-    """Return all about one sensor."""
+    """Return the section about one sensor."""
     parts = [f'<h2 id="sensor-{at}">{escape(sensor.sensor)}</h2>', counts_line(sensor)]
     parts += [remarks(sensor)]
     parts += _scored(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
@@ -167,7 +167,7 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
     forecasts = forecast_figure(sensor, unit=unit)
     return [
         panel("Forecast and actual, one step ahead", forecasts, ZOOMING),
-        panel("RMSE of all steps up to each one", rmse_figure(sensor, unit=unit)),
+        panel("RMSE(t), the RMSE of all steps so far", rmse_figure(sensor, unit=unit)),
         '<div class="pair">',
         panel("Error by hour of day", hours_figure(sensor, unit=unit)),
         panel("Error by day of week", weekdays_figure(sensor, unit=unit)),
@@ -178,10 +178,10 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
 
 def _moved(moves: Moves, feature_names: Sequence[str] | None) -> list[str]:
     groups = NameGroups.of(moves.path.names)
-    note = BOUNDS if moves.bounds else "None ended at a bound."
+    note = BOUNDS if moves.bounds else "No hyperparameter ended at a bound."
     parts = [f"<h3>Hyperparameters of {escape(moves.method)}</h3>", paragraph(note, "soft")]
     for group, names in groups.weights.items():
-        parts += [panel(f"Share of every kernel ({_words(group)})", weights_figure(moves, names))]
+        parts += [panel(f"Weight of every kernel ({_words(group)})", weights_figure(moves, names))]
     for group, names in groups.indexed.items():
         figure = scales_figure(moves, names, feature_labels(len(names), feature_names))
         parts += [panel(f"Which feature matters ({_words(group)})", figure, MATTERS)]
