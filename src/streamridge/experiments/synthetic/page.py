@@ -71,7 +71,7 @@ def _body(summary: Sequence[dict[str, Any]], command: str) -> list[str]:
             "learning.png",
             "How OHL learns: RMSE of the last 50 steps, and the hyperparameters that moved",
         ),
-        "<h2>All readings of the paper that we tried</h2>",
+        "<h2>Every reading of the paper that was tried</h2>",
         paragraph(f"Median RMSE over the seeds, of the first and the last {STRETCH} steps."),
         table_of(
             ["reading", "seeds", "FIXED first", "FIXED last", "OHL first", "OHL last"],
