@@ -18,7 +18,7 @@ LEAST_SHARE = 0.5
 
 
 def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Series:
-    """Return a series in longer steps, and count the steps that miss some of their readings.
+    """Return a series in longer steps, with a count of those that miss some readings.
 
     Parameters
     ----------

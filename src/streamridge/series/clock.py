@@ -87,7 +87,7 @@ def parse_zone(tz: str | None) -> ZoneInfo | None:
 
 
 def require_local_step(step: timedelta, zone: ZoneInfo | None) -> None:
-    """Raise if a step is too long to follow changes of local time, which are of one hour."""
+    """Raise if steps are too long to follow the one-hour changes of local time."""
     if zone is not None and step > UNITS["h"]:
         raise InvalidInputError(
             f"step must be at most 1h with tz, got {step_name(step)}. Take a shorter step or no tz."

@@ -1,4 +1,4 @@
-"""Readings to a regular series: every reading keeps its time, and every problem is counted."""
+"""Readings to a regular series: no reading moves silently, and every problem is counted."""
 
 from __future__ import annotations
 

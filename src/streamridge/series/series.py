@@ -14,7 +14,7 @@ from streamridge.series.clock import Clock, Times
 
 @dataclass(frozen=True)
 class Counts:
-    """The numbers of problems that were met between readings and series.
+    """The number of readings of a series, and of each problem met with them.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Play:
-    """What a method played, and what it cost.
+    """The play of one method, and what it cost.
 
     Parameters
     ----------
