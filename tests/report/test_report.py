@@ -358,7 +358,7 @@ def test_every_other_hyperparameter_has_a_logarithmic_axis_of_its_own():
 def test_hyperparameters_that_never_moved_are_named_and_not_drawn():
     html = section(1, only(fixed_run()), [])
 
-    assert "Hyperparameters that did not move: fixed." in words(html)
+    assert "Methods whose hyperparameters did not move: fixed." in words(html)
     assert len(Reader.of(html).figures) == 6
 
 

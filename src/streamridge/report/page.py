@@ -196,7 +196,8 @@ def _words(name: str) -> str:
 
 def _unmoved(sensor: SensorRuns) -> str:
     still = ", ".join(run.method for run in sensor.runs if moves_of(run) is None)
-    return paragraph(f"Hyperparameters that did not move: {still}.", "soft") if still else ""
+    words = f"Methods whose hyperparameters did not move: {still}."
+    return paragraph(words, "soft") if still else ""
 
 
 def _image_links(images: Sequence[str]) -> str:
