@@ -1,4 +1,4 @@
-"""What a model reads and learns from: Inputs (t, x) and Samples (t, x, y)."""
+"""The data of a model: Inputs (t, x) to predict at, and Samples (t, x, y) to learn from."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def columns(layout: Layout, names: tuple[str, ...] | None) -> slice | tuple[int,
 class Inputs:
     """Rows to predict at: n times t, shape (n,), and their features x, shape (n, p).
 
-    The constructor trusts its arguments; `Inputs.of` checks them.
+    The constructor does not check its arguments; `Inputs.of` does.
     """
 
     t: Vector
@@ -102,7 +102,7 @@ class Inputs:
 
     @classmethod
     def of(cls, t: ArrayLike, x: ArrayLike, layout: Layout | None = None) -> Inputs:
-        """Return checked copies; without a layout all columns are one block named "lags"."""
+        """Return inputs from checked copies; by default, all columns are one block named "lags"."""
         times = require_finite("t", t).copy()
         features = require_finite("x", x).copy()
         require_shape("t", times, (None,))
@@ -132,7 +132,7 @@ class Samples:
 
     @classmethod
     def of(cls, t: ArrayLike, x: ArrayLike, y: ArrayLike, layout: Layout | None = None) -> Samples:
-        """Return checked samples; a target of shape (n,) is one horizon.
+        """Return samples from checked copies; targets of shape (n,) have one horizon.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Samples:
 
 
 def concatenate(parts: Sequence[Samples]) -> Samples:
-    """Return the samples of all parts in order; they share one layout."""
+    """Return the samples of all parts, one part after the other; all have the same layout."""
     t = np.concatenate([part.t for part in parts])
     x = np.concatenate([part.x for part in parts])
     y = np.concatenate([part.y for part in parts])
@@ -171,7 +171,7 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
 
 
 def in_order(samples: Samples) -> Samples:
-    """Return the samples by time; of several at one time the first stays.
+    """Return the samples sorted by time; where several have the same time, the first is kept.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def in_order(samples: Samples) -> Samples:
 
 
 def require_width(x: Matrix, layout: Layout) -> None:
-    """Raise unless the last axis of x has as many entries as the layout has columns.
+    """Raise unless the last axis of x is as long as the layout is wide.
 
     Examples
     --------

@@ -167,7 +167,7 @@ REFUSED = {
     ),
     "offsets in some rows": (
         f"time,a\n{EIGHT},1\n{NINE}Z,2\n",
-        "times of sensor 'a' must all carry an offset",
+        "times of sensor 'a' must all have an offset",
     ),
     "half a gzip": (gzip.compress(WIDE.encode())[:-20], DAMAGED + "Compressed file ended"),
     "a gzip with a wrong sum": (

@@ -155,5 +155,5 @@ def test_a_box_refuses_bounds_of_different_length():
 
 
 def test_a_simplex_refuses_no_dimension():
-    with pytest.raises(InvalidInputError, match="size must be a whole number from 1 on, got 0"):
+    with pytest.raises(InvalidInputError, match="size must be a whole number of at least 1, got 0"):
         Simplex(0)

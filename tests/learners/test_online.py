@@ -502,12 +502,12 @@ BAD_ROWS = {
     "nan in x": ((100.0, [1, 2, np.nan, 4], 1.0), "x must be finite, got nan at index 2"),
     "inf in x": ((100.0, [1, 2, np.inf, 4], 1.0), "x must be finite, got inf at index 2"),
     "nan in y": ((100.0, [1, 2, 3, 4], np.nan), r"y must be finite, got nan\."),
-    "text in y": ((100.0, [1, 2, 3, 4], "n/a"), "y must be numbers, got 'n/a'"),
-    "nothing in y": ((100.0, [1, 2, 3, 4], None), "y must be numbers, got None"),
-    "text for a number": ((100.0, [1, 2, 3, 4], "5"), "y must be numbers, got '5'"),
-    "a truth for a number": ((100.0, [1, 2, 3, 4], True), "y must be numbers, got True"),
+    "text in y": ((100.0, [1, 2, 3, 4], "n/a"), "y must be a number, got 'n/a'"),
+    "nothing in y": ((100.0, [1, 2, 3, 4], None), "y must be a number, got None"),
+    "text for a number": ((100.0, [1, 2, 3, 4], "5"), "y must be a number, got '5'"),
+    "a truth for a number": ((100.0, [1, 2, 3, 4], True), "y must be a number, got True"),
     "a list in y": ((100.0, [1, 2, 3, 4], [1.0]), r"y must be one number, got \[1\.0\]"),
-    "a date": ((np.datetime64("2021-01-01"), [1, 2, 3, 4], 1.0), "time must be numbers"),
+    "a date": ((np.datetime64("2021-01-01"), [1, 2, 3, 4], 1.0), "time must be a number"),
     "the newest time again": ((66.0, [1, 2, 3, 4], 1.0), "time must be later than 66, got 66"),
     "few features": ((100.0, [1, 2, 3], 1.0), r"x must have 4 features \(4 lags\), got 3"),
     "a table in x": ((100.0, [[1, 2, 3, 4]], 1.0), r"x must have shape \(any,\), got \(1, 4\)"),
@@ -571,8 +571,14 @@ def test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on(samples, mon
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda s: make_learner(s, update_every=0), "update_every must be a whole number from 1"),
-        (lambda s: make_learner(s, train_size=0), "train_size must be a whole number from 1 on"),
+        (
+            lambda s: make_learner(s, update_every=0),
+            "update_every must be a whole number of at least 1",
+        ),
+        (
+            lambda s: make_learner(s, train_size=0),
+            "train_size must be a whole number of at least 1",
+        ),
         (lambda s: make_learner(s[:0]), "history must hold at least one sample, got none"),
         (lambda s: make_learner(flipped(s)), "history must have increasing times"),
     ],
@@ -612,7 +618,7 @@ def test_a_state_with_other_features_is_refused(samples):
 
 DAMAGED = {
     "steps": (np.int64(99), "state must have taken fewer than 8 steps, got 99"),
-    "refits": (None, "state is damaged: refits must be a whole number from 1 on, got None"),
+    "refits": (None, "state is damaged: refits must be a whole number of at least 1, got None"),
     "policy.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
     "current.x": (np.full((N, 4), np.nan), "state is damaged: current.x must be finite"),
     "current.y": (np.full((N, 1), np.nan), "state is damaged: current.y must be finite"),

@@ -250,9 +250,9 @@ def test_kernel_weights_are_searched_on_their_simplex(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n": 0}, "tune_every must be a whole number from 1 on, got 0"),
-        ({"seed": -1}, "seed must be a whole number from 0 on, got -1"),
-        ({"m": 0}, "update_every must be a whole number from 1 on, got 0"),
+        ({"n": 0}, "tune_every must be a whole number of at least 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"m": 0}, "update_every must be a whole number of at least 1, got 0"),
     ],
 )
 def test_settings_are_checked_before_any_search(rng, settings, message):

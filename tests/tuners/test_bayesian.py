@@ -183,6 +183,6 @@ def test_without_optuna_the_message_says_how_to_install_it(monkeypatch):
 
 def test_proposals_are_counted_from_one():
     with pytest.raises(
-        InvalidInputError, match=r"^proposals must be a whole number from 1 on, got 0\.$"
+        InvalidInputError, match=r"^proposals must be a whole number of at least 1, got 0\.$"
     ):
         Bayesian(0)

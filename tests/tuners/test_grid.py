@@ -189,6 +189,6 @@ def test_of_equal_losses_the_start_stays():
 @pytest.mark.parametrize("points", [1, 2.5])
 def test_a_grid_needs_two_points(points):
     with pytest.raises(
-        InvalidInputError, match=rf"^points must be a whole number from 2 on, got {points}\.$"
+        InvalidInputError, match=rf"^points must be a whole number of at least 2, got {points}\.$"
     ):
         Grid(points)

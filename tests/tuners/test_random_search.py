@@ -93,7 +93,7 @@ def test_fifty_draws_are_made_unless_told_otherwise():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"draws": 0}, r"^draws must be a whole number from 1 on, got 0\.$"),
+        ({"draws": 0}, r"^draws must be a whole number of at least 1, got 0\.$"),
         ({"spacing": "even"}, r"^spacing must be 'log' or 'uniform', got 'even'\.$"),
     ],
 )

@@ -23,7 +23,7 @@ from streamridge.samples import Inputs
 
 
 class Summand(Kernel):
-    """Is a kernel that `+` puts into a Mixture with equal weights."""
+    """A kernel that `+` adds to another, as a Mixture with equal weights."""
 
     def __add__(self, other: Kernel) -> Mixture:
         if not isinstance(other, Kernel):
@@ -35,7 +35,7 @@ class Summand(Kernel):
 
 
 def _weighted_parts(kernel: Kernel) -> list[tuple[Kernel, float]]:
-    """Return the kernels of a sum with weights of mean one, so that sums of sums are flat."""
+    """Return the kernels of a sum with weights of mean one, so that a sum of sums is one sum."""
     if not isinstance(kernel, Mixture):
         return [(kernel, 1.0)]
     return [
@@ -46,20 +46,20 @@ def _weighted_parts(kernel: Kernel) -> list[tuple[Kernel, float]]:
 
 @dataclass(frozen=True)
 class Mixture(Summand):
-    r"""Adds kernels with weights on the simplex: $K = \sum_m \beta_m K^{(m)}$.
+    r"""A sum of kernels with weights on the simplex: $K = \sum_m \beta_m K^{(m)}$.
 
     Parameters
     ----------
     kernels
-        The parts.
+        The kernels to add.
     weights
-        $\beta$, not negative, summing to one; equal by default.
+        $\beta$, non-negative, with sum one; equal by default.
     learn_weights
         False keeps the weights constant.
 
     Notes
     -----
-    Paper: eq. (10). The hyperparameters are the weights first, then each kernel's own.
+    Paper: eq. (10). Among the hyperparameters the weights come first, then each kernel's own.
     """
 
     kernels: tuple[Kernel, ...]
@@ -124,7 +124,7 @@ class Mixture(Summand):
 
 @dataclass(frozen=True)
 class MixtureEvaluation(Evaluation):
-    """Is a weighted sum of evaluations."""
+    """A weighted sum of evaluations."""
 
     weights: tuple[float, ...]
     parts: tuple[Evaluation, ...]
@@ -138,7 +138,7 @@ class MixtureEvaluation(Evaluation):
         return total
 
     def write_to(self, out: Block, weight: float = 1.0) -> None:
-        # A linear part, usually the last, is written by its product alone; so begin at the end.
+        # Start at the end: the last part is usually linear and writes its product without a copy.
         (beta, part), *others = reversed([*self._weighted()])
         part.write_to(out, weight * beta)
         for beta, part in others:
@@ -164,7 +164,7 @@ class MixtureEvaluation(Evaluation):
 
 
 def _labels(kernels: Sequence[Kernel]) -> list[str]:
-    """Return a short name for each kernel, numbered where a type comes twice."""
+    """Return a short name for each kernel, with a number if its type occurs more than once."""
     types = [type(kernel).__name__.lower() for kernel in kernels]
     often = Counter(types)
     seen: Counter[str] = Counter()

@@ -17,8 +17,8 @@ from streamridge.files.reading import read_readings
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import parse_methods, tuned_by
 from streamridge.forecaster.settings import Settings
-from streamridge.plots.forecasts import new_figure, plain, plot_running_rmse
-from streamridge.plots.scores import plot_costs
+from streamridge.plots.axes import new_figure, plain
+from streamridge.plots.figures import plot_costs, plot_running_rmse
 from streamridge.runs.jobs import Progress, Task, run_all
 from streamridge.runs.run import BACKENDS, BASELINE, Run, change, frame_kind
 from streamridge.series.clock import parse_step, parse_zone, step_name
