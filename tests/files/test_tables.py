@@ -175,7 +175,7 @@ def test_columns_of_other_shapes_are_refused(columns, message, tmp_path):
 
 
 def test_parquet_refuses_a_column_of_mixed_kinds(tmp_path):
-    with pytest.raises(InvalidInputError, match="columns must hold one kind of values each, got:"):
+    with pytest.raises(InvalidInputError, match="each column must hold values of one kind, got:"):
         write_table(tmp_path / "table.parquet", {"a": np.array([1, "b"], object)})
 
     assert not list(tmp_path.iterdir())

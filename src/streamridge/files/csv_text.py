@@ -12,13 +12,11 @@ from typing import IO, TypeAlias
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
-from streamridge.files.blocks import Block, Origin
-from streamridge.files.columns import TextColumn
+from streamridge.files.blocks import Block, Origin, TextColumn, rows_in_a_block
 from streamridge.files.pems import COLUMNS, is_station_row
 
 Row: TypeAlias = tuple[int, list[str]]  # the line it ends at, and its cells
 
-CELLS_IN_A_BLOCK = 1_000_000
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITER = re.compile(r"[,;\t|]")
 
@@ -47,9 +45,11 @@ def _blocks(lines: Iterable[str], origin: Origin) -> Iterator[Block]:
         rows = chain([(line, head)], rows)
     else:
         names = _header(head, line, origin)
-    size = max(1, CELLS_IN_A_BLOCK // len(head))
-    for chunk in iter(lambda: list(islice(rows, size)), []):
-        yield _block(chunk, names, len(head), delimiter in ";\t", origin)
+    size = rows_in_a_block(len(head))
+    chunks = iter(lambda: list(islice(rows, size)), [])
+    decimal_comma = delimiter in ";\t"
+    # A loop would hold on to the rows of one block while those of the next are read.
+    yield from map(lambda chunk: _block(chunk, names, len(head), decimal_comma, origin), chunks)
 
 
 def _delimiter(header: str) -> str:

@@ -13,8 +13,7 @@ from narwhals.exceptions import DuplicateError
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, shown
-from streamridge.files.blocks import Block, Origin
-from streamridge.files.columns import Column, TextColumn
+from streamridge.files.blocks import Block, Column, Origin, TextColumn
 from streamridge.series.clock import Times
 from streamridge.series.readings import in_microseconds
 
@@ -51,7 +50,7 @@ class FrameColumn:
         return stamps, np.full(len(stamps), dtype.time_zone is not None)
 
 
-def frame_block(native: Any, origin: Origin) -> Block:
+def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
     """Return a frame or a series as a block.
 
     The times of a frame or series of pandas with a DatetimeIndex are those of the index. A series
@@ -70,7 +69,7 @@ def frame_block(native: Any, origin: Origin) -> Block:
         )
     for name, series in _named(data, origin):
         columns.setdefault(name, FrameColumn(series))  # the index goes before a column "time"
-    return Block(origin, range(len(data)), columns)
+    return Block(origin, range(first, first + len(data)), columns)
 
 
 def _narwhal(native: Any, origin: Origin) -> nw.DataFrame[Any] | nw.Series[Any]:

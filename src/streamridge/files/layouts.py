@@ -16,6 +16,8 @@ SENSOR = ("unique_id", "sensor", "sensor_id", "station", "station_id", "detector
 # The last is how pandas writes an index without a name to Parquet.
 TIME = ("time", "timestamp", "ds", "date", "datetime", "date_time", "__index_level_0__")
 VALUE = ("y", "value", "flow", "count", "volume", "traffic_volume")
+# Each column that is read from Parquet takes a page of memory, often 1 MB.
+SENSORS_TOGETHER = 32
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,7 @@ def split_wide(block: Block, choice: Choice) -> Split:
     The time is the first column unless another one is named so. A column without a name is no
     sensor.
     """
-    named = _find(block, TIME)
-    time = next(iter(block.columns), "") if named is None else named
-    _require_columns(block, choice.extras)
-    sensors = [name for name in block.columns if name and name not in (time, *choice.extras)]
-    if not sensors:
-        raise InvalidInputError(
-            f"{block.origin.name} must have a time column and a column for each sensor, "
-            f"got {listed(block.columns)}."
-        )
+    time, sensors = _wide_columns(block, choice)
     rows = np.arange(len(block.places))
     wanted = filter(choice.wants, sensors)
     pieces = [_piece(block, name, rows, time, (name, *choice.extras)) for name in wanted]
@@ -91,6 +85,31 @@ def split_long(block: Block, choice: Choice) -> Split:
         if choice.wants(name)
     ]
     return Split(pieces, list(rows_of), block.ragged + len(unnamed))
+
+
+def wide_groups(block: Block, choice: Choice) -> list[tuple[str, ...]]:
+    """Return the columns of a wide block in groups, each with the time, the extras, some sensors.
+
+    A file stored by column may have too many of them to be read side by side.
+    """
+    time, sensors = _wide_columns(block, choice)
+    starts = range(0, len(sensors), SENSORS_TOGETHER)
+    shared = tuple(dict.fromkeys((time, *choice.extras)))
+    return [(*shared, *sensors[start : start + SENSORS_TOGETHER]) for start in starts]
+
+
+def _wide_columns(block: Block, choice: Choice) -> tuple[str, list[str]]:
+    """Return the column of times, and those of sensors."""
+    named = _find(block, TIME)
+    time = next(iter(block.columns), "") if named is None else named
+    _require_columns(block, choice.extras)
+    sensors = [name for name in block.columns if name and name not in (time, *choice.extras)]
+    if not sensors:
+        raise InvalidInputError(
+            f"{block.origin.name} must have a time column and a column for each sensor, "
+            f"got {listed(block.columns)}."
+        )
+    return time, sensors
 
 
 def _piece(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from io import BufferedReader
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from streamridge.errors import InvalidInputError, listed, shown
+from streamridge.errors import InvalidInputError, shown
 from streamridge.files.blocks import Block, Gap, Origin
 from streamridge.files.csv_text import csv_blocks
 from streamridge.files.frames import frame_block
-from streamridge.files.layouts import Choice, Split, is_long, split_long, split_wide
+from streamridge.files.layouts import Choice, Split, is_long, split_long, split_wide, wide_groups
 from streamridge.files.opened import name_of, opened
-from streamridge.files.parquet import MAGIC, read_parquet
+from streamridge.files.parquet import MAGIC, parquet_content
 from streamridge.files.pems import is_pems, split_pems
-from streamridge.series.readings import Piece, Readings, join
+from streamridge.files.store import Store
+from streamridge.series.readings import Readings
 
 Layout: TypeAlias = Literal["wide", "long", "pems"]
 
@@ -69,48 +71,85 @@ def read_readings(
     >>> ramp.sensor, ramp.values
     ('ramp', array([12., nan]))
     """
+    with stored_readings(sources, sensors=sensors, layout=layout, extras=extras, gap=gap) as store:
+        return [store.readings(name) for name in store.names]
+
+
+@contextmanager
+def stored_readings(
+    sources: Any,
+    *,
+    sensors: Iterable[str] | None = None,
+    layout: Layout | None = None,
+    extras: Iterable[str] = (),
+    gap: Gap = "error",
+) -> Iterator[Store]:
+    """Read sources once, and keep what they hold so that it can be taken sensor by sensor.
+
+    The sources may be larger than memory: what does not fit is kept in a temporary file, in the
+    folder that the environment names in TMPDIR, until the context is left. All that is wrong with
+    the sources is raised before the first sensor is handed out.
+
+    Parameters
+    ----------
+    sources, sensors, layout, extras, gap
+        See `read_readings`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> flows = pd.DataFrame({"time": ["2021-06-13"], "ramp": [12], "exit": [7]})
+    >>> with stored_readings(flows) as store:
+    ...     store.names, store.readings("exit").values
+    (('ramp', 'exit'), array([7.]))
+    """
     _require_one_of("gap", gap, ("error", "skip"))
     _require_one_of("layout", layout, (None, *_SPLITS))
     choice = Choice(_names(sensors or ()), _names(extras))
     every = sources if isinstance(sources, list | tuple) else [sources]
-    blocks = (block for source in every for block in _blocks(source, gap))
-    splits = [_SPLITS[layout or _layout(block)](block, choice) for block in blocks]
-    readings = _joined(splits, choice)
-    if not any(len(one.times) for one in readings):
-        name = _name(every[0]) if len(every) == 1 else f"all {len(every)} sources together"
-        raise InvalidInputError(f"{name} must have at least one reading, got none.")
-    return readings
+    with closing(Store(choice)) as store:
+        blocks = chain.from_iterable(_blocks(source, layout, choice, gap) for source in every)
+        # A loop over the blocks would hold on to one while the next is read.
+        for split in map(lambda block: _SPLITS[layout or _layout(block)](block, choice), blocks):
+            store.add(split)
+        store.require_readings(
+            _name(every[0]) if len(every) == 1 else f"all {len(every)} sources together"
+        )
+        yield store
 
 
-def _blocks(source: Any, gap: Gap) -> Iterator[Block]:
+def _blocks(source: Any, layout: Layout | None, choice: Choice, gap: Gap) -> Iterator[Block]:
     if not isinstance(source, str | os.PathLike):
         yield frame_block(source, Origin(_name(source), "row", gap, 'gap="skip"'))
         return
     with opened(source) as stream:
         if stream.peek(len(MAGIC)).startswith(MAGIC):
-            table = read_parquet(stream.read(), _name(source))
-            yield frame_block(table, Origin(_name(source), "row", gap))
+            origin = Origin(_name(source), "row", gap)
+            yield from _parquet_blocks(stream, origin, layout, choice)
         else:
             yield from csv_blocks(stream, Origin(_name(source), "line", gap))
+
+
+def _parquet_blocks(
+    stream: BufferedReader, origin: Origin, layout: Layout | None, choice: Choice
+) -> Iterator[Block]:
+    """Yield a block without rows, which names all columns, and then the rows."""
+    with parquet_content(stream, origin.name) as content:
+        head = frame_block(content.head, origin)
+        yield head
+        as_written = {name.strip(): name for name in reversed(content.head.column_names)}
+        wide = (layout or _layout(head)) == "wide"
+        for group in wide_groups(head, choice) if wide else [tuple(head.columns)]:
+            first = 0
+            for table in content.tables([as_written[name] for name in group]):
+                yield frame_block(table, origin, first)
+                first += len(table)
 
 
 def _layout(block: Block) -> Layout:
     if is_pems(block):
         return "pems"
     return "long" if is_long(block) else "wide"
-
-
-def _joined(splits: Sequence[Split], choice: Choice) -> list[Readings]:
-    names = dict.fromkeys(name for split in splits for name in split.names)
-    unknown = [sensor for sensor in choice.sensors if sensor not in names]
-    if names and unknown:
-        raise InvalidInputError(f"sensors must be among {listed(names)}, got {shown(unknown[0])}.")
-    pieces: dict[str, list[Piece]] = {}
-    for piece in chain.from_iterable(split.pieces for split in splits):
-        pieces.setdefault(piece.sensor, []).append(piece)
-    loose = sum(split.loose for split in splits)
-    joined = (join(pieces[name]) for name in choice.sensors or names if name in pieces)
-    return [replace(readings, skipped=readings.skipped + loose) for readings in joined]
 
 
 def _name(source: Any) -> str:

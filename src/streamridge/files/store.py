@@ -1,0 +1,118 @@
+"""The readings of many sensors, in memory or beyond it, handed out sensor by sensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamridge.errors import InvalidInputError, listed, shown
+from streamridge.files.layouts import Choice, Split
+from streamridge.files.spool import Spool
+from streamridge.series.readings import Aggregate, Piece, Readings, join
+
+
+@dataclass
+class Tally:
+    """What is known of one sensor besides its rows; it grows with each piece."""
+
+    aggregate: Aggregate | None
+    skipped: int = 0
+    imputed: int = 0
+    zoned: set[bool] = field(default_factory=set)
+
+    def add(self, piece: Piece) -> None:
+        """Count a piece."""
+        self.skipped += piece.skipped
+        self.imputed += piece.imputed
+        self.zoned.update(mark for mark in (True, False) if (piece.zoned == mark).any())
+
+
+class Store:
+    """The readings of many sensors, handed out one sensor at a time.
+
+    One thread at a time may use it. Its rows may be more than memory holds; the readings of one
+    sensor must fit.
+
+    Parameters
+    ----------
+    choice
+        The sensors that are wanted, and the extras that each row carries.
+    """
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._row = np.dtype(
+            [
+                ("times", "M8[us]"),
+                ("values", "f8"),
+                ("extras", "f8", (len(choice.extras),)),
+                ("zoned", "?"),
+            ]
+        )
+        self._rows = Spool()
+        self._tallies: dict[str, Tally] = {}
+        self._known: dict[str, None] = {}
+        self._loose = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the sensors that are there, in the order asked for or else of the source."""
+        wanted = self._choice.sensors or self._known
+        return tuple(name for name in wanted if name in self._tallies)
+
+    def add(self, split: Split) -> None:
+        """Take the pieces of one block."""
+        self._known.update(dict.fromkeys(split.names))
+        self._loose += split.loose
+        for piece in split.pieces:
+            self._tallies.setdefault(piece.sensor, Tally(piece.aggregate)).add(piece)
+            self._rows.append(piece.sensor, self._packed(piece))
+
+    def require_readings(self, source: str) -> None:
+        """Raise unless all that was asked for is there and can be handed out."""
+        unknown = [sensor for sensor in self._choice.sensors if sensor not in self._known]
+        if self._known and unknown:
+            raise InvalidInputError(
+                f"sensors must be among {listed(self._known)}, got {shown(unknown[0])}."
+            )
+        for name in self.names:
+            if len(self._tallies[name].zoned) > 1:
+                self.readings(name)  # raises: some of its times carry an offset, some do not
+        if not any(tally.zoned for tally in self._tallies.values()):
+            raise InvalidInputError(f"{source} must have at least one reading, got none.")
+
+    def readings(self, name: str) -> Readings:
+        """Return the readings of one sensor, in the order of their sources."""
+        if name not in self._tallies:
+            raise InvalidInputError(
+                f"sensor must be one that the store holds while it is open, "
+                f"{listed(self._tallies)}, got {shown(name)}."
+            )
+        return join([self._unpacked(name)])
+
+    def close(self) -> None:
+        """Drop all readings."""
+        self._tallies.clear()
+        self._rows.close()
+
+    def _packed(self, piece: Piece) -> bytes:
+        rows = np.empty(len(piece.times), self._row)
+        rows["times"], rows["values"], rows["zoned"] = piece.times, piece.values, piece.zoned
+        for position, extra in enumerate(self._choice.extras):
+            rows["extras"][:, position] = piece.extras[extra]
+        return rows.tobytes()
+
+    def _unpacked(self, name: str) -> Piece:
+        rows = np.frombuffer(self._rows.content(name), self._row)
+        tally = self._tallies[name]
+        return Piece(
+            name,
+            rows["times"],
+            rows["zoned"],
+            rows["values"],
+            dict(zip(self._choice.extras, rows["extras"].T, strict=True)),
+            tally.skipped + self._loose,
+            tally.imputed,
+            tally.aggregate,
+        )
