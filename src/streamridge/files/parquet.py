@@ -65,7 +65,9 @@ def parquet_content(stream: io.BufferedReader, name: str) -> Iterator[ParquetCon
     _require_pyarrow()
     with _seekable(stream) as source:
         with _damage_named(name):
-            file = import_module("pyarrow.parquet").ParquetFile(source, buffer_size=BUFFER)
+            # Otherwise pyarrow reads all row groups ahead.
+            bounded = {"pre_buffer": False, "buffer_size": BUFFER}
+            file = import_module("pyarrow.parquet").ParquetFile(source, **bounded)
             head = file.schema_arrow.empty_table()
             numbered = head.rename_columns([str(i) for i in range(head.num_columns)])
             # Only now are the names of zones decoded.
@@ -91,7 +93,7 @@ def write_parquet(stream: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> Non
 def _damage_named(name: str) -> Iterator[None]:
     try:
         yield
-    except (_require_pyarrow().ArrowException, OSError, ValueError) as error:
+    except (_require_pyarrow().ArrowException, OSError, ValueError, KeyError) as error:
         raise InvalidInputError(f"{name} must be a whole Parquet file, got {error}.") from None
 
 
