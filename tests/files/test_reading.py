@@ -116,8 +116,8 @@ REFUSED = {
     "an empty file": ("", NOT_TEXT + "an empty file"),
     "blank lines only": ("\n\n \n", NOT_TEXT + "an empty file"),
     "an empty file in gzip": (gzip.compress(b""), NOT_TEXT + "an empty file"),
-    "zeros": (b"\0" * 100, NOT_TEXT + "no text"),
-    "text of two bytes a letter": (WIDE.encode("utf-16-le"), NOT_TEXT + "no text"),
+    "zeros": (b"\0" * 100, NOT_TEXT + "null characters"),
+    "text of two bytes a letter": (WIDE.encode("utf-16-le"), NOT_TEXT + "null characters"),
     "the same with its mark": (WIDE.encode("utf-16"), NOT_UTF_8 + "ff"),
     "latin letters": ("time,Zähler\n2021-06-13,1\n".encode("latin1"), NOT_UTF_8 + "e4.*iconv"),
     "a bad byte far below": (WIDE.encode() * 1000 + b"\xff", NOT_UTF_8 + "ff"),
@@ -358,7 +358,7 @@ def test_a_bad_cell_of_standard_input_is_named_so(monkeypatch):
 def test_closed_standard_input_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
 
-    with pytest.raises(InvalidInputError, match="standard input must be open, got none"):
+    with pytest.raises(InvalidInputError, match="standard input must be open, got a closed one"):
         read_readings("-")
 
 

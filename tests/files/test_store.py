@@ -237,7 +237,7 @@ def test_a_full_disk_is_named_with_the_way_out(monkeypatch):
     monkeypatch.setattr(spool, "SPILL_ABOVE", 0)
     full = Spool(new_file=partial(open, "/dev/full", "r+b"))
 
-    message = "temporary files must have room .* got: No space left on device. Name another folder"
+    message = "temporary files must have room .* got: No space left on device. Set TMPDIR"
     with pytest.raises(InvalidInputError, match=message):
         full.append("a", b"1")
     full.close()
@@ -246,11 +246,11 @@ def test_a_full_disk_is_named_with_the_way_out(monkeypatch):
 def test_only_sensors_of_an_open_store_can_be_taken(tmp_path):
     (tmp_path / "flow.csv").write_text(LONG)
 
-    unknown = pytest.raises(InvalidInputError, match="while it is open, 'b', 'a', got 'x'")
+    unknown = pytest.raises(InvalidInputError, match="sensor must be among 'b', 'a', got 'x'")
     with stored_readings(tmp_path / "flow.csv") as kept, unknown:
         kept.readings("x")
 
-    with pytest.raises(InvalidInputError, match="while it is open, none, got 'a'"):
+    with pytest.raises(InvalidInputError, match="the store must be open, got a closed one"):
         kept.readings("a")
 
 

@@ -166,7 +166,7 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
         ({"a": [1, 2], "b": [1]}, r"b must have shape \(2,\), got \(1,\)"),
         ({"a": [[1, 2]]}, r"a must have shape \(any,\), got \(1, 2\)"),
         ({"a": 1}, r"a must have shape \(any,\), got \(\)"),
-        ({"a": [[1], [1, 2]]}, "a must be values in a regular shape"),
+        ({"a": [[1], [1, 2]]}, "a must be a column of single values, got lists of different"),
     ],
 )
 def test_columns_of_other_shapes_are_refused(columns, message, tmp_path):

@@ -1,4 +1,4 @@
-"""Text with separated cells, in blocks of rows."""
+"""CSV: text whose cells are parted by a delimiter, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _DELIMITER = re.compile(r"[,;\t|]")
 def csv_blocks(stream: IO[bytes], origin: Origin) -> Iterator[Block]:
     """Yield the rows of a text in UTF-8, with or without a byte order mark.
 
-    Cells are parted by whichever of `,` `;` tab `|` comes first in the header. With `;` or tab a
-    number may have a decimal comma. Rows without any content are passed over.
+    The delimiter is whichever of `,` `;` tab `|` comes first in the header. With `;` or tab,
+    numbers may have a decimal comma. Rows with no content are skipped.
     """
     with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
         yield from _blocks(lines, origin)
@@ -48,7 +48,7 @@ def _blocks(lines: Iterable[str], origin: Origin) -> Iterator[Block]:
     size = rows_in_a_block(len(head))
     chunks = iter(lambda: list(islice(rows, size)), [])
     decimal_comma = delimiter in ";\t"
-    # A loop would hold on to the rows of one block while those of the next are read.
+    # A loop over the chunks would hold on to one while the next is read.
     yield from map(lambda chunk: _block(chunk, names, len(head), decimal_comma, origin), chunks)
 
 
@@ -59,7 +59,7 @@ def _delimiter(header: str) -> str:
 
 def _header(cells: Sequence[str], line: int, origin: Origin) -> Sequence[str]:
     if not cells or "\0" in "".join(cells):
-        got = "no text" if cells else "an empty file"
+        got = "null characters" if cells else "an empty file"
         raise InvalidInputError(f"{origin.name} must be text or Parquet with rows, got {got}.")
     if _holds_readings(cells):
         raise InvalidInputError(
@@ -72,7 +72,7 @@ def _header(cells: Sequence[str], line: int, origin: Origin) -> Sequence[str]:
 
 
 def _holds_readings(cells: Sequence[str]) -> bool:
-    """Return whether these are no names; those of sensors may be numbers, even 20210613."""
+    """Return whether a first row holds readings, not names; a name may be a number, as 20210613."""
     column = TextColumn(cells)
     only_times = ~np.isnat(column.times[0]) & np.isinf(column.numbers)
     return bool(np.isfinite(column.numbers[0]) or only_times.any())

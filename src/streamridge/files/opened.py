@@ -52,7 +52,7 @@ def _source(path: str | os.PathLike[str]) -> io.BufferedReader:
         except ValueError as error:  # a null character in the name
             raise OSError(str(error)) from None
     if sys.stdin is None or sys.stdin.closed:
-        raise InvalidInputError("standard input must be open, got none.")
+        raise InvalidInputError("standard input must be open, got a closed one.")
     return io.BufferedReader(_LeftOpen(sys.stdin.buffer))
 
 

@@ -1,4 +1,4 @@
-"""Parquet, which needs the extra `parquet`: pyarrow."""
+"""Parquet files, for which pyarrow must be installed: the extra `parquet`."""
 
 from __future__ import annotations
 

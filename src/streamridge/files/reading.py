@@ -1,4 +1,4 @@
-"""Readings out of files, standard input and frames."""
+"""Readings of sensors, read from files, standard input and frames."""
 
 from __future__ import annotations
 
@@ -39,29 +39,31 @@ def read_readings(
 ) -> list[Readings]:
     """Return the readings of every sensor in some files or a frame.
 
-    A file is CSV or Parquet, packed with gzip or not; its content tells, not its name. A cell that
-    is empty or says nan, NA, null or None is a missing value.
+    A file is CSV or Parquet, packed with gzip or not; its content tells which, not its name. A cell
+    that is empty or says nan, NA, null or None is a missing value.
 
     Parameters
     ----------
     sources
         A path, "-" for standard input, a DataFrame of pandas, polars or pyarrow, a Series of pandas
-        with a DatetimeIndex, or a list of these, whose rows are joined in the order given.
+        with a DatetimeIndex, or a list of these, which are joined in the order given.
     sensors
-        Which to return, in this order; all by default, in the order of the source.
+        The sensors to return, in this order; all by default, in the order of the source.
     layout
-        "wide" is a time column, the first one unless one has a name such as time, timestamp or ds,
-        and one column per sensor. "long" is a row per reading, in columns for the sensor
-        (unique_id, sensor, station, detector, ...), the time, and the value (y, value, flow, count,
-        volume, ...). "pems" is a station file of Caltrans. By default a source with all three
-        columns is long, one that has no header but the form of a station file is pems, and all
-        others are wide.
+        "wide": a column of times and a column for each sensor. The times are in the first column,
+        unless another one has a name such as time, timestamp or ds.
+        "long": a row for each reading, with a column of sensors (named unique_id, sensor, station,
+        detector, ...), one of times and one of values (y, value, flow, count, volume, ...).
+        "pems": a station file of Caltrans.
+        By default, a source with the three columns of "long" is long, one that looks like a station
+        file is pems, and any other is wide.
     extras
-        Columns that are known in advance, given along with the readings.
+        Columns whose values are known in advance; they are returned along with the readings.
     gap
-        "error" to raise at the first cell that is neither missing nor a number, or no time;
-        "skip" to leave out such readings and count them in `skipped`. So are rows with more or
-        fewer cells than the header; they, and those that name no sensor, count for every sensor.
+        What to do with a cell that should be a number or a time and is not, and with a row that
+        has more or fewer cells than the header or names no sensor. "error" raises at the first
+        one. "skip" leaves the reading out and counts it in `skipped`: a cell counts for the sensors
+        whose readings it spoils, a row of either kind for every sensor.
 
     Examples
     --------
@@ -87,8 +89,8 @@ def stored_readings(
     """Read sources once, and keep what they hold so that it can be taken sensor by sensor.
 
     The sources may be larger than memory: what does not fit is kept in a temporary file, in the
-    folder that the environment names in TMPDIR, until the context is left. All that is wrong with
-    the sources is raised before the first sensor is handed out.
+    folder that TMPDIR names, until the context is left. Everything that is wrong with the sources
+    is raised before the first sensor is handed out.
 
     Parameters
     ----------
@@ -109,7 +111,7 @@ def stored_readings(
     every = sources if isinstance(sources, list | tuple) else [sources]
     with closing(Store(choice)) as store:
         blocks = chain.from_iterable(_blocks(source, layout, choice, gap) for source in every)
-        # A loop over the blocks would hold on to one while the next is read.
+        # A loop over the blocks themselves would hold on to one while the next is read.
         for split in map(lambda block: _SPLITS[layout or _layout(block)](block, choice), blocks):
             store.add(split)
         store.require_readings(

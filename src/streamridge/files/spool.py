@@ -1,4 +1,4 @@
-"""A place for more bytes than memory holds, which leaves nothing behind."""
+"""Bytes kept in a temporary file when memory cannot hold them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SPILL_ABOVE = 32_000_000
 
 
 class Spool:
-    """Bytes under names, in memory at first and in a temporary file once they are many.
+    """Bytes under names, first in memory and, once they are many, in a temporary file.
 
-    The file has no name, or loses it with the process, so that nothing stays behind after an
-    error, Ctrl-C or a kill. It holds plain bytes: reading them back executes nothing.
+    The system removes the file when it is closed or the process ends, so that nothing stays behind
+    after an error, Ctrl-C or a kill. It holds plain bytes: reading them back executes nothing.
 
     Parameters
     ----------
@@ -82,5 +82,5 @@ def disk_errors() -> Iterator[None]:
     except OSError as error:
         raise InvalidInputError(
             "the folder of temporary files must have room for the readings, "
-            f"got: {error.strerror or error}. Name another folder in TMPDIR."
+            f"got: {error.strerror or error}. Set TMPDIR to another folder."
         ) from None

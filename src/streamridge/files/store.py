@@ -1,4 +1,4 @@
-"""The readings of many sensors, in memory or beyond it, handed out sensor by sensor."""
+"""A store of the readings of many sensors, which may be more than memory holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamridge.series.readings import Aggregate, Piece, Readings, join
 
 @dataclass
 class Tally:
-    """What is known of one sensor besides its rows; it grows with each piece."""
+    """The counts and marks of one sensor, which grow with each piece."""
 
     aggregate: Aggregate | None
     skipped: int = 0
@@ -31,8 +31,8 @@ class Tally:
 class Store:
     """The readings of many sensors, handed out one sensor at a time.
 
-    One thread at a time may use it. Its rows may be more than memory holds; the readings of one
-    sensor must fit.
+    Together they may be more than memory holds; those of any one sensor must fit. Only one thread
+    at a time may use a store.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Store:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the sensors that are there, in the order asked for or else of the source."""
+        """Return the sensors in the order asked for, by default in that of the source."""
         wanted = self._choice.sensors or self._known
         return tuple(name for name in wanted if name in self._tallies)
 
@@ -70,7 +70,7 @@ class Store:
             self._rows.append(piece.sensor, self._packed(piece))
 
     def require_readings(self, source: str) -> None:
-        """Raise unless all that was asked for is there and can be handed out."""
+        """Raise unless every sensor that was asked for is there and can be handed out."""
         unknown = [sensor for sensor in self._choice.sensors if sensor not in self._known]
         if self._known and unknown:
             raise InvalidInputError(
@@ -84,10 +84,11 @@ class Store:
 
     def readings(self, name: str) -> Readings:
         """Return the readings of one sensor, in the order of their sources."""
+        if not self._tallies:
+            raise InvalidInputError("the store must be open, got a closed one.")
         if name not in self._tallies:
             raise InvalidInputError(
-                f"sensor must be one that the store holds while it is open, "
-                f"{listed(self._tallies)}, got {shown(name)}."
+                f"sensor must be among {listed(self._tallies)}, got {shown(name)}."
             )
         return join([self._unpacked(name)])
 
