@@ -1,4 +1,4 @@
-"""Tables written to files, as a whole or not at all."""
+"""Tables written to files, whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Write columns to a file that is never seen half written.
+    """Write columns to a file, which is never half written.
 
     Parameters
     ----------
     path
-        The file: CSV, CSV packed by gzip, or Parquet, by its ending `.csv`, `.csv.gz` or
-        `.parquet`.
+        The file. Its ending says what is written: `.csv`, `.csv.gz` (packed) or `.parquet`.
     columns
-        (n,) each. In CSV, times are in ISO 8601 to the second, floats have the fewest digits that
-        give them back, and NaN, NaT and None are empty cells; in Parquet these are nulls.
+        (n,) each. In CSV, times are in ISO 8601 to the second, and floats have as many digits as
+        are needed to read the same number back. NaN, NaT and None are empty cells in CSV and nulls
+        in Parquet.
     """
     target = Path(path)
     write = _WRITERS[require_ending(target)]
@@ -47,7 +47,7 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) 
 
 
 def require_ending(path: Path) -> str:
-    """Return the ending that says how a table is written, or say which there are."""
+    """Return which ending a path has; an error lists those that a table may have."""
     for ending in _WRITERS:
         if path.name.lower().endswith(ending):
             return ending
@@ -60,8 +60,10 @@ def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
     for name, column in columns.items():
         try:
             array = np.asarray(column)
-        except ValueError:  # rows of different length
-            raise InvalidInputError(f"{name} must be values in a regular shape.") from None
+        except ValueError:  # lists of different lengths
+            raise InvalidInputError(
+                f"{name} must be a column of single values, got lists of different lengths."
+            ) from None
         require_shape(name, array, shape)
         shape = array.shape
         arrays[name] = array.astype("datetime64[us]") if array.dtype.kind == "M" else array
