@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from streamridge import Forecaster, replay
 from streamridge.files.reading import read_readings
 from streamridge.forecaster.presets import Preset, default_preset
-from streamridge.metrics.accuracy import coverage, mae, rmse
+from streamridge.metrics import coverage, mae, rmse
 from streamridge.series.grid import to_series
 from streamridge.series.series import Series
 

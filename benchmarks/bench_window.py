@@ -40,7 +40,7 @@ from streamridge.datasets import simulate_roads
 from streamridge.memory import Arena
 from streamridge.models.hypergradient import dual_jacobian, step_gradients
 from streamridge.models.ridge import Fit
-from streamridge.models.systems import BLOCK_ROWS, upper_blocks
+from streamridge.models.systems import Ridge, fill
 
 DAY, WEEK = 96, 672
 FEATURES = Features(lags=20, seasonal=(DAY, WEEK), calendar=(DAY, WEEK))
@@ -234,12 +234,10 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
     arena = Arena()
 
     def blocks(kernel) -> None:
-        """Evaluate one kernel on the upper triangle, and add it up as the refit does."""
+        """Make the upper triangle of one kernel, as the refit does."""
         arena.clear()
-        total = arena.empty((BLOCK_ROWS, train_size))
-        embedding = kernel.embed(history.inputs)
-        for rows, evaluation in upper_blocks(kernel, embedding, arena):
-            evaluation.write_to(total[: rows.stop - rows.start, rows.start :])
+        ridge = Ridge(kernel, 0.0, 0.0, arena.dtype)
+        fill(ridge, kernel.embed(history.inputs), arena)
 
     learner = make_learner(history, MIXTURE)
     row = samples.t[train_size], samples.x[train_size]
@@ -247,9 +245,7 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
     half = np.linspace(-9.0, 0.0, train_size**2 // 2)
     parts = {
         "refit": refit,
-        "  its weights (two triangular solves)": lambda: fit.ridge_fit.system.solve(
-            fit.ridge_fit.theta
-        ),
+        "  its weights (two triangular solves)": lambda: fit.system.solve(fit.theta),
         "  Gram matrix, Matern": partial(blocks, matern),
         "    half a matrix of exponentials": partial(np.exp, half, out=half.copy()),
         "    half a matrix of square roots": partial(np.sqrt, -half, out=half.copy()),

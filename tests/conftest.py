@@ -12,7 +12,7 @@ settings.load_profile("suite")
 # Results repeat to the last bit on one thread only, and two workers share two cores.
 threadpool_limits(1)
 
-LAYOUT = Layout((("lags", 3), ("calendar", 2)))
+LAYOUT = Layout((("lags", 3), ("calendar", 2)), unitless=("calendar",))
 
 
 def make_samples(rng, n, *, horizon=1, layout=LAYOUT, start=0.0):

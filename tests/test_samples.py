@@ -35,7 +35,7 @@ def test_samples_do_not_follow_their_source():
             r"y must have shape \(1, any\), got \(2, 1\)",
         ),
         (lambda: Inputs.of([[0]], [[1.0]]), r"t must have shape \(any,\), got \(1, 1\)"),
-        (lambda: Inputs.of([0, 1], [[1.0], [1.0, 2.0]]), "x must be numbers in a regular shape"),
+        (lambda: Inputs.of([0, 1], [[1.0], [1.0, 2.0]]), "x must be rows of equal length, got "),
         (lambda: Inputs.of(["noon"], [[1.0]]), r"t must be numbers, got \['noon'\]"),
         (
             lambda: Inputs.of([0], [[1.0, 2.0]], Layout((("lags", 2), ("calendar", 1)))),

@@ -2,6 +2,7 @@
 
 from streamridge import datasets, tuners
 from streamridge.errors import (
+    FitError,
     InvalidInputError,
     NotPositiveDefiniteError,
     StateError,
@@ -12,7 +13,10 @@ from streamridge.features.profiles import Profiles
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.presets import Preset
-from streamridge.hyperparameters.feasible import Box, Chart, Product, Simplex
+from streamridge.hyperparameters.box import Box
+from streamridge.hyperparameters.coordinates import Chart
+from streamridge.hyperparameters.feasible import Product
+from streamridge.hyperparameters.simplex import Simplex
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
@@ -48,6 +52,7 @@ __all__ = [
     "DaskEngine",
     "Drifting",
     "Features",
+    "FitError",
     "Forecast",
     "Forecaster",
     "Inputs",

@@ -1,4 +1,4 @@
-"""Array types, and the checks that values pass once, where they enter the library."""
+"""Array types, and the checks of values that enter the library."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, shown
 
 Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
-# An array in the number format of a factorization: float64 or float32.
+# An array in the precision of a factorization: float64 or float32.
 Block: TypeAlias = NDArray[Any]
 
 
 def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return `values` as a float64 array, or say which of them is not a finite number.
+    """Return `values` as a float64 array; raise if one of them is not a finite number.
 
     Examples
     --------
@@ -30,10 +30,13 @@ def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     try:
         raw = np.asarray(values)
     except ValueError:  # rows of different length
-        raise InvalidInputError(f"{name} must be numbers in a regular shape.") from None
-    # Text, dates, booleans and None would all become some number or other.
+        raise InvalidInputError(
+            f"{name} must be rows of equal length, got {shown(values)}."
+        ) from None
+    # Text, dates, booleans and None must not silently turn into numbers.
     if raw.dtype.kind not in "iuf" or np.ma.is_masked(values):
-        raise InvalidInputError(f"{name} must be numbers, got {values!r}.")
+        what = "numbers" if raw.ndim else "a number"
+        raise InvalidInputError(f"{name} must be {what}, got {shown(values)}.")
     array = raw.astype(np.float64, copy=False)
     finite = np.isfinite(array)
     if not finite.all():
@@ -44,7 +47,7 @@ def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def require_number(name: str, value: ArrayLike) -> float:
-    """Return `value` as a float, or say that it is not one finite number.
+    """Return `value` as a float; raise unless it is one finite number.
 
     Examples
     --------
@@ -54,12 +57,12 @@ def require_number(name: str, value: ArrayLike) -> float:
     """
     array = require_finite(name, value)
     if array.ndim:
-        raise InvalidInputError(f"{name} must be one number, got {value!r}.")
+        raise InvalidInputError(f"{name} must be one number, got {shown(value)}.")
     return float(array)
 
 
 def require_shape(name: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> None:
-    """Raise unless `array` has this shape; None stands for any length.
+    """Raise unless `array` has this shape; None allows any length.
 
     Examples
     --------
@@ -77,7 +80,7 @@ def require_shape(name: str, array: NDArray[Any], shape: tuple[int | None, ...])
 
 
 def require_positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return `values` as a float64 array, or say which of them is not above zero.
+    """Return `values` as a float64 array; raise if one of them is not above zero.
 
     Examples
     --------
@@ -92,15 +95,17 @@ def require_positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def require_count(name: str, value: ArrayLike, *, least: int = 1) -> int:
-    """Return `value`, or say that it is not a whole number of at least `least`.
+    """Return `value`; raise unless it is a whole number of at least `least`.
 
     Examples
     --------
     >>> require_count("update_every", 0)
     Traceback (most recent call last):
-    streamridge.errors.InvalidInputError: update_every must be a whole number from 1 on, got 0.
+    streamridge.errors.InvalidInputError: update_every must be a whole number of at least 1, got 0.
     """
     number = np.asarray(value)
     if number.ndim or number.dtype.kind not in "iu" or number < least:
-        raise InvalidInputError(f"{name} must be a whole number from {least} on, got {value!r}.")
+        raise InvalidInputError(
+            f"{name} must be a whole number of at least {least}, got {shown(value)}."
+        )
     return int(number)

@@ -1,9 +1,10 @@
-"""The whole exception tree, and how messages show what was got.
+"""All exceptions of the library, and how messages show a wrong value.
 
 - StreamRidgeError
-    - InvalidInputError (ValueError): a value that entered the library breaks a stated constraint
-    - NotPositiveDefiniteError (ArithmeticError): a ridge system has no Cholesky factor
-    - StateError (ValueError): a saved state does not belong to what it is put back into
+    - InvalidInputError (ValueError): a value from the user breaks a constraint
+    - FitError (ArithmeticError): a model cannot be fitted to these samples
+        - NotPositiveDefiniteError: a ridge system has no Cholesky factor
+    - StateError (ValueError): a saved state does not fit the object that should continue from it
     - MissingExtraError (ImportError): an optional dependency is not installed
 """
 
@@ -11,29 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Characters of a value, and values of a list, that a message shows.
+# The most characters of a value, and the most values of a list, that a message shows.
 LONGEST = 60
 MOST = 10
 
 
 class StreamRidgeError(Exception):
-    """Is the base of every error that this library raises on purpose."""
+    """The base of every error that this library raises on purpose."""
 
 
 class InvalidInputError(StreamRidgeError, ValueError):
-    """Says which value breaks which constraint, and what was got."""
+    """An error that names a value, the constraint it breaks, and what was given."""
 
 
 class StateError(StreamRidgeError, ValueError):
-    """Says why a saved state cannot be put back."""
+    """An error that says why a saved state cannot be restored."""
 
 
 class MissingExtraError(StreamRidgeError, ImportError):
-    """Says which optional dependency is missing, and how to install it."""
+    """An error that names a missing optional dependency, and how to install it."""
 
 
-class NotPositiveDefiniteError(StreamRidgeError, ArithmeticError):
-    """Says which ridge system has no Cholesky factor, and what mends it.
+class FitError(StreamRidgeError, ArithmeticError):
+    """An error that says why a model cannot be fitted; learners keep the fit in force."""
+
+
+class NotPositiveDefiniteError(FitError):
+    """An error that names a ridge system without a Cholesky factor, and the remedy.
 
     Parameters
     ----------
@@ -42,11 +47,11 @@ class NotPositiveDefiniteError(StreamRidgeError, ArithmeticError):
     time
         Time of the last training sample.
     penalty
-        Name of the hyperparameter on its diagonal.
+        Name of the hyperparameter on the diagonal of the matrix.
     value
-        Its value in force.
+        Its current value.
     lower_bound
-        The least value that tuning may choose.
+        The smallest value that tuning may choose.
     """
 
     def __init__(
@@ -59,13 +64,13 @@ class NotPositiveDefiniteError(StreamRidgeError, ArithmeticError):
 
 
 def shown(value: object) -> str:
-    """Return a value as Python writes it, cut when it is long."""
+    """Return a value as Python writes it, cut off after 60 characters."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return up to ten names, and how many more there are.
+    """Return the first ten names as text, and how many more there are.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Where large blocks of numbers live.
+"""Memory for large arrays, reused from one fit to the next.
 
-A refit at N = 2880 fills some 130 MB. Fresh pages cost more than the arithmetic on them (33 MB in
-small arrays: 18 ms fresh, 2 ms reused), so a fit that is no longer needed hands its arena to the
-next one.
+A refit at N = 2880 fills about 130 MB. New memory pages cost more than the arithmetic on them
+(33 MB in small arrays: 18 ms new, 2 ms reused). So a fit that is no longer needed hands its arena
+to the next one.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numpy.typing import DTypeLike
 
 from streamridge.arrays import Block
 
-# Numbers per slab: large enough for the system to back it with huge pages.
+# Numbers per slab: large enough for the operating system to use huge pages.
 SLAB = 1 << 22
 
 
 class Heap:
-    """Hands out fresh arrays of one number format."""
+    """A source of new arrays of one dtype."""
 
     def __init__(self, dtype: DTypeLike = np.float64) -> None:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
     def empty(self, shape: tuple[int, ...]) -> Block:
-        """Return an array without initial values."""
+        """Return an uninitialized array."""
         return np.empty(shape, self.dtype)
 
 
 class Arena(Heap):
-    """Hands out pieces of a few large slabs; `clear` takes them all back at once.
+    """A source of arrays that are pieces of a few large slabs; `clear` takes back all of them.
 
     Examples
     --------
@@ -49,19 +49,19 @@ class Arena(Heap):
 
     @property
     def size(self) -> int:
-        """Return how many numbers all slabs hold together."""
+        """Return how many numbers fit into all slabs together."""
         return sum(slab.size for slab in self._slabs)
 
     def clear(self) -> None:
-        """Take back every array handed out: none of them may be used any more."""
+        """Take back every array; none of them may be used afterwards."""
         self.rewind((0, 0))
 
     def mark(self) -> tuple[int, int]:
-        """Return the point up to which memory is handed out."""
+        """Return the current position, up to which memory is in use."""
         return self._current, self._used
 
     def rewind(self, mark: tuple[int, int]) -> None:
-        """Take back every array handed out since the mark."""
+        """Take back every array that was handed out after the mark."""
         self._current, self._used = mark
 
     def empty(self, shape: tuple[int, ...]) -> Block:

@@ -1,40 +1,51 @@
-"""What a model reads and learns from: Inputs (t, x) and Samples (t, x, y)."""
+"""The data of a model: Inputs (t, x) to predict at, and Samples (t, x, y) to learn from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Names the blocks of columns in x, so that a kernel can say which of them it reads.
+    """The blocks of columns in x, by name, with what is known of their units.
 
     Parameters
     ----------
     blocks
         Pairs (name, width) in column order.
+    latest
+        The column that holds the latest value of the series. All blocks share its unit, but those
+        named below.
+    own_unit
+        Blocks in which every column has a unit of its own.
+    unitless
+        Blocks without a unit, such as coordinates of the calendar.
 
     Examples
     --------
-    >>> layout = Layout((("lags", 20), ("calendar", 4)))
-    >>> layout.width, layout.columns(("calendar",))
+    >>> layout = Layout((("lags", 20), ("calendar", 4)), unitless=("calendar",))
+    >>> layout.width, layout.spans["calendar"]
     (24, slice(20, 24, None))
     """
 
     blocks: tuple[tuple[str, int], ...]
+    latest: int = 0
+    own_unit: tuple[str, ...] = ()
+    unitless: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:
-        """Count the columns of x."""
-        return sum(width for _, width in self.blocks)
+        """Return the number of columns of x."""
+        return sum([width for _, width in self.blocks])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,33 +56,44 @@ class Layout:
             for i in range(1, width + 1)
         )
 
-    def columns(self, names: tuple[str, ...] | None) -> slice | tuple[int, ...]:
-        """Return where the named blocks stand: a slice, or indices where they are apart."""
-        if names is None:
-            return slice(0, self.width)
-        if not names:
-            raise InvalidInputError("features must name at least one block, got none.")
-        spans = [self._span(name) for name in names]
-        adjacent = all(a.stop == b.start for a, b in pairwise(spans))
-        if adjacent:
-            return slice(spans[0].start, spans[-1].stop)
-        return tuple(column for span in spans for column in range(span.start, span.stop))
+    @property
+    def spans(self) -> dict[str, slice]:
+        """Return where each block stands."""
+        ends = accumulate(width for _, width in self.blocks)
+        return {
+            name: slice(end - width, end)
+            for (name, width), end in zip(self.blocks, ends, strict=True)
+        }
 
-    def _span(self, wanted: str) -> slice:
-        start = 0
-        for name, width in self.blocks:
-            if name == wanted:
-                return slice(start, start + width)
-            start += width
-        known = ", ".join(repr(name) for name, _ in self.blocks)
-        raise InvalidInputError(f"features must be among {known}, got {wanted!r}.")
+
+@lru_cache(maxsize=256)  # every forecast asks for the same few
+def columns(layout: Layout, names: tuple[str, ...] | None) -> slice | tuple[int, ...]:
+    """Return where the named blocks stand, all for None: a slice, or indices if they are apart.
+
+    Examples
+    --------
+    >>> columns(Layout((("lags", 20), ("calendar", 4))), ("calendar",))
+    slice(20, 24, None)
+    """
+    if names is None:
+        return slice(0, layout.width)
+    if not names:
+        raise InvalidInputError("features must name at least one block, got none.")
+    known = layout.spans
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(f"features must be among {listed(known)}, got {name!r}.")
+    spans = [known[name] for name in names]
+    if all(a.stop == b.start for a, b in pairwise(spans)):
+        return slice(spans[0].start, spans[-1].stop)
+    return tuple(column for span in spans for column in range(span.start, span.stop))
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Holds n rows to predict at: times t, shape (n,), and features x, shape (n, p).
+    """Rows to predict at: n times t, shape (n,), and their features x, shape (n, p).
 
-    The constructor trusts its arguments; `Inputs.of` checks them.
+    The constructor does not check its arguments; `Inputs.of` does.
     """
 
     t: Vector
@@ -80,7 +102,7 @@ class Inputs:
 
     @classmethod
     def of(cls, t: ArrayLike, x: ArrayLike, layout: Layout | None = None) -> Inputs:
-        """Return checked copies; without a layout all columns are one block named "lags"."""
+        """Return inputs from checked copies; by default, all columns are one block named "lags"."""
         times = require_finite("t", t).copy()
         features = require_finite("x", x).copy()
         require_shape("t", times, (None,))
@@ -97,20 +119,20 @@ class Inputs:
 
     def block(self, features: tuple[str, ...] | None) -> Matrix:
         """Return the columns of the named blocks, all columns for None."""
-        columns = self.layout.columns(features)
-        return self.x[:, columns if isinstance(columns, slice) else list(columns)]
+        where = columns(self.layout, features)
+        return self.x[:, where if isinstance(where, slice) else list(where)]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Holds n inputs with their targets y, shape (n, H): column k is the value k steps on."""
+    """Inputs with their targets y, shape (n, H); column k is the value k steps on."""
 
     inputs: Inputs
     y: Matrix
 
     @classmethod
     def of(cls, t: ArrayLike, x: ArrayLike, y: ArrayLike, layout: Layout | None = None) -> Samples:
-        """Return checked samples; a target of shape (n,) is one horizon.
+        """Return samples from checked copies; targets of shape (n,) have one horizon.
 
         Examples
         --------
@@ -141,7 +163,7 @@ class Samples:
 
 
 def concatenate(parts: Sequence[Samples]) -> Samples:
-    """Return the samples of all parts in order; they share one layout."""
+    """Return the samples of all parts, one part after the other; all have the same layout."""
     t = np.concatenate([part.t for part in parts])
     x = np.concatenate([part.x for part in parts])
     y = np.concatenate([part.y for part in parts])
@@ -149,7 +171,7 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
 
 
 def in_order(samples: Samples) -> Samples:
-    """Return the samples by time; of several at one time the first stays.
+    """Return the samples sorted by time; where several have the same time, the first is kept.
 
     Examples
     --------
@@ -163,7 +185,7 @@ def in_order(samples: Samples) -> Samples:
 
 
 def require_width(x: Matrix, layout: Layout) -> None:
-    """Raise unless the last axis of x has as many entries as the layout has columns.
+    """Raise unless the last axis of x is as long as the layout is wide.
 
     Examples
     --------

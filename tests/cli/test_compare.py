@@ -108,10 +108,10 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
     page = (tmp_path / "r" / "index.html").read_text()
     assert "Comparison of flows.csv" in page
     for words in (
-        "RMSE of all steps up to each one",
+        "RMSE(t), the RMSE of all steps so far",
         "Where the seconds went",
         "Hyperparameters of ohl",
-        "Hyperparameters that did not move: fixed",
+        "Methods whose hyperparameters did not move: fixed",
     ):
         assert words in page
 

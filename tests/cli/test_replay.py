@@ -156,7 +156,7 @@ def test_station_files_of_five_minutes_are_summed(invoke, tmp_path):
         (["flows.csv", "--from", "soon"], "error: time must be an ISO 8601 time"),
         (
             ["flows.csv", "--from", "2031-01-01"],
-            "error: ramp: there must be readings between 2031-01-01",
+            "error: ramp: readings from 2031-01-01",
         ),
         (
             ["flows.csv", "--warmup", "500"],

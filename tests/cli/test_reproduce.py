@@ -29,7 +29,7 @@ TRAFFIC = ["reproduce", "traffic", "--quick", "--methods", "fixed,ohl"]
 def tiny(monkeypatch):
     """Let quick studies be tiny, and pictures quick to draw."""
     monkeypatch.setattr(reproduce, "QUICK", TOY)
-    monkeypatch.setattr(regret_study, "QUICK", TOY_REGRET)
+    monkeypatch.setattr(regret_study, "SIZES", (regret_study.FULL, TOY_REGRET))
     monkeypatch.setattr(outputs, "DOTS_PER_INCH", 20)
 
 
@@ -111,7 +111,7 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
     assert first.exit_code == second.exit_code == 0
     assert "Stopped early" in first.stderr
     assert list(before) == ["mainline-1-fixed.run"]
-    assert "Not finished: 1 of 4 runs are there" in page
+    assert "Not finished: this page shows 1 of 4 runs." in page
     assert "Not finished" not in (tmp_path / "s" / "index.html").read_text()
     assert "1 of 4 runs are there already." in second.stderr
     after = cells(tmp_path / "s")

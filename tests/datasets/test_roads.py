@@ -94,12 +94,12 @@ def test_a_frame_has_a_time_column_and_one_per_detector(backend):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"step_minutes": 7}, "step_minutes must divide a day of 1440, got 7"),
+        ({"step_minutes": 7}, "step_minutes must divide 1440, the minutes of a day, got 7"),
         ({"start": "foo"}, "start must be a date such as 2017-01-01, got 'foo'"),
         ({"start": "2017-01-02T05:00"}, "start must be a date such as 2017-01-01"),
         ({"start": "NaT"}, "start must be a date such as 2017-01-01, got 'NaT'"),
-        ({"days": 0}, "days must be a whole number from 1 on, got 0"),
-        ({"detectors": 0}, "detectors must be a whole number from 1 on, got 0"),
+        ({"days": 0}, "days must be a whole number of at least 1, got 0"),
+        ({"detectors": 0}, "detectors must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_series():
         ({"norm": 3}, "norm must be 1 or 2, got 3"),
         ({"period": 0.0}, r"period must be positive, got 0\.0"),
         ({"noise": -1.0}, r"noise must be positive, got -1\.0"),
-        ({"steps": 0}, "steps must be a whole number from 1 on, got 0"),
+        ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -10,8 +10,8 @@ from streamridge.experiments.regret.play import run_regret
 from streamridge.experiments.synthetic.page import write_synthetic
 from streamridge.experiments.synthetic.panels import OTHER_READINGS, PANELS
 from streamridge.experiments.synthetic.study import run_synthetic
-from streamridge.plots.forecasts import log_axis, new_figure
-from streamridge.report.page import document, page
+from streamridge.report.markup import document
+from streamridge.report.page import page
 from tests.experiments.regret.test_regret import TOY
 
 
@@ -127,34 +127,6 @@ def test_json_is_plain_however_deep(tmp_path):
         "c": "x",
         "d": None,
     }
-
-
-@pytest.mark.parametrize(
-    ("values", "labels"),
-    [
-        ([1.5, 60.0], ["2", "5", "10", "20", "50"]),
-        ([2e-5, 3e-4], ["0.00002", "0.00005", "0.0001", "0.0002"]),
-        ([1.0, 1e6], ["1", "100", "10000", "1000000"]),
-    ],
-)
-@pytest.mark.parametrize("name", ["x", "y"])
-def test_logarithmic_axes_have_plain_numbers(name, values, labels):
-    figure = new_figure(1)
-    (axes,) = figure.axes
-    axes.plot(values, values)
-    axes.margins(0)
-    log_axis(axes, name)
-    figure.canvas.draw()
-
-    axis = getattr(axes, f"{name}axis")
-    low, high = axis.get_view_interval()
-    shown = [
-        text.get_text()
-        for text, at in zip(axis.get_ticklabels(), axis.get_ticklocs(), strict=True)
-        if low <= at <= high
-    ]
-    assert set(labels) <= set(shown)
-    assert axis.get_ticklabels(minor=True) == []
 
 
 def test_a_synthetic_study_that_was_stopped_keeps_what_there_is_and_says_so(tmp_path):

@@ -39,8 +39,8 @@ def test_a_short_series_is_refused():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Features(lags=0), "lags must be a whole number from 1 on, got 0"),
-        (lambda: Features(seasonal=(0,)), "seasonal must be a whole number from 1 on, got 0"),
+        (lambda: Features(lags=0), "lags must be a whole number of at least 1, got 0"),
+        (lambda: Features(seasonal=(0,)), "seasonal must be a whole number of at least 1, got 0"),
         (lambda: Features(calendar=(0.0,)), r"calendar must be positive, got 0\.0"),
         (lambda: Features(lags=1).samples([1.0, np.nan, 2.0]), "series must be finite, got nan"),
         (lambda: Features(lags=1).samples(np.ones((3, 3))), r"series must have shape \(any,\)"),

@@ -126,5 +126,7 @@ def test_only_rows_that_a_step_completes_are_returned(rng):
 
 @pytest.mark.parametrize("name", ["day", "lags", "week_lags", "days", "weeks", "ahead"])
 def test_counts_are_counts(name):
-    with pytest.raises(InvalidInputError, match=f"{name} must be a whole number from 1 on, got 0"):
+    with pytest.raises(
+        InvalidInputError, match=f"{name} must be a whole number of at least 1, got 0"
+    ):
         Profiles(**{"day": DAY, name: 0})

@@ -99,7 +99,7 @@ def test_a_bad_frame_is_refused_with_its_row(make, columns, message):
     ids=["pandas", "as texts", "pyarrow"],
 )
 def test_columns_of_one_name_are_refused_in_frames(frame):
-    with pytest.raises(InvalidInputError, match=r"must have columns with distinct names, got '.' "):
+    with pytest.raises(InvalidInputError, match=r"distinct names, got more than one named '.'"):
         read_readings(frame)
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.files.blocks import Block, Origin
-from streamridge.files.columns import TextColumn
+from streamridge.files.blocks import Block, Origin, TextColumn
 from streamridge.files.layouts import Choice
 from streamridge.files.pems import COLUMNS, split_pems
 from streamridge.files.reading import read_readings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamridge import InvalidInputError
 from streamridge.errors import StreamRidgeError
-from streamridge.files import csv_text
+from streamridge.files import blocks
 from streamridge.files.reading import read_readings
 
 EIGHT, NINE = "2021-06-13T08:00", "2021-06-13T09:00"
@@ -116,8 +116,8 @@ REFUSED = {
     "an empty file": ("", NOT_TEXT + "an empty file"),
     "blank lines only": ("\n\n \n", NOT_TEXT + "an empty file"),
     "an empty file in gzip": (gzip.compress(b""), NOT_TEXT + "an empty file"),
-    "zeros": (b"\0" * 100, NOT_TEXT + "no text"),
-    "text of two bytes a letter": (WIDE.encode("utf-16-le"), NOT_TEXT + "no text"),
+    "zeros": (b"\0" * 100, NOT_TEXT + "null characters"),
+    "text of two bytes a letter": (WIDE.encode("utf-16-le"), NOT_TEXT + "null characters"),
     "the same with its mark": (WIDE.encode("utf-16"), NOT_UTF_8 + "ff"),
     "latin letters": ("time,Zähler\n2021-06-13,1\n".encode("latin1"), NOT_UTF_8 + "e4.*iconv"),
     "a bad byte far below": (WIDE.encode() * 1000 + b"\xff", NOT_UTF_8 + "ff"),
@@ -128,7 +128,10 @@ REFUSED = {
     "numbers only": ("1\n2\n", HEADER + "'1'"),
     "no sensor": ("time\n2021-06-13\n", r"must have a time column and a column for each sensor"),
     "one word": ("hello", NO_READING),
-    "columns of one name": ("time,a,b,a\n2021-06-13,1,2,3\n", "distinct names, got 'a' twice"),
+    "columns of one name": (
+        "time,a,b,a\n2021-06-13,1,2,3\n",
+        "distinct names, got more than one named 'a'",
+    ),
     "a row that is short": (
         WIDE + EIGHT,
         r"line 4 must have 3 cells like the first line, got 1\. " + ROWS,
@@ -167,7 +170,7 @@ REFUSED = {
     ),
     "offsets in some rows": (
         f"time,a\n{EIGHT},1\n{NINE}Z,2\n",
-        "times of sensor 'a' must all carry an offset",
+        "times of sensor 'a' must all have an offset",
     ),
     "half a gzip": (gzip.compress(WIDE.encode())[:-20], DAMAGED + "Compressed file ended"),
     "a gzip with a wrong sum": (
@@ -213,7 +216,7 @@ def test_blocks_of_any_size_give_the_same_readings(flow, monkeypatch):
     path = flow(LONG)
     whole = values_of(read_readings(path))
 
-    monkeypatch.setattr(csv_text, "CELLS_IN_A_BLOCK", 1)
+    monkeypatch.setattr(blocks, "CELLS_IN_A_BLOCK", 1)
 
     assert_same(read_readings(path), whole)
 
@@ -355,7 +358,7 @@ def test_a_bad_cell_of_standard_input_is_named_so(monkeypatch):
 def test_closed_standard_input_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
 
-    with pytest.raises(InvalidInputError, match="standard input must be open, got none"):
+    with pytest.raises(InvalidInputError, match="standard input must be open, got a closed one"):
         read_readings("-")
 
 

@@ -192,7 +192,7 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
         ({"a": [1, 2], "b": [1]}, r"b must have shape \(2,\), got \(1,\)"),
         ({"a": [[1, 2]]}, r"a must have shape \(any,\), got \(1, 2\)"),
         ({"a": 1}, r"a must have shape \(any,\), got \(\)"),
-        ({"a": [[1], [1, 2]]}, "a must be values in a regular shape"),
+        ({"a": [[1], [1, 2]]}, "a must be a column of single values, got lists of different"),
     ],
 )
 def test_columns_of_other_shapes_are_refused(columns, message, tmp_path):
@@ -201,7 +201,7 @@ def test_columns_of_other_shapes_are_refused(columns, message, tmp_path):
 
 
 def test_parquet_refuses_a_column_of_mixed_kinds(tmp_path):
-    with pytest.raises(InvalidInputError, match="columns must hold one kind of values each, got:"):
+    with pytest.raises(InvalidInputError, match="each column must hold values of one kind, got:"):
         write_table(tmp_path / "table.parquet", {"a": np.array([1, "b"], object)})
 
     assert not list(tmp_path.iterdir())

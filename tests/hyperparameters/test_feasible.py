@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from streamridge import Box, Chart, InvalidInputError, Product, Simplex
-from streamridge.hyperparameters.feasible import chart_of, project_simplex
+from streamridge.hyperparameters.coordinates import chart_of
+from streamridge.hyperparameters.simplex import project_simplex
 from tests.oracles import central_difference, project_simplex_by_bisection
 
 vectors = arrays(float, st.integers(1, 8), elements=st.floats(-1e3, 1e3))
@@ -154,5 +155,5 @@ def test_a_box_refuses_bounds_of_different_length():
 
 
 def test_a_simplex_refuses_no_dimension():
-    with pytest.raises(InvalidInputError, match="size must be a whole number from 1 on, got 0"):
+    with pytest.raises(InvalidInputError, match="size must be a whole number of at least 1, got 0"):
         Simplex(0)

@@ -217,10 +217,10 @@ def test_a_regular_grid_needs_one_evaluation_per_distinct_lag():
         (lambda: ARD([1.0, np.nan]), r"inverse_scales must be finite, got nan at index 1\."),
         (lambda: ARD([1.0, 1e9]), r"inverse_scales must lie within its bounds"),
         (lambda: Matern(1.0, order=2.0), r"order must be 0\.5, 1\.5 or 2\.5, got 2\.0\."),
-        (lambda: SquaredExponential("wide"), "inverse_scale must be numbers, got 'wide'"),
+        (lambda: SquaredExponential("wide"), "inverse_scale must be a number, got 'wide'"),
         (lambda: Drifting(Linear(), rate=1.0), r"rate must lie within its bounds"),
         (lambda: Periodic([96.0, 5.0]), r"period must be one number, got \[96\.0, 5\.0\]"),
-        (lambda: Periodic("96"), "period must be numbers, got '96'"),
+        (lambda: Periodic("96"), "period must be a number, got '96'"),
         (
             lambda: Periodic(96.0, period_bounds=(1, 2, 300)),
             r"period_bounds must be a pair \(low, high\), got \(1, 2, 300\)",

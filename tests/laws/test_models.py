@@ -1,5 +1,7 @@
 """Laws that every model must pass."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,15 @@ from streamridge import (
     Periodic,
     SquaredExponential,
     Standardized,
+)
+from streamridge.models.base import (
+    FitsApproximately,
+    KnowsSpread,
+    KnowsStepGradients,
+    approximate,
+    learn_spread,
+    predict_with_residuals,
+    step_gradients,
 )
 from tests.conftest import make_samples
 from tests.oracles import central_difference
@@ -40,8 +51,29 @@ MODELS = {
     ),
     "autoregressive": AutoregressiveRidge([0.5, 1.0, 2.0, 0.1, 3.0]),
 }
+MODELS |= {
+    "standardized": Standardized(MODELS["paper"]),
+    "standardized, in a constant unit": Standardized(MODELS["paper"], unit=2.0),
+    "standardized autoregressive": Standardized(MODELS["autoregressive"]),
+}
+
+
+def those_that(capability, values):
+    """Return the models among which `values` of each have a capability."""
+    chosen = {
+        name: model for name, model in MODELS.items() if isinstance(values(model), capability)
+    }
+    return pytest.mark.parametrize("model", chosen.values(), ids=chosen)
+
+
+def small_fit(model):
+    return model.fit(make_samples(np.random.default_rng(0), 9), model.space.values)
+
 
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+models_with_spread = those_that(KnowsSpread, small_fit)
+models_with_step_gradients = those_that(KnowsStepGradients, small_fit)
+models_with_approximate_fits = those_that(FitsApproximately, lambda model: model)
 horizons = pytest.mark.parametrize("horizon", [1, 3])
 
 
@@ -53,15 +85,14 @@ def test_window_gradient_is_the_derivative_of_the_loss_refit_included(model, hor
     lam = model.space.values
 
     def loss(moved):
-        errors = window.y - model.fit(train, moved).predict(window.inputs)
-        return np.sum(errors**2)
+        return model.fit(train, moved).window_loss(window)
 
     g = model.fit(train, lam).loss_and_gradient(window)[1]
 
     np.testing.assert_allclose(g, central_difference(loss, lam), rtol=1e-6, atol=1e-7)
 
 
-@every_model
+@models_with_step_gradients
 @horizons
 def test_forward_and_adjoint_gradients_are_equal(model, horizon, rng):
     fit = model.fit(make_samples(rng, 150, horizon=horizon), model.space.values)
@@ -85,7 +116,7 @@ def test_the_gradient_of_a_window_is_the_sum_over_its_parts(model, rng):
     np.testing.assert_allclose(whole, parts, rtol=1e-9, atol=1e-10 * abs(whole).max())
 
 
-@every_model
+@models_with_spread
 @horizons
 def test_predictions_with_their_spread_are_the_predictions(model, horizon, rng):
     fit = model.fit(make_samples(rng, 90, horizon=horizon), model.space.values)
@@ -98,7 +129,7 @@ def test_predictions_with_their_spread_are_the_predictions(model, horizon, rng):
     assert (spreads > 0).all()
 
 
-@every_model
+@models_with_spread
 @horizons
 def test_a_resumed_fit_has_the_same_spread_bit_for_bit(model, horizon, rng):
     train = make_samples(rng, 90, horizon=horizon)
@@ -112,20 +143,52 @@ def test_a_resumed_fit_has_the_same_spread_bit_for_bit(model, horizon, rng):
         np.testing.assert_array_equal(one, other)
 
 
+@models_with_spread
+def test_a_spread_learned_at_once_is_the_one_that_is_learned_when_asked_for(model, rng):
+    train, rows = make_samples(rng, 90), make_samples(rng, 5, start=90.0).inputs
+    early, late = (model.fit(train, model.space.values) for _ in range(2))
+
+    early.learn_spread()
+
+    for one, other in zip(
+        early.predict_with_spread(rows), late.predict_with_spread(rows), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def results(fit, window):
+    """Return all that a fit gives for a window."""
+    every = [fit.predict(window.inputs), fit.loss_and_gradient(window)[1], fit.window_loss(window)]
+    return [*every, fit.step_gradients(window)] if isinstance(fit, KnowsStepGradients) else every
+
+
 @every_model
 def test_a_released_fit_gives_the_same_results(model, rng):
     fit = model.fit(make_samples(rng, 90), model.space.values)
     window = make_samples(rng, 20, start=90.0)
-    before = (
-        fit.predict(window.inputs),
-        fit.loss_and_gradient(window)[1],
-        fit.step_gradients(window),
-    )
+    before = results(fit, window)
 
     fit.release()
 
-    after = fit.predict(window.inputs), fit.loss_and_gradient(window)[1], fit.step_gradients(window)
-    for first, second in zip(before, after, strict=True):
+    for first, second in zip(before, results(fit, window), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@every_model
+@pytest.mark.parametrize("released", [False, True])
+def test_a_pickled_fit_gives_the_same_results_and_takes_no_more_than_its_samples(
+    model, released, rng
+):
+    train, window = make_samples(rng, 200), make_samples(rng, 20, start=200.0)
+    fit = model.fit(train, model.space.values)
+    before = results(fit, window)
+    if released:
+        fit.release()
+
+    content = pickle.dumps(fit)
+
+    assert len(content) < 12 * train.x.nbytes  # and never an N by N matrix
+    for first, second in zip(before, results(pickle.loads(content), window), strict=True):
         np.testing.assert_array_equal(first, second)
 
 
@@ -164,27 +227,28 @@ def test_a_resumed_fit_goes_on_bit_for_bit(model, horizon, rng):
 
 @every_model
 @horizons
-def test_the_loss_of_a_window_is_the_sum_of_its_squared_errors(model, horizon, rng):
-    fit = model.fit(make_samples(rng, 90, horizon=horizon), model.space.values)
+def test_the_loss_of_a_window_is_the_sum_of_its_squared_errors_in_the_units_of_the_fit(
+    model, horizon, rng
+):
+    train = make_samples(rng, 90, horizon=horizon)
+    fit = model.fit(train, model.space.values)
     window = make_samples(rng, 40, horizon=horizon, start=90.0)
 
     loss = fit.window_loss(window)
 
-    errors = window.y - fit.predict(window.inputs)
+    errors = (window.y - fit.predict(window.inputs)) / units_of(model, train)
     np.testing.assert_allclose(loss, np.sum(errors**2), rtol=1e-12)
     np.testing.assert_allclose(loss, fit.loss_and_gradient(window)[0], rtol=1e-12)
 
 
-STANDARDIZED = {
-    "standardized": Standardized(MODELS["paper"]),
-    "in a constant unit": Standardized(MODELS["paper"], unit=2.0),
-}
-approximated_models = pytest.mark.parametrize(
-    "model", [*MODELS.values(), *STANDARDIZED.values()], ids=[*MODELS, *STANDARDIZED]
-)
+def units_of(model, train):
+    """Return what a model measures errors in: its own units, or those of the series."""
+    if not isinstance(model, Standardized):
+        return 1.0
+    return model.unit or (train.y - train.x[:, :1]).std(axis=0)
 
 
-@approximated_models
+@models_with_approximate_fits
 @horizons
 def test_an_approximate_fit_with_a_tight_tolerance_is_the_exact_one(model, horizon, rng):
     train = make_samples(rng, 100, horizon=horizon)
@@ -202,7 +266,7 @@ def test_an_approximate_fit_with_a_tight_tolerance_is_the_exact_one(model, horiz
     np.testing.assert_allclose(g, exact_g, rtol=1e-6, atol=1e-6 * abs(exact_g).max())
 
 
-@approximated_models
+@models_with_approximate_fits
 def test_approximate_fits_in_a_row_come_to_the_exact_one(model, rng):
     train, window = make_samples(rng, 100), make_samples(rng, 40, start=100.0)
     start = model.space.values
@@ -218,11 +282,10 @@ def test_approximate_fits_in_a_row_come_to_the_exact_one(model, rng):
     np.testing.assert_allclose(g, exact_g, rtol=1e-6, atol=1e-6 * abs(exact_g).max())
 
 
-@approximated_models
+@models_with_approximate_fits
 def test_an_approximate_fit_does_not_write_to_what_it_is_given(model, rng):
     train = make_samples(rng, 60)
     lam = model.space.values
-    lam.flags.writeable = False
 
     before = model.approximate(train, lam, 0.1)
     after = model.approximate(train, lam, 0.01, before)
@@ -263,3 +326,42 @@ def test_no_samples_are_refused(model, rng):
 def test_a_wrong_number_of_hyperparameters_is_refused(model, rng):
     with pytest.raises(InvalidInputError, match="hyperparameters must have shape"):
         model.fit(make_samples(rng, 3), np.ones(99))
+
+
+class CoreOnly:
+    """A fit stripped of every capability."""
+
+    def __init__(self, fit):
+        for name in ("predict", "window_loss", "loss_and_gradient", "release", "state"):
+            setattr(self, name, getattr(fit, name))
+
+
+@every_model
+@horizons
+def test_without_a_spread_of_its_own_a_fit_is_as_wrong_as_on_its_samples(model, horizon, rng):
+    train = make_samples(rng, 90, horizon=horizon)
+    fit = CoreOnly(model.fit(train, model.space.values))
+    rows = make_samples(rng, 4, horizon=horizon, start=90.0).inputs
+
+    learn_spread(fit)
+    predictions, spreads = predict_with_residuals(fit, train, rows)
+
+    np.testing.assert_array_equal(predictions, fit.predict(rows))
+    rms = np.sqrt(np.mean((train.y - fit.predict(train.inputs)) ** 2, axis=0))
+    np.testing.assert_allclose(spreads, np.broadcast_to(rms, (4, horizon)))
+
+
+def test_a_fit_without_gradients_of_single_steps_says_so(rng):
+    fit = CoreOnly(MODELS["ard"].fit(make_samples(rng, 9)))
+
+    with pytest.raises(InvalidInputError, match="gradient of every step to be watched, got Core"):
+        step_gradients(fit, make_samples(rng, 3))
+
+
+def test_a_model_without_approximate_fits_is_fitted_exactly(rng):
+    model, train = MODELS["autoregressive"], make_samples(rng, 60)
+
+    fit = approximate(model, train, model.space.values, 0.5, None)
+
+    expected = model.fit(train, model.space.values)
+    np.testing.assert_array_equal(fit.predict(train.inputs), expected.predict(train.inputs))

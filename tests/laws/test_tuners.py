@@ -16,7 +16,7 @@ from streamridge import (
     Standardized,
 )
 from streamridge.tuners import HOAG, Bayesian, Fixed, Grid, RandomSearch
-from streamridge.tuners.backtest import Backtest, holding
+from streamridge.tuners.backtest import Backtest
 from tests.conftest import make_samples
 from tests.tuners.toys import Watched, search
 
@@ -146,7 +146,7 @@ def test_what_is_held_stays_exactly_in_all_that_is_tried(problem, tuner):
     in_simplex = np.array([name.startswith("weight.") for name in problem.space.names])
     kept = held | in_simplex
 
-    found = search(tuner, make_backtest(model, holding(problem.space, start, held)))
+    found = search(tuner, make_backtest(model, problem.space.holding(start, held)))
 
     tried = np.array([found.lam, *model.fitted, *model.approximated])
     np.testing.assert_array_equal(tried[:, kept], np.tile(start[kept], (len(tried), 1)))
@@ -158,7 +158,7 @@ def test_what_is_held_stays_exactly_in_all_that_is_tried(problem, tuner):
 @every_problem
 def test_where_all_is_held_the_start_comes_back(problem, tuner):
     start = problem.space.values
-    space = holding(problem.space, start, np.ones(len(start), dtype=bool))
+    space = problem.space.holding(start, np.ones(len(start), dtype=bool))
 
     found = search(tuner, make_backtest(problem, space))
 

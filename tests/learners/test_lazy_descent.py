@@ -150,7 +150,7 @@ def test_state_can_be_taken_out_and_put_back():
         ),
         (
             lambda: LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(1.0), update_every=0),
-            "update_every must be a whole number from 1 on, got 0",
+            "update_every must be a whole number of at least 1, got 0",
         ),
         (
             lambda: SmoothedLeader.start([9.0, 0.0], SQUARE, learning_rate=0.1, window=3),

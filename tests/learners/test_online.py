@@ -129,9 +129,9 @@ def test_streaming_equals_a_batch_fit_on_the_last_samples(samples):
 
 def test_one_factorization_per_window_and_none_between(samples, monkeypatch):
     made = []
-    assemble = streamridge.models.ridge.assemble
+    factor = streamridge.models.ridge.factor
     monkeypatch.setattr(
-        streamridge.models.ridge, "assemble", lambda *args: made.append(1) or assemble(*args)
+        streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
     )
     learner = make_learner(samples)
 
@@ -209,11 +209,11 @@ def test_a_refit_that_keeps_failing_can_be_postponed(rng):
 
 def test_memory_passes_from_fit_to_fit(samples):
     learner = make_learner(samples)
-    first = learner.fit.ridge_fit.system.factor
+    first = learner.fit.system.factor
 
     learn(learner, samples[N : N + M])
 
-    assert np.shares_memory(first, learner.fit.ridge_fit.system.factor)
+    assert np.shares_memory(first, learner.fit.system.factor)
 
 
 def test_a_released_learner_holds_no_factor(samples):
@@ -221,7 +221,7 @@ def test_a_released_learner_holds_no_factor(samples):
 
     learner.release()
 
-    assert learner.fit.ridge_fit._system is None
+    assert learner.fit._system is None
 
 
 def test_a_long_history_is_cut_to_the_train_size(samples):
@@ -420,9 +420,9 @@ class TestHorizon:
 
     def test_late_rows_cost_no_factorization(self, samples, monkeypatch):
         made = []
-        assemble = streamridge.models.ridge.assemble
+        factor = streamridge.models.ridge.factor
         monkeypatch.setattr(
-            streamridge.models.ridge, "assemble", lambda *args: made.append(1) or assemble(*args)
+            streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
         )
         learner = self.make_learner(samples)
 
@@ -447,7 +447,7 @@ class TestHorizon:
 
         learner.release()
 
-        assert learner._progress.retired.fit.ridge_fit._system is None
+        assert learner._progress.retired.fit._system is None
 
     def test_a_window_may_be_as_short_as_the_horizon(self, samples):
         learner = self.make_learner(samples, update_every=self.H)
@@ -502,12 +502,12 @@ BAD_ROWS = {
     "nan in x": ((100.0, [1, 2, np.nan, 4], 1.0), "x must be finite, got nan at index 2"),
     "inf in x": ((100.0, [1, 2, np.inf, 4], 1.0), "x must be finite, got inf at index 2"),
     "nan in y": ((100.0, [1, 2, 3, 4], np.nan), r"y must be finite, got nan\."),
-    "text in y": ((100.0, [1, 2, 3, 4], "n/a"), "y must be numbers, got 'n/a'"),
-    "nothing in y": ((100.0, [1, 2, 3, 4], None), "y must be numbers, got None"),
-    "text for a number": ((100.0, [1, 2, 3, 4], "5"), "y must be numbers, got '5'"),
-    "a truth for a number": ((100.0, [1, 2, 3, 4], True), "y must be numbers, got True"),
+    "text in y": ((100.0, [1, 2, 3, 4], "n/a"), "y must be a number, got 'n/a'"),
+    "nothing in y": ((100.0, [1, 2, 3, 4], None), "y must be a number, got None"),
+    "text for a number": ((100.0, [1, 2, 3, 4], "5"), "y must be a number, got '5'"),
+    "a truth for a number": ((100.0, [1, 2, 3, 4], True), "y must be a number, got True"),
     "a list in y": ((100.0, [1, 2, 3, 4], [1.0]), r"y must be one number, got \[1\.0\]"),
-    "a date": ((np.datetime64("2021-01-01"), [1, 2, 3, 4], 1.0), "time must be numbers"),
+    "a date": ((np.datetime64("2021-01-01"), [1, 2, 3, 4], 1.0), "time must be a number"),
     "the newest time again": ((66.0, [1, 2, 3, 4], 1.0), "time must be later than 66, got 66"),
     "few features": ((100.0, [1, 2, 3], 1.0), r"x must have 4 features \(4 lags\), got 3"),
     "a table in x": ((100.0, [[1, 2, 3, 4]], 1.0), r"x must have shape \(any,\), got \(1, 4\)"),
@@ -548,17 +548,17 @@ def test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on(samples, mon
     before = learner.state()
     last = N + M - 1
     row = samples.t[last], samples.x[last], samples.y[last, 0]
-    real = streamridge.models.ridge.assemble
+    real = streamridge.models.ridge.factor
 
-    def fails(ridge, embedding, time, memory):
+    def fails(ridge, A, blocks, memory, time):
         memory.clear()
         raise NotPositiveDefiniteError("A", time, "regularization", ridge.regularization, 0.03)
 
     # The gradient is computed with the old system; the new one has no factor.
-    monkeypatch.setattr(streamridge.models.ridge, "assemble", fails)
+    monkeypatch.setattr(streamridge.models.ridge, "factor", fails)
     with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor"):
         learner.observe(*row)
-    monkeypatch.setattr(streamridge.models.ridge, "assemble", real)
+    monkeypatch.setattr(streamridge.models.ridge, "factor", real)
 
     assert_same_state(learner.state(), before)
     twin = make_learner(samples)
@@ -571,8 +571,14 @@ def test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on(samples, mon
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda s: make_learner(s, update_every=0), "update_every must be a whole number from 1"),
-        (lambda s: make_learner(s, train_size=0), "train_size must be a whole number from 1 on"),
+        (
+            lambda s: make_learner(s, update_every=0),
+            "update_every must be a whole number of at least 1",
+        ),
+        (
+            lambda s: make_learner(s, train_size=0),
+            "train_size must be a whole number of at least 1",
+        ),
         (lambda s: make_learner(s[:0]), "history must hold at least one sample, got none"),
         (lambda s: make_learner(flipped(s)), "history must have increasing times"),
     ],
@@ -612,14 +618,14 @@ def test_a_state_with_other_features_is_refused(samples):
 
 DAMAGED = {
     "steps": (np.int64(99), "state must have taken fewer than 8 steps, got 99"),
-    "refits": (None, "state is damaged: refits must be a whole number from 1 on, got None"),
-    "descent.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
+    "refits": (None, "state is damaged: refits must be a whole number of at least 1, got None"),
+    "policy.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
     "current.x": (np.full((N, 4), np.nan), "state is damaged: current.x must be finite"),
     "current.y": (np.full((N, 1), np.nan), "state is damaged: current.y must be finite"),
     "newest": (np.nan, "state is damaged: newest must be finite, got nan"),
-    "descent.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
-    "descent.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
-    "descent.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
+    "policy.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
+    "policy.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
+    "policy.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
     "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
     "retired.lam": (np.zeros(9), r"state must hold 'retired\.t'"),
     "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),

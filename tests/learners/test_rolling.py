@@ -13,8 +13,8 @@ from streamridge import (
     Samples,
     run,
 )
+from streamridge.learners.costs import Costs
 from streamridge.learners.rolling import LEAST_SAMPLES
-from streamridge.models.timed import Costs, TimedModel
 from streamridge.tuners import Fixed, Grid, RandomSearch, Tuned
 from streamridge.tuners.backtest import Backtest
 
@@ -225,7 +225,7 @@ def test_another_seed_draws_others(rng):
 
 def test_seconds_of_a_search_are_tuning_and_nothing_else(rng):
     samples, costs = make_samples(rng), Costs()
-    learner = make_learner(samples[:80], model=TimedModel(MODEL, costs), costs=costs)
+    learner = make_learner(samples[:80], costs=costs)
     fitting = costs.fitting
 
     for _ in run(learner, samples[80:84]):  # no refit, no search
@@ -250,9 +250,9 @@ def test_kernel_weights_are_searched_on_their_simplex(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n": 0}, "tune_every must be a whole number from 1 on, got 0"),
-        ({"seed": -1}, "seed must be a whole number from 0 on, got -1"),
-        ({"m": 0}, "update_every must be a whole number from 1 on, got 0"),
+        ({"n": 0}, "tune_every must be a whole number of at least 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"m": 0}, "update_every must be a whole number of at least 1, got 0"),
     ],
 )
 def test_settings_are_checked_before_any_search(rng, settings, message):

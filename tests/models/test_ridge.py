@@ -16,8 +16,9 @@ from streamridge import (
     SquaredExponential,
 )
 from streamridge.memory import Arena
-from streamridge.models.ridge import Center, fit_ridge
-from streamridge.models.systems import BLOCK_ROWS, Ridge, assemble
+from streamridge.models.kernel_ridge import KernelRidgeFit
+from streamridge.models.ridge import Center
+from streamridge.models.systems import BLOCK_ROWS, Ridge, factor, fill
 from tests.conftest import make_samples
 
 KERNEL = Periodic(period=7.3) + Matern([0.3, 0.05, 0.7, 0.2, 0.4]) + Linear(("lags",))
@@ -30,7 +31,12 @@ def make_ridge(regularization=0.3, dtype=np.float64, kernel=KERNEL):
 
 def fit(samples, **settings):
     ridge = make_ridge(**settings)
-    return fit_ridge(ridge, samples, Center.zero(samples), Arena(ridge.dtype))
+    return KernelRidgeFit.exact(ridge, samples, Center.zero(samples), Arena(ridge.dtype))
+
+
+def make_system(ridge, samples, memory):
+    A, blocks = fill(ridge, KERNEL.embed(samples.inputs), memory)
+    return factor(ridge, A, blocks, memory, time=0.0)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -49,7 +55,7 @@ def test_the_factor_reproduces_the_matrix(size, rng):
     samples = make_samples(rng, size)
     ridge = make_ridge()
 
-    system = assemble(ridge, KERNEL.embed(samples.inputs), 0.0, Arena())
+    system = make_system(ridge, samples, Arena())
 
     A = KERNEL(samples.inputs, samples.inputs) + 0.3 * np.eye(size)
     L = np.tril(system.factor)
@@ -274,14 +280,14 @@ def test_refinement_that_does_not_converge_is_refused(rng, monkeypatch):
 def test_chained_refits_hold_no_more_memory_than_one(rng):
     model = KernelRidge(KERNEL)
     fitted = model.fit(make_samples(rng, 300))
-    held = fitted.ridge_fit.system.memory.size
-    first = fitted.ridge_fit.system.factor
+    held = fitted.system.memory.size
+    first = fitted.system.factor
 
     for _ in range(4):
         fitted = model.fit(make_samples(rng, 300), None, fitted)
 
-    assert fitted.ridge_fit.system.memory.size == held
-    assert np.shares_memory(fitted.ridge_fit.system.factor, first)
+    assert fitted.system.memory.size == held
+    assert np.shares_memory(fitted.system.factor, first)
 
 
 def test_memory_of_another_number_format_is_not_taken_over(rng):
@@ -290,7 +296,7 @@ def test_memory_of_another_number_format_is_not_taken_over(rng):
 
     fitted = KernelRidge(KERNEL).fit(samples, None, single)
 
-    assert fitted.ridge_fit.system.factor.dtype == np.float64
+    assert fitted.system.factor.dtype == np.float64
 
 
 def test_a_released_fit_holds_neither_system_nor_embedding(rng):
@@ -324,7 +330,7 @@ def test_a_factorization_is_made_in_place(rng):
     arena = Arena()
     ridge = make_ridge()
 
-    system = assemble(ridge, KERNEL.embed(make_samples(rng, 300).inputs), 0.0, arena)
+    system = make_system(ridge, make_samples(rng, 300), arena)
 
     slab = arena.empty((1,)).base
     while slab.base is not None:

@@ -6,7 +6,8 @@ from streamridge.models.standardized import Units
 from streamridge.samples import Inputs, Samples
 from tests.oracles import central_difference
 
-LAYOUT = Layout((("latest", 1), ("day_lags", 3), ("calendar", 2), ("extras", 1)))
+BLOCKS = (("latest", 1), ("day_lags", 3), ("calendar", 2), ("extras", 1))
+LAYOUT = Layout(BLOCKS, own_unit=("extras",), unitless=("calendar",))
 READ = ("day_lags", "calendar", "extras")
 RIDGE = KernelRidge(Matern(np.full(6, 0.3), features=READ) + Linear(("day_lags",)))
 MODEL = Standardized(RIDGE)

@@ -4,8 +4,8 @@ import pytest
 import streamridge.models.systems
 from streamridge import ARD, KernelRidge, Linear, Matern, Periodic, Standardized
 from streamridge.memory import Arena
-from streamridge.models.ridge import Center, approximate_ridge
-from streamridge.models.systems import BLOCK_ROWS, Guesses, Ridge, iterate
+from streamridge.models.ridge import Center, Fit
+from streamridge.models.systems import BLOCK_ROWS, Guesses, IteratedSystem, Ridge, fill
 from tests.conftest import make_samples
 
 KERNEL = Periodic(period=7.3) + Matern([0.3, 0.05, 0.7, 0.2, 0.4]) + Linear(("lags",))
@@ -19,7 +19,9 @@ def make_ridge(dtype=np.float64):
 def make_system(samples, tolerance=1e-12, guesses=None, **settings):
     ridge = make_ridge(**settings)
     embedding = KERNEL.embed(samples.inputs)
-    return iterate(ridge, embedding, Arena(ridge.dtype), tolerance, guesses or Guesses())
+    memory = Arena(ridge.dtype)
+    A, blocks = fill(ridge, embedding, memory)
+    return IteratedSystem(A, blocks, memory, tolerance, guesses or Guesses())
 
 
 def gram(samples):
@@ -70,7 +72,7 @@ def test_dual_weights_solve_their_system_to_the_tolerance(tolerance, horizon, rn
     samples = make_samples(rng, 150, horizon=horizon)
     center = Center.of(samples)
 
-    fit = approximate_ridge(
+    fit = Fit.iterated(
         make_ridge(), samples, center, Arena(), tolerance=tolerance, guesses=Guesses()
     )
 
@@ -162,19 +164,19 @@ def test_both_systems_of_a_fit_start_from_those_of_the_one_before(products, rng)
 def test_an_approximate_fit_takes_over_the_memory_of_the_one_before(rng):
     train = make_samples(rng, 150)
     fit = MODEL.approximate(train, MODEL.space.values, 0.01)
-    first, held = fit.ridge_fit.system.A, fit.ridge_fit.system.memory.size
+    first, held = fit.system.A, fit.system.memory.size
 
     for _ in range(3):
         fit = MODEL.approximate(train, MODEL.space.values, 0.01, fit)
 
-    assert fit.ridge_fit.system.memory.size == held
-    assert np.shares_memory(fit.ridge_fit.system.A, first)
+    assert fit.system.memory.size == held
+    assert np.shares_memory(fit.system.A, first)
 
 
 def test_an_exact_fit_leaves_no_guesses(rng):
     train = make_samples(rng, 60)
 
-    guesses = MODEL.fit(train).ridge_fit.guesses
+    guesses = MODEL.fit(train).guesses
 
     assert guesses == Guesses(None, None)
 

@@ -14,13 +14,12 @@ from matplotlib.image import imread
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.models.timed import Costs
+from streamridge.learners.costs import Costs
 from streamridge.report import write_report
-from streamridge.report.forecasts import forecast_figure
+from streamridge.report.charts import coverage_figure, forecast_figure
 from streamridge.report.images import drawable
 from streamridge.report.markup import panel
 from streamridge.report.page import overview, section
-from streamridge.report.scores import coverage_figure
 from streamridge.report.sensors import by_sensor, moves_of
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
 from streamridge.runs.run import Run
@@ -262,7 +261,7 @@ def test_what_was_filled_or_in_conflict_is_told_in_words():
     text = words(section(1, only(make_run()), []))
 
     assert "steps without a reading, filled by forecasts and not trained on: 2;" in text.lower()
-    assert "of which the first stays: 3." in text
+    assert "of which the first is kept: 3." in text
 
 
 def test_counts_that_differ_by_method_are_told_for_each():
@@ -359,7 +358,7 @@ def test_every_other_hyperparameter_has_a_logarithmic_axis_of_its_own():
 def test_hyperparameters_that_never_moved_are_named_and_not_drawn():
     html = section(1, only(fixed_run()), [])
 
-    assert "Hyperparameters that did not move: fixed." in words(html)
+    assert "Methods whose hyperparameters did not move: fixed." in words(html)
     assert len(Reader.of(html).figures) == 6
 
 

@@ -178,9 +178,9 @@ def test_some_of_several_series_can_be_taken(sensors):
         ({"model": "papers"}, "model must be 'default' or 'paper', got 'papers'"),
         ({"sensors": ["x"]}, "sensors must be among 'a', 'b', got 'x'"),
         ({"step": "15min"}, "a: step must be that of the series, 1h, got 15min"),
-        ({"jobs": 0}, "jobs must be a whole number from 1 on, got 0"),
-        ({"warmup": "a day"}, "warmup must be a whole number from 0 on, got 'a day'"),
-        ({"steps": 0}, "steps must be a whole number from 1 on, got 0"),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
+        ({"warmup": "a day"}, "warmup must be a whole number of at least 0, got 'a day'"),
+        ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
         (
             {"warmup": 500},
             r"a: the series must have more than the 500 steps of the warm-up, got 120\. "

@@ -187,7 +187,7 @@ def test_an_empty_piece_has_no_say_in_whether_times_carry_an_offset():
 
 
 def test_times_with_and_without_an_offset_do_not_mix():
-    with pytest.raises(InvalidInputError, match="times of sensor 'a' must all carry an offset"):
+    with pytest.raises(InvalidInputError, match="times of sensor 'a' must all have an offset"):
         join([piece(), piece(zoned=True)])
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from streamridge import ARD, Box, KernelRidge, Linear, Samples, Simplex
 from streamridge.hyperparameters.space import Space, positive_group
-from streamridge.tuners.backtest import Backtest, holding, split
+from streamridge.tuners.backtest import Backtest, split
 from tests.conftest import make_samples
 from tests.tuners.toys import Quadratic, Watched, toy_backtest
 
@@ -154,16 +154,16 @@ def test_a_fit_without_finite_results_is_no_start_for_the_next(broken):
 
 def test_a_backtest_searches_the_space_of_the_model_unless_told_otherwise():
     model = Quadratic(np.ones(2), np.ones(2))
-    other = holding(model.space, np.ones(2), np.array([True, False]))
+    other = model.space.holding(np.ones(2), np.array([True, False]))
 
     assert toy_backtest(model).space.feasible.parts[0].low.tolist() == [1e-3, 1e-3]
     assert toy_backtest(model, other).space is other
 
 
 def test_held_members_of_a_box_are_fixed_and_the_others_keep_their_bounds():
-    space = Space((positive_group("scales", [1.0, 2.0, 3.0], (0.1, 9.0)),))
+    space = Space((positive_group("scales", "scale", [1.0, 2.0, 3.0], (0.1, 9.0)),))
 
-    held = holding(space, np.array([1.5, 2.5, 3.5]), np.array([False, True, False]))
+    held = space.holding(np.array([1.5, 2.5, 3.5]), np.array([False, True, False]))
 
     (group,) = held.groups
     assert group.feasible.low.tolist() == [0.1, 2.5, 0.1]
@@ -176,7 +176,7 @@ def test_a_held_weight_holds_its_simplex_and_no_other_group():
     space = MODEL.space
     lam = space.feasible.project(np.array([0.3, 0.7, *space.values[2:]]))
 
-    held = holding(space, lam, np.arange(len(lam)) == 1)
+    held = space.holding(lam, np.arange(len(lam)) == 1)
 
     assert held.groups[0].feasible.low.tolist() == [0.3, 0.7]
     assert held.groups[0].feasible.high.tolist() == [0.3, 0.7]
@@ -187,16 +187,16 @@ def test_a_held_weight_holds_its_simplex_and_no_other_group():
 def test_where_nothing_is_held_the_space_stays():
     space = MODEL.space
 
-    held = holding(space, space.values, np.zeros(len(space.values), dtype=bool))
+    held = space.holding(space.values, np.zeros(len(space.values), dtype=bool))
 
     assert held.groups == space.groups
     assert isinstance(held.groups[0].feasible, Simplex)
 
 
 def test_a_box_held_as_a_whole_is_constant():
-    space = Space((positive_group("rate", 1.0, (0.1, 9.0)),))
+    space = Space((positive_group("rate", "scale", 1.0, (0.1, 9.0)),))
 
-    (group,) = holding(space, np.array([4.0]), np.array([True])).groups
+    (group,) = space.holding(np.array([4.0]), np.array([True])).groups
 
     assert isinstance(group.feasible, Box)
     assert group.feasible.low.tolist() == group.feasible.high.tolist() == [4.0]

@@ -9,7 +9,6 @@ from streamridge import ARD, Box, InvalidInputError, KernelRidge, Linear, Mixtur
 from streamridge.errors import MissingExtraError
 from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners import Bayesian
-from streamridge.tuners.backtest import holding
 from streamridge.tuners.bayesian import _lam
 from tests.tuners.toys import Quadratic, QuadraticFit, Watched, search, toy_backtest
 
@@ -97,7 +96,7 @@ def test_first_proposals_are_even_in_logarithms_and_on_the_simplex():
 
 
 def test_an_interval_that_reaches_zero_is_searched_as_it_is():
-    group = Group(("shift",), np.array([3.0]), Box([0.0], [4.0]), learned=True)
+    group = Group("shift", "scale", ("shift",), np.array([3.0]), Box([0.0], [4.0]))
     model = Searched(Space((group,)))
 
     found = search(Bayesian(20), toy_backtest(model))
@@ -118,7 +117,7 @@ def test_a_single_weight_is_not_searched(told):
 
 def test_what_is_held_is_not_asked_for(told):
     model = Quadratic(np.ones(2), np.ones(2))
-    space = holding(model.space, np.array([5.0, 1.0]), np.array([True, False]))
+    space = model.space.holding(np.array([5.0, 1.0]), np.array([True, False]))
 
     search(Bayesian(3), toy_backtest(model, space), start=[5.0, 1.0])
 
@@ -184,6 +183,6 @@ def test_without_optuna_the_message_says_how_to_install_it(monkeypatch):
 
 def test_proposals_are_counted_from_one():
     with pytest.raises(
-        InvalidInputError, match=r"^proposals must be a whole number from 1 on, got 0\.$"
+        InvalidInputError, match=r"^proposals must be a whole number of at least 1, got 0\.$"
     ):
         Bayesian(0)

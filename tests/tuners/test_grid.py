@@ -15,8 +15,7 @@ from streamridge import (
 )
 from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners import Grid
-from streamridge.tuners.backtest import Backtest, holding
-from streamridge.tuners.grid import group_name
+from streamridge.tuners.backtest import Backtest
 from tests.conftest import make_samples
 from tests.tuners.toys import Quadratic, Watched, search, toy_backtest
 
@@ -47,7 +46,7 @@ NESTED = KernelRidge(Drifting(ARD([0.1, 0.2]) + Linear()) + Periodic(9.0, period
     ],
 )
 def test_a_group_is_called_by_what_its_names_share(model, names):
-    assert [group_name(group) for group in model.space.groups] == names
+    assert [group.name for group in model.space.groups] == names
 
 
 def make_backtest(model, space=None):
@@ -106,7 +105,7 @@ def test_groups_that_are_not_searched_stay_where_the_search_started():
 
 
 def test_constants_take_one_value():
-    space = holding(MODEL.space, MODEL.space.values, np.arange(8) < 7)
+    space = MODEL.space.holding(MODEL.space.values, np.arange(8) < 7)
 
     assert Grid(3).trials(space) == 1 + 3
 
@@ -155,7 +154,7 @@ def test_an_interval_that_reaches_zero_is_spaced_evenly():
     class Shifted(Quadratic):
         @property
         def space(self):
-            return Space((Group(("shift",), np.array([1.0]), Box([0.0], [4.0]), learned=True),))
+            return Space((Group("shift", "scale", ("shift",), np.array([1.0]), Box([0.0], [4.0])),))
 
         def fit(self, samples, lam, retired=None):
             return super().fit(samples, lam + 1.0)
@@ -170,7 +169,7 @@ def test_an_interval_that_reaches_zero_is_spaced_evenly():
 
 def test_members_with_bounds_of_their_own_keep_to_them():
     model = Watched(Quadratic(np.array([1.0, 1.0]), np.ones(2)))
-    space = holding(model.space, np.array([7.0, 1.0]), np.array([True, False]))
+    space = model.space.holding(np.array([7.0, 1.0]), np.array([True, False]))
 
     search(Grid(3), toy_backtest(model, space), start=[7.0, 1.0])
 
@@ -190,6 +189,6 @@ def test_of_equal_losses_the_start_stays():
 @pytest.mark.parametrize("points", [1, 2.5])
 def test_a_grid_needs_two_points(points):
     with pytest.raises(
-        InvalidInputError, match=rf"^points must be a whole number from 2 on, got {points}\.$"
+        InvalidInputError, match=rf"^points must be a whole number of at least 2, got {points}\.$"
     ):
         Grid(points)

@@ -11,9 +11,9 @@ from streamridge import (
     Samples,
     SquaredExponential,
 )
-from streamridge.hyperparameters.feasible import chart_of
+from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.tuners import HOAG
-from streamridge.tuners.backtest import Backtest, holding
+from streamridge.tuners.backtest import Backtest
 from tests.conftest import make_samples
 from tests.tuners.toys import (
     HIGH,
@@ -91,7 +91,7 @@ def test_where_nothing_can_move_the_descent_ends_at_once():
 def test_where_all_is_held_the_descent_ends_at_once():
     model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e9])))
     start = model.space.values
-    held = holding(model.space, start, np.ones(2, dtype=bool))
+    held = model.space.holding(start, np.ones(2, dtype=bool))
 
     found = search(HOAG(), toy_backtest(model, held))
 
@@ -102,7 +102,7 @@ def test_where_all_is_held_the_descent_ends_at_once():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"iterations": 0}, r"^iterations must be a whole number from 1 on, got 0\.$"),
+        ({"iterations": 0}, r"^iterations must be a whole number of at least 1, got 0\.$"),
         ({"coordinates": "polar"}, r"^coordinates must be 'log' or 'natural', got 'polar'\.$"),
         (
             {"schedule": "linear"},
@@ -112,7 +112,7 @@ def test_where_all_is_held_the_descent_ends_at_once():
         ({"first_step": -1}, r"^first_step must be positive, got -1\.0\.$"),
         ({"stop": [1, 2]}, r"^stop must be one number, got \[1, 2\]\.$"),
         ({"gradients": 3}, r"^gradients must be 1 or 2, got 3\.$"),
-        ({"gradients": 1.0}, r"^gradients must be a whole number from 1 on, got 1\.0\.$"),
+        ({"gradients": 1.0}, r"^gradients must be a whole number of at least 1, got 1\.0\.$"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

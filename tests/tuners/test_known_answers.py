@@ -48,7 +48,7 @@ class Weighing:
     @property
     def space(self):
         names = ("weight.a", "weight.b", "weight.c")
-        return Space((Group(names, np.array([0.0, 0.1, 0.9]), Simplex(3), learned=True),))
+        return Space((Group("share", "weight", names, np.array([0.0, 0.1, 0.9]), Simplex(3)),))
 
     def fit(self, samples, lam, retired=None):
         return QuadraticFit(float(np.sum((lam - self.best) ** 2)), 2 * (lam - self.best))

@@ -47,7 +47,7 @@ def draws(space, spacing, count=2000):
 
 
 def test_logarithms_of_log_uniform_draws_are_uniform():
-    space = Space((positive_group("scales", [1.0, 2.0], (1e-4, 1e2)),))
+    space = Space((positive_group("scales", "scale", [1.0, 2.0], (1e-4, 1e2)),))
 
     drawn = draws(space, "log")
 
@@ -57,7 +57,7 @@ def test_logarithms_of_log_uniform_draws_are_uniform():
 
 
 def test_uniform_draws_are_uniform():
-    space = Space((positive_group("scales", [1.0, 2.0], (1e-4, 1e2)),))
+    space = Space((positive_group("scales", "scale", [1.0, 2.0], (1e-4, 1e2)),))
 
     drawn = draws(space, "uniform")
 
@@ -67,7 +67,7 @@ def test_uniform_draws_are_uniform():
 
 
 def test_an_interval_that_reaches_zero_is_drawn_evenly_whatever_the_spacing():
-    space = Space((Group(("shift",), np.ones(1), Box([0.0], [4.0]), learned=True),))
+    space = Space((Group("shift", "scale", ("shift",), np.ones(1), Box([0.0], [4.0])),))
 
     drawn = draws(space, "log")
 
@@ -93,7 +93,7 @@ def test_fifty_draws_are_made_unless_told_otherwise():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"draws": 0}, r"^draws must be a whole number from 1 on, got 0\.$"),
+        ({"draws": 0}, r"^draws must be a whole number of at least 1, got 0\.$"),
         ({"spacing": "even"}, r"^spacing must be 'log' or 'uniform', got 'even'\.$"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from streamridge import Box, NotPositiveDefiniteError, Samples
 from streamridge.hyperparameters.space import Group, Space
+from streamridge.models.base import approximate
 from streamridge.tuners.backtest import Backtest
 
 LOW, HIGH = 1e-3, 1e3
@@ -23,15 +24,12 @@ class Quadratic:
     def space(self):
         names = tuple(f"rates[{i}]" for i in range(len(self.best)))
         box = Box(np.full(len(names), LOW), np.full(len(names), HIGH))
-        return Space((Group(names, np.ones(len(names)), box, learned=True),))
+        return Space((Group("rates", "rate", names, np.ones(len(names)), box),))
 
-    def fit(self, samples, lam, retired=None):
+    def fit(self, samples, lam, before=None):
         apart = np.log(lam / self.best)
         loss = 1 + float(np.sum(self.bends * apart**2))
         return QuadraticFit(loss, 2 * self.bends * apart / lam)
-
-    def approximate(self, samples, lam, tolerance, before=None):
-        return self.fit(samples, lam)
 
 
 @dataclass
@@ -47,7 +45,7 @@ class QuadraticFit:
 
 
 class Watched:
-    """Is another model that remembers what it was asked, and refuses where it is told to.
+    """Another model, which remembers what it was asked and refuses where it is told to.
 
     Parameters
     ----------
@@ -69,16 +67,16 @@ class Watched:
     def space(self):
         return self.model.space
 
-    def fit(self, samples, lam, retired=None):
+    def fit(self, samples, lam, before=None):
         self.fitted.append(lam.copy())
         self._check(lam)
-        return WatchedFit(self, self.model.fit(samples, lam, retired and retired.fit))
+        return WatchedFit(self, self.model.fit(samples, lam, before and before.fit))
 
     def approximate(self, samples, lam, tolerance, before=None):
         self.approximated.append(lam.copy())
         self.tolerances.append(tolerance)
         self._check(lam)
-        inner = self.model.approximate(samples, lam, tolerance, before and before.fit)
+        inner = approximate(self.model, samples, lam, tolerance, before and before.fit)
         return WatchedFit(self, inner)
 
     def _check(self, lam):

@@ -1,4 +1,4 @@
-"""Series that the package makes itself: the paper's synthetic one, and simulated roads."""
+"""Series made by the package: the paper's synthetic one, and simulated roads."""
 
 from streamridge.datasets.roads import Roads, simulate_roads
 from streamridge.datasets.synthetic import drifting_series, synthetic_series

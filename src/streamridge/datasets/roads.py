@@ -1,9 +1,9 @@
-"""A simulator of road traffic: counts of detectors along one corridor.
+"""Simulated road traffic: vehicle counts of detectors along one corridor.
 
-Every detector has a profile of two weekday peaks and one broad weekend hump. Its level wanders over
-months, from day to day and within the day, partly with the whole corridor; incidents cut the flow
-of neighbouring detectors for an hour or so and let it surge afterwards. What is counted varies more
-than a Poisson count would.
+Every detector has a daily profile with two peaks on weekdays and one broad hump on weekends. Its
+level wanders within the day and over days, weeks and months, partly together with the whole
+corridor. Incidents cut the flow of neighbouring detectors for an hour or so, followed by a surge.
+Counts vary more than Poisson counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVERY_NTH_IS_A_RAMP = 3
 
 @dataclass(frozen=True)
 class Roads:
-    """Holds simulated counts.
+    """Simulated counts of some detectors.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class Roads:
     flows: Matrix
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Return a wide frame: a time column, and one column per detector."""
-        time = self.times.astype("datetime64[ms]")  # polars takes nothing coarser
+        """Return a wide frame with a time column and one column per detector."""
+        time = self.times.astype("datetime64[ms]")  # the coarsest unit of polars
         columns = {"time": time} | dict(zip(self.names, self.flows.T, strict=True))
         return nw.from_dict(columns, backend=backend).to_native()
 
@@ -63,11 +63,11 @@ def simulate_roads(
     rng
         Source of all randomness: the same seed gives the same roads.
     detectors
-        How many; every third one is a ramp, the others are mainline.
+        Number of detectors; every third one is on a ramp, the others are on the mainline.
     days
-        How many whole days.
+        Number of whole days.
     step_minutes
-        Length of a step; it must divide a day.
+        Length of a step, which divides a day.
     start
         The first day.
 
@@ -81,7 +81,9 @@ def simulate_roads(
     require_count("days", days)
     require_count("step_minutes", step_minutes)
     if MINUTES_A_DAY % step_minutes:
-        raise InvalidInputError(f"step_minutes must divide a day of 1440, got {step_minutes}.")
+        raise InvalidInputError(
+            f"step_minutes must divide 1440, the minutes of a day, got {step_minutes}."
+        )
     try:
         first = date.fromisoformat(start)
     except ValueError:
@@ -100,7 +102,7 @@ def simulate_roads(
 
 @dataclass(frozen=True)
 class _Clock:
-    """Knows the hour and the weekday of every step."""
+    """The hour and the weekday of every step."""
 
     hour: Vector
     weekday: NDArray[np.intp]
@@ -119,12 +121,12 @@ class _Clock:
 
 
 def _bump(hour: Vector, center: float, width: float) -> Vector:
-    """Return a smooth bump of height one around an hour of the day, joined at midnight."""
+    """Return a smooth bump of height one around an hour of the day, periodic at midnight."""
     return np.exp((np.cos(2 * np.pi * (hour - center) / 24) - 1) * (24 / (2 * np.pi * width)) ** 2)
 
 
 def _expected_flow(rng: np.random.Generator, clock: _Clock, ramp: bool) -> Vector:
-    """Return what a detector would count per quarter of an hour without any surprise, (T,)."""
+    """Return the expected count per quarter of an hour, shape (T,)."""
     level = rng.uniform(40, 160) if ramp else rng.uniform(350, 900)
     morning = rng.uniform(0.3, 1.0) * _bump(clock.hour, rng.normal(7.7, 0.4), rng.uniform(1, 2))
     evening = rng.uniform(0.3, 1.0) * _bump(
@@ -154,7 +156,7 @@ def _wander(rng: np.random.Generator, clock: _Clock, columns: int) -> Matrix:
 
 
 def _incidents(rng: np.random.Generator, clock: _Clock, detectors: int) -> Matrix:
-    """Return the factors by which incidents change the flows, (T, detectors); one every 8 days."""
+    """Return the factors of flow in incidents, (T, detectors); there is one every 8 days."""
     factors = np.ones((clock.steps, detectors))
     hour = clock.steps_a_day / 24
     for _ in range(rng.poisson(clock.steps / clock.steps_a_day / 8)):
@@ -169,6 +171,6 @@ def _incidents(rng: np.random.Generator, clock: _Clock, detectors: int) -> Matri
 
 
 def _count(rng: np.random.Generator, expected: Matrix, dispersion: Vector) -> Matrix:
-    """Return counts of mean mu and variance mu + mu^2 / dispersion, as floats."""
+    """Return random counts with mean mu and variance mu + mu^2 / dispersion, as floats."""
     chance = dispersion / (dispersion + expected)
     return rng.negative_binomial(np.broadcast_to(dispersion, expected.shape), chance).astype(float)

@@ -1,8 +1,8 @@
-"""The generators of section 6.1 of the paper: its formula can be read in two ways.
+"""The synthetic series of section 6.1 of the paper, whose formula can be read in two ways.
 
-AR(20) may be a process of its own, or the weighted sum of the last 20 values of y itself. The first
-gives a stationary series; the second, with the Euclidean norm, the slow drift that the paper's
-text speaks of.
+AR(20) may be a separate process, or the weighted sum of the last 20 values of y itself. The first
+gives a stationary series. The second, with the Euclidean norm, gives the slow drift that the
+paper's text mentions.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def ar_coefficients(norm: int = 1) -> Vector:
     Parameters
     ----------
     norm
-        1 reads $\|\cdot\|$ as the sum of moduli, which makes the process stable (spectral radius
-        0.95); 2 as the Euclidean norm the paper declares elsewhere, which makes it explode (1.05).
+        1 reads $\|\cdot\|$ as the sum of absolute values: the process is stable (spectral radius
+        0.95). 2 reads it as the Euclidean norm, as the paper does elsewhere: it explodes (1.05).
     """
     if norm not in (1, 2):
         raise InvalidInputError(f"norm must be 1 or 2, got {norm}.")
@@ -45,7 +45,7 @@ def synthetic_series(
     Parameters
     ----------
     steps
-        T, how many values.
+        T, the number of values.
     rng
         Source of the noise that drives the autoregressive part.
     norm
@@ -57,7 +57,7 @@ def synthetic_series(
 
     Notes
     -----
-    Paper: section 6.1. The process starts at rest with unit values in its past.
+    Paper: section 6.1. The values before the first one are one.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def drifting_series(
     period: float = 10 * np.pi,
     noise: float = 0.02,
 ) -> Vector:
-    r"""Return a series that drifts upwards around a periodic part, fed by its own past.
+    r"""Return a series with a periodic part that drifts upwards, since its own past feeds it.
 
     $$y(t) = 1 + \tfrac12 \sum_{i=1}^{20} \alpha_i y(t - i)
         + \tfrac12 \sin(2 \pi t / \mathrm{period}) + \varepsilon_t$$
@@ -91,13 +91,13 @@ def drifting_series(
     Parameters
     ----------
     steps
-        T, how many values.
+        T, the number of values.
     rng
         Source of the noise.
     norm
-        Reading of the norm in the coefficients, see `ar_coefficients`. With 2 half of them sum to
-        0.98: from zero the series climbs towards 50 and is halfway after about 460 steps. With 1
-        they sum to 0.25 and nothing drifts.
+        Reading of the norm in the coefficients, see `ar_coefficients`. With 2, half their sum is
+        0.98: the series climbs from zero towards 50, and is halfway after about 460 steps. With 1,
+        half their sum is 0.25 and nothing drifts.
     period
         Period of the sine, in steps. The paper's sin(t / 5) has the period 10 pi.
     noise
@@ -105,7 +105,7 @@ def drifting_series(
 
     Notes
     -----
-    Paper: section 6.1. The past before the first value is zero.
+    Paper: section 6.1. The values before the first one are zero.
 
     Examples
     --------

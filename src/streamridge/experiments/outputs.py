@@ -1,4 +1,4 @@
-"""What every study leaves in its folder: tables, figures, and one page."""
+"""The files that every study writes: tables, figures, and one page."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import numpy as np
 
 from streamridge.files.atomic import replacing
 from streamridge.files.tables import write_table
-from streamridge.report.markup import Cell, number, table, text_cell
-from streamridge.report.page import document
+from streamridge.report.markup import Cell, document, number, table, text_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,13 +25,13 @@ Row = Mapping[str, Any]
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write plain values as JSON; what is not a finite number becomes null."""
+    """Write plain values as JSON; numbers that are not finite become null."""
     with replacing(path) as file:
         file.write(json.dumps(_plain(content), indent=1).encode())
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write rows that share their keys as a CSV table."""
+    """Write rows with the same keys as a CSV table."""
     write_table(path, {name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
@@ -43,13 +42,13 @@ def write_figure(path: Path, figure: Figure) -> None:
 
 
 def write_page(path: Path, title: str, body: Sequence[str]) -> None:
-    """Write a page that opens without a network; its figures stand beside it."""
+    """Write a page that needs no network; its figures are files beside it."""
     with replacing(path) as file:
         file.write(document(title, [f"<h1>{escape(title)}</h1>", *body]).encode())
 
 
 def picture(name: str, caption: str, note: str = "") -> str:
-    """Return a figure of the page: a file beside it, under its caption."""
+    """Return a figure of the page, from a file beside it, with its caption."""
     small = f"<small>{escape(note)}</small>" if note else ""
     return (
         f"<figure><figcaption>{escape(caption)}{small}</figcaption>"
@@ -64,16 +63,16 @@ def table_of(
     *,
     summing_up: int = 0,
 ) -> str:
-    """Return a table of text and numbers; a dash stands for a number that is not known.
+    """Return a table of text and numbers; a dash replaces an unknown number.
 
     Parameters
     ----------
     heads, rows
-        What stands above the columns, and in them.
+        The headings of the columns, and the rows.
     form
-        Of numbers.
+        The format of numbers.
     summing_up
-        How many of the last rows sum up those above; a line parts them.
+        The number of last rows that sum up the others; a line separates them.
     """
     styles = ["first" if len(rows) - i == summing_up else "" for i in range(len(rows))]
     return table(
@@ -86,13 +85,13 @@ def table_of(
 
 
 def made_by(command: str) -> str:
-    """Return a sentence on how a page was made."""
+    """Return a sentence on the command and the software that made a page."""
     words = f"Made by <code>{escape(command)}</code> with {escape(software())}."
     return f'<p class="soft">{words}</p>'
 
 
 def software() -> str:
-    """Return the versions that results depend on."""
+    """Return the versions of the software that results depend on."""
     parts = [f"{name} {version(name)}" for name in ("streamridge", "numpy", "scipy")]
     return ", ".join([*parts, f"Python {platform.python_version()}", platform.machine()])
 

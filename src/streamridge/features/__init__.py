@@ -1,1 +1,1 @@
-"""Rows for models, made out of a sensor's past."""
+"""Rows for models, made from the past of a sensor."""

@@ -1,4 +1,4 @@
-"""Which rows of the past can be learned from: those whose lags and labels can be trusted."""
+"""Rows that can be learned from: those whose lags and targets can be trusted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streamridge.series.clock import Steps
 
 
 class RowMaker(Protocol):
-    """Says what a row holds, and makes rows of the past."""
+    """A description of what a row holds, which can make rows from the past."""
 
     @property
     def layout(self) -> Layout:
-        """Return the names and widths of the blocks."""
+        """Return the names and widths of the blocks of a row."""
 
     @property
     def reach(self) -> int:
@@ -25,24 +25,24 @@ class RowMaker(Protocol):
 
     @property
     def behind(self) -> tuple[int, ...]:
-        """Return how many steps back the values are that a row cannot do without."""
+        """Return, in steps back, the values without which a row cannot be made."""
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """Return the names of the columns known in advance."""
+        """Return the names of further columns, which are known in advance."""
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows of some steps, and which of them rest on trusted readings alone."""
+        """Return the rows at some steps, and which of them use trusted readings only."""
 
 
 def input_at(features: RowMaker, past: Past, step: int) -> tuple[Inputs, bool]:
-    """Return the row of one step, and whether it rests on trusted readings alone."""
+    """Return the row at one step, and whether it uses trusted readings only."""
     x, complete = features.rows(past, np.array([step]))
     return Inputs(np.array([float(step)]), x, features.layout), bool(complete[0])
 
 
 def samples_at(features: RowMaker, past: Past, steps: Steps, horizon: int) -> Samples:
-    """Return the samples of those steps that can be learned from."""
+    """Return the samples at those steps that can be learned from."""
     x, complete = features.rows(past, steps)
     ahead = steps[:, None] + np.arange(horizon)
     usable = complete & past.trusted(ahead).all(axis=1)
@@ -51,7 +51,7 @@ def samples_at(features: RowMaker, past: Past, steps: Steps, horizon: int) -> Sa
 
 
 def samples_reading(features: RowMaker, past: Past, step: int, horizon: int) -> Samples:
-    """Return the samples that have a step among their lags or labels, and can be learned from."""
+    """Return the samples that read a step as lag or target and can be learned from."""
     offsets = np.array(sorted({*features.behind, *range(-horizon + 1, 1)}))
     steps = step + offsets
     first, last = past.timeline.oldest, past.timeline.newest - horizon + 1

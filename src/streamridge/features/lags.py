@@ -25,16 +25,16 @@ from streamridge.series.clock import Steps
 
 @dataclass(frozen=True)
 class Features:
-    """Says what a row of x holds, block by block.
+    """The blocks of a row of x: lags, seasonal lags, calendar and further columns.
 
     Parameters
     ----------
     lags
-        p, how many of the latest values.
+        p, the number of latest values.
     seasonal
-        Lags in steps at which a season has passed, such as a day and a week.
+        Further lags in steps, one season long, such as a day and a week.
     calendar
-        Periods in steps, each as its sine and cosine.
+        Periods in steps; each gives a sine and a cosine of the time.
     extras
         Names of further columns, which are known in advance.
 
@@ -60,23 +60,24 @@ class Features:
 
     @property
     def layout(self) -> Layout:
-        """Return the names and widths of the blocks."""
+        """Return the names and widths of the blocks of a row."""
         widths = (
             ("lags", self.lags),
             ("seasonal", len(self.seasonal)),
             ("calendar", 2 * len(self.calendar)),
             ("extras", len(self.extras)),
         )
-        return Layout(tuple(block for block in widths if block[1]))
+        blocks = tuple(block for block in widths if block[1])
+        return Layout(blocks, own_unit=("extras",), unitless=("calendar",))
 
     @property
     def reach(self) -> int:
-        """Return how many values must precede the first row."""
+        """Return how many steps back a row looks."""
         return max(self.lags, *self.seasonal, 0)
 
     @property
     def behind(self) -> tuple[int, ...]:
-        """Return how many steps back the values of a row are."""
+        """Return the lags of a row, in steps back."""
         return (*range(1, self.lags + 1), *self.seasonal)
 
     def samples(self, series: ArrayLike, *, horizon: int = 1, start: int = 0) -> Samples:
@@ -87,7 +88,7 @@ class Features:
         series
             (T,), one value per step.
         horizon
-            H: the row at t has the values at t, ..., t + H - 1 as targets.
+            H: the targets of the row at t are the values at t, ..., t + H - 1.
         start
             The time of the first value, in steps.
         """
@@ -105,9 +106,9 @@ class Features:
         return Samples.of(at + start, x, y, self.layout)
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows of some steps, and which of them rest on trusted readings alone.
+        """Return the rows at some steps, and which of them use trusted readings only.
 
-        Where a seasonal lag would reach behind the first reading, a shorter one stands for it.
+        A seasonal lag that would reach back before the first reading is replaced by a shorter one.
         """
         lags = steps[:, None] - np.arange(1, self.lags + 1)
         columns, stand_in = [lags], lags[:, :1]
@@ -125,6 +126,6 @@ class Features:
         return values[at[:, None] - behind]
 
     def calendar_at(self, at: Steps) -> Matrix:
-        """Return the calendar coordinates of some steps of the local clock."""
+        """Return the calendar columns at some steps of the local clock."""
         angles = 2 * np.pi * at[:, None] / np.array(self.calendar)
         return np.hstack([np.sin(angles), np.cos(angles)])

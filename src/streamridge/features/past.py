@@ -1,4 +1,4 @@
-"""The past as features see it: values by step, and the same local time some seasons ago."""
+"""The past as features need it: values by step, and at the same local time seasons ago."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from streamridge.series.clock import Clock, Steps
 
 @dataclass(frozen=True)
 class Past:
-    """Looks up a timeline in the sensor's local time.
+    """A timeline as it is looked up in the sensor's local time.
 
     Parameters
     ----------
     timeline
-        What was read, and what was filled in.
+        The values that were read or filled in.
     clock
         What a step is, and when local clocks changed.
+    upcoming
+        The further columns of the next step, if they are known.
     """
 
     timeline: Timeline
     clock: Clock
+    upcoming: Vector | None = None
 
     def values(self, steps: Steps) -> Vector:
-        """Return the values at some steps; the latest one where none is remembered."""
+        """Return the values at some steps; the latest value replaces those not remembered."""
         values = self.timeline.values(steps)
         unknown = np.isnan(values)
         if unknown.any():
@@ -35,7 +38,7 @@ class Past:
         return values
 
     def trusted(self, steps: Steps) -> Mask:
-        """Tell which steps hold a reading that can be learned from."""
+        """Return which steps have a reading that can be learned from."""
         return self.timeline.trusted(steps)
 
     @property
@@ -44,22 +47,22 @@ class Past:
         return float(self.timeline.values(np.array([self.timeline.newest]))[0])
 
     def local(self, steps: Steps) -> Steps:
-        """Return some steps as the local clock counts them."""
+        """Return some steps as counted by the local clock."""
         return steps + self.clock.shifts(steps)
 
     def ago(self, steps: Steps, season: int | Steps) -> Steps:
-        """Return the steps at the same local time a season before some steps.
+        """Return the steps at the same local time, one season earlier.
 
-        After clocks went forward, a day ago is 23 hours ago.
+        On the day after clocks went forward, a day ago is 23 hours ago.
         """
         return steps - season + self.clock.shifts(steps) - self.clock.shifts(steps - season)
 
     def within(self, steps: Steps) -> Mask:
-        """Tell which steps are not before the first reading."""
+        """Return which steps are not before the first reading."""
         return steps >= self.timeline.start
 
     def seasonal(self, step: int, day: int) -> float:
-        """Return the value at the same time a week before a step, else a day, else the latest."""
+        """Return the value at the same time a week earlier, else a day earlier, else the latest."""
         for season in (7 * day, day):
             at = self.ago(np.array([step]), season)
             if self.within(at)[0] and at[0] <= self.timeline.newest:
@@ -69,10 +72,10 @@ class Past:
     def profile(
         self, steps: Steps, season: int, count: int, *, before: Steps
     ) -> tuple[Matrix, Mask]:
-        """Return the mean of the trusted readings seasons before each step, and where it has any.
+        """Return the mean of trusted readings whole seasons before each step, and where it exists.
 
-        Only what was known before the steps `before` counts: a course far ahead reaches beyond.
-        Where there is none, what was filled in stands for it, or the latest value then.
+        Only readings from before the steps `before` count, since a course far ahead would reach
+        beyond them. A step without any takes the filled-in value, or else the latest one.
         """
         seasons = season * np.arange(1, count + 1).reshape(-1, *(1 for _ in steps.shape))
         at = self.ago(steps, seasons)
@@ -84,6 +87,9 @@ class Past:
         return np.where(known, mean, self.values(np.minimum(at[0], before - 1))), known
 
     def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the further columns, zero where not given, and where all of them were."""
+        """Return the further columns, zero where unknown, and which steps know all of them."""
         columns = self.timeline.extras(steps)
+        if self.upcoming is not None:
+            is_next = (steps == self.timeline.newest + 1)[:, None]
+            columns = np.where(is_next, self.upcoming, columns)
         return np.nan_to_num(columns), np.array(~np.isnan(columns).any(axis=1), dtype=bool)

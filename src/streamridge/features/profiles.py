@@ -1,4 +1,4 @@
-"""Features against what is typical: how far the latest values are off, and what comes next."""
+"""Features relative to a typical course: how far off the latest values are, and what is next."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from streamridge.series.clock import Steps
 
 @dataclass(frozen=True)
 class Profiles:
-    """Says what a row holds when values are held against their typical course.
+    """The blocks of a row that compares values with their typical course.
 
-    The typical value of a step is the mean at the same local time on the last days, and on the same
-    weekday of the last weeks. A row holds the latest value; for either course how far the latest
-    values were off it, the typical value, and its changes up to and after the step; and the
-    calendar.
+    There are two typical courses: the mean at the same local time of the last days, and that of the
+    same weekday in the last weeks. A row holds the latest value and the calendar. For each course
+    it also holds how far the latest values were off, the typical value, and its changes up to and
+    after the step.
 
     Parameters
     ----------
     day
-        Steps of a day.
+        Number of steps in a day.
     lags, week_lags
-        How many deviations from the daily and from the weekly course.
+        Number of deviations from the daily and from the weekly course.
     days, weeks
-        How many make the typical value.
+        Number of days and weeks that a typical value is the mean of.
     ahead
-        How many changes of the typical value after the step.
+        Number of changes of the typical value after the step.
     extras
         Names of further columns, which are known in advance.
     """
@@ -50,7 +50,7 @@ class Profiles:
 
     @property
     def layout(self) -> Layout:
-        """Return the names and widths of the blocks."""
+        """Return the names and widths of the blocks of a row."""
         return Layout(
             (
                 ("latest", 1),
@@ -60,7 +60,9 @@ class Profiles:
                 ("week_profile", 2 + self.ahead),
                 ("calendar", self._calendar.layout.width - 1),
                 *((("extras", len(self.extras)),) if self.extras else ()),
-            )
+            ),
+            own_unit=("extras",),
+            unitless=("calendar",),
         )
 
     @property
@@ -70,11 +72,11 @@ class Profiles:
 
     @property
     def behind(self) -> tuple[int, ...]:
-        """Return how many steps back the values are that a row cannot do without."""
+        """Return, in steps back, the values without which a row cannot be made."""
         return tuple(range(1, max(self.lags, self.week_lags) + 1))
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows of some steps, and which of them rest on trusted readings alone."""
+        """Return the rows at some steps, and which of them use trusted readings only."""
         lags = np.arange(1, max(self.lags, self.week_lags) + 1)
         at = steps[:, None] - lags
         recent = past.values(at)

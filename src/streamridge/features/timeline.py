@@ -1,4 +1,4 @@
-"""The recent past of a series, step by step: what was read, what was filled in, what is trusted."""
+"""The recent past of a series, step by step: values read or filled in, and which are trusted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streamridge.series.clock import Steps
 
 
 class Timeline:
-    """Remembers the last values of a series, with every gap filled, in a ring of fixed size.
+    """The last values of a series, with every gap filled, in a ring of fixed size.
 
     Parameters
     ----------
     capacity
         How many steps are remembered.
     extras
-        How many further columns there are, which are known a step ahead.
+        How many further columns there are.
 
     Examples
     --------
@@ -34,11 +34,10 @@ class Timeline:
     def __init__(self, capacity: int, extras: int = 0) -> None:
         self._values = np.full(capacity, np.nan)
         self._extras = np.full((capacity, extras), np.nan)
-        self._announced = np.full(extras, np.nan)  # the columns of the next step
         self._read = np.zeros(capacity, dtype=bool)
         self._trusted = np.zeros(capacity, dtype=bool)
         self.start = 0  # the first step ever
-        self.newest = -1  # the last one; one less than the start while there is none
+        self.newest = -1  # the last step; start - 1 while there is none
 
     def __len__(self) -> int:
         return self.newest - self.start + 1
@@ -49,30 +48,27 @@ class Timeline:
         return max(self.start, self.newest - len(self._values) + 1)
 
     def start_at(self, step: int) -> None:
-        """Make this the step that is pushed first."""
+        """Set the step of the first value to be pushed."""
         self.start, self.newest = step, step - 1
 
-    def push(self, value: float, *, read: bool, trusted: bool) -> None:
-        """Add the next step."""
+    def push(
+        self, value: float, *, read: bool, trusted: bool, extras: Vector | None = None
+    ) -> None:
+        """Add the next step, with its further columns if they are known."""
         self.newest += 1
         self._put(self.newest, value, read, trusted)
-        self._extras[self.newest % len(self._extras)] = self._announced
-        self._announced = np.full_like(self._announced, np.nan)
-
-    def announce(self, extras: Vector) -> None:
-        """Say what the further columns will be at the next step."""
-        self._announced = extras
+        self._extras[self.newest % len(self._extras)] = np.nan if extras is None else extras
 
     def correct(self, step: int, value: float) -> None:
-        """Put a reading that came late in the place of what was filled in."""
+        """Replace a filled-in value by a reading that arrived late."""
         self._put(step, value, read=True, trusted=True)
 
     def distrust(self, steps: Steps) -> None:
-        """Mark steps that are remembered as not to be learned from."""
+        """Mark remembered steps as not to be learned from."""
         self._trusted[self._at(steps)] = False
 
     def leap(self, count: int, period: int) -> None:
-        """Add many steps without a reading at once: the last period over and over."""
+        """Add many steps without a reading at once, by repeating the last period."""
         last = np.arange(self.newest - period + 1, self.newest + 1)
         pattern = self.values(np.maximum(last, self.oldest))
         self.newest += count
@@ -87,42 +83,39 @@ class Timeline:
         return np.where(self._remembered(steps), self._values[self._at(steps)], np.nan)
 
     def trusted(self, steps: Steps) -> Mask:
-        """Tell which steps hold a reading that can be learned from."""
+        """Return which steps have a reading that can be learned from."""
         return self._remembered(steps) & self._trusted[self._at(steps)]
 
     def extras(self, steps: Steps) -> Matrix:
-        """Return the further columns at some steps that are remembered, or the next one."""
-        is_next = (steps == self.newest + 1)[:, None]
-        return np.where(is_next, self._announced, self._extras[self._at(steps)])
+        """Return the further columns at some steps, NaN where they are not remembered."""
+        remembered = self._remembered(steps)[:, None]
+        return np.where(remembered, self._extras[self._at(steps)], np.nan)
 
     def was_read(self, step: int) -> bool:
-        """Tell whether a step that is remembered holds a reading."""
+        """Return whether a remembered step has a reading."""
         return bool(self._read[step % len(self._read)])
 
     def readings(self) -> tuple[Steps, Vector, Mask]:
-        """Return steps and values of the readings that are remembered, and which are trusted."""
+        """Return the steps and values of the remembered readings, and which are trusted."""
         steps = np.arange(self.oldest, self.newest + 1)
         steps = steps[self._read[self._at(steps)]]
         return steps, self.values(steps), self.trusted(steps)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         return {
             "values": self._values.copy(),
             "extras": self._extras.copy(),
-            "announced": self._announced.copy(),
             "read": self._read.copy(),
             "trusted": self._trusted.copy(),
             "span": np.array([self.start, self.newest]),
         }
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from a state of a timeline of the same capacity."""
+        """Continue from the state of a timeline of the same capacity."""
         for name in ("values", "read", "trusted"):
             require_shape(name, state[name], self._values.shape)
         require_shape("extras", state["extras"], self._extras.shape)
-        require_shape("announced", state["announced"], self._announced.shape)
-        self._announced = state["announced"].astype(float)
         start, newest = (int(step) for step in state["span"])
         if newest < start - 1:
             raise StateError(f"a timeline must not end before it starts, got {start}, {newest}.")

@@ -1,1 +1,1 @@
-"""Readings out of files and frames, and tables into files."""
+"""Reading of sensors' files and frames; writing of tables and checkpoints."""

@@ -14,7 +14,10 @@ from streamridge.errors import InvalidInputError
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Give a new file that takes the place of the target when all went well, and lasts."""
+    """Open a new file that replaces the target once all of it is written and on the disk.
+
+    After an error the target is as it was before.
+    """
     part = target.with_name(f".{target.name}.{token_hex(8)}")
     if "\0" in str(target):
         raise InvalidInputError(
@@ -37,7 +40,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last through a loss of power."""
+    """Make sure that the new name survives a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,32 +1,90 @@
-"""Blocks: some rows of a source, column by column, that know where they come from."""
+"""Blocks: some rows of a source, column by column, with the place each row came from."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import cached_property
+from math import inf, nan
+from typing import Literal, Protocol, TypeAlias
 
+import numpy as np
+
+from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, listed, shown
-from streamridge.files.columns import Column
+from streamridge.series.clock import Times
+from streamridge.series.readings import parse_time
 
 Gap: TypeAlias = Literal["error", "skip"]
+
+MISSING = ("", "na", "null", "none")  # and nan, which is a number to float()
+# A cell of text takes some 80 bytes, so that a block takes some tens of MB.
+CELLS_IN_A_BLOCK = 500_000
+
+
+def rows_in_a_block(width: int) -> int:
+    """Return how many rows of so many cells a block holds."""
+    return max(1, CELLS_IN_A_BLOCK // max(1, width))
+
+
+class Column(Protocol):
+    """A column of a source. Its numbers and times mark the cells that cannot be read."""
+
+    @property
+    def texts(self) -> Sequence[str | None]:
+        """Return the cells as they are written, None for an empty one."""
+
+    @property
+    def numbers(self) -> Vector:
+        """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
+
+    @property
+    def times(self) -> tuple[Times, Mask]:
+        """Return the cells as times, NaT for an unreadable one, and which carried an offset."""
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text.
+
+    Examples
+    --------
+    >>> TextColumn(["12", "NA", "n/a", "1,5"]).numbers
+    array([12., nan, inf, inf])
+    """
+
+    texts: Sequence[str | None]
+    decimal_comma: bool = False
+
+    @cached_property
+    def numbers(self) -> Vector:
+        """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
+        read = {text: _number(text, self.decimal_comma) for text in set(self.texts)}
+        return np.fromiter(map(read.__getitem__, self.texts), float, len(self.texts))
+
+    @cached_property
+    def times(self) -> tuple[Times, Mask]:
+        """Return the cells as times, NaT for an unreadable one, and which carried an offset."""
+        read = {text: _time(text) for text in set(self.texts)}
+        stamps = np.array([read[text][0] for text in self.texts], "datetime64[us]")
+        return stamps, np.array([read[text][1] for text in self.texts], bool)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Says where rows come from, and what becomes of those that cannot be read.
+    """The source of some rows, and what to do with a row or cell that cannot be read.
 
     Parameters
     ----------
     name
         The source, as the user named it.
     unit
-        What its places count: lines of text from 1 on, or rows of a frame from 0 on.
+        What a place is: a line of text, counted from 1, or a row of a frame, counted from 0.
     gap
         "error" to raise at what cannot be read, "skip" to leave it out.
     skip
-        What the user would say to leave it out.
+        What a message tells the user to pass in order to leave it out.
     """
 
     name: str
@@ -42,28 +100,29 @@ class Origin:
             )
 
     def require_distinct(self, names: Sequence[str]) -> None:
-        """Raise unless the columns that have a name have distinct ones."""
+        """Raise if two columns have the same name; columns without a name do not count."""
         repeated = [name for name, times in Counter(names).items() if name and times > 1]
         if repeated:
             raise InvalidInputError(
-                f"{self.name} must have columns with distinct names, got {listed(repeated)} twice."
+                f"{self.name} must have columns with distinct names, "
+                f"got more than one named {listed(repeated)}."
             )
 
 
 @dataclass(frozen=True)
 class Block:
-    """Holds some rows of a source.
+    """Some rows of a source.
 
     Parameters
     ----------
     origin
         Where they come from.
     places
-        (n,), the line or row that each was found at.
+        (n,), the line or row where each was found.
     columns
         The columns by name, in order. Only the first may be without a name.
     ragged
-        Rows with another number of cells that were left out.
+        How many rows were left out because they had more or fewer cells than the header.
     """
 
     origin: Origin
@@ -76,3 +135,21 @@ class Block:
         cell = shown(self.columns[column].texts[row])
         problem = f", column {column}: must be {wanted}, got {cell}"
         self.origin.refuse(self.places[row], problem, "cells")
+
+
+def _number(text: str | None, decimal_comma: bool) -> float:
+    if text is None:
+        return nan
+    try:
+        number = float(text.replace(",", ".") if decimal_comma else text)
+    except ValueError:
+        return nan if text.strip().lower() in MISSING else inf
+    # float() also takes 1_000 and the digits of any script.
+    return number if text.isascii() and "_" not in text else inf
+
+
+def _time(text: str | None) -> tuple[np.datetime64, bool]:
+    try:
+        return parse_time(text)
+    except InvalidInputError:
+        return np.datetime64("NaT"), False

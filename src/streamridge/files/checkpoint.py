@@ -1,9 +1,9 @@
-"""One file that holds a header and arrays: versioned, checked, written at once or not at all.
+"""A file with a header and arrays: versioned, checked, written whole or not at all.
 
 The file is a magic line, the format's version (4 bytes), the header's length (8 bytes), the header
-as JSON, the arrays one after the other, and a BLAKE2b digest (32 bytes) of all before it; numbers
-are little-endian. The header's "arrays" say name, number format, shape and offset of each array.
-There is no pickle in it, and nothing in it is executed.
+as JSON, the arrays one after the other, and a BLAKE2b digest (32 bytes) of everything before it.
+Numbers are little-endian. "arrays" in the header lists the name, number format, shape and offset of
+each array. There is no pickle in the file, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamridge.errors import StateError
 from streamridge.files.atomic import replacing
 
 MAGIC = b"streamridge checkpoint\n"
-VERSION = 1
+VERSION = 2
 DIGEST_BYTES = 32
 DTYPES = ("<f8", "<i8", "|b1", "<M8[us]")
 _START = len(MAGIC) + 12
@@ -32,7 +32,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def write_checkpoint(path: Path, header: Header, arrays: Arrays) -> None:
-    """Write a header of plain values and arrays; the file is replaced whole, or stays as it was."""
+    """Write a header of plain values, and arrays; after an error the old file is still there."""
     table, pieces, offset = [], [], 0
     for name, array in arrays.items():
         plain = np.ascontiguousarray(array)
@@ -51,7 +51,7 @@ def write_checkpoint(path: Path, header: Header, arrays: Arrays) -> None:
 
 
 def read_checkpoint(path: Path) -> tuple[Header, dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a file, or say why it cannot be trusted."""
+    """Return the header and the arrays of a file; an error says why it cannot be trusted."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -81,5 +81,5 @@ def read_checkpoint(path: Path) -> tuple[Header, dict[str, NDArray[Any]]]:
 
 def _array(payload: memoryview, dtype: str, shape: list[int], offset: int) -> NDArray[Any]:
     if dtype not in DTYPES:
-        raise ValueError(f"number format {dtype}")
+        raise ValueError(f"unknown number format {dtype}")
     return np.frombuffer(payload, dtype, prod(shape), offset).reshape(shape).copy()

@@ -1,4 +1,4 @@
-"""Text with separated cells, in blocks of rows."""
+"""CSV: text whose cells are parted by a delimiter, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from typing import IO, TypeAlias
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
-from streamridge.files.blocks import Block, Origin
-from streamridge.files.columns import TextColumn
+from streamridge.files.blocks import Block, Origin, TextColumn, rows_in_a_block
 from streamridge.files.pems import COLUMNS, is_station_row
 
 Row: TypeAlias = tuple[int, list[str]]  # the line it ends at, and its cells
 
-CELLS_IN_A_BLOCK = 1_000_000
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITER = re.compile(r"[,;\t|]")
 
@@ -26,8 +24,8 @@ _DELIMITER = re.compile(r"[,;\t|]")
 def csv_blocks(stream: IO[bytes], origin: Origin) -> Iterator[Block]:
     """Yield the rows of a text in UTF-8, with or without a byte order mark.
 
-    Cells are parted by whichever of `,` `;` tab `|` comes first in the header. With `;` or tab a
-    number may have a decimal comma. Rows without any content are passed over.
+    The delimiter is whichever of `,` `;` tab `|` comes first in the header. With `;` or tab,
+    numbers may have a decimal comma. Rows with no content are skipped.
     """
     with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
         yield from _blocks(lines, origin)
@@ -47,9 +45,11 @@ def _blocks(lines: Iterable[str], origin: Origin) -> Iterator[Block]:
         rows = chain([(line, head)], rows)
     else:
         names = _header(head, line, origin)
-    size = max(1, CELLS_IN_A_BLOCK // len(head))
-    for chunk in iter(lambda: list(islice(rows, size)), []):
-        yield _block(chunk, names, len(head), delimiter in ";\t", origin)
+    size = rows_in_a_block(len(head))
+    chunks = iter(lambda: list(islice(rows, size)), [])
+    decimal_comma = delimiter in ";\t"
+    # A loop over the chunks would hold on to one while the next is read.
+    yield from map(lambda chunk: _block(chunk, names, len(head), decimal_comma, origin), chunks)
 
 
 def _delimiter(header: str) -> str:
@@ -59,7 +59,7 @@ def _delimiter(header: str) -> str:
 
 def _header(cells: Sequence[str], line: int, origin: Origin) -> Sequence[str]:
     if not cells or "\0" in "".join(cells):
-        got = "no text" if cells else "an empty file"
+        got = "null characters" if cells else "an empty file"
         raise InvalidInputError(f"{origin.name} must be text or Parquet with rows, got {got}.")
     if _holds_readings(cells):
         raise InvalidInputError(
@@ -72,7 +72,7 @@ def _header(cells: Sequence[str], line: int, origin: Origin) -> Sequence[str]:
 
 
 def _holds_readings(cells: Sequence[str]) -> bool:
-    """Return whether these are no names; those of sensors may be numbers, even 20210613."""
+    """Return whether a first row holds readings, not names; a name may be a number, as 20210613."""
     column = TextColumn(cells)
     only_times = ~np.isnat(column.times[0]) & np.isinf(column.numbers)
     return bool(np.isfinite(column.numbers[0]) or only_times.any())

@@ -13,22 +13,21 @@ from narwhals.exceptions import DuplicateError
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, shown
-from streamridge.files.blocks import Block, Origin
-from streamridge.files.columns import Column, TextColumn
+from streamridge.files.blocks import Block, Column, Origin, TextColumn
 from streamridge.series.clock import Times
 from streamridge.series.readings import in_microseconds
 
 
 @dataclass(frozen=True)
 class FrameColumn:
-    """Is a column of a frame. What is neither a number nor a time is read as its text."""
+    """A column of a frame. Cells that are neither numbers nor times are read as text."""
 
     series: nw.Series[Any]
 
     @cached_property
     def texts(self) -> Sequence[str | None]:
-        """Return the cells as they are written, None where there is none."""
-        # As Python objects, times would have to lie in the years 1 to 9999.
+        """Return the cells as they are written, None for an empty one."""
+        # Python's own times only hold the years 1 to 9999; NumPy's show any.
         temporal = self.series.dtype.is_temporal()
         cells = self.series.to_numpy() if temporal else self.series.to_list()
         nulls = self.series.is_null().to_list()
@@ -36,14 +35,14 @@ class FrameColumn:
 
     @cached_property
     def numbers(self) -> Vector:
-        """Return the cells as numbers, NaN where there is none, infinite where one is bad."""
+        """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
         if self.series.dtype.is_numeric():
             return self.series.to_numpy().astype(np.float64)
         return TextColumn(self.texts).numbers
 
     @cached_property
     def times(self) -> tuple[Times, Mask]:
-        """Return the cells as times, NaT where one is bad, and which of them had an offset."""
+        """Return the cells as times, NaT for an unreadable one, and which carried an offset."""
         dtype = self.series.dtype
         if not isinstance(dtype, nw.Datetime):
             return TextColumn(self.texts).times
@@ -51,11 +50,18 @@ class FrameColumn:
         return stamps, np.full(len(stamps), dtype.time_zone is not None)
 
 
-def frame_block(native: Any, origin: Origin) -> Block:
+def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
     """Return a frame or a series as a block.
 
-    The times of a frame or series of pandas with a DatetimeIndex are those of the index. A series
-    is one sensor, named "value" where it has no name.
+    Parameters
+    ----------
+    native
+        A frame or series of pandas, polars or pyarrow. If it has a DatetimeIndex, that is its time.
+        A series is one sensor, called "value" if it has no name.
+    origin
+        Where it comes from.
+    first
+        The row of the source at which it begins.
     """
     data = _narwhal(native, origin)
     index: Any = nw.maybe_get_index(data)
@@ -69,8 +75,8 @@ def frame_block(native: Any, origin: Origin) -> Block:
             "Pass a DataFrame with a time column."
         )
     for name, series in _named(data, origin):
-        columns.setdefault(name, FrameColumn(series))  # the index goes before a column "time"
-    return Block(origin, range(len(data)), columns)
+        columns.setdefault(name, FrameColumn(series))  # an index wins over a column "time"
+    return Block(origin, range(first, first + len(data)), columns)
 
 
 def _narwhal(native: Any, origin: Origin) -> nw.DataFrame[Any] | nw.Series[Any]:

@@ -13,14 +13,16 @@ from streamridge.files.blocks import Block
 from streamridge.series.readings import A_TIME, Piece
 
 SENSOR = ("unique_id", "sensor", "sensor_id", "station", "station_id", "detector", "detector_id")
-# The last is how pandas writes an index without a name to Parquet.
+# The last is what pandas calls an index without a name in Parquet.
 TIME = ("time", "timestamp", "ds", "date", "datetime", "date_time", "__index_level_0__")
 VALUE = ("y", "value", "flow", "count", "volume", "traffic_volume")
+# Each column that is read from Parquet takes a page of memory, often 1 MB.
+SENSORS_TOGETHER = 32
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Says which sensors are wanted, all where none is named, and which columns go with them."""
+    """The sensors that are wanted, all if none is named, and the columns to read with them."""
 
     sensors: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
@@ -32,16 +34,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Split:
-    """Is a block parted by sensor.
+    """A block parted by sensor.
 
     Parameters
     ----------
     pieces
         One for each sensor that is wanted.
     names
-        All sensors that there are.
+        All sensors of the block, wanted or not.
     loose
-        Rows left out that belong to no one sensor.
+        How many rows were left out without belonging to one sensor.
     """
 
     pieces: Sequence[Piece]
@@ -50,25 +52,17 @@ class Split:
 
 
 def is_long(block: Block) -> bool:
-    """Return whether the columns include one of each: a sensor, a time and a value."""
+    """Return whether there is a column of sensors, one of times and one of values."""
     return all(_find(block, names) is not None for names in (SENSOR, TIME, VALUE))
 
 
 def split_wide(block: Block, choice: Choice) -> Split:
-    """Part a block with a time column and one column per sensor.
+    """Part a block that has a column of times and a column for each sensor.
 
-    The time is the first column unless another one is named so. A column without a name is no
-    sensor.
+    The times are in the first column, unless another one has such a name. A column without a name
+    is no sensor.
     """
-    named = _find(block, TIME)
-    time = next(iter(block.columns), "") if named is None else named
-    _require_columns(block, choice.extras)
-    sensors = [name for name in block.columns if name and name not in (time, *choice.extras)]
-    if not sensors:
-        raise InvalidInputError(
-            f"{block.origin.name} must have a time column and a column for each sensor, "
-            f"got {listed(block.columns)}."
-        )
+    time, sensors = _wide_columns(block, choice)
     rows = np.arange(len(block.places))
     wanted = filter(choice.wants, sensors)
     pieces = [_piece(block, name, rows, time, (name, *choice.extras)) for name in wanted]
@@ -76,7 +70,7 @@ def split_wide(block: Block, choice: Choice) -> Split:
 
 
 def split_long(block: Block, choice: Choice) -> Split:
-    """Part a block with a column of sensors, one of times and one of values."""
+    """Part a block that has a row for each reading: sensor, time and value."""
     sensor, time, value = (_require_one(block, names) for names in (SENSOR, TIME, VALUE))
     _require_columns(block, choice.extras)
     rows_of: dict[str, list[int]] = {}
@@ -93,10 +87,35 @@ def split_long(block: Block, choice: Choice) -> Split:
     return Split(pieces, list(rows_of), block.ragged + len(unnamed))
 
 
+def wide_groups(block: Block, choice: Choice) -> list[tuple[str, ...]]:
+    """Return the columns of a wide block in groups: the time, the extras and some sensors each.
+
+    Where a file is stored column by column, reading all of them at once may take too much memory.
+    """
+    time, sensors = _wide_columns(block, choice)
+    starts = range(0, len(sensors), SENSORS_TOGETHER)
+    shared = tuple(dict.fromkeys((time, *choice.extras)))
+    return [(*shared, *sensors[start : start + SENSORS_TOGETHER]) for start in starts]
+
+
+def _wide_columns(block: Block, choice: Choice) -> tuple[str, list[str]]:
+    """Return the column of times and the columns of sensors."""
+    named = _find(block, TIME)
+    time = next(iter(block.columns), "") if named is None else named
+    _require_columns(block, choice.extras)
+    sensors = [name for name in block.columns if name and name not in (time, *choice.extras)]
+    if not sensors:
+        raise InvalidInputError(
+            f"{block.origin.name} must have a time column and a column for each sensor, "
+            f"got {listed(block.columns)}."
+        )
+    return time, sensors
+
+
 def _piece(
     block: Block, sensor: str, rows: NDArray[np.intp], time: str, numbers: Sequence[str]
 ) -> Piece:
-    """Read some rows: their times, and columns of numbers of which the first is the value."""
+    """Return some rows as a piece; of the columns of numbers, the first holds the values."""
     stamps, zoned = (cells[rows] for cells in block.columns[time].times)
     read = {name: block.columns[name].numbers[rows] for name in numbers}
     bad = {time: np.isnat(stamps)} | {name: np.isinf(column) for name, column in read.items()}
@@ -118,7 +137,7 @@ def _piece(
 
 
 def _find(block: Block, names: Sequence[str]) -> str | None:
-    """Return the column that has one of the names in any case; earlier ones win."""
+    """Return the column with one of these names, in any case; the earliest name wins."""
     there = {column.lower(): column for column in reversed(list(block.columns))}
     return next((there[name] for name in names if name in there), None)
 

@@ -1,4 +1,4 @@
-"""Names of files made of text that anyone may have written."""
+"""File names made from any text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LONGEST = 80
 
 
 class FileNames:
-    """Hands out file names that are safe on every system, and none of them twice.
+    """A source of file names that are safe on every system and never repeat.
 
     Examples
     --------
@@ -21,10 +21,10 @@ class FileNames:
         self._taken: set[str] = set()
 
     def take(self, text: str, ending: str) -> str:
-        """Return a name that resembles the text."""
+        """Return a new name that resembles the text."""
         stem = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:LONGEST].strip("._-") or "sensor"
         name, count = stem, 1
-        # Some systems do not tell capitals from small letters.
+        # To some systems, A.png and a.png are the same file.
         while name.lower() in self._taken:
             count += 1
             name = f"{stem}-{count}"

@@ -1,4 +1,4 @@
-"""Files and standard input, opened as bytes: unpacked, and every damage named."""
+"""Files and standard input as streams of bytes: unpacked, with every damage named."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO, Any
 
 from streamridge.errors import InvalidInputError
 
@@ -18,13 +19,17 @@ GZIP = b"\x1f\x8b"
 
 
 def name_of(path: str | os.PathLike[str]) -> str:
-    """Return how messages name a file."""
+    """Return what messages call a file."""
     return "standard input" if path == STDIN else os.fspath(path)
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
-    """Open a file or standard input, unpacked if it is gzip, and refuse what cannot be read."""
+    """Open a file or standard input, and unpack it if it is gzip.
+
+    An error of the file system, of gzip, of the text encoding or of the CSV syntax, met here or
+    while the stream is read, becomes an `InvalidInputError` that names the file.
+    """
     name = name_of(path)
     try:
         with _source(path) as source:
@@ -46,6 +51,21 @@ def _source(path: str | os.PathLike[str]) -> io.BufferedReader:
             return open(path, "rb")
         except ValueError as error:  # a null character in the name
             raise OSError(str(error)) from None
-    if sys.stdin is None:
-        raise InvalidInputError("standard input must be open, got none.")
-    return io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
+    if sys.stdin is None or sys.stdin.closed:
+        raise InvalidInputError("standard input must be open, got a closed one.")
+    return io.BufferedReader(_LeftOpen(sys.stdin.buffer))
+
+
+class _LeftOpen(io.RawIOBase):
+    """A stream that reads from another one, which stays open when this one is closed."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._stream.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)

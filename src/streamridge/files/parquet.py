@@ -1,8 +1,12 @@
-"""Parquet, which needs the extra `parquet`: pyarrow."""
+"""Parquet files, for which pyarrow must be installed: the extra `parquet`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import IO, Any
 
@@ -10,21 +14,65 @@ import narwhals as nw
 from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError, MissingExtraError
+from streamridge.files.blocks import rows_in_a_block
+from streamridge.files.spool import SPILL_ABOVE, disk_errors
 
 MAGIC = b"PAR1"
+# Bytes that are read at once, of each column.
+BUFFER = 2**16
 
 
-def read_parquet(content: bytes, name: str) -> Any:
-    """Return the content of a Parquet file as a table of pyarrow."""
-    pyarrow = _require_pyarrow()
-    try:
-        table = import_module("pyarrow.parquet").read_table(pyarrow.BufferReader(content))
-        table.validate(full=True)
-        frame = nw.from_native(table, eager_only=True)
-        frame.collect_schema()  # only now are names of zones decoded
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be a whole Parquet file, got {error}.") from None
-    return table
+@dataclass(frozen=True)
+class ParquetContent:
+    """The content of a Parquet file that is open.
+
+    Parameters
+    ----------
+    name
+        What messages call the file.
+    file
+        A `ParquetFile` of pyarrow.
+    head
+        Its columns without rows, as a table of pyarrow.
+    """
+
+    name: str
+    file: Any
+    head: Any
+
+    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the rows of some columns, some rows at a time, as tables of pyarrow."""
+        pyarrow = _require_pyarrow()
+        with _damage_named(self.name):
+            for batch in self.file.iter_batches(rows_in_a_block(len(columns)), columns=columns):
+                table = pyarrow.Table.from_batches([batch]).select(columns)
+                table.validate(full=True)
+                yield table
+
+
+@contextmanager
+def parquet_content(stream: io.BufferedReader, name: str) -> Iterator[ParquetContent]:
+    """Open a Parquet file.
+
+    Parameters
+    ----------
+    stream
+        The file from its start. A stream that only goes forward, such as standard input, is first
+        copied to a temporary file.
+    name
+        What messages call the file.
+    """
+    _require_pyarrow()
+    with _seekable(stream) as source:
+        with _damage_named(name):
+            # Otherwise pyarrow reads all row groups ahead.
+            bounded = {"pre_buffer": False, "buffer_size": BUFFER}
+            file = import_module("pyarrow.parquet").ParquetFile(source, **bounded)
+            head = file.schema_arrow.empty_table()
+            numbered = head.rename_columns([str(i) for i in range(head.num_columns)])
+            # Only now are the names of zones decoded.
+            nw.from_native(numbered, eager_only=True).collect_schema()
+        yield ParquetContent(name, file, head)
 
 
 class ParquetRows:
@@ -48,13 +96,33 @@ class ParquetRows:
             self._writer.write_table(table)
         except pyarrow.ArrowException as error:
             raise InvalidInputError(
-                f"columns must hold one kind of values each, got: {error}."
+                f"each column must hold values of one kind, got: {error}."
             ) from None
 
     def close(self) -> None:
         """Write what ends the file."""
         if self._writer is not None:
             self._writer.close()
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (_require_pyarrow().ArrowException, OSError, ValueError, KeyError) as error:
+        raise InvalidInputError(f"{name} must be a whole Parquet file, got {error}.") from None
+
+
+@contextmanager
+def _seekable(stream: io.BufferedReader) -> Iterator[IO[bytes]]:
+    if isinstance(stream.raw, io.FileIO) and stream.seekable():
+        yield stream
+        return
+    with tempfile.SpooledTemporaryFile(SPILL_ABOVE) as copy:
+        for chunk in iter(lambda: stream.read(BUFFER), b""):
+            with disk_errors():
+                copy.write(chunk)
+        yield copy
 
 
 def _require_pyarrow() -> Any:

@@ -1,7 +1,7 @@
-"""Station files of Caltrans PeMS, five minutes a row: no header, columns by position.
+"""Station files of Caltrans PeMS: a row for every station and five minutes, without a header.
 
-The first twelve columns are those of the whole station, those of its lanes follow. Where too few
-samples arrived, PeMS fills in a value of its own, and says so by the share that was observed.
+The first twelve columns belong to the whole station, the others to its lanes. If too few samples
+arrived, PeMS fills in a value of its own; the column `observed` tells which share was measured.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def is_station_row(cells: Sequence[str]) -> bool:
-    """Return whether these cells can be a row of a station file."""
+    """Return whether these cells look like a row of a station file."""
     return len(cells) >= len(COLUMNS) and PEMS_TIME.fullmatch(cells[0]) is not None
 
 
@@ -43,17 +43,17 @@ def is_pems(block: Block) -> bool:
 
 
 def split_pems(block: Block, choice: Choice, *, observed: float = 50.0) -> Split:
-    """Part a block by station; the value is the total flow.
+    """Part a block by station; the values are the total flows.
 
     Parameters
     ----------
     block
-        Rows with the columns of `COLUMNS`, each of which may be among the extras.
+        Rows with the columns of `COLUMNS`; each of these may be an extra.
     choice
         The stations that are wanted, and the extras.
     observed
-        Flows of which less than this share was observed, in percent, were filled in by PeMS. They
-        are taken as missing and counted in `imputed`.
+        The least share in percent that must have been measured. Other flows were filled in by
+        PeMS: they become missing and are counted in `imputed`.
     """
     if not is_pems(block):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Tables written to files, as a whole or not at all."""
+"""Tables written to files, whole or not at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Append: TypeAlias = Callable[[Mapping[str, ArrayLike]], None]
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Write columns to a file that is never seen half written; see `growing_table`."""
+    """Write columns to a file, which is never half written; see `growing_table`."""
     with growing_table(path) as append:
         append(columns)
 
@@ -41,15 +41,15 @@ def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
     Parameters
     ----------
     path
-        The file: CSV, CSV packed by gzip, or Parquet, by its ending `.csv`, `.csv.gz` or
-        `.parquet`.
+        The file. Its ending says what is written: `.csv`, `.csv.gz` (packed) or `.parquet`.
 
     Yields
     ------
     Append
         To be called with columns, (n,) each, of the same names every time. In CSV, times are in
-        ISO 8601 to the second, floats have the fewest digits that give them back, and NaN, NaT and
-        None are empty cells; in Parquet these are nulls, and each call makes a row group.
+        ISO 8601 to the second, and floats have as many digits as are needed to read the same number
+        back. NaN, NaT and None are empty cells in CSV and nulls in Parquet, where each call makes a
+        row group.
     """
     target = Path(path)
     kind = _KINDS[require_ending(target)]
@@ -71,7 +71,7 @@ def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
 
 
 def require_ending(path: Path) -> str:
-    """Return the ending that says how a table is written, or say which there are."""
+    """Return which ending a path has; an error lists those that a table may have."""
     for ending in _KINDS:
         if path.name.lower().endswith(ending):
             return ending
@@ -84,8 +84,10 @@ def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
     for name, column in columns.items():
         try:
             array = np.asarray(column)
-        except ValueError:  # rows of different length
-            raise InvalidInputError(f"{name} must be values in a regular shape.") from None
+        except ValueError:  # lists of different lengths
+            raise InvalidInputError(
+                f"{name} must be a column of single values, got lists of different lengths."
+            ) from None
         require_shape(name, array, shape)
         shape = array.shape
         arrays[name] = array.astype("datetime64[us]") if array.dtype.kind == "M" else array

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.correction import ErrorCorrection
-from streamridge.forecaster.state import joined, part
+from streamridge.learners.state import joined, part
 
 
 @dataclass(frozen=True)

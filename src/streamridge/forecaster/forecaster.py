@@ -13,11 +13,12 @@ from streamridge.arrays import Vector, require_count, require_number
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.forecaster.forecast import Forecast
+from streamridge.forecaster.formats import upgraded
 from streamridge.forecaster.presets import Preset, default_preset, paper_preset
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
-from streamridge.models.timed import Costs
+from streamridge.learners.costs import Costs
 from streamridge.series.clock import DAY, Times, parse_step
 from streamridge.tuners.base import Tuner
 
@@ -28,7 +29,7 @@ LARGEST = 1e12
 
 
 class Forecaster:
-    """Forecasts a sensor's next values with bands, and tunes itself as readings come in.
+    """A sensor's next values with bands, by a model that tunes itself as readings come in.
 
     Parameters
     ----------
@@ -239,12 +240,12 @@ class Forecaster:
         extras
             The further columns at the next step, where the forecaster has any.
         """
-        sensor = self._stepper.sensor
+        sensor, columns = self._stepper.sensor, None
         if extras is not None or self._settings.preset.features.extras:
-            self._stepper.announce(self._require_extras(extras))
+            columns = self._require_extras(extras)
         if not sensor.has_readings:
             return Forecast.none(self._settings.horizon)
-        ahead = self._stepper.look_ahead()
+        ahead = self._stepper.look_ahead(columns)
         steps = sensor.next_step + np.arange(self._settings.horizon)
         return Forecast(
             sensor.clock.known.times(steps),
@@ -268,7 +269,7 @@ class Forecaster:
         value
             The reading; None or NaN if there is none.
         extras
-            The further columns at that time.
+            The further columns at that time. Without them the step's row is not learned from.
         """
         number = _require_value("value", value)
         columns = None if extras is None else self._require_extras(extras)
@@ -280,9 +281,7 @@ class Forecaster:
             stepper.look_back(step, number)
             return
         stepper.fill_gap(step - stepper.sensor.next_step)
-        if columns is not None:
-            stepper.announce(columns)
-        stepper.advance(number)
+        stepper.advance(number, columns)
 
     def set(self, **values: float) -> None:
         """Set hyperparameters by name, `set(**{"drifting.rate": 1e-4})`, and refit at once."""
@@ -324,7 +323,7 @@ class Forecaster:
             forecaster = cls.of(Settings.of(header["settings"]))
             forecaster._stepper.counts.update(header["counts"])
             forecaster._stepper.sensor.clock.restore(header["clock"])
-            forecaster._stepper.restore(state, fitted=header["fitted"])
+            forecaster._stepper.restore(upgraded(state), fitted=header["fitted"])
         except StateError:
             raise
         except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -11,12 +10,9 @@ from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.settings import Settings
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.bayesian import Bayesian
-from streamridge.tuners.grid import Grid, group_name
+from streamridge.tuners.grid import Grid
 from streamridge.tuners.hoag import HOAG
 from streamridge.tuners.random_search import RandomSearch
-
-# Names of a periodic kernel's hyperparameters: "periodic.period", "drifting.periodic2.period".
-PERIODIC = re.compile(r"\bperiod")
 
 # In the order in which they are shown.
 METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
@@ -71,7 +67,7 @@ def _tuner(method: str, preset: Preset) -> Tuner | None:
     if method == "bayes":
         return Bayesian()
     if method == "grid":
-        # Periodic kernels stay: a period has so many local minima that three points say nothing.
-        names = [group_name(group) for group in preset.model.space.groups]
-        return Grid(over=tuple(name for name in names if not PERIODIC.search(name)))
+        # Cycles stay: a period has so many local minima that three points say nothing.
+        groups = preset.model.space.groups
+        return Grid(over=tuple(group.name for group in groups if group.kind != "period"))
     return None

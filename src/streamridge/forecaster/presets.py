@@ -10,7 +10,7 @@ import numpy as np
 from streamridge.features.base import RowMaker
 from streamridge.features.lags import Features
 from streamridge.features.profiles import Profiles
-from streamridge.hyperparameters.feasible import Coordinates
+from streamridge.hyperparameters.coordinates import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.periodic import Periodic

@@ -14,7 +14,7 @@ from streamridge.features.timeline import Timeline
 from streamridge.forecaster.naive import SeasonalNaive
 from streamridge.forecaster.plausibility import Plausibility, Verdict
 from streamridge.forecaster.settings import Settings
-from streamridge.forecaster.state import joined, part
+from streamridge.learners.state import joined, part
 from streamridge.series.sensor_clock import SensorClock
 
 # The least size of error, as a share of the value.
@@ -27,7 +27,7 @@ TAIL = 0.05
 
 
 class Sensor:
-    """Remembers a sensor's readings, fills its gaps, and doubts it where that is called for.
+    """A sensor without any model: its clock, its past with gaps filled, and how far to trust it.
 
     Parameters
     ----------
@@ -61,6 +61,10 @@ class Sensor:
     def past(self) -> Past:
         """Return the past as features see it."""
         return Past(self.timeline, self.clock.known)
+
+    def past_before(self, columns: Vector | None) -> Past:
+        """Return the past before a step with these further columns."""
+        return Past(self.timeline, self.clock.known, columns)
 
     @property
     def least(self) -> float:
@@ -96,17 +100,19 @@ class Sensor:
             np.maximum(above, np.minimum(wider * above, highest)),
         )
 
-    def push_gap(self, fill: float) -> None:
+    def push_gap(self, fill: float, columns: Vector | None) -> None:
         """Take a step without a reading."""
         self.silent += 1
-        self.timeline.push(fill, read=False, trusted=False)
+        self.timeline.push(fill, read=False, trusted=False, extras=columns)
 
     def leap(self, count: int) -> None:
         """Take many steps without a reading at once: the last week over and over."""
         self.silent += count
         self.timeline.leap(count, 7 * self._settings.day)
 
-    def push(self, value: float, forecast: float, band: float | None) -> Verdict:
+    def push(
+        self, value: float, forecast: float, band: float | None, columns: Vector | None
+    ) -> Verdict:
         """Take the next reading, and return whether it can be learned from.
 
         Parameters
@@ -117,6 +123,8 @@ class Sensor:
             What was expected; it takes the place of an implausible reading.
         band
             Half the width of the forecast's band; None doubts nothing.
+        columns
+            The further columns of the step, if they are known.
         """
         verdict: Verdict = "good"
         if self.has_readings:
@@ -125,7 +133,7 @@ class Sensor:
                 judged = self._plausibility.judge(value, value - forecast, band)
                 verdict, self._plausibility = judged
         kept = forecast if verdict == "implausible" else value
-        self.timeline.push(kept, read=True, trusted=verdict == "good")
+        self.timeline.push(kept, read=True, trusted=verdict == "good", extras=columns)
         self.silent = 0
         return verdict
 

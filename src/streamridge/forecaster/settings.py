@@ -62,7 +62,7 @@ class Settings:
             raise InvalidInputError(f"tuner must be one of streamridge.tuners, got {tuner!r}.")
         if not self.learn:
             raise InvalidInputError("learn must be true with a tuner, got False.")
-        tuner.trials(self.preset.model.space)  # raises for names that the model does not have
+        tuner.require_space(self.preset.model.space)
 
     @property
     def day(self) -> int:

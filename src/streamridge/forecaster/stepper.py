@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Vector
-from streamridge.errors import NotPositiveDefiniteError
+from streamridge.errors import FitError
 from streamridge.features.base import RowMaker, input_at, samples_at, samples_reading
 from streamridge.forecaster.calibration import Calibration, Made
 from streamridge.forecaster.self_tuning import SelfTuningModel
 from streamridge.forecaster.sensor import Sensor
 from streamridge.forecaster.settings import Settings
-from streamridge.forecaster.state import joined, part
-from streamridge.models.timed import Costs
+from streamridge.learners.costs import Costs
+from streamridge.learners.state import joined, part
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
@@ -26,7 +26,7 @@ LEAST_ROWS = 12
 
 @dataclass(frozen=True)
 class Ahead:
-    """Is the next forecast with all that is needed to learn from it."""
+    """The next forecast, with all that is needed to learn from it."""
 
     values: Vector
     below: Vector
@@ -36,7 +36,7 @@ class Ahead:
 
 
 class Stepper:
-    """Walks along a sensor: its past, the model that learns from it, and how wrong that has been.
+    """A walk along a sensor: its past, the model that learns from it, and how wrong that has been.
 
     Parameters
     ----------
@@ -55,16 +55,11 @@ class Stepper:
         )
         self._next_try = 0  # steps before which no first fit is tried again
         self._late: tuple[tuple[int, int], ...] = ()  # late steps, and when to learn from them
-        self._ahead: Ahead | None = None  # the next forecast, once it has been asked for
+        self._ahead: dict[bytes, Ahead] = {}  # the next forecasts by their further columns
 
     def changed(self) -> None:
-        """Forget the next forecast: the model has been changed from outside."""
-        self._ahead = None
-
-    def announce(self, columns: Vector) -> None:
-        """Keep the further columns of the next step."""
-        self.sensor.timeline.announce(columns)
-        self._ahead = None
+        """Forget the next forecasts: the model has been changed from outside."""
+        self._ahead = {}
 
     def look_back(self, step: int, value: float) -> None:
         """Take a reading of a step that has passed, and learn from the rows it completes."""
@@ -73,7 +68,7 @@ class Stepper:
         arrival = self.sensor.look_back(step, value)
         self.counts[arrival] += 1
         if arrival == "late":
-            self._ahead = None
+            self._ahead = {}
             due = self.sensor.next_step + self._settings.horizon - 2
             self._late = (*self._late, (step, due))
             self._learn_late()
@@ -98,39 +93,39 @@ class Stepper:
         """Take steps without a reading; from a day on all are filled alike, and at once."""
         alone = min(count, self._settings.day + 1 if self.sensor.has_readings else 0)
         for _ in range(alone):
-            self.advance(np.nan)
+            self.advance(np.nan, None)
         if self.sensor.has_readings and count > alone:
             self.sensor.leap(count - alone)
             self.counts["missing"] += count - alone
             self._calibration = self._calibration.pass_over()
-            self._ahead = None
+            self._ahead = {}
             if self.model is not None:
                 self.model.pass_over(self.sensor.next_step - 1)
 
-    def advance(self, value: float) -> None:
-        """Take the next step, with a reading or without."""
+    def advance(self, value: float, columns: Vector | None) -> None:
+        """Take the next step, with a reading or without, and with further columns or without."""
         if not self.sensor.has_readings:
             if not np.isnan(value):  # else there is nothing to fill the gap with
-                self.sensor.push(value, forecast=value, band=None)
+                self.sensor.push(value, value, None, columns)
             return
-        ahead = self.look_ahead()
-        self._ahead = None
+        ahead = self.look_ahead(columns)
+        self._ahead = {}
         if np.isnan(value):
             self.counts["missing"] += 1
             self._calibration = self._calibration.pass_over()
-            self.sensor.push_gap(float(ahead.values[0]))
+            self.sensor.push_gap(float(ahead.values[0]), columns)
             if self.model is not None:
                 self.model.pass_over(self.sensor.next_step - 1)
         else:
-            self._take(value, ahead)
+            self._take(value, ahead, columns)
         self._learn_late()
 
-    def _take(self, value: float, ahead: Ahead) -> None:
+    def _take(self, value: float, ahead: Ahead, columns: Vector | None) -> None:
         """Learn from a reading and the forecast of it."""
         step, in_time = self.sensor.next_step, not self.sensor.silent
         doubting = self._settings.guard and self.model is not None
         band = max(ahead.above[0], -ahead.below[0]) if doubting else None
-        verdict = self.sensor.push(value, float(ahead.values[0]), band)
+        verdict = self.sensor.push(value, float(ahead.values[0]), band, columns)
         if verdict != "stuck":  # it would teach the bands that nothing ever changes
             self._calibration = self._calibration.observe(
                 step, value, ahead.made if in_time else None, learns=verdict == "good"
@@ -146,19 +141,20 @@ class Stepper:
             self.model.pass_over(step)
             self.counts[verdict] += 1
 
-    def look_ahead(self) -> Ahead:
-        """Return the forecast of the next step on, made once."""
-        if self._ahead is None:
+    def look_ahead(self, columns: Vector | None) -> Ahead:
+        """Return the forecast of the next step on, which has these further columns; made once."""
+        key = b"" if columns is None else columns.tobytes()
+        if key not in self._ahead:
             if self.model is None or self.sensor.silent > self._settings.day:
-                self._ahead = Ahead(*self.sensor.seasonal())
+                self._ahead[key] = Ahead(*self.sensor.seasonal())
             else:
-                self._ahead = self._modelled(self.model)
-        return self._ahead
+                self._ahead[key] = self._modelled(self.model, columns)
+        return self._ahead[key]
 
-    def _modelled(self, model: SelfTuningModel) -> Ahead:
+    def _modelled(self, model: SelfTuningModel, columns: Vector | None) -> Ahead:
         step = self.sensor.next_step
-        inputs, complete = input_at(self._features, self.sensor.past, step)
-        raw, spreads = model.predict(step, inputs.x[0])
+        inputs, complete = input_at(self._features, self.sensor.past_before(columns), step)
+        raw, spreads = model.learner.predict_with_spread(step, inputs.x[0])
         spreads = np.maximum(spreads, self.sensor.least)
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
         made = replace(made, values=self.sensor.bounded(made.values))
@@ -180,8 +176,8 @@ class Stepper:
         if len(history) < max(LEAST_ROWS, horizon):
             return
         try:
-            self.model = SelfTuningModel(self._settings, history, self.costs)
-        except NotPositiveDefiniteError:  # more readings may mend it
+            self.model = SelfTuningModel.started(self._settings, history, self.costs)
+        except FitError:  # more readings may mend it
             self.counts["failed_refits"] += 1
             return
         self.counts["fits"] += 1

@@ -1,28 +1,38 @@
-"""Named hyperparameters with their bounds, and whether they are learned or constant."""
+"""Named hyperparameters: their kind, their bounds, and whether they are learned or constant."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import cached_property
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import Mask, Vector, require_finite, require_number, require_positive
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.feasible import Box, Feasible, Product, Simplex
+from streamridge.hyperparameters.box import Box
+from streamridge.hyperparameters.feasible import Part, Product
 
 Bounds = tuple[float, float] | None
 T = TypeVar("T", bound=np.generic)
 
+# What a hyperparameter does: it scales distances, weighs kernels, sets how fast the past is
+# forgotten, shapes a cycle (its length and how sharply it repeats), or penalizes weights.
+Kind = Literal["scale", "weight", "rate", "period", "ridge"]
+
 
 @dataclass(frozen=True)
 class Group:
-    """Holds hyperparameters that share one constraint.
+    """Hyperparameters of one kind that share one constraint.
 
     Parameters
     ----------
+    name
+        What the group is called, such as "ard.inverse_scales".
+    kind
+        What its members do.
     names
         One name per value.
     values
@@ -35,44 +45,49 @@ class Group:
         Greatest relative change in one move; infinite by default.
     """
 
+    name: str
+    kind: Kind
     names: tuple[str, ...]
     values: Vector
-    feasible: Feasible
-    learned: bool
+    feasible: Part
+    learned: bool = True
     trust: float = np.inf
 
     def assigned(self, values: Vector, by_name: Mapping[str, float]) -> Vector:
         """Return the values with new ones by name, or say that they are not feasible."""
-        fresh = [require_number(name, by_name[name]) for name in self.names if name in by_name]
-        if not fresh:
-            return values
         given = np.array([name in by_name for name in self.names])
+        if not given.any():
+            return values
         after = values.copy()
-        after[given] = fresh
-        if isinstance(self.feasible, Simplex) and not given.all():
-            others = np.where(given, 0.0, values)
-            shares = others / others.sum() if others.sum() > 0 else ~given / (~given).sum()
-            after = np.where(given, after, (1 - after[given].sum()) * shares)
+        after[given] = [require_number(name, by_name[name]) for name in self._among(by_name)]
+        after = self.feasible.completed(after, given)
         if not self.feasible.contains(after):
-            asked = ", ".join(
-                f"{name} = {by_name[name]:g}" for name in self.names if name in by_name
-            )
+            asked = ", ".join(f"{name} = {by_name[name]:g}" for name in self._among(by_name))
             raise InvalidInputError(
-                f"hyperparameters must lie {_limits(self.feasible)}, got {asked}."
+                f"hyperparameters must lie {self.feasible.limits}, got {asked}."
             )
         return after
 
+    def marked(self, names: tuple[str, ...]) -> list[bool]:
+        """Return which members some names stand for; one name of a tied group stands for all."""
+        marks = [name in names for name in self.names]
+        return [any(marks)] * len(marks) if self.feasible.is_tied else marks
+
+    def holding(self, values: Vector, held: Mask) -> Group:
+        """Return the group with its held members at these values; constant if none is free."""
+        if not held.any():
+            return self
+        feasible = self.feasible.holding(values, held)
+        is_free = bool((feasible.widths > 0).any())
+        return replace(self, feasible=feasible, learned=self.learned and is_free)
+
     def under(self, prefix: str) -> Group:
         """Return the group with `prefix.` before every name."""
-        return replace(self, names=tuple(f"{prefix}.{name}" for name in self.names))
+        names = tuple(f"{prefix}.{name}" for name in self.names)
+        return replace(self, name=f"{prefix}.{self.name}", names=names)
 
-
-def _limits(feasible: Feasible) -> str:
-    """Return where values may lie, in words."""
-    if isinstance(feasible, Box):
-        low, high = feasible.low.min(), feasible.high.max()
-        return f"between {low:g} and {high:g}" if low < high else f"at the constant {low:g}"
-    return "between 0 and 1 and sum to 1"
+    def _among(self, by_name: Mapping[str, float]) -> list[str]:
+        return [name for name in self.names if name in by_name]
 
 
 def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
@@ -103,52 +118,56 @@ def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
         )
 
 
-def positive_group(name: str, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf) -> Group:
+def positive_group(
+    name: str, kind: Kind, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf
+) -> Group:
     """Return positive hyperparameters in one interval; constant where bounds is None.
 
     Values and bounds are trusted: `require_within` checks them where they enter.
 
     Examples
     --------
-    >>> positive_group("inverse_scale", [1.0, 2.0], (0.1, 10.0)).names
+    >>> positive_group("inverse_scale", "scale", [1.0, 2.0], (0.1, 10.0)).names
     ('inverse_scale[0]', 'inverse_scale[1]')
     """
     array = np.asarray(values, dtype=np.float64)
     flat = np.atleast_1d(array)
     names = (name,) if array.ndim == 0 else tuple(f"{name}[{i}]" for i in range(len(flat)))
     if bounds is None:
-        return Group(names, flat, Box(flat, flat), learned=False)
+        return Group(name, kind, names, flat, Box(flat, flat), learned=False)
     box = Box(np.full(len(flat), bounds[0]), np.full(len(flat), bounds[1]))
-    return Group(names, flat, box, learned=True, trust=trust)
+    return Group(name, kind, names, flat, box, trust=trust)
 
 
 @dataclass(frozen=True)
 class Space:
-    """Is the flat vector lam of all hyperparameters of a model, group after group."""
+    """The flat vector lam of all hyperparameters of a model, group after group."""
 
     groups: tuple[Group, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the name of every coordinate, shape (d,)."""
         return tuple(name for group in self.groups for name in group.names)
 
-    @property
+    @cached_property
     def values(self) -> Vector:
         """Return the initial value of every coordinate, shape (d,)."""
-        return np.concatenate([group.values for group in self.groups] or [np.empty(0)])
+        values = np.concatenate([group.values for group in self.groups] or [np.empty(0)])
+        values.flags.writeable = False  # it is handed out again and again
+        return values
 
-    @property
+    @cached_property
     def feasible(self) -> Product:
         """Return the feasible set C."""
         return Product(tuple(group.feasible for group in self.groups))
 
-    @property
+    @cached_property
     def learned(self) -> Mask:
         """Mark the coordinates that are learned, shape (d,)."""
         return np.array(self._spread([group.learned for group in self.groups]), dtype=bool)
 
-    @property
+    @cached_property
     def trust(self) -> Vector:
         """Return the greatest relative change of every coordinate in one move, shape (d,)."""
         return np.array(self._spread([group.trust for group in self.groups]), dtype=float)
@@ -162,7 +181,9 @@ class Space:
 
         Examples
         --------
-        >>> space = Space((Group(("w[0]", "w[1]", "w[2]"), np.ones(3) / 3, Simplex(3), True),))
+        >>> from streamridge.hyperparameters.simplex import Simplex
+        >>> thirds, names = np.ones(3) / 3, ("w[0]", "w[1]", "w[2]")
+        >>> space = Space((Group("w", "weight", names, thirds, Simplex(3)),))
         >>> space.assigned(space.values, {"w[0]": 0.5})
         array([0.5 , 0.25, 0.25])
         """
@@ -189,13 +210,12 @@ class Space:
                 raise InvalidInputError(
                     f"hyperparameter must be one of {', '.join(self.names)}, got {name!r}."
                 )
-        chosen = [
-            name in names
-            or (isinstance(group.feasible, Simplex) and bool({*names} & {*group.names}))
-            for group in self.groups
-            for name in group.names
-        ]
-        return np.array(chosen, dtype=bool)
+        return np.array([mark for group in self.groups for mark in group.marked(names)], dtype=bool)
+
+    def holding(self, lam: Vector, held: Mask) -> Space:
+        """Return the space with the held coordinates at lam; one held weight holds its simplex."""
+        pieces = zip(self.groups, self.pieces(lam), self.pieces(held), strict=True)
+        return Space(tuple(group.holding(values, marks) for group, values, marks in pieces))
 
     def active_bounds(self, lam: Vector) -> dict[str, str]:
         """Return which learned coordinates of lam sit at a bound: "lower" or "upper"."""

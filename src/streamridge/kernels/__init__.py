@@ -1,1 +1,1 @@
-"""Kernels: frozen values with named hyperparameters, a value and the products of its gradient."""
+"""Kernels: frozen values with named hyperparameters, and products with their gradients."""

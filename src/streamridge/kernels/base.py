@@ -1,9 +1,9 @@
 """The contract of a kernel.
 
-A kernel is a frozen value. It first embeds inputs, once per fit, and then evaluates any rows of one
-embedding against any rows of another. An evaluation gives the value K(a, b) and contractions of its
-gradient, so that no (d, N, N) array is ever formed: `gradient_dot` for the paper's Jacobian and
-`inner` for the adjoint.
+A kernel is a frozen value. It embeds inputs once per fit. Then it evaluates rows of one embedding
+against rows of another. An evaluation gives the value K(a, b) and products with its gradient:
+`gradient_dot` for the paper's Jacobian and `inner` for the adjoint. No (d, N, N) array is ever
+formed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import methodcaller
 from typing import Self
 
 import numpy as np
@@ -26,7 +27,7 @@ HEAP = Heap()
 
 @dataclass(frozen=True)
 class Embedding:
-    """Holds what a kernel keeps of n inputs: an array with n rows, and embeddings of its parts."""
+    """The n inputs as a kernel needs them: an array of n rows, and the embeddings of its parts."""
 
     own: Matrix
     parts: tuple[Embedding, ...] = ()
@@ -36,21 +37,21 @@ class Embedding:
 
     def rows(self, rows: slice) -> Embedding:
         """Return the embedding of some of the inputs; arrays are views."""
-        return Embedding(self.own[rows], tuple(part.rows(rows) for part in self.parts))
+        return Embedding(self.own[rows], tuple(map(methodcaller("rows", rows), self.parts)))
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Is a matrix W = (left right^T) o factor of weights, formed only where a kernel needs it.
+    """A matrix of weights W = (left right^T) o factor, formed only if a kernel needs it.
 
     Parameters
     ----------
     left, right
         (n, k) and (n', k).
     factor
-        (n, n'), or None for a factor of one: then W has rank k, which some kernels exploit.
+        (n, n'), or None for a factor of one. W then has rank k, which some kernels exploit.
     memory
-        Where matrices of this shape are put while a kernel contracts them.
+        Source of the work arrays of this shape.
     """
 
     left: Block
@@ -76,15 +77,15 @@ class Weights:
 
 
 class Evaluation(ABC):
-    """Is a kernel between n rows a and n' rows b, with what its gradient needs."""
+    """A kernel evaluated between n rows a and n' rows b, ready for its gradient."""
 
     @property
     @abstractmethod
     def value(self) -> Block:
-        """Return K(a, b), shape (n, n'); a sum or a product is made anew at each call."""
+        """Return K(a, b), shape (n, n'); sums and products are computed again at each call."""
 
     def write_to(self, out: Block, weight: float = 1.0) -> None:
-        """Put weight * K(a, b) into `out`, shape (n, n')."""
+        """Write weight * K(a, b) into `out`, shape (n, n')."""
         np.multiply(self.value, weight, out=out)
 
     def add_to(self, out: Block, weight: float) -> None:
@@ -95,16 +96,16 @@ class Evaluation(ABC):
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
         """Return the columns (factor o dK/dlam_i) v, shape (n, d).
 
-        v has shape (n',) and factor (n, n'); None stands for a factor of one.
+        v has shape (n',) and factor (n, n'); None means a factor of one.
         """
 
     @abstractmethod
     def inner(self, W: Weights) -> tuple[float, Vector]:
-        """Return the sums of all entries of W o K and of each W o dK/dlam_i; shape (d,)."""
+        """Return the sum of all entries of W o K, and of each W o dK/dlam_i, shape (d,)."""
 
 
 class Kernel(ABC):
-    """Is a positive semi-definite function of two inputs, with named hyperparameters."""
+    """A positive semi-definite function of two inputs, with named hyperparameters."""
 
     @property
     @abstractmethod
@@ -115,18 +116,18 @@ class Kernel(ABC):
     def replace(self, values: Vector) -> Self:
         """Return the same kernel with new hyperparameters, shape (d,).
 
-        They are not held against the bounds: whoever moves them projects them first.
+        They are not checked against the bounds: the caller projects them first.
         """
 
     @abstractmethod
     def embed(self, inputs: Inputs) -> Embedding:
-        """Return what the kernel needs of the inputs, computed once."""
+        """Return the inputs in the form that `evaluate` needs."""
 
     @abstractmethod
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> Evaluation:
-        """Return the kernel between two embeddings, in the number format of `memory`.
+        """Return the kernel between two embeddings, in the dtype of `memory`.
 
-        Arrays that the evaluation keeps are taken from `memory`.
+        The arrays that the evaluation keeps come from `memory`.
         """
 
     @abstractmethod
@@ -134,15 +135,16 @@ class Kernel(ABC):
         """Return K(a_i, a_i) for each of n inputs, shape (n,)."""
 
     def _changed(self, **fields: object) -> Self:
-        """Return a copy with other fields, which skip the checks of the constructor."""
+        """Return a copy with some fields changed, without the checks of the constructor."""
         changed = copy(self)
+        changed.__dict__.pop("space", None)  # it holds the values of this one
         for name, value in fields.items():
             object.__setattr__(changed, name, value)
         return changed
 
-    @property
+    @cached_property
     def space(self) -> Space:
-        """Return names, values, bounds and learned marks of the hyperparameters."""
+        """Return the names, values and bounds of the hyperparameters, and which are learned."""
         return Space(self.groups)
 
     @property

@@ -1,4 +1,4 @@
-"""Forgetting: any kernel times exp(-rho |t - t'|), with the rate rho learned like the rest."""
+"""Forgetting: any kernel times exp(-rho |t - t'|), where the rate rho is learned as well."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamridge.samples import Inputs
 
 @dataclass(frozen=True)
 class Drifting(Summand):
-    r"""Lets old samples count less: $k(a, b) \exp(-\rho |t - t'|)$.
+    r"""A kernel that lets old samples count less: $k(a, b) \exp(-\rho |t - t'|)$.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class Drifting(Summand):
 
     Notes
     -----
-    Beyond the paper. The factor is a kernel, so the product is one. Started with a long memory, the
-    rate stays near zero on steady streams and grows on those that drift.
+    Not in the paper. The factor is a kernel, so the product is a kernel. The rate starts small, for
+    a long memory. It stays near zero on steady streams and grows on drifting ones.
     """
 
     kernel: Kernel
@@ -51,9 +51,9 @@ class Drifting(Summand):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        rate = positive_group("rate", self.rate, self.rate_bounds)
+        rate = positive_group("rate", "rate", self.rate, self.rate_bounds)
         inner = self.kernel.groups
-        if any("rate" in group.names for group in inner):  # one Drifting right inside another
+        if any(group.name == rate.name for group in inner):  # one Drifting right inside another
             inner = tuple(group.under("drifting") for group in inner)
         return (rate, *inner)
 
@@ -80,7 +80,7 @@ class Drifting(Summand):
 
 @dataclass(frozen=True)
 class DriftingEvaluation(Evaluation):
-    """Is an evaluation times the factor that forgets."""
+    """An evaluation times the factor that forgets."""
 
     kernel: Evaluation
     age: Block

@@ -17,12 +17,12 @@ from streamridge.samples import Inputs
 
 @dataclass(frozen=True)
 class Linear(Summand):
-    """Makes the model linear in its features: k = <x, x'>; it has no hyperparameter of its own.
+    """The kernel of a model that is linear in its features: k = <x, x'>, without hyperparameters.
 
     Parameters
     ----------
     features
-        Names of the blocks of x that are read; all by default.
+        Names of the blocks of x to read; all by default.
     """
 
     features: tuple[str, ...] | None = None
@@ -48,7 +48,7 @@ class Linear(Summand):
 
 @dataclass(frozen=True)
 class LinearEvaluation(Evaluation):
-    """Is the linear kernel between two blocks of rows."""
+    """The linear kernel between two blocks of rows."""
 
     x: Matrix
     other: Matrix

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Self
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Block, Vector, require_finite
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.feasible import Box, Simplex
+from streamridge.hyperparameters.box import Box
+from streamridge.hyperparameters.feasible import Part
+from streamridge.hyperparameters.simplex import Simplex
 from streamridge.hyperparameters.space import Group, require_values
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
 from streamridge.memory import Heap
@@ -20,7 +23,7 @@ from streamridge.samples import Inputs
 
 
 class Summand(Kernel):
-    """Is a kernel that `+` puts into a Mixture with equal weights."""
+    """A kernel that `+` adds to another, as a Mixture with equal weights."""
 
     def __add__(self, other: Kernel) -> Mixture:
         if not isinstance(other, Kernel):
@@ -32,7 +35,7 @@ class Summand(Kernel):
 
 
 def _weighted_parts(kernel: Kernel) -> list[tuple[Kernel, float]]:
-    """Return the kernels of a sum with weights of mean one, so that sums of sums are flat."""
+    """Return the kernels of a sum with weights of mean one, so that a sum of sums is one sum."""
     if not isinstance(kernel, Mixture):
         return [(kernel, 1.0)]
     return [
@@ -43,20 +46,20 @@ def _weighted_parts(kernel: Kernel) -> list[tuple[Kernel, float]]:
 
 @dataclass(frozen=True)
 class Mixture(Summand):
-    r"""Adds kernels with weights on the simplex: $K = \sum_m \beta_m K^{(m)}$.
+    r"""A sum of kernels with weights on the simplex: $K = \sum_m \beta_m K^{(m)}$.
 
     Parameters
     ----------
     kernels
-        The parts.
+        The kernels to add.
     weights
-        $\beta$, not negative, summing to one; equal by default.
+        $\beta$, non-negative, with sum one; equal by default.
     learn_weights
         False keeps the weights constant.
 
     Notes
     -----
-    Paper: eq. (10). The hyperparameters are the weights first, then each kernel's own.
+    Paper: eq. (10). Among the hyperparameters the weights come first, then each kernel's own.
     """
 
     kernels: tuple[Kernel, ...]
@@ -84,14 +87,15 @@ class Mixture(Summand):
     def groups(self) -> tuple[Group, ...]:
         beta = np.array(self.weights)
         labels = _labels(self.kernels)
-        feasible = Simplex(len(beta)) if self.learn_weights else Box(beta, beta)
+        feasible: Part = Simplex(len(beta)) if self.learn_weights else Box(beta, beta)
         names = tuple(f"weight.{label}" for label in labels)
         own = [
             group.under(label)
             for label, kernel in zip(labels, self.kernels, strict=True)
             for group in kernel.groups
         ]
-        return (Group(names, beta, feasible, learned=self.learn_weights), *own)
+        weights = Group("weight", "weight", names, beta, feasible, learned=self.learn_weights)
+        return (weights, *own)
 
     def replace(self, values: Vector) -> Self:
         sizes = [len(kernel.values) for kernel in self.kernels]
@@ -106,22 +110,21 @@ class Mixture(Summand):
         return self._changed(kernels=kernels, weights=tuple(beta.tolist()))
 
     def embed(self, inputs: Inputs) -> Embedding:
-        return Embedding(inputs.t, tuple(kernel.embed(inputs) for kernel in self.kernels))
+        return Embedding(inputs.t, tuple(map(methodcaller("embed", inputs), self.kernels)))
 
     def diagonal(self, inputs: Inputs) -> Vector:
         return np.array(self.weights) @ [kernel.diagonal(inputs) for kernel in self.kernels]
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> MixtureEvaluation:
-        parts = tuple(
-            kernel.evaluate(a_part, b_part, memory)
-            for kernel, a_part, b_part in zip(self.kernels, a.parts, b.parts, strict=True)
-        )
-        return MixtureEvaluation(self.weights, parts)
+        parts = []
+        for kernel, of_a, of_b in zip(self.kernels, a.parts, b.parts, strict=True):
+            parts.append(kernel.evaluate(of_a, of_b, memory))
+        return MixtureEvaluation(self.weights, tuple(parts))
 
 
 @dataclass(frozen=True)
 class MixtureEvaluation(Evaluation):
-    """Is a weighted sum of evaluations."""
+    """A weighted sum of evaluations."""
 
     weights: tuple[float, ...]
     parts: tuple[Evaluation, ...]
@@ -135,7 +138,7 @@ class MixtureEvaluation(Evaluation):
         return total
 
     def write_to(self, out: Block, weight: float = 1.0) -> None:
-        # A linear part, usually the last, is written by its product alone; so begin at the end.
+        # Start at the end: the last part is usually linear and writes its product without a copy.
         (beta, part), *others = reversed([*self._weighted()])
         part.write_to(out, weight * beta)
         for beta, part in others:
@@ -152,7 +155,7 @@ class MixtureEvaluation(Evaluation):
         return np.hstack([np.column_stack(in_weights), *own])
 
     def inner(self, W: Weights) -> tuple[float, Vector]:
-        in_weights, own = zip(*(part.inner(W) for part in self.parts), strict=True)
+        in_weights, own = zip(*map(methodcaller("inner", W), self.parts), strict=True)
         scaled = [beta * g for beta, g in zip(self.weights, own, strict=True)]
         return float(np.dot(self.weights, in_weights)), np.concatenate([in_weights, *scaled])
 
@@ -161,7 +164,7 @@ class MixtureEvaluation(Evaluation):
 
 
 def _labels(kernels: Sequence[Kernel]) -> list[str]:
-    """Return a short name for each kernel, numbered where a type comes twice."""
+    """Return a short name for each kernel, with a number if its type occurs more than once."""
     types = [type(kernel).__name__.lower() for kernel in kernels]
     often = Counter(types)
     seen: Counter[str] = Counter()

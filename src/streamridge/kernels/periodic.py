@@ -21,27 +21,27 @@ from streamridge.kernels.time_lags import FreeLags, TimeLags, time_lags
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
 
-# A move of the period may shift the phase across a month of history by a fraction of a turn only:
-# its loss has dozens of local minima, and a larger step would land in any of them.
+# The loss as a function of the period has dozens of local minima. One move must stay in the same
+# valley: it may shift the phase across a month of history by only a fraction of a turn.
 PERIOD_TRUST = 0.005
 
 
 @dataclass(frozen=True)
 class Periodic(Summand):
-    r"""Repeats itself in time: $k(t, t') = \exp(-\nu \sin^2(\pi |t - t'| / \omega))$.
+    r"""A kernel that repeats itself in time: $k(t, t') = \exp(-\nu \sin^2(\pi |t - t'| / \omega))$.
 
     Parameters
     ----------
     period
         $\omega$, in steps.
     inverse_scale
-        $\nu$; large means that only times of nearly the same phase are alike.
+        $\nu$; if it is large, only times of nearly the same phase are similar.
     period_bounds
-        Interval in which the period is learned; a known constant by default.
+        Interval in which the period is learned; constant by default.
     inverse_scale_bounds
         Interval in which the inverse scale is learned; None keeps it constant.
     period_trust
-        Greatest relative change of a learned period in one move; infinite is the paper's.
+        Largest relative change of a learned period in one move; the paper has no such limit.
 
     Notes
     -----
@@ -72,8 +72,12 @@ class Periodic(Summand):
     @property
     def groups(self) -> tuple[Group, ...]:
         return (
-            positive_group("period", self.period, self.period_bounds, trust=self.period_trust),
-            positive_group("inverse_scale", self.inverse_scale, self.inverse_scale_bounds),
+            positive_group(
+                "period", "period", self.period, self.period_bounds, trust=self.period_trust
+            ),
+            positive_group(
+                "inverse_scale", "period", self.inverse_scale, self.inverse_scale_bounds
+            ),
         )
 
     def replace(self, values: Vector) -> Self:
@@ -81,7 +85,7 @@ class Periodic(Summand):
         return self._changed(period=omega, inverse_scale=nu)
 
     def embed(self, inputs: Inputs) -> Embedding:
-        # The remainder keeps the digits of the phase where times are large.
+        # The remainder keeps the phase accurate at large times.
         phase = (np.pi / self.period) * np.remainder(inputs.t, self.period)
         return Embedding(np.column_stack([inputs.t, np.sin(phase), np.cos(phase)]))
 
@@ -91,7 +95,7 @@ class Periodic(Summand):
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> PeriodicEvaluation:
         nu, omega = self.inverse_scale, self.period
         lags = time_lags(a.own[:, 0], b.own[:, 0])
-        if isinstance(lags, FreeLags):  # sin(a - b), with no new sine for any pair
+        if isinstance(lags, FreeLags):  # sin(a - b) by the addition theorem: no sine per pair
             sine = a.own[:, 1:2] * b.own[:, 2] - a.own[:, 2:] * b.own[:, 1]
         else:
             sine = np.sin((np.pi / omega) * lags.distinct)
@@ -101,7 +105,7 @@ class Periodic(Summand):
 
 @dataclass(frozen=True)
 class PeriodicEvaluation(Evaluation):
-    """Is the periodic kernel at the distinct differences of its times."""
+    """The periodic kernel at the distinct time differences."""
 
     lags: TimeLags
     sine: Block

@@ -1,8 +1,8 @@
 r"""Kernels of one weighted distance $s = \sum_i \nu_i (x_i - x'_i)^2$: eqs (8), (9) and Matern.
 
-All of them are a profile $k(s)$, and all their gradients are
-$\partial K / \partial \nu_i = k'(s) \circ (x_i - x'_i)^2$. The square is expanded, so that p
-products become three and no (p, N, N) array is formed. Inside, $z_i = \sqrt{\nu_i} x_i$.
+Each is a profile $k(s)$ with the gradient
+$\partial K / \partial \nu_i = k'(s) \circ (x_i - x'_i)^2$. The square is expanded: three products
+replace p, and no (p, N, N) array is formed. In the code, $z_i = \sqrt{\nu_i} x_i$.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from streamridge.memory import Heap
 from streamridge.samples import Inputs
 
 INVERSE_SCALE_BOUNDS = (1e-6, 1e2)
-# Relative rounding of |z - z'|^2 = |z|^2 + |z'|^2 - 2 z z'. It is taken off each |z|^2, so that
-# duplicates are at distance zero exactly; sqrt would blow what is left up to 1e-8.
+# Relative rounding error of |z - z'|^2 = |z|^2 + |z'|^2 - 2 z z'. Each |z|^2 is reduced by it, so
+# that duplicates have distance exactly zero; sqrt would raise a remainder to 1e-8.
 ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 class Radial(Summand):
-    """Is a profile of the weighted squared distance between blocks of features."""
+    """A kernel that is a profile of the weighted squared distance between features."""
 
     features: tuple[str, ...] | None
 
@@ -48,7 +48,7 @@ class Radial(Summand):
     @property
     @abstractmethod
     def _nu(self) -> Vector:
-        """Return the inverse scales: shape () for one of all features, else (p,)."""
+        """Return the inverse scales: shape () if all features share one, else (p,)."""
 
     def embed(self, inputs: Inputs) -> Embedding:
         x = inputs.block(self.features)
@@ -75,16 +75,16 @@ class Radial(Summand):
 
 
 def squared_distances(a: Matrix, b: Matrix, out: Block) -> Block:
-    """Return |z_i - z'_j|^2 from rows [z, 1, |z|^2], in one matrix product, in `out`."""
+    """Return |z_i - z'_j|^2 from rows [z, 1, |z|^2] by one matrix product, written to `out`."""
     left = np.hstack([-2 * a[:, :-2], a[:, :-3:-1]])
-    # The product is made in float64 whatever `out` is: near points differ in its last digits.
+    # The product is always float64: close points differ only in its last digits.
     s = np.matmul(left, b.T, out=out if out.dtype == np.float64 else None)
     return np.maximum(s, 0.0, out=out, casting="same_kind")
 
 
 @dataclass(frozen=True)
 class RadialEvaluation(Evaluation):
-    """Is a radial kernel between two blocks of rows [z, 1, |z|^2]."""
+    """A radial kernel between two blocks of rows [z, 1, |z|^2]."""
 
     profile: Profile
     r: Block
@@ -101,7 +101,7 @@ class RadialEvaluation(Evaluation):
         G = self.profile.slope(self.r, self.k, HEAP)
         G = G if factor is None else G * factor
         z, other = self.a[:, :-2], self.b[:, :-2]
-        # G o (z_i - z'_j)^2 is expanded: three products with G serve all p coordinates.
+        # The square in G o (z_i - z'_j)^2 is expanded: three products with G serve all p features.
         products = G @ np.column_stack([v, v[:, None] * other, v[:, None] * other**2])
         Gv, Gzv, Gzzv = np.split(products, [1, 1 + other.shape[1]], axis=1)
         return self._per_scale(2 * z * Gzv - z**2 * Gv - Gzzv)
@@ -117,7 +117,7 @@ class RadialEvaluation(Evaluation):
         return float(np.vdot(W.dense, self.k)), self._per_scale(2 * cross - squares)
 
     def _per_scale(self, in_logarithms: Block) -> Block:
-        """Return d/dnu from the p columns of d/d(log nu): divided by nu, summed where tied."""
+        """Return d/dnu from the p columns d/d(log nu); they are summed if all features share nu."""
         if self.nu.ndim:
             return in_logarithms / self.nu
         return in_logarithms.sum(axis=-1, keepdims=True) / self.nu
@@ -125,7 +125,7 @@ class RadialEvaluation(Evaluation):
 
 @dataclass(frozen=True)
 class SquaredExponential(Radial):
-    r"""Compares all features on one scale: $k = \exp(-\nu \|x - x'\|^2)$.
+    r"""A kernel with one scale for all features: $k = \exp(-\nu \|x - x'\|^2)$.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class SquaredExponential(Radial):
     inverse_scale_bounds
         Interval in which it is learned; None keeps it constant.
     features
-        Names of the blocks of x that are read; all by default.
+        Names of the blocks of x to read; all by default.
 
     Notes
     -----
@@ -151,7 +151,8 @@ class SquaredExponential(Radial):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        return (positive_group("inverse_scale", self.inverse_scale, self.inverse_scale_bounds),)
+        bounds = self.inverse_scale_bounds
+        return (positive_group("inverse_scale", "scale", self.inverse_scale, bounds),)
 
     def replace(self, values: Vector) -> Self:
         (nu,) = require_values(values, 1).tolist()
@@ -167,13 +168,13 @@ class SquaredExponential(Radial):
 
 
 def _hashable(values: ArrayLike) -> float | tuple[float, ...]:
-    """Return inverse scales as a value: a number, or one number per feature."""
+    """Return the inverse scales as a hashable value: one number, or one per feature."""
     array = np.asarray(values, dtype=np.float64)
     return float(array) if array.ndim == 0 else tuple(array.ravel().tolist())
 
 
 class _Relevance(Radial):
-    """Is a radial kernel with one inverse scale per feature, or one for all."""
+    """A radial kernel with one inverse scale per feature, or one for all."""
 
     inverse_scales: ArrayLike
     inverse_scales_bounds: Bounds
@@ -184,7 +185,8 @@ class _Relevance(Radial):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        return (positive_group("inverse_scales", self.inverse_scales, self.inverse_scales_bounds),)
+        bounds = self.inverse_scales_bounds
+        return (positive_group("inverse_scales", "scale", self.inverse_scales, bounds),)
 
     def replace(self, values: Vector) -> Self:
         nu = require_values(values, self._nu.size)
@@ -197,20 +199,20 @@ class _Relevance(Radial):
 
 @dataclass(frozen=True)
 class ARD(_Relevance):
-    r"""Weighs each feature by its own relevance: $k = \exp(-\sum_i \nu_i (x_i - x'_i)^2)$.
+    r"""A kernel with one scale per feature: $k = \exp(-\sum_i \nu_i (x_i - x'_i)^2)$.
 
     Parameters
     ----------
     inverse_scales
-        $\nu_i$, one per feature; zero would mean that the feature does not matter.
+        $\nu_i$, one per feature; the closer to zero, the less the feature matters.
     inverse_scales_bounds
         Interval in which each is learned; None keeps them constant.
     features
-        Names of the blocks of x that are read; all by default.
+        Names of the blocks of x to read; all by default.
 
     Notes
     -----
-    Paper: eq. (9), which lacks the square in print and is no kernel without it.
+    Paper: eq. (9). It is printed without the square, and is not a kernel without it.
     """
 
     inverse_scales: ArrayLike
@@ -224,18 +226,18 @@ class ARD(_Relevance):
 
 @dataclass(frozen=True)
 class Matern(_Relevance):
-    r"""Is rougher than the squared exponential: a Matern kernel of order 1/2, 3/2 or 5/2.
+    r"""A Matern kernel of order 1/2, 3/2 or 5/2, rougher than the squared exponential.
 
     Parameters
     ----------
     inverse_scales
         $\nu_i$, one per feature, or a single number for all of them.
     order
-        0.5, 1.5 or 2.5: how often the functions it models can be differentiated.
+        0.5, 1.5 or 2.5; the higher, the smoother the functions that it models.
     inverse_scales_bounds
         Interval in which each is learned; None keeps them constant.
     features
-        Names of the blocks of x that are read; all by default.
+        Names of the blocks of x to read; all by default.
 
     Notes
     -----

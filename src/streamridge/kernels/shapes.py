@@ -1,7 +1,7 @@
 """Radial functions k(s) of a squared distance s: squared exponential and the Matern family.
 
-Each is written in a distance r of its own choice, so that the slope -dk/ds follows from r and k
-without a second exponential. All work elementwise on arrays of any shape.
+Each is a function of its own distance r(s), chosen so that the slope -dk/ds follows from r and k
+without a second exponential. All functions work elementwise on arrays of any shape.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from streamridge.memory import Heap
 
 @dataclass(frozen=True)
 class Profile:
-    """Is a radial function.
+    """A radial function, with its distance and its slope.
 
     Parameters
     ----------
     distance
-        r for a squared distance s, which is overwritten.
+        Gives r for a squared distance s; s is overwritten.
     value
-        k at r, in an array of the memory given; r stays as it is if the slope needs it.
+        Gives k at r, in an array from the given memory; r is overwritten unless the slope needs it.
     slope
-        -dk/ds at r, given k there; in an array of the memory given, or k itself.
+        Gives -dk/ds from r and k, in an array from the given memory or as k itself.
     """
 
     distance: Callable[[Block], Block]
@@ -34,15 +34,22 @@ class Profile:
     slope: Callable[[Block, Block, Heap], Block]
 
 
-def _root(order: float) -> Callable[[Block], Block]:
-    """Return the distance r = sqrt(2 order s)."""
+def _squared(s: Block) -> Block:
+    return s
 
-    def distance(s: Block) -> Block:
-        if order != 0.5:
-            s *= 2 * order
-        return np.sqrt(s, out=s)
 
-    return distance
+def _root(s: Block) -> Block:
+    return np.sqrt(s, out=s)
+
+
+def _root_32(s: Block) -> Block:
+    s *= 3
+    return np.sqrt(s, out=s)
+
+
+def _root_52(s: Block) -> Block:
+    s *= 5
+    return np.sqrt(s, out=s)
 
 
 def _exponential(r: Block, memory: Heap) -> Block:
@@ -55,7 +62,7 @@ def _exponential_in_place(r: Block, memory: Heap) -> Block:
 
 
 def _slope_12(r: Block, k: Block, memory: Heap) -> Block:
-    # k / (2 r), and 0 at r = 0, where every (x_i - x'_i)^2 goes to 0 faster than r does.
+    # k / (2 r). At r = 0 it is set to 0, since every (x_i - x'_i)^2 goes to 0 faster than r.
     with np.errstate(divide="ignore"):
         slope = np.divide(k, r, out=memory.empty(k.shape))
     slope[r == 0] = 0.0
@@ -64,7 +71,8 @@ def _slope_12(r: Block, k: Block, memory: Heap) -> Block:
 
 
 def _value_32(r: Block, memory: Heap) -> Block:
-    k = _exponential(r, memory)
+    k = np.negative(r, out=memory.empty(r.shape))
+    np.exp(k, out=k)
     return np.multiply(k, 1 + r, out=k)
 
 
@@ -73,7 +81,8 @@ def _slope_32(r: Block, k: Block, memory: Heap) -> Block:
 
 
 def _value_52(r: Block, memory: Heap) -> Block:
-    k = _exponential(r, memory)
+    k = np.negative(r, out=memory.empty(r.shape))
+    np.exp(k, out=k)
     return np.multiply(k, 1 + r + r * r / 3, out=k)
 
 
@@ -81,11 +90,15 @@ def _slope_52(r: Block, k: Block, memory: Heap) -> Block:
     return np.divide((5 / 6) * (1 + r) * k, 1 + r + r * r / 3, out=memory.empty(k.shape))
 
 
-SQUARED_EXPONENTIAL = Profile(lambda s: s, _exponential_in_place, lambda _r, k, _memory: k)
+def _slope_exponential(r: Block, k: Block, memory: Heap) -> Block:
+    return k
 
-# Order to profile: exp(-r), (1 + r) exp(-r), (1 + r + r^2 / 3) exp(-r).
+
+SQUARED_EXPONENTIAL = Profile(_squared, _exponential_in_place, _slope_exponential)
+
+# Profiles by order: exp(-r), (1 + r) exp(-r), (1 + r + r^2 / 3) exp(-r).
 MATERN = {
-    0.5: Profile(_root(0.5), _exponential, _slope_12),
-    1.5: Profile(_root(1.5), _value_32, _slope_32),
-    2.5: Profile(_root(2.5), _value_52, _slope_52),
+    0.5: Profile(_root, _exponential, _slope_12),
+    1.5: Profile(_root_32, _value_32, _slope_32),
+    2.5: Profile(_root_52, _value_52, _slope_52),
 }

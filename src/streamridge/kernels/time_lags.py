@@ -1,8 +1,8 @@
-"""Differences between times, with the structure that a grid gives them.
+"""Differences between times, stored by their distinct values.
 
-A kernel of time alone needs its formula only at the distinct differences. On a regular grid the
-matrix of differences is Toeplitz, and N rows have 2N - 1 of them; on whole steps with gaps a table
-serves; only for times off any grid is every entry a difference of its own.
+A kernel of time alone has to be computed only at the distinct differences. On a regular grid the
+matrix of differences is Toeplitz: N rows have only 2N - 1 of them. Whole steps with gaps are looked
+up in a table. Only times off any grid need every entry of the matrix.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from numpy.typing import NDArray
 from streamridge.arrays import Block, Matrix, Vector
 from streamridge.kernels.base import Weights
 
-# A table of more entries than this many times the rows saves nothing.
+# A table with more than this many entries per row saves nothing.
 LARGEST_TABLE = 64
 
 
 class TimeLags(Protocol):
-    """Is the matrix t_i - t'_j, shape (n, n'), known by its distinct entries."""
+    """The matrix t_i - t'_j, shape (n, n'), stored by its distinct entries."""
 
     @property
     def distinct(self) -> Matrix:
-        """Return the differences at which a formula has to be evaluated."""
+        """Return the distinct differences, at which a formula has to be evaluated."""
 
     def spread(self, values: Block) -> Block:
-        """Return the (n, n') matrix of values given at the distinct differences."""
+        """Return the (n, n') matrix from its values at the distinct differences."""
 
     def gather(self, W: Weights) -> Block:
-        """Return the sums of the entries of W that share a difference: the transpose of spread."""
+        """Return, for each difference, the sum of its entries of W: the transpose of spread."""
 
 
 @dataclass(frozen=True)
 class ToeplitzLags:
-    """Is the difference of two stretches of one regular grid: entry (i, j) depends on i - j."""
+    """Differences between two stretches of one regular grid: entry (i, j) depends on i - j."""
 
     distinct: Vector
     rows: int
 
     def spread(self, values: Block) -> Block:
-        """Return a Toeplitz matrix as a view of n + n' - 1 values; no entry is copied."""
+        """Return the Toeplitz matrix of n + n' - 1 values, as a view."""
         return sliding_window_view(values, len(values) - self.rows + 1)[::-1]
 
     def gather(self, W: Weights) -> Block:
-        """Return the sums along the diagonals of W: a correlation where W has low rank."""
+        """Return the sums along the diagonals of W; they are correlations if W has low rank."""
         if W.factor is None:
             columns = zip(W.right.T, W.left.T, strict=True)
             return np.sum([np.correlate(right, left, "full") for right, left in columns], axis=0)
-        # Rows are laid down one entry further apart than they are read: diagonals become columns.
+        # Rows are written one entry further apart than they are read, so diagonals become columns.
         n, width = W.dense.shape
         skewed = np.zeros(n * (n + width), W.dense.dtype)
         skewed.reshape(n, -1)[:, :width] = W.dense[::-1]
@@ -60,7 +60,7 @@ class ToeplitzLags:
 
 @dataclass(frozen=True)
 class TabledLags:
-    """Is the difference of two sets of whole steps: entries are looked up in a table."""
+    """Differences between two sets of whole steps, looked up in a table."""
 
     distinct: Vector
     index: NDArray[np.intp]
@@ -76,21 +76,21 @@ class TabledLags:
 
 @dataclass(frozen=True)
 class FreeLags:
-    """Is the difference of times without a grid: every entry stands for itself."""
+    """Differences between times without a grid, each entry on its own."""
 
     distinct: Matrix
 
     def spread(self, values: Block) -> Block:
-        """Return the values as they are."""
+        """Return the values unchanged."""
         return values
 
     def gather(self, W: Weights) -> Block:
-        """Return W as it is."""
+        """Return W as a dense matrix."""
         return W.dense
 
 
 def time_lags(t: Vector, other: Vector) -> TimeLags:
-    """Return the differences t_i - t'_j in the most compact form that their times allow.
+    """Return the differences t_i - t'_j in the most compact form that the times allow.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def time_lags(t: Vector, other: Vector) -> TimeLags:
         return FreeLags(t[:, None] - other)
     step = _common_step(t, other)
     if step is not None:
-        # Entry (i, j) is the window that starts at n - 1 - i, read at j.
+        # Row i is the window that starts at n - 1 - i; entry (i, j) is its element j.
         steps = np.arange(len(t) - 1, -len(other), -1, dtype=np.float64)
         return ToeplitzLags(t[0] - other[0] + step * steps, rows=len(t))
     low = t.min() - other.max()
@@ -119,7 +119,7 @@ def time_lags(t: Vector, other: Vector) -> TimeLags:
 
 
 def _common_step(t: Vector, other: Vector) -> float | None:
-    """Return the step of the regular grid on which both stretches lie, or None."""
+    """Return the step of the regular grid that holds both stretches, or None."""
     steps = np.concatenate([np.diff(t), np.diff(other)])
     if not len(steps):
         return 1.0

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Vector, require_finite, require_shape
-from streamridge.errors import NotPositiveDefiniteError
-from streamridge.learners.stream import StreamLearner
+from streamridge.errors import FitError
+from streamridge.learners.base import Learner
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples
 
@@ -34,7 +34,7 @@ MEMORY = 0.8
 
 @dataclass(frozen=True)
 class Shadow:
-    """Is what the guard remembers from window to window.
+    """What the guard remembers from window to window.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Shadow:
 
 
 class Guard(Generic[FitT]):
-    """Watches a learner, and puts back its hyperparameters when they have gone astray.
+    """A watch over a learner that puts back its hyperparameters when they have gone astray.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Guard(Generic[FitT]):
     _tuned: Vector
     _end: float
 
-    def __init__(self, model: Model[FitT], learner: StreamLearner[FitT]) -> None:
+    def __init__(self, model: Model[FitT], learner: Learner) -> None:
         self._model = model
         self._learner = learner
         self.trust()
@@ -148,10 +148,11 @@ class Guard(Generic[FitT]):
         if not len(recent) or not len(window):
             return np.zeros(2)
         try:
-            fits = [self._model.fit(recent, lam) for lam in (self._tuned, self._shadow.lam)]
-        except NotPositiveDefiniteError:  # the learner meets it itself, and it is reported there
+            tuned = self._model.fit(recent, self._tuned)
+            shadow = self._model.fit(recent, self._shadow.lam)
+        except FitError:  # the learner meets it itself, and it is reported there
             return np.zeros(2)
-        return np.array([_squared_error(fit, window) for fit in fits])
+        return np.array([_squared_error(tuned, window), _squared_error(shadow, window)])
 
 
 def _squared_error(fit: FitT, window: Samples) -> float:

@@ -29,7 +29,7 @@ CostGradient = Callable[[Vector], Vector]
 
 
 class OnlineMethod(Protocol):
-    """Plays a point, is shown the cost of that step, and may move; each state is a value."""
+    """A player of points, who is shown the cost of each step and may move; a state is a value."""
 
     @property
     def z(self) -> Vector:
@@ -44,7 +44,7 @@ class OnlineMethod(Protocol):
 
 
 class StepRule(Protocol):
-    """Turns a mean gradient into a displacement; what it remembers is a vector beside the point."""
+    """A rule that turns a mean gradient into a displacement, with a vector for its memory."""
 
     def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
         """Return the displacement against g, and the rule's memory after it; both shape (d,)."""
@@ -52,7 +52,7 @@ class StepRule(Protocol):
 
 @dataclass(frozen=True)
 class ConstantStep:
-    """Moves by learning_rate times the gradient, as the paper does.
+    """The paper's rule: move by learning_rate times the gradient.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class ConstantStep:
 
 @dataclass(frozen=True)
 class AdaGradStep:
-    """Moves each coordinate by its gradient over the root of its summed squared gradients.
+    """A rule free of units: a gradient over the root of its summed squares, per coordinate.
 
     In logarithmic coordinates this needs no knowledge of units: the first move of every coordinate
     is learning_rate, and the moves shrink like one over the root of their number.
@@ -96,7 +96,7 @@ class AdaGradStep:
 
 @dataclass(frozen=True)
 class LazyDescent:
-    """Is the state of Algorithm 3: a point z in C, and the gradients summed since it was reached.
+    """The state of Algorithm 3: a point z in C, and the gradients summed since it was reached.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class LazyDescent:
 
     Examples
     --------
-    >>> from streamridge.hyperparameters.feasible import Box
+    >>> from streamridge.hyperparameters.box import Box
     >>> descent = LazyDescent.start([5.0], Box([0.0], [9.0]), ConstantStep(0.5), update_every=2)
     >>> for target in (1.0, 1.0, 1.0, 1.0):
     ...     descent = descent.observe(lambda z: 2 * (z - target))

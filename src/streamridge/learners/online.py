@@ -6,25 +6,179 @@ the gradients of the window's losses, move the hyperparameters, refit on the las
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
 
-from streamridge.arrays import Matrix, Vector
-from streamridge.hyperparameters.feasible import Chart, Product
+from streamridge.arrays import Mask, Matrix, Vector
+from streamridge.hyperparameters.coordinates import Chart
+from streamridge.hyperparameters.feasible import Product
+from streamridge.hyperparameters.space import Space
+from streamridge.learners.costs import Costs
+from streamridge.learners.frame import Frame
 from streamridge.learners.lazy_descent import AdaGradStep, LazyDescent, StepRule
-from streamridge.learners.progress import Fitted, Tally
-from streamridge.learners.rows import Rows
+from streamridge.learners.policy import Fitted, Tally
 from streamridge.learners.stream import StreamLearner
-from streamridge.models.base import FitT, Model
+from streamridge.models.base import FitT, Model, step_gradients
 from streamridge.samples import Samples
 
 # Called with the coordinates z of a fit and the gradients of rows that it predicted.
 Watcher = Callable[[Vector, Matrix], None]
 
 
+@dataclass(frozen=True)
+class Descending:
+    """The policy of Algorithm 2: hyperparameters follow the gradient of the learner's own errors.
+
+    Parameters
+    ----------
+    space
+        Of the hyperparameters.
+    chart
+        The coordinates that they move in.
+    descent
+        Algorithm 3 on these coordinates.
+    costs
+        Where the seconds of gradients are counted.
+    learns
+        False keeps every hyperparameter fixed and computes no gradient.
+    watch
+        Who is told the gradient of every single step, if anyone.
+    unseen
+        What the watcher has not been told yet.
+    """
+
+    space: Space
+    chart: Chart
+    descent: LazyDescent
+    costs: Costs
+    learns: bool = True
+    watch: Watcher | None = None
+    unseen: tuple[tuple[Vector, Matrix], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        space: Space,
+        *,
+        update_every: int,
+        step: StepRule | None = None,
+        coordinates: Callable[[Product], Chart] = Chart.log,
+        learn: bool = True,
+        watch: Watcher | None = None,
+        costs: Costs | None = None,
+    ) -> Descending:
+        """Return the policy at the initial hyperparameters of a space."""
+        chart = coordinates(space.feasible)
+        descent = LazyDescent.start(
+            chart.encode(space.values),
+            chart.feasible,
+            step or AdaGradStep(),
+            update_every=update_every,
+            reach=_reach(space, chart),
+        )
+        learns = learn and bool(space.learned.any())
+        return cls(space, chart, descent, costs or Costs(), learns, watch)
+
+    @property
+    def lam(self) -> Vector:
+        """Return the hyperparameters at the descent's point, shape (d,)."""
+        # Back from logarithms a bound may be missed by a rounding.
+        return self.space.feasible.project(self.chart.decode(self.descent.z))
+
+    @property
+    def held(self) -> Mask:
+        """Mark the coordinates that cannot move, shape (d,)."""
+        return np.asarray(self.descent.reach == 0)
+
+    @property
+    def tally(self) -> Tally:
+        """Return what tuning has cost so far: a gradient per window, and no fit of its own.
+
+        With several horizons a window's gradient is made in two parts, for labels that come late.
+        """
+        return Tally(gradients=self.descent.moves + self.descent.skipped)
+
+    @property
+    def skipped(self) -> int:
+        """Return how many moves were left out because their gradient was not finite."""
+        return self.descent.skipped
+
+    @property
+    def look_back(self) -> int:
+        """Return zero: nothing before the training set is needed."""
+        return 0
+
+    def start(self, known: Samples) -> Self:
+        """Return the policy as it is: the first fit is made at the initial hyperparameters."""
+        return self
+
+    def tune(self, known: Callable[[], Samples]) -> Self:
+        """Return the policy as it is: it moves at the ends of windows only."""
+        return self
+
+    def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
+        """Return the policy with the gradients of a window that `fitted` predicted; lines 13-14."""
+        if not self.learns or not len(window):
+            return self
+        with self.costs.spending("tuning"):
+            if self.watch is None:
+                _, in_lam = fitted.fit.loss_and_gradient(window)
+                return self._added(self.chart.pull_back(fitted.lam, in_lam), len(window))
+            each = self.chart.pull_back(fitted.lam, step_gradients(fitted.fit, window))
+        unseen = (*self.unseen, (self.chart.encode(fitted.lam), each))
+        return replace(self._added(each.sum(axis=0), len(window)), unseen=unseen)
+
+    def move(self) -> Self:
+        """Return the policy after one projected step; lines 3 and 4."""
+        return replace(self, descent=self.descent.move())
+
+    def settle(self) -> Self:
+        """Tell the watcher what it has not seen, and return the policy after that."""
+        if self.watch is None or not self.unseen:
+            return self
+        for z, gradients in self.unseen:
+            self.watch(z, gradients)
+        return replace(self, unseen=())
+
+    def put(self, lam: Vector) -> Self:
+        """Return the policy at other hyperparameters, with the gradients so far forgotten."""
+        return replace(self, descent=self.descent.moved_to(self.chart.encode(lam)))
+
+    def hold(self, chosen: Mask, lam: Vector) -> Self:
+        """Return the policy whose chosen coordinates cannot move."""
+        return self._with_reach(np.where(chosen, 0.0, self.descent.reach))
+
+    def free(self, chosen: Mask) -> Self:
+        """Return the policy whose chosen coordinates can move as far as at the start."""
+        return self._with_reach(
+            np.where(chosen, _reach(self.space, self.chart), self.descent.reach)
+        )
+
+    def state(self) -> dict[str, Matrix | float]:
+        """Return all that changes."""
+        return dict(self.descent.state())
+
+    def restore(self, state: Mapping[str, Matrix | float]) -> Self:
+        """Return this policy at a state taken from one like it."""
+        return replace(self, descent=self.descent.restore(state))
+
+    def _added(self, g: Vector, count: int) -> Self:
+        return replace(self, descent=self.descent.add(g, count))
+
+    def _with_reach(self, reach: Vector) -> Self:
+        return replace(self, descent=replace(self.descent, reach=reach))
+
+
+def _reach(space: Space, chart: Chart) -> Vector:
+    """Return how far each coordinate may go in one move, shape (d,)."""
+    return chart.reach(chart.encode(space.values), space.trust)
+
+
 class OnlineLearner(StreamLearner[FitT]):
-    """Predicts a stream while its hyperparameters follow the gradient of its own errors.
+    """A learner whose hyperparameters follow the gradient of its own errors.
 
     Parameters
     ----------
@@ -47,6 +201,8 @@ class OnlineLearner(StreamLearner[FitT]):
     watch
         Called while learning, at each window's end and once labels that came after it are there,
         with the coordinates of the fit that made the forecasts and the gradient of every step.
+    costs
+        Where the seconds are counted.
 
     Notes
     -----
@@ -55,7 +211,6 @@ class OnlineLearner(StreamLearner[FitT]):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from streamridge.models.autoregressive import AutoregressiveRidge
     >>> y = np.sin(np.arange(60) / 3)
     >>> x = np.column_stack([y[1:-1], y[:-2]])  # the two values before each
@@ -79,49 +234,17 @@ class OnlineLearner(StreamLearner[FitT]):
         coordinates: Callable[[Product], Chart] = Chart.log,
         learn: bool = True,
         watch: Watcher | None = None,
+        costs: Costs | None = None,
     ) -> None:
-        super().__init__(
-            model,
-            history,
-            train_size=train_size,
+        costs = Costs() if costs is None else costs
+        policy = Descending.of(
+            model.space,
             update_every=update_every,
-            step=step or AdaGradStep(),
+            step=step,
             coordinates=coordinates,
+            learn=learn,
+            watch=watch,
+            costs=costs,
         )
-        self._learns = learn and bool(self._space.learned.any())
-        self._watch = watch
-        self._unseen: list[tuple[Vector, Matrix]] = []  # what the watcher gets once all went well
-
-    @property
-    def tally(self) -> Tally:
-        """Return what tuning has cost so far: a gradient per window, and no fit of its own.
-
-        With several horizons a window's gradient is made in two parts, for labels that come late.
-        """
-        descent = self._progress.descent
-        return Tally(gradients=descent.moves + descent.skipped)
-
-    def observe(self, time: float, x: ArrayLike | None, y: float) -> None:
-        """Learn from the value y at `time`, and tell the watcher what was learned."""
-        self._unseen.clear()
-        super().observe(time, x, y)
-        if self._watch is not None:
-            for z, gradients in self._unseen:
-                self._watch(z, gradients)
-
-    def _moved(self, descent: LazyDescent) -> LazyDescent:
-        """Return the descent after one projected step; lines 3 and 4."""
-        return descent.move()
-
-    def _absorb(self, descent: LazyDescent, fitted: Fitted[FitT], rows: Rows) -> LazyDescent:
-        """Return the descent with the gradients of rows that `fitted` predicted; lines 13-14."""
-        if not self._learns or not rows:
-            return descent
-        window = self._stack(rows)
-        if self._watch is None:
-            g = self._chart.pull_back(fitted.lam, fitted.fit.loss_and_gradient(window)[1])
-        else:
-            each = self._chart.pull_back(fitted.lam, fitted.fit.step_gradients(window))
-            self._unseen.append((self._chart.encode(fitted.lam), each))
-            g = each.sum(axis=0)
-        return descent.add(g, len(rows))
+        frame = Frame.around(history, model, train_size, update_every, costs)
+        super().__init__(frame, frame.begun(history, policy))

@@ -57,7 +57,7 @@ def local_regret(
 
     Examples
     --------
-    >>> from streamridge.hyperparameters.feasible import Box
+    >>> from streamridge.hyperparameters.box import Box
     >>> local_regret([[0.0], [1.0]], [[2.0], [-2.0]], 0.5, Box([0.0], [1.0]))
     array([0., 0.])
     >>> local_regret([[0.5], [0.5]], [[1.0], [0.0]], 0.5, Box([0.0], [1.0]))

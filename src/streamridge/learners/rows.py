@@ -14,7 +14,7 @@ from streamridge.samples import Inputs, Layout, Samples
 
 @dataclass(frozen=True)
 class Row:
-    """Is one step: its input and its H labels, NaN until they are known.
+    """One step: its input and its H labels, NaN until they are known.
 
     Examples
     --------

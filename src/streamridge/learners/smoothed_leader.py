@@ -51,7 +51,7 @@ class SmoothedLeader:
 
     Examples
     --------
-    >>> from streamridge.hyperparameters.feasible import Box
+    >>> from streamridge.hyperparameters.box import Box
     >>> leader = SmoothedLeader.start([5.0], Box([0.0], [9.0]), learning_rate=0.25, window=2)
     >>> leader = leader.observe(lambda z: 2 * (z - 1.0))
     >>> leader.z.round(1), leader.moves > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,13 +18,13 @@ from streamridge.hyperparameters.space import (
     require_values,
     require_within,
 )
-from streamridge.models.base import Arrays
+from streamridge.models.base import Arrays, require_samples
 from streamridge.samples import Inputs, Samples
 
 
 @dataclass(frozen=True)
 class AutoregressiveRidge:
-    r"""Predicts by a linear filter, each lag with its own penalty.
+    r"""A linear filter, each lag with its own penalty.
 
     $$w = (X^T X + \mathrm{diag}(\alpha))^{-1} X^T y, \qquad \hat y = x^T w$$
 
@@ -47,35 +48,25 @@ class AutoregressiveRidge:
         penalties = np.atleast_1d(np.asarray(self.penalties, dtype=np.float64))
         object.__setattr__(self, "penalties", tuple(penalties.tolist()))
 
-    @property
+    @cached_property
     def space(self) -> Space:
-        return Space((positive_group("penalties", self.penalties, self.penalties_bounds),))
+        return Space((positive_group("penalties", "ridge", self.penalties, self.penalties_bounds),))
 
     def fit(
         self,
         samples: Samples,
         lam: Vector | None = None,
-        retired: AutoregressiveFit | None = None,
-    ) -> AutoregressiveFit:
-        """Return the filter fitted to N samples, at its initial penalties by default."""
-        if not len(samples):
-            raise InvalidInputError("samples must hold at least one row, got none.")
-        system = self._system(samples, lam)
-        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y), samples)
-
-    def approximate(
-        self,
-        samples: Samples,
-        lam: Vector,
-        tolerance: float,
         before: AutoregressiveFit | None = None,
     ) -> AutoregressiveFit:
-        return self.fit(samples, lam)  # a p by p system is not worth an iteration
+        """Return the filter fitted to N samples, at its initial penalties by default."""
+        require_samples(samples)
+        system = self._system(samples, lam)
+        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y))
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
         w = require_finite("weights", state["weights"])
         require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
-        return AutoregressiveFit(self._system(samples, lam), w, samples)
+        return AutoregressiveFit(self._system(samples, lam), w)
 
     def _system(self, samples: Samples, lam: Vector | None) -> NormalEquations:
         alpha = require_values(self.space.values if lam is None else lam, len(self.space.names))
@@ -99,7 +90,7 @@ class AutoregressiveRidge:
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """Is X^T X + diag(alpha), factored."""
+    """The matrix X^T X + diag(alpha), factored."""
 
     factor: tuple[Matrix, bool]
 
@@ -110,20 +101,13 @@ class NormalEquations:
 
 @dataclass(frozen=True)
 class AutoregressiveFit:
-    """Is a linear filter with weights w, shape (p, H), and what it was fitted to."""
+    """A linear filter with weights w, shape (p, H)."""
 
     system: NormalEquations
     w: Matrix
-    samples: Samples
 
     def predict(self, inputs: Inputs) -> Matrix:
         return inputs.x @ self.w
-
-    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        # A linear filter has no notion of nearness: its errors are as large everywhere.
-        residuals = self.samples.y - self.predict(self.samples.inputs)
-        spread = np.sqrt(np.mean(residuals**2, axis=0))
-        return self.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
 
     def window_loss(self, window: Samples) -> float:
         return float(np.sum((window.y - self.predict(window.inputs)) ** 2))

@@ -12,6 +12,8 @@ The loss of a step is the sum of its squared errors over the horizons.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
@@ -103,7 +105,7 @@ def loss_and_gradient(fit: Fit, window: Samples) -> tuple[float, Vector]:
     solve and one pass over the kernel's blocks, whatever d is.
     """
     loss = 0.0
-    direct = np.zeros(len(fit.ridge.kernel.values))
+    direct = []
     u = np.zeros_like(fit.theta)
     for start in range(0, len(window), WINDOW_ROWS):
         part = window[start : start + WINDOW_ROWS]
@@ -112,24 +114,25 @@ def loss_and_gradient(fit: Fit, window: Samples) -> tuple[float, Vector]:
         e = part.y - fit.center.y - k @ fit.theta
         loss += float(np.sum(e * e))
         u += k.T @ e
-        direct += rows.inner(Weights(e, fit.theta))[1]
+        direct.append(rows.inner(Weights(e, fit.theta))[1])
     # Refining v would not help: the contractions below have the precision of the factor too.
     v = fit.system.solve_once(u)
     indirect = _symmetric_inner(fit, v)
-    return loss, np.append(-2 * (direct - indirect), 2 * np.sum(v * fit.theta))
+    in_kernel = reduce(np.add, direct) - indirect
+    return loss, np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
 
 
 def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:
     """Return v^T (dK/dlam_i) theta, summed over the horizons, from half of K; shape (d - 1,)."""
     left = np.hstack([v, fit.theta]).astype(fit.ridge.dtype, copy=False)
     right = np.hstack([fit.theta, v]).astype(fit.ridge.dtype, copy=False)
-    total = np.zeros(len(fit.ridge.kernel.values))
+    parts = []
     memory = fit.system.memory
     end = memory.mark()
     for rows, evaluation in fit.system.blocks:
         # An entry right of the diagonal square stands for its mirror image below it too.
         mirrored = right[rows.start :].copy()
         mirrored[: rows.stop - rows.start, v.shape[1] :] = 0.0
-        total += evaluation.inner(Weights(left[rows], mirrored, memory=memory))[1]
+        parts.append(evaluation.inner(Weights(left[rows], mirrored, memory=memory))[1])
         memory.rewind(end)
-    return total
+    return reduce(np.add, parts)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,16 +20,16 @@ from streamridge.hyperparameters.space import (
 )
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
-from streamridge.models.base import Arrays
+from streamridge.models.base import Arrays, require_samples
 from streamridge.models.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
-from streamridge.models.ridge import Center, Fit, approximate_ridge, fit_ridge
+from streamridge.models.ridge import Center, Fit
 from streamridge.models.systems import Guesses, Ridge
-from streamridge.samples import Inputs, Samples
+from streamridge.samples import Samples
 
 
 @dataclass(frozen=True)
 class KernelRidge:
-    """Predicts by ridge regression in the feature space of a kernel.
+    """Ridge regression in the feature space of a kernel.
 
     Parameters
     ----------
@@ -45,6 +47,7 @@ class KernelRidge:
     Examples
     --------
     >>> from streamridge.kernels.radial import SquaredExponential
+    >>> from streamridge.samples import Inputs
     >>> t = np.arange(40.0)
     >>> samples = Samples.of(t, np.sin(t)[:, None], np.cos(t) ** 2)
     >>> fit = KernelRidge(SquaredExponential(), regularization=1e-3).fit(samples)
@@ -67,22 +70,23 @@ class KernelRidge:
         require_number("regularization", self.regularization)
         require_within("regularization", self.regularization, self.regularization_bounds)
 
-    @property
+    @cached_property
     def space(self) -> Space:
-        lam_R = positive_group("regularization", self.regularization, self.regularization_bounds)
+        lam_R = positive_group(
+            "regularization", "ridge", self.regularization, self.regularization_bounds
+        )
         return Space((*self.kernel.groups, lam_R))
 
     def fit(
         self,
         samples: Samples,
         lam: Vector | None = None,
-        retired: KernelRidgeFit | None = None,
+        before: KernelRidgeFit | None = None,
     ) -> KernelRidgeFit:
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
-        if not len(samples):
-            raise InvalidInputError("samples must hold at least one row, got none.")
-        memory = self._memory(retired)
-        return KernelRidgeFit(fit_ridge(self._ridge(lam), samples, self._center(samples), memory))
+        require_samples(samples)
+        ridge, center = self._ridge(lam), self._center(samples)
+        return KernelRidgeFit.exact(ridge, samples, center, self._memory(before))
 
     def approximate(
         self,
@@ -91,8 +95,8 @@ class KernelRidge:
         tolerance: float,
         before: KernelRidgeFit | None = None,
     ) -> KernelRidgeFit:
-        guesses = before.ridge_fit.guesses if before else Guesses()
-        fit = approximate_ridge(
+        guesses = before.guesses if before else Guesses()
+        return KernelRidgeFit.iterated(
             self._ridge(lam),
             samples,
             self._center(samples),
@@ -100,14 +104,13 @@ class KernelRidge:
             tolerance=tolerance,
             guesses=guesses,
         )
-        return KernelRidgeFit(fit)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
         theta = _require_weights("dual_weights", state, samples)
-        fit = Fit(self._ridge(lam), samples, self._center(samples), theta)
+        fit = KernelRidgeFit(self._ridge(lam), samples, self._center(samples), theta)
         if "spread_weights" in state:
             fit.spread = fit.spread_of(_require_weights("spread_weights", state, samples))
-        return KernelRidgeFit(fit)
+        return fit
 
     def _ridge(self, lam: Vector | None) -> Ridge:
         values = self.space.values if lam is None else lam
@@ -117,9 +120,9 @@ class KernelRidge:
             self.kernel.replace(lam[:-1]), float(lam[-1]), bounds[0], np.dtype(self.factor_dtype)
         )
 
-    def _memory(self, retired: KernelRidgeFit | None) -> Arena:
+    def _memory(self, before: KernelRidgeFit | None) -> Arena:
         """Return the memory of a fit that is no longer needed, if it is of the right format."""
-        memory = retired.release() if retired else None
+        memory = before.release() if before else None
         return memory if memory and memory.dtype == self.factor_dtype else Arena(self.factor_dtype)
 
     def _center(self, samples: Samples) -> Center:
@@ -127,42 +130,34 @@ class KernelRidge:
 
 
 @dataclass
-class KernelRidgeFit:
-    """Is kernel ridge regression fitted to one training set."""
+class KernelRidgeFit(Fit):
+    """Kernel ridge regression fitted to one training set, with its hyper-gradients."""
 
-    ridge_fit: Fit
     _jacobian: Matrix | None = field(default=None, repr=False)
-
-    def predict(self, inputs: Inputs) -> Matrix:
-        return self.ridge_fit.predict(inputs)
-
-    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        return self.ridge_fit.predict_with_spread(inputs)
-
-    def deviation(self, inputs: Inputs) -> Matrix:
-        """Return the predictive standard deviation for n inputs, shape (n, H)."""
-        return self.ridge_fit.deviation(inputs)
 
     def window_loss(self, window: Samples) -> float:
         return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
 
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        return loss_and_gradient(self.ridge_fit, window)
+        return loss_and_gradient(self, window)
 
     def step_gradients(self, window: Samples) -> Matrix:
         if self._jacobian is None:
-            self._jacobian = dual_jacobian(self.ridge_fit)
-        return step_gradients(self.ridge_fit, self._jacobian, window)
+            self._jacobian = dual_jacobian(self)
+        return step_gradients(self, self._jacobian, window)
 
     def release(self) -> Arena:
         self._jacobian = None
-        return self.ridge_fit.release()
+        return super().release()
 
     def state(self) -> Arrays:
-        state = {"dual_weights": self.ridge_fit.theta}
-        if self.ridge_fit.spread is not None:
-            state["spread_weights"] = self.ridge_fit.spread.phi
+        state = {"dual_weights": self.theta}
+        if self.spread is not None:
+            state["spread_weights"] = self.spread.phi
         return state
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_jacobian": None}
 
 
 def _require_weights(name: str, state: Arrays, samples: Samples) -> Matrix:

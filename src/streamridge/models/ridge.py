@@ -7,6 +7,7 @@ Whatever can be made again from the samples (the factor, the kernel's evaluation
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from streamridge.models.systems import (
     IteratedSystem,
     Ridge,
     System,
-    assemble,
-    iterate,
+    factor,
+    fill,
     no_factor,
 )
 from streamridge.samples import Inputs, Samples
@@ -27,7 +28,7 @@ from streamridge.samples import Inputs, Samples
 
 @dataclass(frozen=True)
 class Center:
-    """Is the origin of x and y in a fit: the means of its training set, or zero."""
+    """The origin of x and y in a fit: the means of its training set, or zero."""
 
     x: Vector
     y: Vector
@@ -42,10 +43,14 @@ class Center:
         """Return the origin as it is."""
         return cls(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]))
 
+    def inputs(self, inputs: Inputs) -> Inputs:
+        """Return inputs as seen from here."""
+        return Inputs(inputs.t, inputs.x - self.x, inputs.layout)
+
 
 @dataclass(frozen=True)
 class Spread:
-    r"""Is the size of a fit's errors as a function of the input.
+    r"""The size of a fit's errors as a function of the input.
 
     The training residuals are $r = y - K\theta = \lambda_R \theta$. Their logarithmic size is
     regressed on the same inputs by the same factor, $\varphi = A^{-1} (\log|r| - c)$ with its mean
@@ -71,7 +76,7 @@ class Spread:
 
 @dataclass
 class Fit:
-    """Is a solved ridge system: dual weights for the horizons of y, ready to predict.
+    """A solved ridge system: dual weights for the horizons of y, ready to predict.
 
     Parameters
     ----------
@@ -84,7 +89,7 @@ class Fit:
     theta
         (N, H), the dual weights.
     spread
-        How large the residuals are, and where, once `predict_with_spread` has asked for it.
+        How large the residuals are, and where, once `learn_spread` has been asked for it.
     """
 
     ridge: Ridge
@@ -95,20 +100,68 @@ class Fit:
     _system: System | None = field(default=None, repr=False)
     _embedding: Embedding | None = field(default=None, repr=False)
 
+    @classmethod
+    def exact(cls, ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> Self:
+        """Return the dual weights theta = A^-1 y of N samples, eq. (6), with their system.
+
+        Notes
+        -----
+        Cost: one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
+        """
+        embedding = ridge.kernel.embed(center.inputs(samples.inputs))
+        A, blocks = fill(ridge, embedding, memory)
+        system = factor(ridge, A, blocks, memory, float(samples.t[-1]))
+        return cls._solved(ridge, samples, center, embedding, system)
+
+    @classmethod
+    def iterated(
+        cls,
+        ridge: Ridge,
+        samples: Samples,
+        center: Center,
+        memory: Arena,
+        *,
+        tolerance: float,
+        guesses: Guesses,
+    ) -> Self:
+        """Return dual weights with |A theta - y| <= tolerance |y|, by iteration from a guess.
+
+        Notes
+        -----
+        Cost: N^2 multiplications per iteration, and no factorization.
+        """
+        embedding = ridge.kernel.embed(center.inputs(samples.inputs))
+        A, blocks = fill(ridge, embedding, memory)
+        system = IteratedSystem(A, blocks, memory, tolerance, guesses)
+        return cls._solved(ridge, samples, center, embedding, system)
+
+    @classmethod
+    def _solved(
+        cls, ridge: Ridge, samples: Samples, center: Center, embedding: Embedding, system: System
+    ) -> Self:
+        theta = system.solve(samples.y - center.y)
+        if not np.isfinite(theta).all():
+            raise no_factor(ridge, float(samples.t[-1]))
+        return cls(ridge, samples, center, theta, _system=system, _embedding=embedding)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but what can be made again."""
+        return self.__dict__ | {"_system": None, "_embedding": None}
+
     @property
     def embedding(self) -> Embedding:
         """Return the training inputs as the kernel embeds them, made again when dropped."""
         if self._embedding is None:
-            self._embedding = _embed(self.ridge, self.samples.inputs, self.center)
+            self._embedding = self.ridge.kernel.embed(self.center.inputs(self.samples.inputs))
         return self._embedding
 
     @property
     def system(self) -> System:
         """Return the factored system, made again when it was dropped."""
         if self._system is None:
-            self._system = assemble(
-                self.ridge, self.embedding, float(self.samples.t[-1]), Arena(self.ridge.dtype)
-            )
+            memory, time = Arena(self.ridge.dtype), float(self.samples.t[-1])
+            A, blocks = fill(self.ridge, self.embedding, memory)
+            self._system = factor(self.ridge, A, blocks, memory, time)
         return self._system
 
     @property
@@ -126,8 +179,8 @@ class Fit:
 
     def rows(self, inputs: Inputs) -> Evaluation:
         """Return the kernel between n inputs and the training inputs: the rows k_t."""
-        embedded = _embed(self.ridge, inputs, self.center)
-        return self.ridge.kernel.evaluate(embedded, self.embedding)
+        kernel = self.ridge.kernel
+        return kernel.evaluate(kernel.embed(self.center.inputs(inputs)), self.embedding)
 
     def predict(self, inputs: Inputs) -> Matrix:
         """Return k_t^T theta for n inputs, eq. (12), around the center; shape (n, H)."""
@@ -140,11 +193,20 @@ class Fit:
         -----
         Cost: O(N) per input beside its row k, and one more solve per fit.
         """
+        spread = self.learn_spread()
+        k = self.rows(inputs).value
+        return self.center.y + k @ self.theta, spread.at(k)
+
+    def learn_spread(self) -> Spread:
+        """Return how large the residuals are, and where; learned once, by one solve.
+
+        A factor that is made again elsewhere in memory gives other last bits for several horizons:
+        so learn it while the factor is there.
+        """
         if self.spread is None:
             sizes = self._log_residuals()
             self.spread = self.spread_of(self.system.solve(sizes - sizes.mean(axis=0)))
-        k = self.rows(inputs).value
-        return self.center.y + k @ self.theta, self.spread.at(k)
+        return self.spread
 
     def spread_of(self, phi: Matrix) -> Spread:
         """Return the spread of this fit with the weights phi, shape (N, H)."""
@@ -169,55 +231,8 @@ class Fit:
         """
         k = self.rows(inputs).value.T
         lam_R = self.ridge.regularization
-        diagonal = self.ridge.kernel.diagonal(_centered(inputs, self.center))
+        diagonal = self.ridge.kernel.diagonal(self.center.inputs(inputs))
         spread = diagonal + lam_R - (k * self.system.solve(k)).sum(axis=0)
         targets = self.samples.y - self.center.y
         variance = np.maximum((targets * self.theta).mean(axis=0), 0.0)
         return np.sqrt(np.maximum(spread, 0.0)[:, None] * variance)
-
-
-def fit_ridge(ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> Fit:
-    """Return the dual weights theta = A^-1 y of N samples, eq. (6), with their system.
-
-    Notes
-    -----
-    Cost: one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
-    """
-    embedding = _embed(ridge, samples.inputs, center)
-    time = float(samples.t[-1])
-    system = assemble(ridge, embedding, time, memory)
-    theta = system.solve(samples.y - center.y)
-    if not np.isfinite(theta).all():
-        raise no_factor(ridge, time)
-    return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
-
-
-def approximate_ridge(
-    ridge: Ridge,
-    samples: Samples,
-    center: Center,
-    memory: Arena,
-    *,
-    tolerance: float,
-    guesses: Guesses,
-) -> Fit:
-    """Return dual weights with |A theta - y| <= tolerance |y|, by iteration from a guess.
-
-    Notes
-    -----
-    Cost: N^2 multiplications per iteration, and no factorization.
-    """
-    embedding = _embed(ridge, samples.inputs, center)
-    system = iterate(ridge, embedding, memory, tolerance, guesses)
-    theta = system.solve(samples.y - center.y)
-    if not np.isfinite(theta).all():
-        raise no_factor(ridge, float(samples.t[-1]))
-    return Fit(ridge, samples, center, theta, _system=system, _embedding=embedding)
-
-
-def _embed(ridge: Ridge, inputs: Inputs, center: Center) -> Embedding:
-    return ridge.kernel.embed(_centered(inputs, center))
-
-
-def _centered(inputs: Inputs, center: Center) -> Inputs:
-    return Inputs(inputs.t, inputs.x - center.x, inputs.layout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
@@ -10,22 +9,31 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.hyperparameters.space import Space
-from streamridge.models.base import Arrays, FitT, Model
-from streamridge.samples import Inputs, Layout, Samples
+from streamridge.models.base import (
+    Arrays,
+    FitT,
+    KnowsSpread,
+    Model,
+    approximate,
+    learn_spread,
+    predict_with_residuals,
+    require_samples,
+    step_gradients,
+)
+from streamridge.samples import Inputs, Samples
 
-# Blocks that do not hold values of the series, which share one unit so that differences last.
-OTHERS = ("calendar", "extras")
 # A deviation below this share of the values themselves is none.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Standardized(Generic[FitT]):
-    """Fits a model to differences from the latest value, in units free of the sensor's own.
+    """A model of differences from the latest value, in units free of the sensor's own.
 
-    Values are measured in deviations of the latest values of the training set, other columns but
-    the calendar in their own, and targets in deviations of their differences, per horizon. With
-    every refit the units follow the series; the kernel's hyperparameters keep their meaning.
+    Blocks that share the unit of the series are measured in standard deviations of the latest
+    values of the training set, and blocks with units of their own in theirs. Targets are measured
+    in standard deviations of their differences from the latest value, per horizon. With every refit
+    the units follow the series, so that the kernel's hyperparameters keep their meaning.
 
     Parameters
     ----------
@@ -44,12 +52,15 @@ class Standardized(Generic[FitT]):
         return self.model.space
 
     def fit(
-        self, samples: Samples, lam: Vector, retired: StandardizedFit[FitT] | None = None
+        self,
+        samples: Samples,
+        lam: Vector | None = None,
+        before: StandardizedFit[FitT] | None = None,
     ) -> StandardizedFit[FitT]:
-        """Return the model fitted to standardized samples."""
-        units = self._units(samples)
-        before = retired._fit if retired else None
-        fit = self.model.fit(units.samples(samples), lam, before)
+        """Return the model fitted to standardized samples, at its initial lam by default."""
+        require_samples(samples)
+        lam, units = self._lam(lam), self._units(samples)
+        fit = self.model.fit(units.samples(samples), lam, before.held if before else None)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
     def approximate(
@@ -59,10 +70,10 @@ class Standardized(Generic[FitT]):
         tolerance: float,
         before: StandardizedFit[FitT] | None = None,
     ) -> StandardizedFit[FitT]:
-        """Return the model fitted approximately to standardized samples."""
+        """Return the model fitted approximately to standardized samples, if it can be."""
         units = self._units(samples)
-        inner = before._fit if before else None
-        fit = self.model.approximate(units.samples(samples), lam, tolerance, inner)
+        held = before.held if before else None
+        fit = approximate(self.model, units.samples(samples), lam, tolerance, held)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> StandardizedFit[FitT]:
@@ -71,13 +82,16 @@ class Standardized(Generic[FitT]):
         fit = self.model.resume(units.samples(samples), lam, state)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
+    def _lam(self, lam: Vector | None) -> Vector:
+        return self.space.values if lam is None else lam
+
     def _units(self, samples: Samples) -> Units:
         return Units.of(samples) if self.unit is None else Units.constant(samples, self.unit)
 
 
 @dataclass(frozen=True)
 class Units:
-    """Are the units of a training set.
+    """The units of a training set.
 
     Parameters
     ----------
@@ -96,10 +110,15 @@ class Units:
     @classmethod
     def of(cls, samples: Samples) -> Units:
         """Return the units of a training set."""
+        layout = samples.inputs.layout
+        latest = _latest(samples.inputs)
         x = np.ones(samples.x.shape[1])
-        for columns, unit in _column_units(samples.x, samples.inputs.layout):
-            x[columns] = unit
-        return cls(x, _deviation(samples.y - _latest(samples.inputs)), share=1.0)
+        for name, columns in layout.spans.items():
+            if name in layout.own_unit:
+                x[columns] = _deviation(samples.x[:, columns])
+            elif name not in layout.unitless:
+                x[columns] = _deviation(latest)
+        return cls(x, _deviation(samples.y - latest), share=1.0)
 
     @classmethod
     def constant(cls, samples: Samples, unit: float) -> Units:
@@ -121,25 +140,25 @@ class Units:
 
 
 class StandardizedFit(Generic[FitT]):
-    """Is a fit in units of its training set."""
+    """A fit in units of its training set."""
 
     def __init__(
         self, model: Model[FitT], samples: Samples, lam: Vector, units: Units, fit: FitT
     ) -> None:
+        self.held: FitT | None = fit  # None while it is dropped, when only its numbers stay
+        self._numbers: Arrays = {}
         self._model = model
         self._samples = samples
         self._lam = lam
         self._units = units
-        self._fit: FitT | None = fit
-        self._weights: Arrays = {}  # the fit's own numbers, while it is dropped
 
     @property
     def fit(self) -> FitT:
         """Return the fit to standardized samples, made again when it was dropped."""
-        if self._fit is None:
+        if self.held is None:
             samples = self._units.samples(self._samples)
-            self._fit = self._model.resume(samples, self._lam, self._weights)
-        return self._fit
+            self.held = self._model.resume(samples, self._lam, self._numbers)
+        return self.held
 
     def predict(self, inputs: Inputs) -> Matrix:
         """Return the predictions in the units of the series."""
@@ -147,8 +166,17 @@ class StandardizedFit(Generic[FitT]):
 
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
         """Return the predictions and the sizes of their errors in the units of the series."""
-        differences, spreads = self.fit.predict_with_spread(self._units.inputs(inputs))
+        fit, standardized = self.fit, self._units.inputs(inputs)
+        if isinstance(fit, KnowsSpread):
+            differences, spreads = fit.predict_with_spread(standardized)
+        else:
+            samples = self._units.samples(self._samples)
+            differences, spreads = predict_with_residuals(fit, samples, standardized)
         return self._in_series(inputs, differences), self._units.y * spreads
+
+    def learn_spread(self) -> None:
+        """Let the fit to standardized samples learn the size of its errors, if it can."""
+        learn_spread(self.fit)
 
     def window_loss(self, window: Samples) -> float:
         """Return the squared errors in standardized units, free of the sensor's."""
@@ -160,36 +188,25 @@ class StandardizedFit(Generic[FitT]):
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each step in standardized units."""
-        return self.fit.step_gradients(self._units.samples(window))
+        return step_gradients(self.fit, self._units.samples(window))
 
     def release(self) -> None:
-        """Drop the fit with its standardized samples; the weights stay."""
-        self._weights = self.state()
-        self._fit = None
+        """Drop the fit with its standardized samples; its numbers stay."""
+        self._numbers = self.state()
+        self.held = None
 
     def state(self) -> Arrays:
         """Return the fit's state."""
-        return self._weights if self._fit is None else self._fit.state()
+        return self._numbers if self.held is None else self.held.state()
 
     def _in_series(self, inputs: Inputs, differences: Matrix) -> Matrix:
         return self._units.baseline(inputs) + self._units.y * differences
 
 
 def _latest(inputs: Inputs) -> Matrix:
-    """Return the latest value before each row, its first column; shape (n, 1)."""
-    return inputs.x[:, :1]
-
-
-def _column_units(x: Matrix, layout: Layout) -> Iterator[tuple[slice, Vector]]:
-    """Yield what to divide the columns of each block by; the calendar stays as it is."""
-    start = 0
-    for name, width in layout.blocks:
-        columns = slice(start, start + width)
-        if name not in OTHERS:
-            yield columns, _deviation(x[:, :1])
-        elif name == "extras":
-            yield columns, _deviation(x[:, columns])
-        start += width
+    """Return the latest value before each row, shape (n, 1)."""
+    column = inputs.layout.latest
+    return inputs.x[:, column : column + 1]
 
 
 def _deviation(columns: Matrix) -> Vector:

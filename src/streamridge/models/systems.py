@@ -6,7 +6,6 @@ takes its place, or it stays as it is for conjugate gradients.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,7 +28,7 @@ Blocks = tuple[tuple[slice, Evaluation], ...]
 
 
 class System(Protocol):
-    """Is A = K + lam_R I of N samples, ready to be solved."""
+    """The matrix A = K + lam_R I of N samples, ready to be solved."""
 
     @property
     def blocks(self) -> Blocks:
@@ -48,7 +47,7 @@ class System(Protocol):
 
 @dataclass(frozen=True)
 class Ridge:
-    """Says which ridge system to solve.
+    """A ridge system to be solved.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ class Ridge:
 
 @dataclass(frozen=True)
 class FactoredSystem:
-    """Is A = K + lam_R I of N samples, factored.
+    """The matrix A = K + lam_R I of N samples, factored.
 
     Parameters
     ----------
@@ -128,7 +127,7 @@ class FactoredSystem:
 
 @dataclass
 class Guesses:
-    """Are the latest solutions of iterated systems, where the next ones start.
+    """The latest solutions of iterated systems, where the next ones start.
 
     Parameters
     ----------
@@ -144,7 +143,7 @@ class Guesses:
 
 @dataclass(frozen=True)
 class IteratedSystem:
-    """Is A = K + lam_R I of N samples, solved by conjugate gradients from where the last ended.
+    """The matrix A = K + lam_R I of N samples, solved by iteration from where the last ended.
 
     Parameters
     ----------
@@ -187,10 +186,25 @@ class IteratedSystem:
         return np.column_stack(solved)
 
 
-def assemble(ridge: Ridge, embedding: Embedding, time: float, memory: Arena) -> FactoredSystem:
-    """Return A = K + lam_R I of the embedded samples, factored in place."""
+def fill(ridge: Ridge, embedding: Embedding, memory: Arena) -> tuple[Block, Blocks]:
+    """Return the upper triangle of A, from its diagonal squares on, with the kernel's blocks."""
     N = len(embedding)
-    A, blocks = _fill(ridge, embedding, memory)
+    A = memory.empty((N, N))
+    blocks = []
+    for start in range(0, N, BLOCK_ROWS):
+        rows = slice(start, min(start + BLOCK_ROWS, N))
+        columns = slice(start, N)
+        evaluation = ridge.kernel.evaluate(embedding.rows(rows), embedding.rows(columns), memory)
+        evaluation.write_to(A[rows, columns])
+        diagonal = slice(rows.start * (N + 1), rows.stop * (N + 1), N + 1)
+        A.ravel()[diagonal] += ridge.regularization
+        blocks.append((rows, evaluation))
+    return A, tuple(blocks)
+
+
+def factor(ridge: Ridge, A: Block, blocks: Blocks, memory: Arena, time: float) -> FactoredSystem:
+    """Return the system of an upper triangle that `fill` has made, factored in its place."""
+    N = len(A)
     upper = None
     if ridge.dtype == np.float32:
         upper = memory.empty((N, N))
@@ -198,44 +212,13 @@ def assemble(ridge: Ridge, embedding: Embedding, time: float, memory: Arena) -> 
             upper[rows, rows.start :] = A[rows, rows.start :]
     (potrf,) = get_lapack_funcs(("potrf",), (A,))
     # Row-major A is column-major A^T: its upper triangle is LAPACK's lower one, with no copy.
-    factor, failed = potrf(A.T, lower=1, overwrite_a=1, clean=0)
-    pivots = np.diagonal(factor)
+    L, failed = potrf(A.T, lower=1, overwrite_a=1, clean=0)
+    pivots = np.diagonal(L)
     # A factor whose pivots differ by more than rounding can resolve says nothing about y.
     least = N * np.finfo(ridge.dtype).eps * pivots.max() ** 2
     if failed or not pivots.min() ** 2 > least:
         raise no_factor(ridge, time)
-    return FactoredSystem(factor, blocks, upper, memory)
-
-
-def iterate(
-    ridge: Ridge, embedding: Embedding, memory: Arena, tolerance: float, guesses: Guesses
-) -> IteratedSystem:
-    """Return A = K + lam_R I of the embedded samples, to be solved to a relative residual."""
-    A, blocks = _fill(ridge, embedding, memory)
-    return IteratedSystem(A, blocks, memory, tolerance, guesses)
-
-
-def _fill(ridge: Ridge, embedding: Embedding, memory: Arena) -> tuple[Block, Blocks]:
-    """Return the upper triangle of A, from its diagonal squares on, with the kernel's blocks."""
-    N = len(embedding)
-    A = memory.empty((N, N))
-    blocks = []
-    for rows, evaluation in upper_blocks(ridge.kernel, embedding, memory):
-        evaluation.write_to(A[rows, rows.start :])
-        diagonal = slice(rows.start * (N + 1), rows.stop * (N + 1), N + 1)
-        A.ravel()[diagonal] += ridge.regularization
-        blocks.append((rows, evaluation))
-    return A, tuple(blocks)
-
-
-def upper_blocks(
-    kernel: Kernel, embedding: Embedding, memory: Arena
-) -> Iterator[tuple[slice, Evaluation]]:
-    """Yield blocks of rows of the Gram matrix, each from its diagonal square on."""
-    for start in range(0, len(embedding), BLOCK_ROWS):
-        rows = slice(start, min(start + BLOCK_ROWS, len(embedding)))
-        columns = slice(start, len(embedding))
-        yield rows, kernel.evaluate(embedding.rows(rows), embedding.rows(columns), memory)
+    return FactoredSystem(L, blocks, upper, memory)
 
 
 def _symmetric_product(upper: Block, X: Matrix) -> Matrix:

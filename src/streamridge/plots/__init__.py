@@ -1,1 +1,1 @@
-"""Figures: arrays drawn on an Axes."""
+"""Figures of arrays: each is drawn on an Axes of matplotlib."""

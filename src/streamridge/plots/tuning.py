@@ -1,4 +1,4 @@
-"""Figures of where hyperparameters have been: weights, scales of features, and the others."""
+"""Figures of hyperparameters over time: weights, scales of features, and the others."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.plots.forecasts import COLORS, date_axis, matplotlib_part, plain
+from streamridge.plots.axes import COLORS, date_axis, log_axis, matplotlib_part, plain
 from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# How a hyperparameter at a bound is marked.
+# Marks of a hyperparameter at a bound.
 BOUND_MARKS = {
     "lower": " \N{BLACK DOWN-POINTING TRIANGLE}",
     "upper": " \N{BLACK UP-POINTING TRIANGLE}",
 }
-# Rows of a heat map that still have room for a label each.
+# Up to this many rows of a heat map have room for a label each.
 LABELLED_ROWS = 40
-DECADE = 10.0
 
 
 @dataclass(frozen=True)
 class NameGroups:
-    """Parts the names of hyperparameters by how they are shown.
+    """Names of hyperparameters, grouped by how they are shown.
 
     Parameters
     ----------
     weights
-        Weights of the kernels, by the mixture that they belong to.
+        Weights of kernels, by the mixture that they belong to.
     indexed
-        Those with a value per feature, such as `matern.inverse_scales[3]`, by what precedes it.
+        Names with an index per feature, such as `matern.inverse_scales[3]`, by the part before it.
     others
-        The rest.
+        All other names.
     """
 
     weights: Mapping[str, tuple[str, ...]]
@@ -46,7 +45,7 @@ class NameGroups:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> NameGroups:
-        """Return the groups of some names.
+        """Return some names in groups.
 
         Examples
         --------
@@ -70,7 +69,7 @@ class NameGroups:
 
 
 def short_name(name: str) -> str:
-    """Return the last part of a name.
+    """Return the part of a name after its last dot.
 
     Examples
     --------
@@ -81,7 +80,7 @@ def short_name(name: str) -> str:
 
 
 def feature_labels(count: int, feature_names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of features, or their numbers where the names are not as many.
+    """Return the names of features, or numbers instead if there are not as many names.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def feature_labels(count: int, feature_names: Sequence[str] | None) -> tuple[str
 
 
 def plot_weights(axes: Axes, times: Times, weights_by_name: Mapping[str, Vector]) -> Axes:
-    """Draw the weights of the kernels as a stacked band."""
+    """Draw the weights of the kernels as stacked areas."""
     colors = [COLORS[i % len(COLORS)] for i in range(len(weights_by_name))]
     axes.stackplot(
         times,
@@ -110,7 +109,7 @@ def plot_weights(axes: Axes, times: Times, weights_by_name: Mapping[str, Vector]
 
 
 def plot_scales(axes: Axes, times: Times, values: Matrix, labels: Sequence[str]) -> Axes:
-    """Draw which feature matters when, as a heat map: the larger the inverse scale, the more.
+    """Draw a heat map of inverse scales; the larger one is, the more its feature matters.
 
     Parameters
     ----------
@@ -131,14 +130,14 @@ def plot_scales(axes: Axes, times: Times, values: Matrix, labels: Sequence[str])
     axes.invert_yaxis()
     axes.set(ylabel="feature")
     date_axis(axes)
-    axes.figure.colorbar(mesh, ax=axes, label="inverse scale: large matters", pad=0.01)
+    axes.figure.colorbar(mesh, ax=axes, label="inverse scale (large: matters more)", pad=0.01)
     return axes
 
 
 def plot_hyperparameter(
     axes: Axes, times: Times, values: Vector, *, name: str, bound: str | None = None
 ) -> Axes:
-    """Draw where one hyperparameter has been, and mark a "lower" or "upper" bound it sits at."""
+    """Draw one hyperparameter over time; mark its end if it is at a "lower" or "upper" bound."""
     axes.plot(times, values, color=COLORS[0], lw=1.5, drawstyle="steps-post", label=plain(name))
     if bound:
         mark, label = "v" if bound == "lower" else "^", f"at its {bound} bound"
@@ -146,16 +145,6 @@ def plot_hyperparameter(
         axes.legend(loc="best", frameon=False)
     axes.set(ylabel=plain(name))
     if (values > 0).all():
-        _log_axis(axes, spread=values.max() / values.min())
+        log_axis(axes)
     date_axis(axes)
     return axes
-
-
-def _log_axis(axes: Axes, spread: float) -> None:
-    """Make the vertical axis logarithmic, with labels even if values stay within a decade."""
-    ticker = matplotlib_part("ticker")
-    axes.set_yscale("log")
-    if spread < DECADE:
-        axes.yaxis.set_major_locator(ticker.MaxNLocator(4))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(ticker.NullFormatter())

@@ -1,5 +1,5 @@
 """The report of runs: one HTML page that needs no network, and PNG files beside it."""
 
-from streamridge.report.write import write_report
+from streamridge.report.page import write_report
 
 __all__ = ["write_report"]

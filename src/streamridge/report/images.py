@@ -1,4 +1,4 @@
-"""The figures of a report as PNG files."""
+"""The figures of a report, as PNG files."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.files.names import FileNames
-from streamridge.metrics.breakdowns import rmse_by_hour, rmse_by_weekday
-from streamridge.plots.forecasts import (
-    matplotlib_part,
-    new_figure,
-    plain,
+from streamridge.metrics import rmse_by_hour, rmse_by_weekday
+from streamridge.plots.axes import matplotlib_part, new_figure, plain
+from streamridge.plots.figures import (
     plot_band,
-    plot_running_rmse,
-)
-from streamridge.plots.scores import (
     plot_costs,
     plot_error_by_hour,
     plot_error_by_weekday,
     plot_rolling_coverage,
+    plot_running_rmse,
 )
 from streamridge.plots.tuning import (
     BOUND_MARKS,
@@ -46,7 +42,7 @@ if TYPE_CHECKING:
 SHOWN_DAYS = 7
 DOTS_PER_INCH = 120
 LONGEST_TITLE = 60
-# Inches of a row of the heat map.
+# Height of a row of the heat map, in inches.
 ROW_HEIGHT = 0.17
 BOUND_NOTE = (
     f" ({', '.join(f'{mark.strip()} at {bound} bound' for bound, mark in BOUND_MARKS.items())})"
@@ -61,7 +57,7 @@ def write_images(
     unit: str = "",
     feature_names: Sequence[str] | None = None,
 ) -> list[str]:
-    """Write the figures of a sensor, and return the names of their files."""
+    """Write the figures of a sensor and return the names of their files."""
     written = []
     short = sensor.sensor[:LONGEST_TITLE]
     for kind, title, figure in _figures(sensor, unit, feature_names):
@@ -73,7 +69,7 @@ def write_images(
 
 
 def drawable(text: str) -> str:
-    """Return text as the font can draw it; a question mark stands for what it lacks."""
+    """Return text that the font can draw; a question mark replaces a missing character."""
     manager = matplotlib_part("font_manager")
     font = manager.get_font(manager.findfont(manager.FontProperties()))
     return plain("".join(char if font.get_char_index(ord(char)) else "?" for char in text))
@@ -82,7 +78,7 @@ def drawable(text: str) -> str:
 def _figures(
     sensor: SensorRuns, unit: str, feature_names: Sequence[str] | None
 ) -> Iterator[tuple[str, str, Figure]]:
-    """Yield what every figure shows, for the name of its file and in words, with the figure."""
+    """Yield for every figure a part of its file's name, its title, and the figure."""
     lead = sensor.lead
     if sensor.scored:
         title = f"{lead.method}, one step ahead, with the {lead.level:.0%} band"

@@ -1,4 +1,4 @@
-"""The look of the page's figures, and the lines and bars they are made of."""
+"""How the page's figures look, and their lines and bars."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.plots.forecasts import COLORS, INK
+from streamridge.plots.axes import COLORS, INK, dash_of
 from streamridge.series.clock import Times
 
-# More points than these would make the page slow, and no screen shows them.
+# More points than these make the page slow, and no screen could show them.
 MOST_POINTS = 1500
 DASHES = ("solid", "dash", "dashdot", "dot")
 STAMP = "%a %d %b %Y %H:%M"
@@ -39,17 +39,17 @@ LOOK = go.layout.Template(
 
 
 def make_figure(traces: Sequence[Any], *, height: int, **layout: Any) -> go.Figure:
-    """Return a figure in the look of the page."""
+    """Return a figure that looks like the others on the page."""
     return go.Figure(list(traces), {"template": LOOK, "height": height, **layout})
 
 
 def titled(text: str) -> dict[str, str]:
-    """Return the title of an axis, as text and not as markup."""
+    """Return the title of an axis, escaped so that it is text and not markup."""
     return {"text": escape(text)}
 
 
 def stamps(times: Times) -> list[str]:
-    """Return times as the page's script reads them."""
+    """Return times as text that the page's script understands."""
     return np.datetime_as_string(times, unit="s").tolist()
 
 
@@ -59,14 +59,14 @@ def color_of(i: int) -> str:
 
 
 def method_curve(i: int, name: str, times: Times, values: Vector) -> go.Scatter:
-    """Return a slow curve of the i-th method, thinned."""
+    """Return a curve of the i-th method with at most 1500 points; it should vary slowly."""
     thin = slice(None, None, max(1, -(-len(values) // MOST_POINTS)))
     return go.Scatter(
         x=stamps(times[thin]),
         y=values[thin].astype(np.float32),
         mode="lines" if len(values) > 1 else "markers",
         name=escape(name),
-        line={"color": color_of(i), "dash": DASHES[i % len(DASHES)], "width": 1.8},
+        line={"color": color_of(i), "dash": DASHES[dash_of(i)], "width": 1.8},
         hovertemplate="%{y:.4g}",
     )
 

@@ -1,21 +1,27 @@
-"""Pieces of HTML; text that comes from outside is escaped here and nowhere else."""
+"""Pieces of HTML; text from outside is escaped here and nowhere else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from math import floor, isfinite, log10
 
 import plotly.graph_objects as go
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
+# The page fetches nothing: no scripts, styles, fonts or data.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src 'self' file: data: blob:"
+)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Is a cell of a table; `html` is markup already."""
+    """A cell of a table; its `html` is inserted as it is."""
 
     html: str
     style: str = ""
@@ -27,12 +33,12 @@ def text_cell(text: str, style: str = "text") -> Cell:
 
 
 def number(value: float, form: str) -> str:
-    """Return a number as text; a dash stands for what is not finite."""
+    """Return a number as text, or a dash if it is not finite."""
     return format(value, form).replace("-", MINUS) if isfinite(value) else DASH
 
 
 def four_digits(value: float) -> str:
-    """Return a number to four digits, so that those in a column can be compared.
+    """Return a number with four digits, so that the numbers of a column can be compared.
 
     Examples
     --------
@@ -45,7 +51,7 @@ def four_digits(value: float) -> str:
 
 
 def table(head: Sequence[Cell], rows: Iterable[tuple[str, Sequence[Cell]]]) -> str:
-    """Return a table whose rows have a style and cells."""
+    """Return a table; each row is a pair of its style and its cells."""
     body = "".join(f'<tr class="{style}">{_cells(cells, "td")}</tr>' for style, cells in rows)
     return (
         f'<div class="wide"><table><thead><tr>{_cells(head, "th")}</tr></thead>'
@@ -54,9 +60,9 @@ def table(head: Sequence[Cell], rows: Iterable[tuple[str, Sequence[Cell]]]) -> s
 
 
 def panel(caption: str, figure: go.Figure, note: str = "") -> str:
-    """Return a figure under its caption; the page's script draws it when it is seen."""
+    """Return a figure with its caption; the page's script draws it when it comes into view."""
     small = f"<small>{escape(note)}</small>" if note else ""
-    # Within a script element only "<" could end it.
+    # Inside a script element, only "<" could end the element.
     json = figure.to_json().replace("<", "\\u003c")
     return (
         f"<figure><figcaption>{escape(caption)}{small}</figcaption>"
@@ -73,6 +79,20 @@ def paragraph(text: str, style: str = "") -> str:
 def link(address: str, text: str) -> str:
     """Return a link."""
     return f'<a href="{escape(address)}">{escape(text)}</a>'
+
+
+def document(title: str, body: Iterable[str], head: str = "") -> str:
+    """Return a whole page with the style sheet of reports."""
+    style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
+    first = (
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style>{head}"
+    )
+    content = "\n".join(body)
+    whole = f'<html lang="en"><head>{first}</head>\n<body>\n{content}\n</body></html>'
+    return f"<!doctype html>\n{whole}\n"
 
 
 def _cells(cells: Sequence[Cell], tag: str) -> str:

@@ -1,25 +1,29 @@
-"""The page of a report: its head, its contents, and a section per sensor."""
+"""The report of runs: a page with an overview and a section per sensor, and PNG files beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 from plotly.offline import get_plotlyjs
 
+from streamridge.errors import InvalidInputError
+from streamridge.files.names import FileNames
 from streamridge.plots.tuning import NameGroups, feature_labels
-from streamridge.report.forecasts import forecast_figure
-from streamridge.report.markup import link, panel, paragraph
-from streamridge.report.scores import (
+from streamridge.report.charts import (
     costs_figure,
     coverage_figure,
+    forecast_figure,
     hours_figure,
     rmse_figure,
     weekdays_figure,
 )
-from streamridge.report.sensors import Moves, SensorRuns, moves_of
+from streamridge.report.images import write_images
+from streamridge.report.markup import document, link, panel, paragraph
+from streamridge.report.sensors import Moves, SensorRuns, by_sensor, moves_of
 from streamridge.report.tables import (
     counts_line,
     hyperparameter_table,
@@ -28,56 +32,84 @@ from streamridge.report.tables import (
     summary_table,
 )
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
+from streamridge.runs.run import Run
 from streamridge.series.clock import parse_step, step_name
 
-# Nothing is fetched: neither scripts nor styles, fonts or data from anywhere.
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src 'self' file: data: blob:"
-)
 READING = (
-    "RMSE and MAE are typical sizes of the error of a forecast made one step ahead; RMSE weighs "
-    "large errors more, and a sensor's least is set in bold. Coverage is the share of readings "
-    "that fell into their band. Missing steps had no reading and are not scored. Seconds are those "
-    "of the whole run."
+    "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
+    "weight. The lowest RMSE of each sensor is bold. Coverage is the share of readings within "
+    "their band. Missing steps had no reading and are not scored. Seconds are those of the whole "
+    "run."
 )
 ZOOMING = (
-    "The last four weeks at most. Drag to zoom, double-click for all of it, or move the strip; "
-    "click a name to show or hide it."
+    "At most the last four weeks. Drag to zoom, double-click to see everything, or move the strip "
+    "below. Click a name to show or hide it."
 )
 BOUNDS = (
-    "\N{BLACK UP-POINTING TRIANGLE} marks those that ended at their upper bound, "
-    "\N{BLACK DOWN-POINTING TRIANGLE} those at their lower bound."
+    "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
+    "\N{BLACK DOWN-POINTING TRIANGLE} one at its lower bound."
 )
 MATTERS = "One row per feature. The larger the inverse scale, the more the feature matters."
-WEEK = "Over the week before each step, or half of a short run."
+WEEK = "At each step, over the week before it; in a short run, over half of the run."
+
+
+def write_report(
+    runs: Sequence[Run],
+    folder: Path,
+    *,
+    title: str,
+    unit: str = "",
+    feature_names: Sequence[str] | None = None,
+) -> Path:
+    """Write a page about runs that needs no network, and PNG files beside it.
+
+    Parameters
+    ----------
+    runs
+        The runs of one or more sensors, each by one or more methods.
+    folder
+        Where to write; it is created if it does not exist.
+    title
+        The title of the page.
+    unit
+        The unit of the readings.
+    feature_names
+        The names of the features of a row, for kernels that read all of them.
+
+    Returns
+    -------
+    Path
+        The path of the page.
+    """
+    if not runs:
+        raise InvalidInputError("runs must hold at least one run, got none.")
+    sensors, names = by_sensor(runs), FileNames()
+    body = [overview(title, sensors, unit=unit)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for at, sensor in enumerate(sensors, start=1):
+            images = write_images(sensor, folder, names, unit=unit, feature_names=feature_names)
+            body.append(section(at, sensor, images, unit=unit, feature_names=feature_names))
+        path = folder / "index.html"
+        path.write_text(page(title, body), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError(
+            f"report must be a folder that can be written, got {str(folder)!r} ({error})."
+        ) from None
+    return path
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """Return a page with interactive figures that opens without a network."""
+    """Return a page with interactive figures that needs no network."""
     script = files("streamridge.report").joinpath("page.js").read_text(encoding="utf-8")
     scripts = f"<script>{get_plotlyjs()}</script><script>{script}</script>"
-    # What only a script can draw would be empty boxes without one.
+    # Without scripts the interactive figures would be empty boxes.
     without = "<noscript><style>figure {display: none}</style></noscript>"
     return document(title, [*body, scripts], head=without)
 
 
-def document(title: str, body: Iterable[str], head: str = "") -> str:
-    """Return a page in the look of a report."""
-    style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
-    first = (
-        '<meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style>{head}"
-    )
-    content = "\n".join(body)
-    whole = f'<html lang="en"><head>{first}</head>\n<body>\n{content}\n</body></html>'
-    return f"<!doctype html>\n{whole}\n"
-
-
 def overview(title: str, sensors: Sequence[SensorRuns], *, unit: str = "") -> str:
-    """Return what a reader shall understand at once."""
+    """Return the top of the page: title, scope, and a table of all runs."""
     parts = [
         f"<h1>{escape(title)}</h1>",
         paragraph(_scope(sensors), "soft"),
@@ -105,7 +137,7 @@ def section(
     unit: str = "",
     feature_names: Sequence[str] | None = None,
 ) -> str:
-    """Return all about one sensor."""
+    """Return the section about one sensor."""
     parts = [f'<h2 id="sensor-{at}">{escape(sensor.sensor)}</h2>', counts_line(sensor)]
     parts += [remarks(sensor)]
     parts += _scored(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
@@ -135,7 +167,7 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
     forecasts = forecast_figure(sensor, unit=unit)
     return [
         panel("Forecast and actual, one step ahead", forecasts, ZOOMING),
-        panel("RMSE of all steps up to each one", rmse_figure(sensor, unit=unit)),
+        panel("RMSE(t), the RMSE of all steps so far", rmse_figure(sensor, unit=unit)),
         '<div class="pair">',
         panel("Error by hour of day", hours_figure(sensor, unit=unit)),
         panel("Error by day of week", weekdays_figure(sensor, unit=unit)),
@@ -146,10 +178,10 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
 
 def _moved(moves: Moves, feature_names: Sequence[str] | None) -> list[str]:
     groups = NameGroups.of(moves.path.names)
-    note = BOUNDS if moves.bounds else "None ended at a bound."
+    note = BOUNDS if moves.bounds else "No hyperparameter ended at a bound."
     parts = [f"<h3>Hyperparameters of {escape(moves.method)}</h3>", paragraph(note, "soft")]
     for group, names in groups.weights.items():
-        parts += [panel(f"Share of every kernel ({_words(group)})", weights_figure(moves, names))]
+        parts += [panel(f"Weight of every kernel ({_words(group)})", weights_figure(moves, names))]
     for group, names in groups.indexed.items():
         figure = scales_figure(moves, names, feature_labels(len(names), feature_names))
         parts += [panel(f"Which feature matters ({_words(group)})", figure, MATTERS)]
@@ -164,7 +196,8 @@ def _words(name: str) -> str:
 
 def _unmoved(sensor: SensorRuns) -> str:
     still = ", ".join(run.method for run in sensor.runs if moves_of(run) is None)
-    return paragraph(f"Hyperparameters that did not move: {still}.", "soft") if still else ""
+    words = f"Methods whose hyperparameters did not move: {still}."
+    return paragraph(words, "soft") if still else ""
 
 
 def _image_links(images: Sequence[str]) -> str:

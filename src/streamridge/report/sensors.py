@@ -1,4 +1,4 @@
-"""The runs of a report, sensor by sensor, and what is shown of each."""
+"""The runs of a report by sensor, and what the report shows of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.metrics.breakdowns import coverage_window, rolling_coverage
+from streamridge.metrics import coverage_window, rolling_coverage
 from streamridge.plots.tuning import BOUND_MARKS
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.series.clock import Times
@@ -17,7 +17,7 @@ from streamridge.series.clock import Times
 
 @dataclass(frozen=True)
 class SensorRuns:
-    """Holds the runs of one sensor; no two have the same method.
+    """The runs of one sensor; no two have the same method.
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ class SensorRuns:
 
     @property
     def lead(self) -> Run:
-        """Return the run that is shown first: not the baseline, if there is another."""
+        """Return the run to show first; it is the baseline only if there is no other."""
         candidates = self.scored or self.runs
         return next((run for run in candidates if run.method != BASELINE), candidates[0])
 
     @property
     def baseline(self) -> Run | None:
-        """Return the run that the others are held against, if there is one."""
+        """Return the run that the others are compared with, if there is one."""
         return next((run for run in self.runs if run.method == BASELINE), None)
 
     @property
@@ -47,24 +47,24 @@ class SensorRuns:
         return tuple(run for run in self.runs if run.errors().size)
 
     def change(self, run: Run) -> float:
-        """Return by which share RMSE differs from the baseline's; NaN where there is none."""
+        """Return the relative change of RMSE from the baseline's; NaN if there is no baseline."""
         return np.nan if run is self.baseline else change(run, self.baseline)
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Is where the hyperparameters of a method have been, refit by refit.
+    """The hyperparameters of a method over time, refit by refit.
 
     Parameters
     ----------
     method
         Its name.
     times
-        (n,), of the refits.
+        (n,), the times of the refits.
     path
-        The values.
+        The values at each refit.
     bounds
-        Which hyperparameters sit at their "lower" or "upper" bound at the end.
+        Which hyperparameters are at their "lower" or "upper" bound at the end.
     """
 
     method: str
@@ -73,12 +73,12 @@ class Moves:
     bounds: Mapping[str, str]
 
     def marked(self, name: str, label: str) -> str:
-        """Return a label, with a mark if the hyperparameter sits at a bound."""
+        """Return a label, with a mark if the hyperparameter is at a bound."""
         return label + BOUND_MARKS.get(self.bounds.get(name, ""), "")
 
 
 def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
-    """Return the runs grouped by sensor, in the order in which they first come."""
+    """Return the runs grouped by sensor, in the order of the first run of each."""
     grouped: dict[str, dict[str, Run]] = {}
     for run in runs:
         methods = grouped.setdefault(run.sensor, {})
@@ -91,13 +91,13 @@ def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
 
 
 def coverage_in_time(run: Run) -> Vector:
-    """Return the share of values in their band over the week before each step, shape (T,)."""
+    """Return the share of values within their band over the week before each step, (T,)."""
     window = coverage_window(len(run.times), run.day)
     return rolling_coverage(run.actual, run.lower[:, 0], run.upper[:, 0], window)
 
 
 def moves_of(run: Run) -> Moves | None:
-    """Return where the hyperparameters have been, or None if they never moved."""
+    """Return the hyperparameters over time, or None if they never moved."""
     path = run.path
     if path is None or (path.values == path.values[:1]).all():
         return None

@@ -1,4 +1,4 @@
-"""The summary of a report in numbers and words."""
+"""The tables of a report, and its sentences about them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 from streamridge.report.markup import (
     Cell,
     four_digits,
@@ -19,31 +19,31 @@ from streamridge.report.markup import (
 from streamridge.report.sensors import Moves, SensorRuns
 from streamridge.runs.run import BASELINE, Run
 
-# What is counted, in words; what is not listed here is no cause for doubt.
+# What each count means, in words; a count that is not listed is shown by its name.
 COUNTED = {
     "missing": "steps without a reading, filled by forecasts and not trained on",
     "skipped": "cells without a number or a time, dropped",
-    "imputed": "values that the source had made up",
+    "imputed": "values that the source had filled in, dropped",
     "duplicates": "repeated readings, dropped",
-    "conflicts": "readings in conflict with another of the same time, of which the first stays",
+    "conflicts": "readings that differ from another of the same time, of which the first is kept",
     "off_grid": "stamps between two steps, moved to the nearest",
     "out_of_order": "readings out of order",
     "nonexistent": "local times that clocks skip, dropped",
-    "partial": "steps with a part of their readings",
-    "late": "readings that came late, taken in",
+    "partial": "steps with only some of their readings",
+    "late": "readings that came late, used",
     "too_late": "readings that came too late, dropped",
     "outlier": "outliers, not learned from",
     "implausible": "implausible readings, replaced by forecasts",
     "stuck": "readings of a stuck sensor, not learned from",
-    "failed_refits": "refits that failed, where the one before was kept",
-    "rollbacks": "times that tuning was rolled back",
+    "failed_refits": "failed refits, replaced by the fit before",
+    "rollbacks": "rollbacks of tuning",
 }
 UNREMARKABLE = ("readings", "fits", "tunings", "tuning_fits", "gradients")
-SEASONAL = "forecasts that repeat the season before, as no model could be used"
+SEASONAL = "forecasts that repeat the last season, since no model could be used"
 
 
 def summary_table(sensors: Sequence[SensorRuns]) -> str:
-    """Return a row of figures per sensor and method."""
+    """Return a table with a row per sensor and method."""
     against = any(sensor.baseline for sensor in sensors)
     head = [text_cell("sensor"), text_cell("method"), text_cell("RMSE", "")]
     head += [text_cell(f"against {BASELINE}", "")] if against else []
@@ -58,7 +58,7 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
 
 
 def mean_changes(sensors: Sequence[SensorRuns]) -> str:
-    """Return a sentence on how much every method gains over the baseline, or nothing."""
+    """Return a sentence on how much every method gains over the baseline; empty without one."""
     changes: dict[str, list[float]] = {}
     for sensor in sensors:
         for run in sensor.runs:
@@ -70,12 +70,12 @@ def mean_changes(sensors: Sequence[SensorRuns]) -> str:
         for method, each in changes.items()
     ]
     average = ", on average" if len(sensors) > 1 else ""
-    text = f"RMSE against {BASELINE}{average}: {', '.join(parts)}. Less is better."
+    text = f"RMSE against {BASELINE}{average}: {', '.join(parts)}. Lower is better."
     return paragraph(text, "headline") if parts else ""
 
 
 def counts_line(sensor: SensorRuns) -> str:
-    """Return a sentence on what was dropped, filled, doubted or in conflict."""
+    """Return a sentence on the readings that were dropped, filled, doubted or in conflict."""
     names = dict.fromkeys(name for run in sensor.runs for name in run.counts)
     parts = [
         f"{COUNTED.get(name, name.replace('_', ' '))}: "
@@ -91,7 +91,7 @@ def counts_line(sensor: SensorRuns) -> str:
 
 
 def remarks(sensor: SensorRuns) -> str:
-    """Return what a reader must know before comparing the methods of a sensor."""
+    """Return remarks to read before comparing the methods of a sensor."""
     lines = [f"{run.method} was stopped before its end." for run in sensor.runs if run.interrupted]
     if len({(run.times[:1].tolist()[0], len(run.times)) for run in sensor.scored}) > 1:
         lines.append("The methods were scored on different steps: compare them with care.")
@@ -100,7 +100,7 @@ def remarks(sensor: SensorRuns) -> str:
 
 
 def hyperparameter_table(moves: Moves) -> str:
-    """Return where every hyperparameter began and where it is, folded away."""
+    """Return a table of the first and last value of every hyperparameter, folded away."""
     head = [text_cell("hyperparameter"), *(text_cell(name, "") for name in ("start", "end", "at"))]
     first, last = moves.path.values[0], moves.path.values[-1]
     rows = [
@@ -115,7 +115,7 @@ def hyperparameter_table(moves: Moves) -> str:
         )
         for name, start, end in zip(moves.path.names, first, last, strict=True)
     ]
-    return f"<details><summary>All values at the end</summary>{table(head, rows)}</details>"
+    return f"<details><summary>All values, first and last</summary>{table(head, rows)}</details>"
 
 
 def _summary_row(sensor: SensorRuns, run: Run, anchor: str, *, against: bool) -> list[Cell]:
@@ -137,7 +137,7 @@ def _percent(share: float, form: str) -> Cell:
 
 
 def _one_or_each(sensor: SensorRuns, counts: Sequence[int]) -> str:
-    """Return a count, or one per method where they differ."""
+    """Return a count, or one per method if they differ."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,}"
     pairs = zip(counts, sensor.runs, strict=True)

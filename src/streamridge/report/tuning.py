@@ -1,4 +1,4 @@
-"""Interactive figures of where the hyperparameters of a run have been."""
+"""Interactive figures of the hyperparameters of a run over time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Matrix
-from streamridge.plots.forecasts import COLORS
+from streamridge.plots.axes import COLORS
 from streamridge.plots.tuning import short_name
 from streamridge.report.look import DATES, STAMP, color_of, make_figure, stamps
 from streamridge.report.sensors import Moves
@@ -20,7 +20,7 @@ PANEL_HEIGHT = 130
 
 
 def weights_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
-    """Return the weights of the kernels as a stacked band."""
+    """Return a figure of the weights of the kernels, as stacked areas."""
     bands = [
         go.Scatter(
             x=stamps(moves.times),
@@ -44,7 +44,7 @@ def weights_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
 
 
 def scales_figure(moves: Moves, names: Sequence[str], labels: Sequence[str]) -> go.Figure:
-    """Return which feature matters when, as a heat map with one row per feature."""
+    """Return a heat map of inverse scales over time, with one row per feature."""
     values = np.array([moves.path[name] for name in names])
     logs = np.log10(np.maximum(values, np.finfo(float).tiny))
     ticks = _decades(logs)
@@ -81,7 +81,7 @@ def scales_figure(moves: Moves, names: Sequence[str], labels: Sequence[str]) -> 
 
 
 def others_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
-    """Return the other hyperparameters as lines, each on its own logarithmic axis."""
+    """Return a figure of the other hyperparameters, each on its own logarithmic axis."""
     figure = make_figure(
         [_step_line(moves, name, i) for i, name in enumerate(names)],
         height=70 + PANEL_HEIGHT * len(names),
@@ -115,12 +115,12 @@ def _step_line(moves: Moves, name: str, i: int) -> go.Scatter:
 
 
 def _axis(kind: str, i: int) -> str:
-    """Return the name of the i-th axis, which has no number if it is the first."""
+    """Return the name of the i-th axis; the first has no number."""
     return kind if i == 0 else f"{kind}{i + 1}"
 
 
 def _decades(logs: Matrix) -> list[float]:
-    """Return ticks of a logarithmic colour bar: powers of ten, or three levels within one."""
+    """Return ticks of a logarithmic colour bar: powers of ten, or three levels within a decade."""
     low, high = float(logs.min()), float(logs.max())
     powers = np.arange(np.ceil(low), np.floor(high) + 1)
     return (powers if len(powers) > 1 else np.linspace(low, high, 3)).tolist()

@@ -10,8 +10,8 @@ import narwhals as nw
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
-from streamridge.plots.forecasts import new_figure, plain, plot_running_rmse
-from streamridge.plots.scores import plot_costs
+from streamridge.plots.axes import new_figure, plain
+from streamridge.plots.figures import plot_costs, plot_running_rmse
 from streamridge.runs.run import BASELINE, Run, change, frame_kind
 from streamridge.runs.sources import LeftOut
 

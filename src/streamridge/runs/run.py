@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, MissingExtraError
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.metrics.accuracy import coverage, mae, rmse
-from streamridge.models.timed import Costs
-from streamridge.plots.forecasts import new_figure, plain, plot_band, plot_running_rmse
+from streamridge.learners.costs import Costs
+from streamridge.metrics import coverage, mae, rmse
+from streamridge.plots.axes import new_figure, plain
+from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.series.clock import Times
 
 BACKENDS = ("pandas", "polars", "pyarrow")

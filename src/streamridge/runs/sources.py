@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from streamridge.errors import InvalidInputError
-from streamridge.files.reading import read_readings
+from streamridge.files.reading import stored_readings
+from streamridge.files.store import Store
 from streamridge.runs.selection import Selection
-from streamridge.series.readings import Readings
 from streamridge.series.series import Series
 
 DIGEST_BYTES = 12
@@ -91,7 +91,7 @@ def opened_sources(
     tell = seen or (lambda series: None)
     regular = _regular(given)
     if regular is None:
-        with stored_readings(given, selection) as store:
+        with _stored(given, selection) as store:
             yield _looked_at(store, selection, tell)
         return
     chosen = selection.of_series(regular)
@@ -104,7 +104,7 @@ def one_series(given: Any, selection: Selection) -> Series:
     """Return the series of a source that has one sensor, or of which one is selected."""
     regular = _regular(given)
     if regular is None:
-        with stored_readings(given, selection) as store:
+        with _stored(given, selection) as store:
             _require_one(store.names)
             return selection.of_readings(store.readings(store.names[0]))
     chosen = selection.of_series(regular)
@@ -112,29 +112,14 @@ def one_series(given: Any, selection: Selection) -> Series:
     return chosen[0]
 
 
-class ReadingsInMemory:
-    """The readings of all sensors of a source, by name."""
-
-    def __init__(self, readings: Sequence[Readings]) -> None:
-        self._by_name = {each.sensor: each for each in readings}
-        self.names = tuple(self._by_name)
-
-    def readings(self, name: str) -> Readings:
-        """Return the readings of a sensor."""
-        return self._by_name[name]
-
-
-@contextmanager
-def stored_readings(given: Any, selection: Selection) -> Iterator[ReadingsInMemory]:
-    """Give the readings of a source sensor by sensor."""
-    yield ReadingsInMemory(
-        read_readings(
-            given,
-            sensors=selection.sensors,
-            layout=selection.layout,
-            extras=selection.extras,
-            gap=selection.gap,
-        )
+def _stored(given: Any, selection: Selection) -> AbstractContextManager[Store]:
+    """Return the readings of a source, to be taken sensor by sensor while it is open."""
+    return stored_readings(
+        given,
+        sensors=selection.sensors,
+        layout=selection.layout,
+        extras=selection.extras,
+        gap=selection.gap,
     )
 
 
@@ -149,9 +134,7 @@ def _digest(series: Series) -> str:
     return content.hexdigest()
 
 
-def _looked_at(
-    store: ReadingsInMemory, selection: Selection, tell: Callable[[Series], None]
-) -> Sources:
+def _looked_at(store: Store, selection: Selection, tell: Callable[[Series], None]) -> Sources:
     found, left_out = [], []
     for name in store.names:
         readings = store.readings(name)
@@ -166,7 +149,7 @@ def _looked_at(
     return Sources(tuple(found), tuple(left_out))
 
 
-def _load(store: ReadingsInMemory, name: str, selection: Selection) -> Series:
+def _load(store: Store, name: str, selection: Selection) -> Series:
     return selection.of_readings(store.readings(name))
 
 

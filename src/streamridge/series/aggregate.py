@@ -1,4 +1,4 @@
-"""Finer readings to longer steps: five-minute counts to quarters of an hour."""
+"""Fine readings to longer steps, such as five-minute counts to quarters of an hour."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from streamridge.series.clock import step_name
 from streamridge.series.readings import Aggregate
 from streamridge.series.series import Series
 
-# A bin of which at least this share was read is scaled up to a whole one; less is a gap.
+# A bin with at least this share of its readings is scaled up to a whole one; with less it is a gap.
 LEAST_SHARE = 0.5
 
 
 def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Series:
-    """Return a series in longer steps, each made of several; partly read ones are counted.
+    """Return a series in longer steps, with a count of those that miss some readings.
 
     Parameters
     ----------
     fine
-        The series.
+        The series in short steps.
     step
-        A multiple of its own step; bins are aligned to midnight.
+        The new step, a multiple of the series' own; bins are aligned to midnight.
     aggregate
-        "sum" and "mean" take a bin of which at least half was read for a whole one; "last" takes
-        the last reading there is.
+        "sum" and "mean" scale up a bin with at least half of its readings; "last" takes the last
+        reading of the bin.
     """
     own = fine.clock.step
     parts, rest = divmod(step, own)
@@ -39,8 +39,9 @@ def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Serie
         )
     if aggregate is None:
         raise InvalidInputError(
-            f"{fine.sensor}: readings come every {step_name(own)}, and {step_name(step)} is asked "
-            "for. Pass --aggregate sum for counts (aggregate= in Python), mean or last."
+            f"{fine.sensor}: aggregate must be sum, mean or last to make steps of "
+            f"{step_name(step)} from readings every {step_name(own)}, got none. "
+            "Pass --aggregate sum for counts (aggregate= in Python)."
         )
     lead = fine.start % parts
     bins = _bins(fine.values, lead, parts)
@@ -56,7 +57,7 @@ def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Serie
 
 
 def _bins(column: Vector, lead: int, parts: int) -> Matrix:
-    """Return the values bin by bin, NaN before the first and after the last."""
+    """Return the values, one bin per row; NaN before the first and after the last value."""
     bins = -(-(lead + len(column)) // parts)
     padded = np.full(bins * parts, np.nan)
     padded[lead : lead + len(column)] = column

@@ -1,4 +1,4 @@
-"""The regular clock of a sensor: times to whole steps and back, and the local time of a step."""
+"""The regular clock of a sensor: times to whole steps and back, and local time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNITS = {
 
 
 def parse_step(step: str | timedelta | np.timedelta64) -> timedelta:
-    """Return the length of a step, which must divide a day.
+    """Return the length of a step; raise unless it divides a day.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def parse_step(step: str | timedelta | np.timedelta64) -> timedelta:
     if length <= timedelta(0) or DAY % length:
         raise InvalidInputError(f"step must divide a day, got {step!r}.")
     if length % UNITS["s"]:
-        raise InvalidInputError(f"step must be whole seconds, got {step!r}.")
+        raise InvalidInputError(f"step must be a whole number of seconds, got {step!r}.")
     return length
 
 
@@ -61,7 +61,7 @@ def _length(step: str | timedelta | np.timedelta64) -> timedelta:
 
 
 def step_name(step: timedelta) -> str:
-    """Return a step as `parse_step` takes it.
+    """Return the text of a step, as `parse_step` takes it.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def step_name(step: timedelta) -> str:
 
 
 def parse_zone(tz: str | None) -> ZoneInfo | None:
-    """Return the zone of that name, or say that there is none."""
+    """Return the time zone of that name; raise if there is none."""
     if tz is None:
         return None
     try:
@@ -87,25 +87,25 @@ def parse_zone(tz: str | None) -> ZoneInfo | None:
 
 
 def require_local_step(step: timedelta, zone: ZoneInfo | None) -> None:
-    """Raise where steps are too long to follow the hours by which local clocks are changed."""
+    """Raise if steps are too long to follow the one-hour changes of local time."""
     if zone is not None and step > UNITS["h"]:
         raise InvalidInputError(
-            f"step must be at most 1h with tz, got {step_name(step)}. Leave tz out."
+            f"step must be at most 1h with tz, got {step_name(step)}. Take a shorter step or no tz."
         )
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Counts time in whole steps from a fixed origin.
+    """A clock that counts time in whole steps from a fixed origin.
 
     Parameters
     ----------
     step
         Length of a step.
     phase
-        Where in a step the sensor's stamps lie: the part of a step by which they follow the count.
+        Offset of the sensor's stamps within a step.
     zone
-        Where the sensor stands, if its days follow a local clock; times are then UTC.
+        The sensor's time zone, if its days follow local time; times are then UTC.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Clock:
 
     @property
     def day(self) -> int:
-        """Return the steps of a day."""
+        """Return the number of steps in a day."""
         return DAY // self.step
 
     def steps(self, times: Times) -> Steps:
@@ -133,10 +133,10 @@ class Clock:
         return self._origin + steps * np.timedelta64(self.step)
 
     def shifts(self, steps: Steps) -> Steps:
-        """Return how many steps the local clock is ahead of the count; zero without a zone."""
+        """Return by how many steps local time is ahead of the clock; zero without a zone."""
         if self.zone is None:
             return np.zeros_like(steps)
-        # Zones change their offsets on half hours of UTC: few are looked up for many steps.
+        # Zones change their offset at half hours of UTC only: one lookup serves every step within.
         halves = self.times(steps).astype("M8[30m]")
         distinct, where = np.unique(halves, return_inverse=True)
         offsets = [
@@ -149,6 +149,6 @@ class Clock:
         return EPOCH + np.timedelta64(self.phase)
 
 
-@lru_cache(maxsize=8192)  # every step looks back at the same times of the last weeks
+@lru_cache(maxsize=8192)  # every step looks back at the same times in the last weeks
 def _offset(utc: datetime, zone: ZoneInfo) -> timedelta:
     return utc.replace(tzinfo=UTC).astimezone(zone).utcoffset() or timedelta(0)

@@ -1,4 +1,4 @@
-"""Readings to a regular series: nothing shifts silently, and what was wrong is counted."""
+"""Readings to a regular series: no reading moves silently, and every problem is counted."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from streamridge.series.clock import Clock, Steps, Times, require_local_step
 from streamridge.series.local_time import Fold, to_utc
 from streamridge.series.readings import Aggregate, Readings
 from streamridge.series.sensor_clock import LONGEST_GAP
-from streamridge.series.series import Counts, Series
+from streamridge.series.series import Counts, Series, span_text
 
-# Steps that a sensor may have, in seconds: found ones are the nearest of these.
+# Usual steps of sensors, in seconds; a step found from readings becomes the nearest of these.
 USUAL = (1, 5, 10, 15, 20, 30, 60, 120, 180, 300, 360, 600, 720, 900, 1200, 1800)
 USUAL_STEPS = [
     timedelta(seconds=s) for s in (*USUAL, 3600, 7200, 10800, 14400, 21600, 43200, 86400)
 ]
-# A found step may differ from a usual one by this share: stamps jitter.
+# A step found from readings may differ from a usual one by this share, since stamps jitter.
 JITTER = 0.1
 
 
@@ -45,17 +45,17 @@ def to_series(
     readings
         In any order.
     step
-        The step asked for; found from the readings by default.
+        The step of the series; found from the readings by default.
     zone
-        The zone of stamps without an offset, and of the sensor's days.
+        The time zone of stamps without an offset, and of the sensor's days.
     fold
         See `to_utc`.
     aggregate
-        How finer readings make a value of a step; as their source says by default.
+        How finer readings become the value of a step; by default as their source says.
     skip
-        Leave out local times that do not exist, instead of refusing them.
+        Whether to leave out local times that do not exist, instead of raising an error.
     first, last
-        The first and the last time to take; in UTC where there is a zone.
+        The first and the last time to take; in UTC if there is a zone.
     """
     times, exists = _in_utc(readings, zone, fold, skip)
     within = _between(times, first, last)
@@ -64,8 +64,8 @@ def to_series(
     times = times[kept]
     if not len(times):
         raise InvalidInputError(
-            f"{readings.sensor}: there must be readings"
-            f"{'' if first is None and last is None else f' between {first} and {last}'}, got none."
+            f"{readings.sensor}: readings{span_text(first, last)} must hold at least one value, "
+            "got none."
         )
     require_local_step(step or timedelta(0), zone)
     own = _own_step(readings.sensor, times, step)
@@ -97,8 +97,8 @@ def _in_utc(
     if len(wrong_times) and not skip:
         wrong = wrong_times[0].astype("M8[s]")
         raise InvalidInputError(
-            f"{readings.sensor}: time {wrong} does not exist in {zone.key}, where clocks skip it. "
-            "Pass --gap skip to leave such readings out."
+            f"{readings.sensor}: time must exist in {zone.key}, got {wrong}, which clocks skip "
+            "there. Pass --gap skip to leave such readings out."
         )
     return times, exists
 
@@ -113,20 +113,21 @@ def _between(times: Times, first: np.datetime64 | None, last: np.datetime64 | No
 
 
 def _around_values(times: Times, known: Mask) -> Mask:
-    """Mark the times from the first value to the last: a column may begin and end with blanks."""
+    """Return which times lie between the first and the last value: columns may end in blanks."""
     if not known.any():
         return np.zeros(len(times), dtype=bool)
     return _between(times, times[known].min(), times[known].max())
 
 
 def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:
-    """Return the step of the readings: the one asked for, unless they are finer."""
+    """Return the step of the readings: the requested one, unless they are finer."""
     apart = np.diff(np.unique(times))
     if not apart.size:
         if asked is not None:
             return asked
         raise InvalidInputError(
-            f"{sensor}: one reading does not tell the step. Pass it, such as --step 15min."
+            f"{sensor}: step must be given for a single reading, got none. "
+            "Pass it, such as --step 15min."
         )
     median = timedelta(microseconds=int(np.median(apart / np.timedelta64(1, "us"))))
     if asked is not None and median >= (1 - JITTER) * asked:
@@ -134,14 +135,14 @@ def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:
     nearest = min(USUAL_STEPS, key=lambda usual: abs(np.log(usual / median)))
     if abs(nearest / median - 1) > JITTER:
         raise InvalidInputError(
-            f"{sensor}: readings are {median} apart, which is no step that divides a day. "
+            f"{sensor}: readings must be a usual step apart, such as 15min, got {median}. "
             "Pass the step, such as --step 15min."
         )
     return nearest
 
 
 def _phase(times: Times, step: timedelta) -> timedelta:
-    """Return where in a step most stamps lie; at its start where they share no place."""
+    """Return the offset within a step that most stamps share; zero if they share none."""
     within = (times - times.astype("M8[D]")) % np.timedelta64(step)
     phases, counts = np.unique(within, return_counts=True)
     most = int(counts.argmax())
@@ -152,7 +153,7 @@ def _phase(times: Times, step: timedelta) -> timedelta:
 def _place(
     sensor: str, times: Times, values: Vector, extras: Mapping[str, Vector], clock: Clock
 ) -> Series:
-    """Return the values at their steps; of several at one step the first number stays."""
+    """Return the values at their steps; of several at one step, the first number is kept."""
     steps = clock.steps(times)
     order = np.lexsort((np.arange(len(steps)), np.isnan(values), steps))
     at, first = np.unique(steps[order], return_index=True)
@@ -169,7 +170,7 @@ def _place(
 
 
 def _count(times: Times, values: Vector, steps: Steps, stays: Vector, clock: Clock) -> Counts:
-    """Return what was wrong with readings, given the value that stays at the step of each."""
+    """Return counts of wrong readings, given the value kept at the step of each."""
     differ = ~(np.isnan(values) | (values == stays))
     repeated = len(steps) - len(np.unique(steps)) - int(differ.sum())
     return Counts(
@@ -186,5 +187,5 @@ def _require_sane_span(sensor: str, clock: Clock, at: Steps) -> None:
         before, after = clock.times(at[np.argmax(gaps) :][:2]).astype("M8[s]")
         raise InvalidInputError(
             f"{sensor}: stamps must be less than {LONGEST_GAP.days} days apart, "
-            f"got {after} after {before}. Pass --from or --to, or mend the stamp."
+            f"got {after} after {before}. Correct the stamp, or pass --from or --to."
         )

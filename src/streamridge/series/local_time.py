@@ -1,4 +1,4 @@
-"""Local times to UTC, through the hour that comes twice and the hour that does not come."""
+"""Local times to UTC, also in hours that occur twice or not at all."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Fold = Literal["infer", "first", "second"]
 
 
 def to_utc(times: Times, zone: ZoneInfo, fold: Fold = "infer") -> tuple[Times, Mask]:
-    """Return local times as UTC, and which of them exist.
+    """Return local times in UTC, and which of them exist.
 
     Parameters
     ----------
     times
-        (n,), in the order in which they were written.
+        (n,), in their written order.
     zone
-        Whose local times they are.
+        Their time zone.
     fold
-        Which of the two a time is that comes twice, when clocks go back: "infer" takes it as the
-        first, and as the second once it has been seen.
+        Which of the two a time means that occurs twice, when clocks go back: "infer" takes it as
+        the first, and as the second if it has been seen before.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def to_utc(times: Times, zone: ZoneInfo, fold: Fold = "infer") -> tuple[Times, M
 
 
 def moments(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
-    """Return when it is this local time, in UTC: once, twice when clocks go back, or never.
+    """Return the moments of a local time in UTC: one, two when clocks go back, or none.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def moments(local: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
     >>> moments(datetime(2023, 3, 26, 2, 30), berlin)
     ()
     """
-    if not 1 < local.year < 9999:  # an offset could lead out of the calendar
+    if not 1 < local.year < 9999:  # an offset could lead outside the calendar
         return ()
     first, second = (
         local.replace(tzinfo=zone, fold=fold).astimezone(UTC).replace(tzinfo=None)

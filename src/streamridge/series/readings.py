@@ -1,4 +1,4 @@
-"""The readings of one sensor, and the one place where a time is understood."""
+"""The readings of one sensor, and the one place where times are parsed."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ Aggregate: TypeAlias = Literal["sum", "mean", "last"]
 
 A_TIME = "an ISO 8601 time such as 2021-06-13T08:15"
 PEMS_TIME = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d)", re.ASCII)
-# fromisoformat takes any character between date and time, so that 2021061312345 would be 23:45.
+# fromisoformat accepts any character between date and time: 2021061312345 would be 23:45.
 _ISO_TIME = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8})(?:[Tt ].+)?", re.ASCII)
 _END_OF_DAY = re.compile(r"(?<=[Tt ])24(?=:00(?::00(?:\.0+)?)?(?![:.\d]))", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Are the readings of one sensor, in the order of their source.
+    """The readings of one sensor, in the order of their source.
 
     Parameters
     ----------
     sensor
         Its name.
     times
-        (n,), datetime64[us]: the wall clock as written, or UTC where `zoned`.
+        (n,), datetime64[us]: local time as written, or UTC if `zoned`.
     values
-        (n,), NaN where there is none.
+        (n,), NaN where there is no value.
     zoned
-        Whether the times carried an offset from UTC.
+        Whether the times had an offset from UTC.
     extras
         (n,) each, columns that are known in advance, by name.
     skipped
-        Cells and rows that could not be read and were left out.
+        Number of cells and rows left out because they could not be read.
     imputed
-        Values that the publisher had filled in; they are missing here.
+        Number of values that the publisher had filled in; they are missing here.
     aggregate
-        How readings make one of a longer step, where the source says so.
+        How readings combine into one of a longer step, if the source says so.
     """
 
     sensor: str
@@ -66,7 +66,7 @@ class Readings:
 
 @dataclass(frozen=True)
 class Piece:
-    """Is what one stretch of a source holds of a sensor; `zoned` says so of each time."""
+    """The readings of a sensor in one part of a source; `zoned` is given for each time."""
 
     sensor: str
     times: Times
@@ -79,13 +79,13 @@ class Piece:
 
 
 def join(pieces: Sequence[Piece]) -> Readings:
-    """Return one sensor's pieces, one or more, as its readings."""
+    """Return the readings of one sensor from one or more pieces."""
     first = pieces[0]
     zoned = np.concatenate([piece.zoned for piece in pieces])
     if zoned.any() and not zoned.all():
         raise InvalidInputError(
-            f"times of sensor {first.sensor!r} must all carry an offset such as Z or +01:00, "
-            "or none of them, got both."
+            f"times of sensor {first.sensor!r} must all have an offset such as Z or +01:00, "
+            "or all have none, got both."
         )
     return Readings(
         first.sensor,
@@ -100,13 +100,13 @@ def join(pieces: Sequence[Piece]) -> Readings:
 
 
 def parse_time(time: object) -> tuple[np.datetime64, bool]:
-    """Return a time in microseconds, and whether it carried an offset and so is in UTC now.
+    """Return a time in microseconds, and whether it had an offset; if so, it is now in UTC.
 
     Parameters
     ----------
     time
-        Text in ISO 8601 or as Caltrans writes it (06/13/2021 08:15:00), where 24:00 is the start
-        of the next day; or a datetime, a date or a numpy.datetime64.
+        Text in ISO 8601 or in Caltrans' form (06/13/2021 08:15:00), where 24:00 is the start of
+        the next day; or a datetime, a date or a numpy.datetime64.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def parse_time(time: object) -> tuple[np.datetime64, bool]:
 
 
 def in_microseconds(times: Times) -> Times:
-    """Return the times as datetime64[us], NaT for those outside the years 1 to 9999."""
+    """Return the times as datetime64[us], NaT outside the years 1 to 9999."""
     years = times.astype("datetime64[Y]").astype(np.int64) + 1970
     within = (years >= 1) & (years <= 9999)
     return np.where(within, times, np.datetime64("NaT")).astype("datetime64[us]")

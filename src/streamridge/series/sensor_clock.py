@@ -1,4 +1,4 @@
-"""From a time as someone writes it to the step of a sensor, reading by reading."""
+"""Times as people write them to steps of a sensor, reading by reading."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from streamridge.series.clock import Clock, parse_zone
 from streamridge.series.local_time import moments
 from streamridge.series.readings import parse_time
 
-# A reading further ahead than this is taken for a wrong stamp, as is one outside these years.
+# A stamp further ahead than this, or outside these years, is taken to be wrong.
 LONGEST_GAP = timedelta(days=1000)
 EARLIEST, LATEST = np.datetime64("1800-01-01", "us"), np.datetime64("2500-01-01", "us")
 
 
 class SensorClock:
-    """Understands the times of one sensor; its first reading says where in a step its stamps lie.
+    """The clock of one sensor; the first reading sets where in a step its stamps lie.
 
     Parameters
     ----------
     step
         Time between readings.
     tz
-        Zone of times without an offset.
+        Time zone of times without an offset.
 
     Examples
     --------
@@ -43,16 +43,16 @@ class SensorClock:
         self._zoned = False
 
     def place(self, time: object, newest: int | None) -> tuple[int, bool]:
-        """Return the step of a time, and whether the time is exactly there.
+        """Return the step nearest to a time, and whether the time is exactly that step's.
 
-        Of a local time that comes twice the one is meant that is nearer to the next step.
+        A local time that occurs twice means the moment nearer to the next expected step.
         """
         stamp, zoned = parse_time(time)
         if not EARLIEST <= stamp < LATEST:
-            raise InvalidInputError(f"time must lie between 1800 and 2500, got {time!s}.")
+            raise InvalidInputError(f"time must be between the years 1800 and 2500, got {time!s}.")
         if self.clock is not None and self._zone is None and zoned != self._zoned:
             raise InvalidInputError(
-                f"time must {'' if self._zoned else 'not '}carry an offset, as those before it, "
+                f"time must have {'an' if self._zoned else 'no'} offset, as the times before it, "
                 f"got {time!s}."
             )
         local = self._zone is not None and not zoned
@@ -69,18 +69,20 @@ class SensorClock:
 
     @property
     def known(self) -> Clock:
-        """Return the clock, which the first reading has set."""
+        """Return the clock; raise if no reading has set it yet."""
         if self.clock is None:
-            raise StateError("a reading must have set the clock first.")
+            raise StateError(
+                "clock must be set by a first reading, got none. Observe a reading first."
+            )
         return self.clock
 
     def state(self) -> dict[str, float | bool | None]:
-        """Return all that changes, as plain values."""
+        """Return everything that changes, as plain values."""
         phase = None if self.clock is None else self.clock.phase.total_seconds()
         return {"phase": phase, "zoned": self._zoned}
 
     def restore(self, state: dict[str, float | bool | None]) -> None:
-        """Go on from a state of a clock of the same step and zone."""
+        """Continue from the state of a clock with the same step and zone."""
         phase = state["phase"]
         self.clock = (
             None if phase is None else Clock(self._step, timedelta(seconds=phase), self._zone)
@@ -96,6 +98,6 @@ def _moments(local: np.datetime64, zone: ZoneInfo) -> np.ndarray:
     candidates = moments(local.astype("M8[us]").tolist(), zone)
     if not candidates:
         raise InvalidInputError(
-            f"time must exist, got {local.astype('M8[s]')}, which clocks skip in {zone.key}."
+            f"time must exist in {zone.key}, got {local.astype('M8[s]')}, which clocks skip there."
         )
     return np.array(candidates, dtype="M8[us]")

@@ -1,4 +1,4 @@
-"""A sensor's readings on a regular grid, and what was wrong with them on the way there."""
+"""A sensor's readings on a regular grid, with counts of what was wrong with them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from streamridge.series.clock import Clock, Times
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts what was not as it should be on the way from readings to a series.
+    """The number of readings of a series, and of each problem met with them.
 
     Parameters
     ----------
     readings
-        All of them.
+        All readings.
     skipped
-        Cells that held no number, or no time.
+        Cells without a number or a time.
     imputed
-        Values that the source had made up.
+        Values that the source had filled in.
     duplicates
-        Readings that repeat one at the same step.
+        Readings equal to another one at the same step.
     conflicts
-        Readings that differ from one at the same step; the first stays.
+        Readings that differ from another one at the same step; the first is kept.
     off_grid
-        Stamps between two steps; the nearest is taken.
+        Stamps between two steps; they are moved to the nearest.
     out_of_order
-        Readings older than one before them.
+        Readings older than the one before them.
     nonexistent
         Local times that clocks skip.
     partial
-        Bins of which a part is missing; at least half is scaled up, less is a gap.
+        Bins that miss some readings; with at least half of them they are scaled up, else a gap.
     missing
         Steps without a value.
     """
@@ -58,22 +58,22 @@ class Counts:
 
 @dataclass(frozen=True)
 class Series:
-    """Is a sensor's readings on a regular grid.
+    """The readings of a sensor on a regular grid.
 
     Parameters
     ----------
     sensor
         Its name.
     clock
-        What a step is.
+        What converts steps to times.
     start
         The step of the first value.
     values
-        (T,), NaN where there is none.
+        (T,), NaN where there is no value.
     extras
         Columns known in advance, (T,) each.
     counts
-        What was not as it should be.
+        The problems met with its readings.
     """
 
     sensor: str
@@ -93,7 +93,7 @@ class Series:
 
     @property
     def local_times(self) -> Times:
-        """Return the time of every value on the sensor's own clock, shape (T,)."""
+        """Return the local time of every value, shape (T,)."""
         steps = self.start + np.arange(len(self))
         return self.clock.times(steps + self.clock.shifts(steps))
 
@@ -104,9 +104,21 @@ class Series:
         end = len(self) if last is None else int(np.searchsorted(times, last, side="right"))
         if end <= begin:
             raise InvalidInputError(
-                f"{self.sensor}: no step lies between {first} and {last}; "
-                f"the series runs from {times[0]} to {times[-1]}."
+                f"{self.sensor}: the series{span_text(first, last)} must hold at least one step, "
+                f"got none. It runs from {times[0]} to {times[-1]}."
             )
         part = slice(begin, end)
         extras = {name: column[part] for name, column in self.extras.items()}
         return replace(self, start=self.start + begin, values=self.values[part], extras=extras)
+
+
+def span_text(first: np.datetime64 | None, last: np.datetime64 | None) -> str:
+    """Return the ends of a span of time in words; an end that is None is left out.
+
+    Examples
+    --------
+    >>> span_text(np.datetime64("2021-06-13"), None), span_text(None, None)
+    (' from 2021-06-13', '')
+    """
+    ends = (("from", first), ("to", last))
+    return "".join(f" {word} {end}" for word, end in ends if end is not None)

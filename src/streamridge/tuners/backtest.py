@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import thread_time
 from typing import Generic
 
 import numpy as np
 
-from streamridge.arrays import Mask, Vector
-from streamridge.errors import NotPositiveDefiniteError
-from streamridge.hyperparameters.feasible import Box
-from streamridge.hyperparameters.space import Group, Space
-from streamridge.models.base import FitT, Model
+from streamridge.arrays import Vector
+from streamridge.errors import FitError
+from streamridge.hyperparameters.space import Space
+from streamridge.models.base import FitT, Model, approximate
 from streamridge.samples import Samples
 
 
 class Backtest(Generic[FitT]):
-    """Tells how well hyperparameters would have done, and counts what that takes.
+    """A stretch of the past that tells how well hyperparameters would have done.
+
+    It counts the fits and gradients that this takes.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Backtest(Generic[FitT]):
         self.fits += 1
         try:
             self._latest = self._model.fit(self._training, lam, self._latest)
-        except NotPositiveDefiniteError:
+        except FitError:
             self._latest = None
             return np.inf
         return self._latest.window_loss(self._validation) / len(self._validation)
@@ -70,8 +70,8 @@ class Backtest(Generic[FitT]):
         self.fits += 1
         before, self._approximate = self._approximate, None
         try:
-            fit = self._model.approximate(self._training, lam, tolerance, before)
-        except NotPositiveDefiniteError:
+            fit = approximate(self._model, self._training, lam, tolerance, before)
+        except FitError:
             return np.inf, np.zeros_like(lam)
         self.gradients += 1
         loss, gradient = fit.loss_and_gradient(self._validation)
@@ -91,20 +91,3 @@ def split(known: Samples, train_size: int, validation_size: int) -> tuple[Sample
     horizon = known.y.shape[1]
     ended = before.t + horizon - 1 < validation.t[0]
     return before[: int(ended.sum())][-train_size:], validation
-
-
-def holding(space: Space, lam: Vector, held: Mask) -> Space:
-    """Return the space with the held coordinates at lam; one held weight holds its simplex."""
-    pieces = zip(space.groups, space.pieces(lam), space.pieces(held), strict=True)
-    return Space(tuple(_held(group, values, marks) for group, values, marks in pieces))
-
-
-def _held(group: Group, values: Vector, held: Mask) -> Group:
-    if not held.any():
-        return group
-    if isinstance(group.feasible, Box) and not held.all():
-        low, high = (
-            np.where(held, values, side) for side in (group.feasible.low, group.feasible.high)
-        )
-        return replace(group, feasible=Box(low, high))
-    return replace(group, feasible=Box(values, values), learned=False)

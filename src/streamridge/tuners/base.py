@@ -14,7 +14,7 @@ from streamridge.tuners.backtest import Backtest
 
 @dataclass(frozen=True)
 class Tuned:
-    """Is what a search has found, and what it has cost.
+    """What a search has found, and what it has cost.
 
     Parameters
     ----------
@@ -39,7 +39,11 @@ class Tuned:
 
 
 class Tuner(Protocol):
-    """Searches hyperparameters; all that it knows of the stream is the backtest."""
+    """A search for hyperparameters; all that it knows of the stream is the backtest."""
+
+    def require_space(self, space: Space) -> None:
+        """Raise unless the tuner can search a space; by default it can search any."""
+        return
 
     def trials(self, space: Space) -> int:
         """Return how many fits a search takes, at most."""

@@ -12,17 +12,13 @@ import numpy as np
 
 from streamridge.arrays import Vector, require_count
 from streamridge.errors import MissingExtraError
-from streamridge.hyperparameters.feasible import Box
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners.backtest import Backtest
-from streamridge.tuners.base import Tuned
-
-# Weights are drawn by numbers between this and one, whose logarithms are their shares.
-LEAST = 1e-12
+from streamridge.tuners.base import Tuned, Tuner
 
 
 @dataclass(frozen=True)
-class Bayesian:
+class Bayesian(Tuner):
     """Tries the hyperparameters in force, then what a model of earlier trials proposes.
 
     Parameters
@@ -93,43 +89,25 @@ def _distributions(optuna: Any, space: Space) -> dict[str, Any]:
     return {
         name: optuna.distributions.FloatDistribution(low, high, log=low > 0)
         for group in space.groups
-        for name, low, high in zip(group.names, *_interval(group), strict=True)
+        for name, low, high in zip(
+            group.names, *(ends.tolist() for ends in group.feasible.draws), strict=True
+        )
         if low < high
     }
 
 
-def _interval(group: Group) -> tuple[list[float], list[float]]:
-    if isinstance(group.feasible, Box):
-        return group.feasible.low.tolist(), group.feasible.high.tolist()
-    size = group.feasible.size
-    # A single weight is one; nothing is searched.
-    return [0.0] * size, [1.0 if size > 1 else 0.0] * size
-
-
 def _params(space: Space, lam: Vector) -> dict[str, float]:
     """Return hyperparameters as the sampler names and draws them."""
-    simplex = _in_simplex(space)
-    drawn = np.where(simplex, np.exp(-lam), lam)
+    pieces = zip(space.groups, space.pieces(lam), strict=True)
+    drawn = np.concatenate([group.feasible.to_draws(piece) for group, piece in pieces])
     return dict(zip(space.names, drawn.tolist(), strict=True))
 
 
 def _lam(space: Space, params: Mapping[str, float]) -> Vector:
-    """Return the hyperparameters that the sampler has drawn, shape (d,)."""
+    """Return the hyperparameters that the sampler has drawn, shape (d,); constants are not."""
     pieces = []
     for group in space.groups:
-        if isinstance(group.feasible, Box):
-            fallback = dict(zip(group.names, group.feasible.low.tolist(), strict=True))
-            values = np.array([params.get(name, fallback[name]) for name in group.names])
-            pieces.append(group.feasible.project(values))
-        else:
-            # Logarithms of even numbers, scaled to sum to one, are even on the simplex.
-            drawn = np.array([params.get(name, LEAST) for name in group.names])
-            shares = -np.log(np.clip(drawn, LEAST, 1 - LEAST))
-            pieces.append(shares / shares.sum())
+        low, _ = group.feasible.draws
+        drawn = [params.get(name, least) for name, least in zip(group.names, low, strict=True)]
+        pieces.append(group.feasible.from_draws(np.array(drawn)))
     return np.concatenate(pieces)
-
-
-def _in_simplex(space: Space) -> Vector:
-    return np.concatenate(
-        [np.full(len(group.names), not isinstance(group.feasible, Box)) for group in space.groups]
-    )

@@ -10,11 +10,11 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.hyperparameters.space import Space
 from streamridge.tuners.backtest import Backtest
-from streamridge.tuners.base import Tuned
+from streamridge.tuners.base import Tuned, Tuner
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Tuner):
     """Keeps what it is given, without a single fit."""
 
     def trials(self, space: Space) -> int:

@@ -15,10 +15,15 @@ import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number, require_positive
 from streamridge.errors import InvalidInputError, listed
-from streamridge.hyperparameters.feasible import Chart, Coordinates, chart_of, require_coordinates
+from streamridge.hyperparameters.coordinates import (
+    Chart,
+    Coordinates,
+    chart_of,
+    require_coordinates,
+)
 from streamridge.hyperparameters.space import Space
 from streamridge.tuners.backtest import Backtest
-from streamridge.tuners.base import Tuned, best_of
+from streamridge.tuners.base import Tuned, Tuner, best_of
 
 Schedule = Literal["quadratic", "cubic", "exponential"]
 SCHEDULES = ("quadratic", "cubic", "exponential")
@@ -32,7 +37,7 @@ SHORT = 1e-6
 
 
 @dataclass(frozen=True)
-class HOAG:
+class HOAG(Tuner):
     """Descends the loss of the backtest along approximate gradients.
 
     Parameters
@@ -125,7 +130,7 @@ class HOAG:
 
 @dataclass(frozen=True)
 class Point:
-    """Is a point of the descent: coordinates, hyperparameters, loss and gradient."""
+    """A point of the descent: its coordinates, hyperparameters, loss and gradient."""
 
     z: Vector
     lam: Vector

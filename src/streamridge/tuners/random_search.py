@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from streamridge.arrays import Vector, require_count
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.feasible import Box
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.feasible import Spacing
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners.backtest import Backtest
-from streamridge.tuners.base import Tuned, best_of
-
-Spacing = Literal["log", "uniform"]
+from streamridge.tuners.base import Tuned, Tuner, best_of
 
 
 @dataclass(frozen=True)
-class RandomSearch:
+class RandomSearch(Tuner):
     """Tries the hyperparameters in force and random draws.
 
     Parameters
@@ -53,14 +51,4 @@ def require_spacing(spacing: Spacing) -> None:
 
 def draw(space: Space, rng: np.random.Generator, spacing: Spacing) -> Vector:
     """Return random hyperparameters of a space, shape (d,)."""
-    return np.concatenate([_draw_group(group, rng, spacing) for group in space.groups])
-
-
-def _draw_group(group: Group, rng: np.random.Generator, spacing: Spacing) -> Vector:
-    feasible = group.feasible
-    if not isinstance(feasible, Box):
-        return rng.dirichlet(np.ones(feasible.size))
-    low, high = feasible.low, feasible.high
-    if spacing == "uniform" or not (low > 0).all():
-        return rng.uniform(low, high)
-    return feasible.project(np.exp(rng.uniform(np.log(low), np.log(high))))
+    return np.concatenate([group.feasible.sample(rng, spacing) for group in space.groups])

@@ -18,7 +18,7 @@ from streamridge.experiments.regret.game import Game, synthetic_game
 from streamridge.experiments.regret.play import run_regret
 from streamridge.experiments.regret.players import Play, play_lazily, play_leader, play_still
 from streamridge.experiments.regret.study import Size
-from streamridge.plots.forecasts import new_figure
+from streamridge.plots.axes import new_figure
 
 ETA, N, T = 1.0, 16, 24
 TOY = Size(

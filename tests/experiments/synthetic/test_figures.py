@@ -8,7 +8,7 @@ from streamridge.experiments.synthetic.figures import (
     sliding_rmse,
 )
 from streamridge.experiments.synthetic.study import PanelResult
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 
 
 @pytest.fixture
@@ -37,8 +37,16 @@ def test_a_run_that_ends_early_is_drawn_as_far_as_it_goes(result):
         "short", 0, *(result.times[:30], result.actual[:30], result.fixed[:30], result.ohl[:30]), {}
     )
 
-    figure_of_forecasts([short]).canvas.draw()
-    figure_of_learning([short]).canvas.draw()
+    forecasts, learning = figure_of_forecasts([short]), figure_of_learning([short])
+
+    early, late = forecasts.axes
+    errors, path = learning.axes
+    assert [len(line.get_xdata()) for line in early.lines] == [30, 30, 30]
+    assert [len(line.get_xdata()) for line in late.lines] == [0, 0, 0]
+    assert [line.get_xdata().tolist() for line in errors.lines] == [[29], [29]]
+    assert len(path.lines) == 0
+    forecasts.canvas.draw()
+    learning.canvas.draw()
 
 
 def test_learning_shows_sliding_errors_and_what_moved_alone(result):

@@ -149,5 +149,7 @@ def test_all_readings_have_names_of_their_own():
 def test_nothing_to_summarize_and_no_steps_are_refused():
     with pytest.raises(InvalidInputError, match="results must hold at least one run, got none"):
         summarize([])
-    with pytest.raises(InvalidInputError, match="steps must be a whole number from 1 on, got 0"):
+    with pytest.raises(
+        InvalidInputError, match="steps must be a whole number of at least 1, got 0"
+    ):
         run_panel(LEFT, seed=0, steps=0)

@@ -15,7 +15,7 @@ from streamridge.experiments.traffic.figures import (
 from streamridge.experiments.traffic.methods import METHODS
 from streamridge.experiments.traffic.page import write_traffic
 from streamridge.experiments.traffic.results import TrafficResults, improvement
-from streamridge.models.timed import Costs
+from streamridge.learners.costs import Costs
 from streamridge.runs.run import Run
 
 STEP = np.timedelta64(15, "m")
@@ -182,7 +182,7 @@ def test_runtimes_are_bars_of_seconds_ordered_by_the_total_of_ohl(results):
     assert texts(tuning) == ["OHL, mean 4 s", "HOAG, mean 40 s"]
     for axes in (total, tuning):
         assert axes.get_ylabel() == "seconds"
-        assert axes.get_xlabel() == "detector, by total time of OHL"
+        assert axes.get_xlabel() == "detector, ordered by total time of OHL"
     figure.canvas.draw()
 
 
@@ -347,7 +347,7 @@ def test_a_study_without_some_methods_has_a_page_without_their_figures(kept, res
 def test_a_study_that_was_stopped_says_so_and_compares_what_both_have_run(results, tmp_path):
     page = write_traffic(results.runs[:5], tmp_path, command="c", cells=6).read_text()
 
-    assert "Not finished: 5 of 6 runs are there" in page
+    assert "Not finished: this page shows 5 of 6 runs." in page
     assert "it improves RMSE over FIXED by 50.0 %, OHL by 29.3 %." in page
 
 

@@ -1,1 +1,1 @@
-"""Local regret, measured."""
+"""Section 5 of the paper: local regret, measured."""

@@ -1,7 +1,7 @@
-"""Assumptions A1 to A4 measured on a run, and the regret bounds that the measured constants give.
+"""Assumptions A1 to A4 measured on a run, and the regret bounds that follow from them.
 
-What is measured bounds the true constants from below: it is the largest value seen, not the
-supremum over C and all steps.
+A measured constant is the largest value seen, not the supremum over C and all steps. The true
+constant is at least as large.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.experiments.regret.game import Game, Reveal
 from streamridge.experiments.regret.players import Play, Progress
-from streamridge.hyperparameters.feasible import Box
+from streamridge.hyperparameters.box import Box
 from streamridge.learners.regret import gradient_variation, local_regret, projected_gradient
 
-# Pairs of points are between this share of a chord of C and the whole chord apart.
+# The points of a pair are at least this share of a chord of C apart, and at most the whole chord.
 NEAREST = 1e-3
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Are the least constants of A1 to A3 that a run allows.
+    """The constants of A1 to A3, as small as the values seen allow.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class Constants:
     lipschitz
         L: the largest norm of a gradient seen.
     smoothness
-        Q: the largest change of a gradient per distance, over pairs anywhere in C.
+        Q: the largest change of a gradient per distance, between points anywhere in C.
     smoothness_on_path
-        The same with one point of each pair among those that were played.
+        The same, if one point of each pair is a played one.
     diameter
-        D, of C.
+        D, the diameter of C.
     """
 
     largest_cost: float
@@ -46,13 +46,13 @@ class Constants:
 
     @property
     def greatest_rate(self) -> float:
-        """Return 2 / Q, which the learning rate of Theorem 2 must stay below."""
+        """Return 2 / Q; the learning rate of Theorem 2 must be below it."""
         return 2 / self.smoothness
 
     def per_window(self, learning_rate: float) -> float:
         r"""Return the bound $LD / (\eta - Q \eta^2 / 2)$ on a squared projected gradient.
 
-        It is infinite where the learning rate is not below 2 / Q.
+        It is infinite if the learning rate is not below 2 / Q.
         """
         descent = learning_rate - self.smoothness * learning_rate**2 / 2
         return self.lipschitz * self.diameter / descent if descent > 0 else np.inf
@@ -60,7 +60,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class LazyBounds:
-    """Are A4 and the regret bounds per step of one lazy play.
+    """The constant of A4, and the regret bounds per step, for one lazy play.
 
     Parameters
     ----------
@@ -69,14 +69,16 @@ class LazyBounds:
     variation
         V_m: the largest variation of the gradients in a window of the play.
     variation_over_set
-        The same in sampled windows at points anywhere in C.
+        The same in random windows, at points anywhere in C.
     noise_share
-        The share of the regret that is variation within windows, which no single point avoids;
-        a window of one step has none.
+        The share of the regret that comes from variation within windows. No single point can avoid
+        it. Windows of one step have none.
     proposition, proposition_in_print
-        Proposition 1 over T, with the factor m before its first sum, and without it as printed.
+        The bound of Proposition 1 divided by T: with the factor m before its first sum, and as
+        printed, without it.
     theorem, theorem_in_print
-        The last display of Theorem 2 over T, with and without that factor; it does not depend on T.
+        The last display of Theorem 2 divided by T, with and without that factor. It does not
+        depend on T.
     """
 
     update_every: int
@@ -91,7 +93,7 @@ class LazyBounds:
 
 @dataclass(frozen=True)
 class Pair:
-    """Is a cost seen at two points of C."""
+    """The cost of one step at two points of C."""
 
     distance: float
     one: Reveal
@@ -99,7 +101,7 @@ class Pair:
 
     @property
     def curvature(self) -> float:
-        """Return the change of the gradient per distance."""
+        """Return the change of the gradient per distance between the points."""
         change = self.one.gradient - self.other.gradient
         return float(np.linalg.norm(change)) / self.distance
 
@@ -107,7 +109,7 @@ class Pair:
 def measure_constants(
     game: Game, plays: list[Play], pairs: int, rng: np.random.Generator, progress: Progress
 ) -> Constants:
-    """Return the constants seen in some plays and in pairs of points, half of them played ones."""
+    """Return the constants seen in plays and at random pairs; half of the pairs start at a play."""
     anywhere, on_path = [], []
     played = np.concatenate([play.iterates for play in plays])
     for done in range(0, pairs, 2):
@@ -137,7 +139,7 @@ def measure_bounds(
     learning_rate: float,
     variation_over_set: float,
 ) -> LazyBounds:
-    """Return the variation of a lazy play, and the bounds on its regret per step."""
+    """Return the gradient variation of a lazy play, and the bounds on its regret per step."""
     m, eta = play.update_every, learning_rate
     variations = gradient_variation(play.gradients, m)
     V = max(float(variations.max()), variation_over_set)
@@ -161,7 +163,7 @@ def measure_bounds(
 def measure_variation(
     game: Game, update_every: int, windows: int, rng: np.random.Generator
 ) -> float:
-    """Return the largest variation of the gradients in sampled windows, at points anywhere in C."""
+    """Return the largest gradient variation in random windows, at points anywhere in C."""
     m = update_every
     starts = rng.integers(game.steps - m + 1, size=windows)
     seen = [game.reveal_window(int(t), m, random_point(game, rng))[1] for t in starts]
@@ -169,7 +171,7 @@ def measure_variation(
 
 
 def mean_projections(game: Game, play: Play, learning_rate: float) -> Vector:
-    """Return the norm of the projected mean gradient of every window of a play."""
+    """Return the norm of the projected mean gradient in every window of a play."""
     m = play.update_every
     means = play.gradients.reshape(-1, m, game.start.size).mean(axis=1)
     return np.array(
@@ -181,7 +183,7 @@ def mean_projections(game: Game, play: Play, learning_rate: float) -> Vector:
 
 
 def random_point(game: Game, rng: np.random.Generator) -> Vector:
-    """Return a point drawn evenly from C."""
+    """Return a uniformly random point of C."""
     return rng.uniform(*corners(game))
 
 
@@ -193,7 +195,7 @@ def corners(game: Game) -> tuple[Vector, Vector]:
 
 
 def _sample_pair(game: Game, z: Vector, rng: np.random.Generator) -> Pair:
-    """Return a random step's cost at z and at a point of C between z and a random one."""
+    """Return the cost of a random step at z, and at a point between z and a random one."""
     t, share = int(rng.integers(game.steps)), NEAREST ** rng.uniform()
     v = z + share * (random_point(game, rng) - z)
     return Pair(float(np.linalg.norm(v - z)), game.reveal(t, z), game.reveal(t, v))

@@ -1,4 +1,4 @@
-"""Figures of the experiment on local regret; each draws on an Axes and returns it."""
+"""Figures of the experiment on local regret."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamridge.experiments.regret.play import STILL
 from streamridge.experiments.regret.study import Curve
-from streamridge.plots.forecasts import COLORS, INK, line_style, log_axis
+from streamridge.plots.axes import COLORS, INK, line_style, log_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ MARKERS = "osD^v"
 
 
 def plot_regret(axes: Axes, curves: Sequence[Curve]) -> Axes:
-    """Draw R_T / T against T, one line per method."""
+    """Draw R_T / T against T, with one line per method."""
     for i, curve in enumerate(curves):
         axes.plot(curve.times, curve.regret, label=curve.name, **_look(i, curve))
     axes.set(xlabel="steps $T$", ylabel="local regret per step, $R_T / T$")
@@ -28,9 +28,9 @@ def plot_regret(axes: Axes, curves: Sequence[Curve]) -> Axes:
 
 
 def plot_refits(axes: Axes, curves: Sequence[Curve]) -> Axes:
-    """Draw what each method's regret cost: refits against regret per step, two points a method.
+    """Draw the number of refits against the regret per step, with two points per method.
 
-    The open point is the mean over all steps, the full one over the second half alone.
+    The open point is the mean of all steps, the full one that of the second half.
     """
     for i, curve in enumerate(curves):
         color = _look(i, curve)["color"]
@@ -49,14 +49,14 @@ def plot_refits(axes: Axes, curves: Sequence[Curve]) -> Axes:
 
 
 def _look(i: int, curve: Curve) -> dict[str, Any]:
-    """Return the look of a line; the method that never moves is thin and grey."""
+    """Return the look of a line; that of the method that never moves is thin and grey."""
     if curve.name == STILL:
         return {"color": COLORS[-1], "linestyle": "-", "lw": 1.0}
     return line_style(i)
 
 
 def _legend_below(axes: Axes, entries: int) -> None:
-    """Put the legend below the axes, where no line runs."""
+    """Put the legend below the axes, where it hides no line."""
     columns = 2 if entries > 4 else entries
     axes.legend(
         loc="upper center", bbox_to_anchor=(0.45, -0.15), ncols=columns, frameon=False, fontsize=9

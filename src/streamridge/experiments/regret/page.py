@@ -1,4 +1,4 @@
-"""The experiment on local regret in files: figures, tables, and one page."""
+"""The files of the experiment on local regret: figures, tables, and one page."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from streamridge.experiments.outputs import (
 )
 from streamridge.experiments.regret.figures import plot_refits, plot_regret
 from streamridge.experiments.regret.study import RegretStudy
-from streamridge.plots.forecasts import new_figure
+from streamridge.plots.axes import new_figure
 from streamridge.report.markup import paragraph
 
 TITLE = "Local regret"
 CLAIM = (
-    "The paper's claim: lazy updates every m steps have a local regret of order T, as smoothed "
-    "follow-the-leader has, with far fewer refits."
+    "The paper's claim: lazy updates every m steps have a local regret of order T, like smoothed "
+    "follow-the-leader, but need far fewer refits."
 )
 METHODS = (
     *("method", "regret per step / 0.001", "second half alone", "on fresh models"),
     *("refits", "moves", "RMSE"),
 )
 FRESH_EXPLAINED = (
-    "Regret is that of the models in force, which lazy methods refit more seldom. On fresh models "
-    "it is that of the same points with a refit before every step: the same costs for all methods."
+    "Regret is measured on the models that each method used; lazy methods refit them less often. "
+    "On fresh models it is measured at the same points, but with a refit before every step. Then "
+    "all methods have the same costs."
 )
-# How the page calls what records call by their words; symbols are the paper's.
+# Words of the page for the names of records; the symbols are the paper's.
 CONSTANTS = {
     "largest_cost": "M, the largest cost",
     "lipschitz": "L, the largest norm of a gradient",
     "smoothness": "Q, the largest change of a gradient per distance, anywhere in C",
-    "smoothness_on_path": "the same with one point of each pair among those that were played",
+    "smoothness_on_path": "the same, if one point of each pair is a played one",
     "diameter": "D, the diameter of C",
     "learning_rate": "the learning rate of all methods",
-    "greatest_rate": "2 / Q, which the learning rate of Theorem 2 must stay below",
+    "greatest_rate": "2 / Q; the learning rate of Theorem 2 must be below it",
 }
 BOUNDS = {
     "update_every": "m",
@@ -55,11 +56,11 @@ BOUNDS = {
 }
 BOUNDS_EXPLAINED = (
     "V_m is the largest variation of the gradients within a window of m steps (A4). The share of "
-    "noise is the part of the regret that is variation within windows, which no single point "
-    "avoids. As printed, the bounds lack a factor m before their first sum. A dash stands for a "
-    "bound that does not exist at this learning rate."
+    "noise is the part of the regret that comes from this variation; no single point can avoid it. "
+    "As printed, the bounds lack a factor m before their first sum. A dash means that there is no "
+    "bound at this learning rate."
 )
-SUPREMA = "Each is the largest value met on the run or at sampled points: the true one is no less."
+SUPREMA = "Each is the largest value seen, so the true constant is at least as large."
 
 
 def write_regret(study: RegretStudy, folder: Path, *, command: str) -> Path:
@@ -84,15 +85,15 @@ def _body(study: RegretStudy, records: list[dict[str, Any]], command: str) -> li
     return [
         paragraph(CLAIM),
         paragraph(
-            f"The paper's synthetic series as a stationary process, N = {size.train_size}, "
-            f"T = {size.steps}, one learning rate of {size.learning_rate:g} for all, "
+            f"The paper's synthetic series, read as a stationary process. N = {size.train_size}, "
+            f"T = {size.steps}, learning rate {size.learning_rate:g} for all methods, "
             f"seed {study.seed}.",
             "soft",
         ),
         made_by(command),
         '<div class="pair">',
-        picture("regret.png", "Local regret per step against the number of steps"),
-        picture("refits.png", "What it costs: refits against regret"),
+        picture("regret.png", "Local regret per step by number of steps"),
+        picture("refits.png", "Number of refits and local regret per step"),
         "</div>",
         table_of(
             list(METHODS),
@@ -100,7 +101,7 @@ def _body(study: RegretStudy, records: list[dict[str, Any]], command: str) -> li
             ".3f",
         ),
         paragraph(FRESH_EXPLAINED, "soft"),
-        "<h2>The assumptions as measured</h2>",
+        "<h2>The constants of the assumptions, measured</h2>",
         paragraph(SUPREMA),
         table_of(
             ["constant", "measured"],
@@ -110,7 +111,7 @@ def _body(study: RegretStudy, records: list[dict[str, Any]], command: str) -> li
         "<h2>The bounds with these constants, per step</h2>",
         paragraph(BOUNDS_EXPLAINED),
         _bounds(_of(records, "bounds")),
-        paragraph("All figures: methods.csv and results.json beside this page.", "soft"),
+        paragraph("All numbers are in methods.csv and results.json beside this page.", "soft"),
     ]
 
 

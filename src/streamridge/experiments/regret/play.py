@@ -24,24 +24,24 @@ from streamridge.experiments.regret.players import (
 )
 from streamridge.experiments.regret.study import Curve, RegretStudy, Size
 from streamridge.learners.regret import local_regret
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 
-# Called with the name of what is going on, how much of it is done, and of how much.
+# Called with the name of the current work, the steps done, and all its steps.
 Tell = Callable[[str, int, int], None]
 STILL = "never moves"
 
 
 def run_regret(size: Size, seed: int, progress: Tell | None = None) -> RegretStudy:
-    """Return the local regret of every method on one stream of costs, and A1 to A4 as measured.
+    """Return the local regret of every method on one stream of costs, and measure A1 to A4.
 
     Parameters
     ----------
     size
         `FULL` takes minutes, `QUICK` less than one.
     seed
-        Of the series and of the points at which assumptions are measured.
+        Seed of the series, and of the points where assumptions are measured.
     progress
-        Told how far each method is.
+        Called with the progress of each method.
     """
     tell = progress or (lambda what, done, total: None)
     rng = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ def run_regret(size: Size, seed: int, progress: Tell | None = None) -> RegretStu
 
 
 def players(size: Size) -> dict[str, Callable[..., Play]]:
-    """Return every method by its name, still without a game to play."""
+    """Return a function per method that plays a given game, by name."""
     eta, w = size.learning_rate, size.window
     lazy = {
         lazy_name(m): partial(play_lazily, learning_rate=eta, update_every=m)
@@ -77,7 +77,7 @@ def players(size: Size) -> dict[str, Callable[..., Play]]:
 
 
 def lazy_name(update_every: int) -> str:
-    """Return the name of lazy descent with m steps between moves."""
+    """Return the name of lazy descent that moves every m steps."""
     return f"lazy, m = {update_every}"
 
 
@@ -108,7 +108,7 @@ def _regret(game: Game, play: Play, gradients: Matrix, learning_rate: float) -> 
 
 
 def _fresh_gradients(game: Game, play: Play, progress: Progress) -> Matrix:
-    """Return the gradients of models refitted before every step, at the points of a play."""
+    """Return the gradients at the points of a play, with a refit before every step."""
     if play.update_every == 1:
         return play.gradients
     fresh = np.empty_like(play.gradients)

@@ -1,4 +1,4 @@
-"""Who plays the game: lazy descent, time-smoothed follow-the-leader, and one who never moves."""
+"""The players: lazy descent, time-smoothed follow-the-leader, and one that never moves."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from streamridge.learners.lazy_descent import ConstantStep
 from streamridge.learners.online import OnlineLearner
 from streamridge.learners.smoothed_leader import SmoothedLeader
 
-# Called after every step with how many are done, and of how many.
+# Called after every step with the number of steps done, and of all steps.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Play:
-    """Is what a method played, and what that took.
+    """The play of one method, and what it cost.
 
     Parameters
     ----------
     iterates
-        (T, d), the points.
+        (T, d), the points played.
     gradients
-        (T, d), of each step's cost at its point; with lazy updates the cost of a step is that of
-        the model in force, whose training set ends at the last refit.
+        (T, d), the gradient of each step's cost at its point. With lazy updates this is the cost of
+        the model last fitted, whose training set ends at that refit.
     errors
-        (T,), of the forecasts.
+        (T,), the errors of the forecasts.
     refits
-        How many fits were made.
+        Number of fits.
     evaluations
-        How many gradients were computed.
+        Number of computed gradients.
     moves
-        How often the point moved.
+        Number of moves of the point.
     update_every
-        m, the steps of a window, over which the point stays.
+        m, the number of steps in a window, in which the point stays the same.
     """
 
     iterates: Matrix
@@ -51,7 +51,7 @@ class Play:
 
 
 def play_lazily(game: Game, learning_rate: float, update_every: int, progress: Progress) -> Play:
-    """Return the play of Algorithm 2, which moves and refits every m steps, in whole windows."""
+    """Return the play of Algorithm 2, which moves and refits every m steps; whole windows only."""
     points: list[Vector] = []
     gradients: list[Vector] = []
 
@@ -83,7 +83,7 @@ def play_lazily(game: Game, learning_rate: float, update_every: int, progress: P
 
 
 class RememberedCost:
-    """Is the cost of one step, which refits only at points other than the last."""
+    """The cost of one step; it refits only if the point differs from the last one."""
 
     def __init__(self, game: Game, t: int) -> None:
         self._game = game
@@ -108,8 +108,8 @@ def play_leader(
 ) -> Play:
     """Return the play of time-smoothed follow-the-leader.
 
-    Every old cost has a training set of its own, so that its gradient at a new point is a refit.
-    Gradients at a point that did not change are not computed again.
+    Every old cost has its own training set, so its gradient at a new point needs a refit. Gradients
+    at the same point are not computed twice.
     """
     leader = SmoothedLeader.start(
         game.start,
@@ -130,7 +130,7 @@ def play_leader(
 
 
 def play_still(game: Game, progress: Progress) -> Play:
-    """Return the play of one who refits before every step and never moves."""
+    """Return the play of a method that refits before every step and never moves."""
     z, seen = game.start, []
     for t in range(game.steps):
         seen.append(game.reveal(t, z))

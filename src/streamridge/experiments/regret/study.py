@@ -1,4 +1,4 @@
-"""What the experiment on local regret takes and what comes of it, as plain values."""
+"""The sizes and the results of the experiment on local regret, as plain values."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from streamridge.experiments.regret.assumptions import Constants, LazyBounds
 
 @dataclass(frozen=True)
 class Size:
-    """Says how large the experiment is.
+    """The size of the experiment.
 
     Parameters
     ----------
     train_size, steps
         N and T.
     update_every
-        Each m of a lazy play.
+        The values of m, one per lazy play.
     window, tolerance
-        How many costs the leader smooths over, and its delta: it descends until its projected
-        gradient is at most delta / window.
+        The number of costs that the leader smooths over, and its delta: it descends until its
+        projected gradient is at most delta / window.
     learning_rate
-        Of every method.
+        The learning rate of every method.
     pairs, windows
-        How many pairs of points and windows of gradients are sampled for A1 to A4.
+        The numbers of random pairs of points, and of random windows, that measure A1 to A4.
     """
 
     train_size: int
@@ -38,7 +38,7 @@ class Size:
     update_every: tuple[int, ...] = (1, 12, 96)
     window: int = 12
     tolerance: float = 0.1
-    # About 1 / Q as measured, where the bound of Theorem 2 is least.
+    # About 1 / Q as measured; there the bound of Theorem 2 is smallest.
     learning_rate: float = 2.0
 
 
@@ -49,27 +49,27 @@ SIZES = (FULL, QUICK)
 
 @dataclass(frozen=True)
 class Curve:
-    """Is how a method fared.
+    """The regret and the costs of one method.
 
     Parameters
     ----------
     name
         The method.
     times
-        (n,), some numbers of steps T, evenly spread over their logarithm.
+        (n,), some numbers of steps T, evenly spread on a logarithmic scale.
     regret
-        (n,), R_T / T at these T, on the costs of the models that the method had in force.
+        (n,), R_T / T at these T, on the costs of the models that the method used.
     fresh_regret
-        (n,), the same at the same points on the costs of models refitted before every step, which
-        are the same costs for all methods.
+        (n,), the same at the same points, but on the costs of models refitted before every step.
+        These costs are the same for all methods.
     late_regret
-        Regret per step in the second half of the run, where the start is forgotten.
+        Regret per step in the second half of the run, which no longer depends on the start.
     refits, moves, gradients
-        How many fits were made, how often the point moved, how many gradients were computed.
+        Number of fits, of moves of the point, and of computed gradients.
     rmse
-        Of the forecasts, in standard deviations of the series.
+        RMSE of the forecasts, in standard deviations of the series.
     seconds
-        What the play took, with no measuring beside it.
+        CPU time of the play, without the measurements.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class RegretStudy:
-    """Is what came of the experiment: a curve per method, and the assumptions as measured."""
+    """The results of the experiment: a curve per method, and the measured constants and bounds."""
 
     size: Size
     seed: int
@@ -95,9 +95,9 @@ class RegretStudy:
     bounds: tuple[LazyBounds, ...]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one plain record per method, one of the constants, and one per lazy bound.
+        """Return one plain record per method, one of the constants, and one per lazy play's bounds.
 
-        A bound that does not exist, for the learning rate is too large, is infinite.
+        If the learning rate is too large, there is no bound, and its value is infinite.
         """
         rate = {
             "learning_rate": self.size.learning_rate,

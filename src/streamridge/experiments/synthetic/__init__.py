@@ -1,1 +1,1 @@
-"""Section 6.1 of the paper: two kernels on series that are made up."""
+"""Section 6.1 of the paper: two kernels on synthetic series."""

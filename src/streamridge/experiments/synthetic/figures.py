@@ -1,4 +1,4 @@
-"""Figures of section 6.1: truth, FIXED and OHL early and late, and how OHL got there."""
+"""Figures of section 6.1: truth, FIXED and OHL, early and late, and how OHL learns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.experiments.synthetic.study import UPDATE_EVERY, PanelResult
-from streamridge.plots.forecasts import COLORS, INK, line_style, log_axis, matplotlib_part, plain
+from streamridge.plots.axes import COLORS, INK, line_style, log_axis, matplotlib_part, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The paper draws FIXED in green and OHL in red; these are their colour-blind neighbours.
+# The paper draws FIXED green and OHL red; these are similar, but safe for colour-blind readers.
 LOOKS: dict[str, dict[str, Any]] = {
     "FIXED": {"color": COLORS[2], "lw": 1.9, "ls": "--"},
     "OHL": {"color": COLORS[1], "lw": 1.1, "ls": "-"},
@@ -26,7 +26,7 @@ PANEL_WIDTH, ROW_HEIGHT = 3.6, 2.3
 
 
 def figure_of_forecasts(results: Sequence[PanelResult]) -> Figure:
-    """Return one column per panel: its first steps above, those after 400 steps below."""
+    """Return a figure with a column per panel: its first steps, and below the steps after 400."""
     figure = _grid(rows=2, columns=len(results))
     for result, (early, late) in zip(results, _columns(figure, 2), strict=True):
         plot_forecasts(early, result, *EARLY).set_title(plain(result.panel))
@@ -36,7 +36,7 @@ def figure_of_forecasts(results: Sequence[PanelResult]) -> Figure:
 
 
 def figure_of_learning(results: Sequence[PanelResult]) -> Figure:
-    """Return one column per panel: sliding RMSE above, hyperparameters that moved below."""
+    """Return a figure with a column per panel: sliding RMSE, and below what OHL learned."""
     figure = _grid(rows=2, columns=len(results))
     for result, (above, below) in zip(results, _columns(figure, 2), strict=True):
         plot_sliding_rmse(above, result).set_title(plain(result.panel))
@@ -46,7 +46,7 @@ def figure_of_learning(results: Sequence[PanelResult]) -> Figure:
 
 
 def plot_forecasts(axes: Axes, result: PanelResult, first: int, end: int) -> Axes:
-    """Draw truth, FIXED and OHL from step `first` up to `end`; strokes at the foot mark refits."""
+    """Draw truth, FIXED and OHL from step `first` up to `end`; strokes at the bottom are refits."""
     shown = slice(first, end)
     steps = np.arange(len(result.actual))[shown]
     axes.plot(steps, result.actual[shown], color=INK, lw=2.6, alpha=0.45, label="truth")
@@ -60,7 +60,7 @@ def plot_forecasts(axes: Axes, result: PanelResult, first: int, end: int) -> Axe
 
 
 def plot_sliding_rmse(axes: Axes, result: PanelResult) -> Axes:
-    """Draw the RMSE of the last 50 steps, of FIXED and OHL."""
+    """Draw the RMSE of FIXED and OHL over the last 50 steps."""
     for name, forecast in result.forecasts.items():
         curve = sliding_rmse(result.actual - forecast, WINDOW)
         steps = np.arange(len(result.actual))[-len(curve) :]
@@ -72,7 +72,7 @@ def plot_sliding_rmse(axes: Axes, result: PanelResult) -> Axes:
 
 
 def plot_path(axes: Axes, result: PanelResult) -> Axes:
-    """Draw the hyperparameters that moved, on a logarithmic axis unless one of them is zero."""
+    """Draw the hyperparameters that moved, on a logarithmic axis if all are positive."""
     moved = {name: at for name, at in result.path.items() if np.ptp(at) > 1e-3 * np.abs(at).max()}
     for i, (name, at) in enumerate(moved.items()):
         label = plain(name.replace("_", " "))
@@ -87,7 +87,7 @@ def plot_path(axes: Axes, result: PanelResult) -> Axes:
 
 
 def sliding_rmse(errors: Vector, window: int) -> Vector:
-    """Return the RMSE of the last `window` errors, from the first whole window on.
+    """Return the RMSE of every `window` consecutive errors.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The synthetic study in files: both panels, a table of all readings, and one page."""
+"""The files of the synthetic study: figures, tables of all readings, and one page."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from streamridge.report.markup import paragraph
 
 TITLE = "The paper's synthetic study"
 CLAIM = (
-    "The paper's claim: FIXED zigzags with the squared exponential kernel and keeps a constant gap "
-    "with the periodic and linear ones; OHL, from the same start, soon follows the truth."
+    "The paper's claim: with the squared exponential kernel FIXED zigzags, and with the periodic "
+    "and linear kernels it stays off by a constant. OHL has the same start and soon follows the "
+    "truth."
 )
 
 
@@ -33,7 +34,7 @@ def write_synthetic(
 ) -> Path:
     """Write results.json, runs.csv, readings.csv, two figures and index.html; return the page.
 
-    Of the `asked` runs some may be missing, which the page says.
+    If fewer than the `asked` runs are given, the page says how many are missing.
     """
     summary = summarize(results)
     write_json(
@@ -64,17 +65,22 @@ def _body(summary: Sequence[dict[str, Any]], command: str) -> list[str]:
         picture(
             "forecasts.png",
             "Truth, FIXED and OHL",
-            "Above the first steps, below those after 400; strokes at the foot mark refits.",
+            "Above: the first steps. Below: the steps after 400. Strokes at the bottom are refits.",
         ),
-        picture("learning.png", "How OHL gets there: sliding RMSE, and the hyperparameters"),
-        "<h2>All readings of the paper that were tried</h2>",
-        paragraph(f"Medians of RMSE over the seeds, in the first and the last {STRETCH} steps."),
+        picture(
+            "learning.png",
+            "How OHL learns: RMSE of the last 50 steps, and the hyperparameters that moved",
+        ),
+        "<h2>Every reading of the paper that was tried</h2>",
+        paragraph(f"Median RMSE over the seeds, of the first and the last {STRETCH} steps."),
         table_of(
             ["reading", "seeds", "FIXED first", "FIXED last", "OHL first", "OHL last"],
             [_cells(record) for record in summary],
             ".3f",
         ),
-        paragraph("All figures: runs.csv, readings.csv, results.json beside this page.", "soft"),
+        paragraph(
+            "All numbers are in runs.csv, readings.csv and results.json beside this page.", "soft"
+        ),
     ]
 
 

@@ -1,7 +1,7 @@
-"""The panels of section 6.1: kernels at their starts, and readings of what the paper leaves open.
+"""The panels of section 6.1: models at their start, and choices that the paper leaves open.
 
-What the paper states is kept: c_1 = c_2 = 0.5, sin(t / 5), 20 coefficients, the kernels and where
-they start. `PANELS` reproduce its claims; `OTHER_READINGS` stand beside them for comparison.
+What the paper states is kept: c_1 = c_2 = 0.5, sin(t / 5), 20 coefficients, the kernels and their
+start. `PANELS` reproduce its claims; `OTHER_READINGS` are other choices, for comparison.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SINE_PERIOD = 10 * np.pi  # of sin(t / 5), in steps
 
 
 class SeriesMaker(Protocol):
-    """Makes the series of a seed."""
+    """A function that makes a random series."""
 
     def __call__(self, steps: int, rng: np.random.Generator, *, noise: float) -> Vector:
         """Return the values, shape (steps,)."""
@@ -34,17 +34,17 @@ class SeriesMaker(Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """Settles what section 6.1 leaves open beside the model.
+    """A choice of what section 6.1 leaves open, apart from the model.
 
     Parameters
     ----------
     make_series
-        What AR(20) stands for: `drifting_series` feeds y itself back, `synthetic_series` adds a
-        process of its own.
+        What AR(20) means: in `drifting_series` the past of y itself, in `synthetic_series` a
+        separate process.
     noise
-        Standard deviation of the series' noise.
+        Standard deviation of the noise in the series.
     history
-        Samples before the first forecast.
+        Number of samples before the first forecast.
     train_size
         N.
     """
@@ -55,7 +55,7 @@ class Reading:
     train_size: int = 100
 
     def samples(self, seed: int, steps: int) -> Samples:
-        """Return the history and `steps` samples after it, on 20 lags."""
+        """Return the samples of the history and of `steps` steps after it, with 20 lags."""
         values = LAGS + self.history + require_count("steps", steps)
         series = self.make_series(values, np.random.default_rng(seed), noise=self.noise)
         return Features(LAGS).samples(series)
@@ -63,7 +63,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Panel:
-    """Is one panel of the figure: a model at its start, and how the paper is read."""
+    """A panel of the figure: a model at its start, and a reading of the paper."""
 
     name: str
     model: KernelRidge
@@ -73,23 +73,23 @@ class Panel:
 def squared_exponential(
     *, centered: bool = True, bounds: tuple[float, float] = (1e-3, 1.0)
 ) -> KernelRidge:
-    r"""Return the model of the left panel: nu = 0.1, and a small ridge constant that stays.
+    r"""Return the model of the left panel: nu = 0.1, and a small constant regularization.
 
     Parameters
     ----------
     centered
-        Whether the mean of the training set is taken off; eq. (6) as printed has no mean.
+        Whether the mean of the training set is subtracted; eq. (6) as printed has no mean.
     bounds
-        Of nu, which the paper does not tell.
+        Bounds of nu, which the paper does not state.
 
     Notes
     -----
     Where the mean loss $F$ behaves like $\nu^s$, a move changes $\nu$ by the share
-    $\eta s F(\nu) / \nu^2$, which grows as $\nu$ falls unless $s \ge 2$. Measured on 200 steps of
-    one series it is 0.05 near the start and 0.26 at $\nu$ = 0.004: learning is gradual. With noise
-    of 0.1, or a ridge constant of 1, it passes one at $\nu$ = 0.01; with no mean it starts at 7.
-    A move then overshoots zero, and a bound has to catch it. Far above the start K is the identity,
-    and no gradient leads back.
+    $\eta s F(\nu) / \nu^2$. The share grows as $\nu$ falls, unless $s \ge 2$. Measured on 200
+    steps of one series it is 0.05 near the start and 0.26 at $\nu$ = 0.004: learning is gradual.
+    With noise of 0.1, or a regularization of 1, it exceeds one at $\nu$ = 0.01; without a mean it
+    is 7 at the start. Such a move overshoots zero, and only a bound stops it. Far above the start
+    K is the identity, and no gradient leads back.
     """
     kernel = SquaredExponential(0.1, inverse_scale_bounds=bounds)
     return KernelRidge(kernel, 1e-3, regularization_bounds=None, centered=centered)
@@ -101,8 +101,8 @@ def periodic_linear(*, period: float = SINE_PERIOD) -> KernelRidge:
     Parameters
     ----------
     period
-        Of the kernel, in steps, a constant. The paper's 5 is the omega of sin(t / omega); with it
-        as the kernel's period no sine can be reproduced.
+        Constant period of the kernel, in steps. The paper's 5 is the omega of sin(t / omega); a
+        kernel with the period 5 cannot reproduce that sine.
     """
     parts = [Periodic(period, inverse_scale=10.0), Linear()]
     kernel = Mixture(parts, weights=[1.0, 0.0])

@@ -1,4 +1,4 @@
-"""Section 6.1 of the paper: FIXED and OHL from the same start, one step ahead."""
+"""The study of section 6.1: FIXED and OHL from the same start, one step ahead."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.synthetic.panels import PANELS, Panel
-from streamridge.hyperparameters.feasible import Chart
+from streamridge.hyperparameters.coordinates import Chart
 from streamridge.learners.base import run
 from streamridge.learners.lazy_descent import ConstantStep
 from streamridge.learners.online import OnlineLearner
-from streamridge.metrics.accuracy import rmse
+from streamridge.metrics import rmse
 from streamridge.samples import Samples
 
 UPDATE_EVERY = 10
 LEARNING_RATE = 0.001
 STEPS = 600
-STRETCH = 100  # steps at either end of a run over which it is scored
+STRETCH = 100  # a run is scored over this many steps at either end
 
 Score = dict[str, float]
 Record = dict[str, object]
-# Called with how many runs are done, and how many there are.
+# Called with the number of runs that are done, and of all runs.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class PanelResult:
-    """Is what FIXED and OHL forecast on one series, one step ahead.
+    """The forecasts of FIXED and OHL on one series, one step ahead.
 
     Parameters
     ----------
     panel, seed
-        What was run, and the seed of its series.
+        The name of the panel, and the seed of its series.
     times, actual
-        (T,), the steps since the series began, and the truth there.
+        (T,), the steps since the start of the series, and the true values.
     fixed, ohl
         (T,), the forecasts.
     path
-        (T,) each: the hyperparameters with which OHL made its forecasts, by name.
+        (T,) each: the hyperparameters behind each forecast of OHL, by name.
     """
 
     panel: str
@@ -54,7 +54,7 @@ class PanelResult:
 
     @property
     def forecasts(self) -> dict[str, Vector]:
-        """Return the forecasts by the name of the method."""
+        """Return the forecasts by method."""
         return {"FIXED": self.fixed, "OHL": self.ohl}
 
     @property
@@ -70,12 +70,12 @@ class PanelResult:
 
     @property
     def gap(self) -> Score:
-        """Return mean and deviation of the truth less FIXED, over the last 100 steps."""
+        """Return the mean and the deviation of truth minus FIXED over the last 100 steps."""
         errors = (self.actual - self.fixed)[-STRETCH:]
         return {"mean": float(errors.mean()), "deviation": float(errors.std())}
 
     def record(self) -> Record:
-        """Return scores and the hyperparameters' start and end, as JSON can hold them."""
+        """Return the scores, and first and last hyperparameters, as values for JSON."""
         ends = {name: [float(at[0]), float(at[-1])] for name, at in self.path.items()}
         return {
             "panel": self.panel,
@@ -88,7 +88,7 @@ class PanelResult:
 
 
 def run_panel(panel: Panel, seed: int, steps: int = STEPS) -> PanelResult:
-    """Return what FIXED and OHL forecast on the series of a seed."""
+    """Return the forecasts of FIXED and OHL on the series of a seed."""
     samples = panel.reading.samples(seed, steps)
     stream = samples[panel.reading.history :]
     fixed, _ = _forecasts(panel, samples, learn=False)
@@ -103,7 +103,7 @@ def run_synthetic(
     panels: Sequence[Panel] = PANELS,
     progress: Progress | None = None,
 ) -> list[PanelResult]:
-    """Return the results of every panel on every seed, panel by panel; Ctrl-C ends it early."""
+    """Return the result of every panel on every seed; after Ctrl-C, those that are done."""
     pairs = [(panel, seed) for panel in panels for seed in seeds]
     results: list[PanelResult] = []
     try:
@@ -117,7 +117,7 @@ def run_synthetic(
 
 
 def summarize(results: Sequence[PanelResult]) -> list[Record]:
-    """Return, panel by panel, the median and the range of every score over the seeds."""
+    """Return, for each panel, the median and the range of every score over the seeds."""
     by_panel: dict[str, list[PanelResult]] = {}
     for result in results:
         by_panel.setdefault(result.panel, []).append(result)
@@ -151,7 +151,7 @@ def _spread(values: list[float]) -> Score:
 
 
 def _forecasts(panel: Panel, samples: Samples, *, learn: bool) -> tuple[Vector, dict[str, Vector]]:
-    """Return the forecasts after the history, (T,), and the hyperparameters that made each."""
+    """Return the forecasts after the history, (T,), and the hyperparameters of each."""
     history = panel.reading.history
     learner = OnlineLearner(
         panel.model,

@@ -1,1 +1,1 @@
-"""Section 6.2 of the paper: 13 detectors by every way of tuning."""
+"""Section 6.2 of the paper: 13 traffic detectors, forecast with every way of tuning."""

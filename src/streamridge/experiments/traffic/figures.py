@@ -1,4 +1,4 @@
-"""Figures of the traffic study: what every method costs, and RMSE(t) of every detector."""
+"""Figures of the traffic study: seconds and RMSE(t) of every detector and method."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.experiments.traffic.results import BASELINE, OURS, TrafficResults, seconds_of
-from streamridge.metrics.breakdowns import running_curve
-from streamridge.plots.forecasts import COLORS, log_axis, matplotlib_part, plain, with_unit
+from streamridge.metrics import running_curve
+from streamridge.plots.axes import COLORS, log_axis, matplotlib_part, plain, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 COLUMNS = 4
 MOST_TICKS = 16
-# Axes of more methods than these stand one above the other.
+# If there are more methods than this, the axes are one below the other.
 SIDE_BY_SIDE = 6
-# Width of an entry of a legend: its line, and a letter of its name.
+# Widths in a legend: of a line, and of a letter of its name.
 LINE_INCHES, LETTER_INCHES = 0.65, 0.085
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     "FIXED": {"color": COLORS[7], "ls": ":"},
@@ -34,9 +34,9 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 
 
 def figure_of_runtimes(results: TrafficResults) -> Figure:
-    """Return the seconds of every detector, in total and of tuning alone, with their averages.
+    """Return a figure of the seconds of every detector, in total and for tuning, with their means.
 
-    Detectors are ordered by the total of OHL, as in the paper.
+    Detectors are ordered by the total seconds of OHL, as in the paper.
     """
     seconds = {method: _seconds(results, method) for method in results.methods}
     tuned = {method: both[:, 1] for method, both in seconds.items() if method != BASELINE}
@@ -53,7 +53,7 @@ def figure_of_runtimes(results: TrafficResults) -> Figure:
 
 
 def plot_runtimes(axes: Axes, seconds_by_method: Mapping[str, Vector]) -> Axes:
-    """Draw a bar per detector and method on a logarithmic axis; the legend has the averages."""
+    """Draw a bar per detector and method on a logarithmic axis; the legend shows the means."""
     looks = looks_of(tuple(seconds_by_method))
     width = 0.84 / len(looks)
     for i, (method, seconds) in enumerate(seconds_by_method.items()):
@@ -62,7 +62,7 @@ def plot_runtimes(axes: Axes, seconds_by_method: Mapping[str, Vector]) -> Axes:
         hatch = None if method in LOOKS else "////"
         color = looks[method]["color"]
         axes.bar(at, seconds, width, color=color, hatch=hatch, edgecolor="white", lw=0, label=label)
-    axes.set(xlabel="detector, by total time of OHL", ylabel="seconds")
+    axes.set(xlabel="detector, ordered by total time of OHL", ylabel="seconds")
     log_axis(axes)
     count = max(map(len, seconds_by_method.values()))
     axes.set_xticks(range(1, 1 + count, -(-count // MOST_TICKS)))
@@ -71,7 +71,7 @@ def plot_runtimes(axes: Axes, seconds_by_method: Mapping[str, Vector]) -> Axes:
 
 
 def figure_of_errors(results: TrafficResults, *, unit: str = "") -> Figure:
-    """Return RMSE(t) of every method, an axes per detector."""
+    """Return a figure of RMSE(t) of every method, with one axes per detector."""
     rows = -(-len(results.sensors) // COLUMNS)
     columns = min(COLUMNS, len(results.sensors))
     figure: Figure = matplotlib_part("figure").Figure(
@@ -95,7 +95,7 @@ def figure_of_errors(results: TrafficResults, *, unit: str = "") -> Figure:
 
 
 def plot_errors(axes: Axes, results: TrafficResults, sensor: str) -> Axes:
-    """Draw RMSE(t) of every method on one detector, from the end of the first day on."""
+    """Draw RMSE(t) of every method on one detector from the end of the first day on."""
     looks = looks_of(results.methods)
     for run in (run for run in results.runs if run.sensor == sensor):
         at, curve = running_curve(run.errors_in_time, run.day)
@@ -107,7 +107,7 @@ def plot_errors(axes: Axes, results: TrafficResults, sensor: str) -> Axes:
 
 
 def _seconds(results: TrafficResults, method: str) -> Matrix:
-    """Return the seconds of every detector, total and tuning, ordered by OHL's total; (n, 2)."""
+    """Return the total and tuning seconds of every detector, ordered by OHL's total; (n, 2)."""
     ours, runs = results.of(OURS), results.of(method)
     order = sorted(results.sensors, key=lambda name: ours[name].seconds if name in ours else np.inf)
     missing = (np.nan, np.nan)
@@ -115,7 +115,7 @@ def _seconds(results: TrafficResults, method: str) -> Matrix:
 
 
 def looks_of(methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return colour and dashes by method; changes of a method are told apart by dots and dashes."""
+    """Return colour and dashes by method; a method that is not listed gets dots and dashes."""
     looks = {method: LOOKS[method] for method in methods if method in LOOKS}
     for i, method in enumerate(method for method in methods if method not in LOOKS):
         dots = (0, (4, 1, *(1, 1) * (1 + i // len(COLORS))))

@@ -1,4 +1,4 @@
-"""The traffic study in files: figures, tables beside the paper's, and one page."""
+"""The files of the traffic study: figures, tables with the paper's numbers, and one page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streamridge.runs.run import Run
 TITLE = "The paper's traffic study"
 UNIT = "vehicles / 15 min"
 MISSING = (nan, nan)
-# Two tables stand side by side up to so many methods.
+# Up to this many methods, two tables fit side by side.
 SIDE_BY_SIDE = 4
 
 
@@ -41,13 +41,13 @@ def write_traffic(
     Parameters
     ----------
     runs
-        All that are there.
+        All runs so far.
     folder
-        Where to.
+        The folder to write to.
     command
-        What makes the same again.
+        The command that makes the same study again.
     cells
-        How many runs a finished study has; as many as there are by default.
+        The number of runs in a finished study; by default, as many as are given.
     """
     results = TrafficResults(tuple(runs))
     rows, summary = results.rows(), results.summary()
@@ -73,15 +73,20 @@ def _body(results: TrafficResults, command: str, cells: int) -> list[str]:
         _unfinished(len(results.runs), cells),
         *(paragraph(line, "headline") for line in headlines),
         "<h2>Improvement of RMSE over FIXED, in percent</h2>",
-        paragraph("Positive where the RMSE of all steps so far is below FIXED's.", "soft"),
+        paragraph(
+            "A positive number means that the RMSE of all steps so far is below that of FIXED.",
+            "soft",
+        ),
         *_improvements(results),
-        "<h2>What it costs</h2>",
-        paragraph("Means over the detectors, in seconds, and how many times those of OHL.", "soft"),
+        "<h2>Costs</h2>",
+        paragraph("Mean seconds per detector, and their ratio to those of OHL.", "soft"),
         _costs(results),
         picture("runtime.png", "Seconds per detector", "The axis is logarithmic."),
         "<h2>RMSE(t)</h2>",
-        picture("rmse.png", "RMSE of all steps up to t, per detector"),
-        paragraph("All figures: cells.csv, methods.csv, results.json beside this page.", "soft"),
+        picture("rmse.png", "RMSE(t), the RMSE of all steps up to t, per detector"),
+        paragraph(
+            "All numbers are in cells.csv, methods.csv and results.json beside this page.", "soft"
+        ),
     ]
 
 
@@ -95,11 +100,11 @@ def _scope(results: TrafficResults) -> str:
 def _unfinished(there: int, cells: int) -> str:
     if there == cells:
         return ""
-    return paragraph(f"Not finished: {there} of {cells} runs are there, and count.", "headline")
+    return paragraph(f"Not finished: this page shows {there} of {cells} runs.", "headline")
 
 
 def _sentence(results: TrafficResults, rival: str) -> str:
-    """Return how a method compares with OHL, as far as both and FIXED have run."""
+    """Return a sentence that compares a method with OHL; empty if nothing can be compared."""
     total, tuning = results.ratios(rival)
     theirs, ours = (
         results.mean_improvements(method, beside=other)[1]
@@ -117,7 +122,7 @@ def _sentence(results: TrafficResults, rival: str) -> str:
 
 
 def _improvements(results: TrafficResults) -> list[str]:
-    """Return the paper's table in two: every detector early and at the end, beside its means."""
+    """Return tables of improvements per detector, early and at the end, with the paper's means."""
     methods = [method for method in results.methods if method != BASELINE]
     every = {method: results.improvements(method) for method in methods}
     means = {method: results.mean_improvements(method) for method in methods}

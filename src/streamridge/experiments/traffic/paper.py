@@ -1,10 +1,10 @@
-"""What the paper reports of its traffic study, to be set beside what is measured."""
+"""The paper's results of its traffic study, for comparison."""
 
 from __future__ import annotations
 
 from math import nan
 
-# Table 1: improvement of RMSE over FIXED in percent, (at 4000 steps, at the end), by detector.
+# Table 1: improvement of RMSE over FIXED in percent per detector, (at 4000 steps, at the end).
 IMPROVEMENTS = {
     "OHL": (
         (12, 15, 2, 8, 8, 11, 9, 8, 8, 7, 8, 7, 14),
@@ -20,15 +20,15 @@ IMPROVEMENTS = {
     ),
 }
 
-# Section 6.2: minutes of a run, averaged over the detectors, in total and of tuning alone.
+# Section 6.2: mean minutes of a run over the detectors, in total and for tuning.
 TOTAL_MINUTES = {"OHL": 20.0, "HOAG": 138.0}
 TUNING_MINUTES = {"OHL": 3.2, "HOAG": 120.0}
 
 
 def mean_improvements(method: str) -> tuple[float, float]:
-    """Return a method's mean improvement in percent, at 4000 steps and at the end.
+    """Return the paper's mean improvement by a method in percent, at 4000 steps and at the end.
 
-    NaN stands for a method that the paper does not have.
+    They are NaN if the paper does not report the method.
 
     Examples
     --------

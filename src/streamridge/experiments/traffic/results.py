@@ -1,4 +1,4 @@
-"""What a traffic study shows: improvements over FIXED, and what every method costs."""
+"""The results of a traffic study: improvements over FIXED, and costs of every method."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from streamridge.experiments.traffic.paper import (
 )
 from streamridge.runs.run import Run, change
 
-# The step at which the paper looks at RMSE(t) first; half of a shorter run.
+# The step of the paper's first look at RMSE(t); a shorter run is looked at halfway.
 EARLY = 4000
 BASELINE, OURS = "FIXED", "OHL"
 
 
 @dataclass(frozen=True)
 class TrafficResults:
-    """Holds the runs of a study, and says what follows from them.
+    """The runs of a study, with the comparisons between them.
 
     Parameters
     ----------
     runs
-        One per detector and method; a study that was stopped has not all of them.
+        One per detector and method; some are missing if the study was stopped.
     """
 
     runs: tuple[Run, ...]
@@ -44,7 +44,7 @@ class TrafficResults:
 
     @property
     def early(self) -> int:
-        """Return the step at which RMSE(t) is looked at first."""
+        """Return the step of the first look at RMSE(t)."""
         shortest = min(len(run.times) for run in self.runs)
         return EARLY if shortest > EARLY else -(-shortest // 2)
 
@@ -53,7 +53,7 @@ class TrafficResults:
         return {run.sensor: run for run in self.runs if run.method == method}
 
     def improvements(self, method: str) -> dict[str, tuple[float, float]]:
-        """Return by how many percent RMSE is below FIXED's, early and at the end, by detector."""
+        """Return by how many percent RMSE is below FIXED's, early and at the end, per detector."""
         fixed = self.of(BASELINE)
         return {
             sensor: (
@@ -65,9 +65,9 @@ class TrafficResults:
         }
 
     def mean_improvements(self, method: str, beside: str | None = None) -> tuple[float, float]:
-        """Return the means over the detectors, early and at the end.
+        """Return the mean improvements over the detectors, early and at the end.
 
-        With another method beside it only detectors that both have run count.
+        If another method is given as `beside`, only detectors with runs of both count.
         """
         others = self.of(beside or method)
         pairs = [pair for name, pair in self.improvements(method).items() if name in others]
@@ -75,7 +75,7 @@ class TrafficResults:
         return early, final
 
     def mean_seconds(self, method: str) -> tuple[float, float]:
-        """Return the mean seconds of a run, in total and of tuning alone."""
+        """Return the mean seconds of a run, in total and for tuning."""
         runs = self.of(method).values()
         if not runs:
             return np.nan, np.nan
@@ -83,9 +83,9 @@ class TrafficResults:
         return total, tuning
 
     def ratios(self, method: str, to: str = OURS) -> tuple[float, float]:
-        """Return how many times as long a method takes as another, in total and of tuning.
+        """Return how many times as long as another a method takes, in total and for tuning.
 
-        Only detectors that both have run count.
+        Only detectors with runs of both count.
         """
         ours, theirs = self.of(to), self.of(method)
         both = [sensor for sensor in theirs if sensor in ours]
@@ -96,11 +96,11 @@ class TrafficResults:
         return total, tuning
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row of figures per run."""
+        """Return a row of numbers per run."""
         return [self._row(run) for run in self.runs]
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a row of means per method, beside the paper's where it has any."""
+        """Return a row of means per method, with the paper's where it has any."""
         return [self._summary(method) for method in self.methods]
 
     def _row(self, run: Run) -> dict[str, Any]:
@@ -141,17 +141,17 @@ class TrafficResults:
 
 
 def seconds_of(run: Run) -> tuple[float, float]:
-    """Return the seconds of a run, in total and of tuning alone."""
+    """Return the seconds of a run, in total and for tuning."""
     return run.seconds, run.costs.tuning
 
 
 def improvement(run: Run, fixed: Run, steps: int | None) -> float:
-    """Return by how many percent RMSE(t) is below another run's, after some steps or all."""
-    return 0 - 100 * change(run, fixed, steps)  # no "-0.0" where nothing has changed
+    """Return by how many percent RMSE is below that of FIXED, after some steps or all."""
+    return 0 - 100 * change(run, fixed, steps)  # no "-0.0" if nothing has changed
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean of those that are known."""
+    """Return the mean of the values that are not NaN."""
     known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else np.nan
 

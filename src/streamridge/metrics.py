@@ -1,12 +1,11 @@
-"""What figures show of a run: its gaps, and its errors over time, by hour and by weekday."""
+"""Figures of merit: how large errors are, when they are large, and how often bands hold."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import Mask, Vector
-from streamridge.metrics.accuracy import running_rmse
 from streamridge.series.clock import Times
 
 Places = NDArray[np.int64]
@@ -15,8 +14,61 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONDAY = np.datetime64("1970-01-05", "D")
 
 
+def rmse(errors: ArrayLike) -> float:
+    """Return the root mean squared error; NaN if there are no errors.
+
+    Examples
+    --------
+    >>> rmse([3.0, -4.0])
+    3.5355339
+    """
+    squares = np.square(np.asarray(errors, dtype=np.float64))
+    return float(np.sqrt(squares.mean())) if squares.size else np.nan
+
+
+def mae(errors: ArrayLike) -> float:
+    """Return the mean absolute error; NaN if there are no errors.
+
+    Examples
+    --------
+    >>> mae([3.0, -4.0])
+    3.5
+    """
+    sizes = np.abs(np.asarray(errors, dtype=np.float64))
+    return float(sizes.mean()) if sizes.size else np.nan
+
+
+def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
+    """Return the share of actual values within their bands; NaN values and bands do not count.
+
+    Examples
+    --------
+    >>> coverage(np.array([1.0, 5.0, np.nan]), np.zeros(3), np.full(3, 2.0))
+    0.5
+    """
+    known = ~np.isnan(actual) & ~np.isnan(lower)
+    inside = (actual >= lower) & (actual <= upper)
+    return float(inside[known].mean()) if known.any() else np.nan
+
+
+def running_rmse(errors: ArrayLike) -> Vector:
+    """Return RMSE(t), the root mean squared error of all steps up to t, shape (T,).
+
+    Notes
+    -----
+    Paper: section 6.2.3. The paper divides t + 1 terms by t; here they are divided by t + 1.
+
+    Examples
+    --------
+    >>> running_rmse([3.0, -4.0])
+    array([3.        , 3.53553391])
+    """
+    squares = np.square(np.asarray(errors, dtype=np.float64))
+    return np.sqrt(np.cumsum(squares) / np.arange(1, len(squares) + 1))
+
+
 def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.datetime64]]:
-    """Return from when to when there was no reading, half a step wider at either end.
+    """Return the start and end of every gap, widened by half a step on either side.
 
     Examples
     --------
@@ -32,7 +84,7 @@ def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.date
 
 
 def lone_readings(actual: Vector) -> Places:
-    """Return where a reading stands between two gaps: no line leads to it.
+    """Return the places of readings between two gaps, where no line can be drawn.
 
     Examples
     --------
@@ -44,16 +96,16 @@ def lone_readings(actual: Vector) -> Places:
 
 
 def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
-    """Return RMSE(t) with the steps it stands at, from the end of the first day on.
+    """Return the steps of a curve of RMSE(t), and its values, from the end of the first day on.
 
-    A run shorter than two days is shown from its first tenth on.
+    If a run is shorter than two days, its first tenth is left out instead.
 
     Parameters
     ----------
     errors
         (T,), NaN where there was no reading.
     steps_a_day
-        How many steps a day has.
+        Number of steps in a day.
 
     Examples
     --------
@@ -67,7 +119,7 @@ def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
 
 
 def rmse_by_hour(times: Times, errors: Vector) -> Vector:
-    """Return the RMSE at every hour of the day, shape (24,); NaN where there is no error.
+    """Return the RMSE of every hour of the day, shape (24,); NaN if an hour has no error.
 
     Examples
     --------
@@ -79,7 +131,7 @@ def rmse_by_hour(times: Times, errors: Vector) -> Vector:
 
 
 def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
-    """Return the RMSE on every day of the week from Monday on, shape (7,).
+    """Return the RMSE of every day of the week, Monday first, shape (7,).
 
     Examples
     --------
@@ -91,14 +143,14 @@ def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
 
 
 def coverage_window(steps: int, steps_a_day: int) -> int:
-    """Return over how many steps coverage is averaged: a week, or half of a short run."""
+    """Return the number of steps to average coverage over: a week, or half of a short run."""
     return max(1, min(7 * steps_a_day, steps // 2))
 
 
 def rolling_coverage(actual: Vector, lower: Vector, upper: Vector, window: int) -> Vector:
-    """Return the share of values in their band, over the last `window` steps at each step.
+    """Return, at each step, the share of values within their band over the last `window` steps.
 
-    NaN before the first whole window, and where it holds no reading.
+    It is NaN before the first whole window, and where a window has no reading.
 
     Examples
     --------
@@ -127,6 +179,6 @@ def _rmse_by(groups: Places, errors: Vector, count: int) -> Vector:
 
 
 def _stretches(marked: Mask) -> tuple[Places, Places]:
-    """Return the first and the last place of every stretch of marks."""
+    """Return the first and the last place of every stretch of consecutive marks."""
     edges = np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

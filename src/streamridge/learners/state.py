@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Value = TypeVar("Value")
 
 
 def joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
@@ -24,7 +26,13 @@ def joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     }
 
 
-def part(state: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
-    """Return the state of one part."""
+def part(state: Mapping[str, Value], name: str) -> dict[str, Value]:
+    """Return the state of one part.
+
+    Examples
+    --------
+    >>> part({"a.x": 1.0, "b.x": 2.0}, "a")
+    {'x': 1.0}
+    """
     prefix = f"{name}."
     return {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}

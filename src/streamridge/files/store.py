@@ -1,0 +1,119 @@
+"""A store of the readings of many sensors, which may be more than memory holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamridge.errors import InvalidInputError, listed, shown
+from streamridge.files.layouts import Choice, Split
+from streamridge.files.spool import Spool
+from streamridge.series.readings import Aggregate, Piece, Readings, join
+
+
+@dataclass
+class Tally:
+    """The counts and marks of one sensor, which grow with each piece."""
+
+    aggregate: Aggregate | None
+    skipped: int = 0
+    imputed: int = 0
+    zoned: set[bool] = field(default_factory=set)
+
+    def add(self, piece: Piece) -> None:
+        """Count a piece."""
+        self.skipped += piece.skipped
+        self.imputed += piece.imputed
+        self.zoned.update(mark for mark in (True, False) if (piece.zoned == mark).any())
+
+
+class Store:
+    """The readings of many sensors, handed out one sensor at a time.
+
+    Together they may be more than memory holds; those of any one sensor must fit. Only one thread
+    at a time may use a store.
+
+    Parameters
+    ----------
+    choice
+        The sensors that are wanted, and the extras that each row carries.
+    """
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._row = np.dtype(
+            [
+                ("times", "M8[us]"),
+                ("values", "f8"),
+                ("extras", "f8", (len(choice.extras),)),
+                ("zoned", "?"),
+            ]
+        )
+        self._rows = Spool()
+        self._tallies: dict[str, Tally] = {}
+        self._known: dict[str, None] = {}
+        self._loose = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the sensors in the order asked for, by default in that of the source."""
+        wanted = self._choice.sensors or self._known
+        return tuple(name for name in wanted if name in self._tallies)
+
+    def add(self, split: Split) -> None:
+        """Take the pieces of one block."""
+        self._known.update(dict.fromkeys(split.names))
+        self._loose += split.loose
+        for piece in split.pieces:
+            self._tallies.setdefault(piece.sensor, Tally(piece.aggregate)).add(piece)
+            self._rows.append(piece.sensor, self._packed(piece))
+
+    def require_readings(self, source: str) -> None:
+        """Raise unless every sensor that was asked for is there and can be handed out."""
+        unknown = [sensor for sensor in self._choice.sensors if sensor not in self._known]
+        if self._known and unknown:
+            raise InvalidInputError(
+                f"sensors must be among {listed(self._known)}, got {shown(unknown[0])}."
+            )
+        for name in self.names:
+            if len(self._tallies[name].zoned) > 1:
+                self.readings(name)  # raises: some of its times carry an offset, some do not
+        if not any(tally.zoned for tally in self._tallies.values()):
+            raise InvalidInputError(f"{source} must have at least one reading, got none.")
+
+    def readings(self, name: str) -> Readings:
+        """Return the readings of one sensor, in the order of their sources."""
+        if not self._tallies:
+            raise InvalidInputError("the store must be open, got a closed one.")
+        if name not in self._tallies:
+            raise InvalidInputError(
+                f"sensor must be among {listed(self._tallies)}, got {shown(name)}."
+            )
+        return join([self._unpacked(name)])
+
+    def close(self) -> None:
+        """Drop all readings."""
+        self._tallies.clear()
+        self._rows.close()
+
+    def _packed(self, piece: Piece) -> bytes:
+        rows = np.empty(len(piece.times), self._row)
+        rows["times"], rows["values"], rows["zoned"] = piece.times, piece.values, piece.zoned
+        for position, extra in enumerate(self._choice.extras):
+            rows["extras"][:, position] = piece.extras[extra]
+        return rows.tobytes()
+
+    def _unpacked(self, name: str) -> Piece:
+        rows = np.frombuffer(self._rows.content(name), self._row)
+        tally = self._tallies[name]
+        return Piece(
+            name,
+            rows["times"],
+            rows["zoned"],
+            rows["values"],
+            dict(zip(self._choice.extras, rows["extras"].T, strict=True)),
+            tally.skipped + self._loose,
+            tally.imputed,
+            tally.aggregate,
+        )

@@ -1,0 +1,47 @@
+"""What a learner costs: the seconds of tuning, fitting and predicting.
+
+They are seconds of the processor in the thread that asks, with linear algebra on one thread: what
+else the machine does meanwhile does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import thread_time
+
+
+@dataclass
+class Costs:
+    """The seconds spent on each kind of work."""
+
+    tuning: float = 0.0
+    fitting: float = 0.0
+    predicting: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._counting = False
+
+    @property
+    def total(self) -> float:
+        """Return all seconds."""
+        return self.tuning + self.fitting + self.predicting
+
+    @contextmanager
+    def spending(self, kind: str) -> Iterator[None]:
+        """Count the seconds of the block as "tuning", "fitting" or "predicting".
+
+        Within a block that is counted already they are that block's: a fit that tuning makes is
+        tuning.
+        """
+        if self._counting:
+            yield
+            return
+        self._counting = True
+        start = thread_time()
+        try:
+            yield
+        finally:
+            self._counting = False
+            setattr(self, kind, getattr(self, kind) + thread_time() - start)

@@ -1,1 +1,0 @@
-"""Figures of merit: how large errors are, and when."""

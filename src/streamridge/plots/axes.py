@@ -1,0 +1,121 @@
+"""How axes look: colours, dates, logarithmic scales, legends and labels."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streamridge.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The colours of Okabe and Ito and a grey, which colour-blind readers can tell apart.
+COLORS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F",
+)  # fmt: skip
+INK = "#333333"
+GAP, GAP_EDGE = "#E4E4E4", "#AAAAAA"
+DASHES = ("-", "--", "-.", ":")
+LEGEND_COLUMNS = 4
+# If the ends of a logarithmic axis have at least this ratio, only powers of ten have ticks.
+MANY_DECADES = 2000
+DECADE = 10
+
+
+def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) -> Figure:
+    """Return a figure with rows of axes, one below the other."""
+    figure: Figure = matplotlib_part("figure").Figure(
+        figsize=(width, rows * height_per_row), layout="constrained"
+    )
+    figure.subplots(rows, 1)
+    return figure
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Return the look of the i-th line; the first 32 all differ."""
+    return {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[dash_of(i)], "lw": 1.5}
+
+
+def dash_of(i: int) -> int:
+    """Return which of the four dashes the i-th line has; lines of the same colour differ."""
+    return (i + i // len(COLORS)) % len(DASHES)
+
+
+def date_axis(axes: Axes) -> None:
+    """Write short dates on the horizontal axis."""
+    dates = matplotlib_part("dates")
+    locator = dates.AutoDateLocator(minticks=3, maxticks=9)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    axes.set(xlabel="time")
+    axes.margins(x=0)
+
+
+def legend_above_data(axes: Axes) -> None:
+    """Make room above the data and put the legend there."""
+    rows = -(-len(axes.get_legend_handles_labels()[1]) // LEGEND_COLUMNS)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.14 * rows * (high - low))
+    axes.legend(loc="upper left", ncols=LEGEND_COLUMNS, framealpha=0.85, edgecolor="none")
+
+
+def log_axis(axes: Axes, name: Literal["x", "y"] = "y") -> None:
+    """Make an axis logarithmic, with plain numbers at its ticks.
+
+    Ticks are at 1, 2 and 5 of each decade; at powers of ten if there are many decades; at round
+    numbers if there is less than one. Call this after drawing, since it reads the limits.
+    """
+    ticker = matplotlib_part("ticker")
+    axes.set(**{f"{name}scale": "log"})
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if high < MANY_DECADES * low else (1.0,)
+    within_a_decade = high < DECADE * low
+    axis.set_major_locator(
+        ticker.MaxNLocator(4) if within_a_decade else ticker.LogLocator(subs=subs)
+    )
+    axis.set_major_formatter(lambda tick, _: plain_number(tick))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def plain_number(value: float) -> str:
+    """Return a number without an exponent.
+
+    Examples
+    --------
+    >>> plain_number(20000.0), plain_number(2e-05), plain_number(0.1 + 0.2)
+    ('20000', '0.00002', '0.3')
+    """
+    return np.format_float_positional(value, precision=6, fractional=False, trim="-")
+
+
+def with_unit(what: str, unit: str) -> str:
+    """Return the label of an axis, with the unit if there is one.
+
+    Examples
+    --------
+    >>> with_unit("RMSE", "vehicles"), with_unit("RMSE", "")
+    ('RMSE, vehicles', 'RMSE')
+    """
+    return f"{what}, {unit}" if unit else what
+
+
+def plain(text: str) -> str:
+    """Return text with its dollar signs escaped; matplotlib would take them for formulas."""
+    return text.replace("$", r"\$")
+
+
+def matplotlib_part(name: str) -> ModuleType:
+    """Return a module of matplotlib; it is imported only when a figure is drawn."""
+    try:
+        return import_module(f"matplotlib.{name}")
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            "matplotlib must be installed to draw figures. "
+            "Install it with: pip install 'streamridge[plot]'"
+        ) from None

@@ -1,0 +1,139 @@
+"""Figures of a run: forecasts, errors, coverage and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamridge.arrays import Vector
+from streamridge.metrics import WEEKDAYS, gap_spans, lone_readings, running_curve
+from streamridge.plots.axes import (
+    COLORS,
+    GAP,
+    GAP_EDGE,
+    INK,
+    date_axis,
+    legend_above_data,
+    line_style,
+    matplotlib_part,
+    plain,
+    with_unit,
+)
+from streamridge.series.clock import Times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Colours of tuning, which stands out, of fitting, of predicting, and of the rest.
+KIND_COLORS = (COLORS[1], COLORS[0], COLORS[5], "#BBBBBB")
+
+
+def plot_band(
+    axes: Axes,
+    times: Times,
+    actual: Vector,
+    value: Vector,
+    lower: Vector,
+    upper: Vector,
+    *,
+    unit: str = "",
+) -> Axes:
+    """Draw actual values, forecasts and their band; steps without a reading are shaded."""
+    axes.plot(times, actual, color=INK, lw=1.3, label="actual")
+    lone = lone_readings(actual)
+    axes.plot(times[lone], actual[lone], ".", color=INK, ms=3)
+    axes.plot(times, value, color=COLORS[0], lw=1.2, label="forecast")
+    axes.fill_between(times, lower, upper, color=COLORS[0], alpha=0.22, lw=0, label="band")
+    _shade_gaps(axes, times, actual)
+    axes.set(ylabel=plain(unit) or "value")
+    date_axis(axes)
+    legend_above_data(axes)
+    return axes
+
+
+def plot_running_rmse(
+    axes: Axes, errors_by_name: Mapping[str, Vector], *, steps_a_day: int, unit: str = ""
+) -> Axes:
+    """Draw RMSE(t) of every method from the end of the first day on."""
+    for i, (name, errors) in enumerate(errors_by_name.items()):
+        at, curve = running_curve(errors, steps_a_day)
+        axes.plot((at + 1) / steps_a_day, curve, label=plain(name), **line_style(i))
+    axes.set(xlabel="days since the first forecast", ylabel=plain(with_unit("RMSE(t)", unit)))
+    axes.margins(x=0)
+    legend_above_data(axes)
+    return axes
+
+
+def plot_error_by_hour(axes: Axes, rmse_by_name: Mapping[str, Vector], *, unit: str = "") -> Axes:
+    """Draw the RMSE of every method by hour of the day, (24,) each."""
+    _bars(axes, rmse_by_name)
+    axes.set(xlabel="hour of day", ylabel=plain(with_unit("RMSE", unit)), xticks=range(0, 24, 3))
+    return axes
+
+
+def plot_error_by_weekday(
+    axes: Axes, rmse_by_name: Mapping[str, Vector], *, unit: str = ""
+) -> Axes:
+    """Draw the RMSE of every method by day of the week, (7,) each."""
+    _bars(axes, rmse_by_name)
+    axes.set(xlabel="day of week", ylabel=plain(with_unit("RMSE", unit)))
+    axes.set_xticks(range(7), WEEKDAYS)
+    return axes
+
+
+def plot_rolling_coverage(
+    axes: Axes, curves_by_name: Mapping[str, tuple[Times, Vector]], *, level: float
+) -> Axes:
+    """Draw the share of values within their band over time, and the level it should have."""
+    for i, (name, (times, shares)) in enumerate(curves_by_name.items()):
+        axes.plot(times, shares, label=plain(name), **line_style(i))
+    axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
+    axes.set(ylabel="share within the band")
+    date_axis(axes)
+    legend_above_data(axes)
+    return axes
+
+
+def plot_costs(axes: Axes, seconds_by_name: Mapping[str, Mapping[str, float]]) -> Axes:
+    """Draw the seconds of every method as a stacked bar, by kind of work."""
+    rows = range(len(seconds_by_name))
+    kinds = next(iter(seconds_by_name.values()), {})
+    ends = np.zeros(len(rows))
+    for kind, color in zip(kinds, KIND_COLORS, strict=False):
+        seconds = np.array([by_kind[kind] for by_kind in seconds_by_name.values()])
+        axes.barh(rows, seconds, left=ends, color=color, height=0.6, label=kind)
+        ends += seconds
+    axes.set_yticks(rows, [plain(name) for name in seconds_by_name])
+    axes.set(xlabel="seconds", ylabel="method", xlim=(0, None))
+    axes.invert_yaxis()
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    return axes
+
+
+def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:
+    spans = gap_spans(times, actual)
+    if spans:
+        number = matplotlib_part("dates").date2num
+        bars = [(number(first), number(end) - number(first)) for first, end in spans]
+        # The edge keeps gaps of one step visible, and the legend's patch on top of a gap.
+        axes.broken_barh(
+            bars,
+            (0, 1),
+            transform=axes.get_xaxis_transform(),
+            facecolor=GAP,
+            edgecolor=GAP_EDGE,
+            lw=0.5,
+            zorder=0,
+            label="no reading",
+        )
+
+
+def _bars(axes: Axes, heights_by_name: Mapping[str, Vector]) -> None:
+    """Draw groups of bars with one bar per method."""
+    width = 0.8 / max(1, len(heights_by_name))
+    for i, (name, heights) in enumerate(heights_by_name.items()):
+        at = np.arange(len(heights)) - 0.4 + (i + 0.5) * width
+        axes.bar(at, heights, width, color=COLORS[i % len(COLORS)], label=plain(name))
+    legend_above_data(axes)

@@ -1,0 +1,225 @@
+"""Interactive figures of a sensor's runs: forecasts, errors, coverage and costs."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from streamridge.arrays import Vector
+from streamridge.metrics import (
+    WEEKDAYS,
+    gap_spans,
+    lone_readings,
+    rmse_by_hour,
+    rmse_by_weekday,
+    running_curve,
+)
+from streamridge.plots.axes import GAP, GAP_EDGE, INK, with_unit
+from streamridge.plots.figures import KIND_COLORS
+from streamridge.report.look import (
+    DATES,
+    color_of,
+    make_figure,
+    method_bars,
+    method_curve,
+    stamps,
+    titled,
+)
+from streamridge.report.sensors import SensorRuns, coverage_in_time
+from streamridge.runs.run import Run
+from streamridge.series.clock import Times
+
+SHOWN_DAYS = 28
+# What the figure shows before the reader zooms.
+FIRST_VIEW_DAYS = 5
+# More forecasts than these would make the page slow; 28 days of five minutes have as many.
+MOST_FORECASTS = 8064
+HOURS = tuple(f"{hour:02d}" for hour in range(24))
+
+
+def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return a figure of the last weeks: actual values, forecasts, bands and gaps."""
+    lead = sensor.lead
+    shown = slice(-min(SHOWN_DAYS * lead.day, MOST_FORECASTS), None)
+    times, actual = lead.times[shown], lead.actual[shown]
+    gaps = gap_spans(times, actual)
+    traces = [
+        trace
+        for i, run in enumerate(sensor.scored)
+        for trace in _forecast_traces(run, shown, color_of(i), visible=run is lead)
+    ]
+    traces += [_line(times, actual, INK, 1.5, name="actual", legendgroup="actual")]
+    traces += [_dots(times, actual), *([_gap_in_legend(times)] if gaps else [])]
+    first = max(times[0], times[-1] - np.timedelta64(FIRST_VIEW_DAYS, "D"))
+    return make_figure(
+        traces,
+        height=440,
+        shapes=[_shade(*stamps(np.array(span))) for span in gaps],
+        xaxis={
+            **DATES,
+            "range": stamps(np.array([first, times[-1]])),
+            "rangeslider": {"visible": True, "thickness": 0.12},
+        },
+        yaxis={"title": titled(unit or "value")},
+    )
+
+
+def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return a figure of RMSE(t) of every method."""
+    traces = []
+    for i, run in enumerate(sensor.scored):
+        at, curve = running_curve(run.errors_in_time, run.day)
+        traces.append(method_curve(i, run.method, run.times[at], curve))
+    label = titled(with_unit("RMSE(t)", unit))
+    return make_figure(traces, height=320, xaxis=DATES, yaxis={"title": label})
+
+
+def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return a figure of the RMSE of every method by hour of the day."""
+    bars = [
+        method_bars(i, run.method, HOURS, rmse_by_hour(run.local_times, run.errors_in_time))
+        for i, run in enumerate(sensor.scored)
+    ]
+    figure = _bar_figure(bars, "hour of day", unit)
+    return figure.update_xaxes(tickvals=HOURS[::3], tickangle=0)
+
+
+def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return a figure of the RMSE of every method by day of the week."""
+    bars = [
+        method_bars(i, run.method, WEEKDAYS, rmse_by_weekday(run.local_times, run.errors_in_time))
+        for i, run in enumerate(sensor.scored)
+    ]
+    return _bar_figure(bars, "day of week", unit)
+
+
+def coverage_figure(sensor: SensorRuns) -> go.Figure:
+    """Return a figure of the share of values within their band, and the level it should have."""
+    curves = [
+        method_curve(i, run.method, run.times, coverage_in_time(run))
+        for i, run in enumerate(sensor.scored)
+    ]
+    return make_figure(
+        [*curves, _level_line(sensor)],
+        height=320,
+        xaxis=DATES,
+        yaxis={"title": "share within the band", "tickformat": ".1%"},
+    )
+
+
+def costs_figure(sensor: SensorRuns) -> go.Figure:
+    """Return a figure of the seconds of every method, by kind of work."""
+    names = [escape(run.method) for run in sensor.runs]
+    spent = [run.seconds_by_kind() for run in sensor.runs]
+    bars = [
+        go.Bar(
+            x=[seconds[kind] for seconds in spent],
+            y=names,
+            name=kind,
+            orientation="h",
+            marker={"color": color},
+            hovertemplate="%{x:.2f} s",
+        )
+        for kind, color in zip(spent[0], KIND_COLORS, strict=True)
+    ]
+    return make_figure(
+        bars,
+        height=120 + 40 * len(names),
+        barmode="stack",
+        hovermode="y unified",
+        legend={"traceorder": "normal"},
+        xaxis={"title": "seconds"},
+        yaxis={"title": "method", "autorange": "reversed", "type": "category"},
+    )
+
+
+def _forecast_traces(run: Run, shown: slice, color: str, *, visible: bool) -> list[go.Scatter]:
+    """Return the forecast of a method and its band; the legend shows or hides both together."""
+    together: dict[str, Any] = {
+        "legendgroup": run.method,
+        "visible": True if visible else "legendonly",
+    }
+    times = run.times[shown]
+    edge = {**together, "showlegend": False}
+    upper = _line(times, run.upper[shown, 0], color, 0, name="upper end", **edge)
+    lower = _line(times, run.lower[shown, 0], color, 0, name="lower end", **edge)
+    lower.update(fill="tonexty", fillcolor=_faint(color))
+    name = f"{escape(run.method)}, forecast and band"
+    return [
+        upper,
+        lower,
+        _line(times, run.value[shown, 0], color, 1.4, name=name, **together),
+    ]
+
+
+def _line(times: Times, values: Vector, color: str, width: float, **options: Any) -> go.Scatter:
+    """Return a line over regular times."""
+    # A start and a step replace thousands of stamps, so that the page stays small.
+    step = (times[1] - times[0]) / np.timedelta64(1, "ms") if len(times) > 1 else 1.0
+    return go.Scatter(
+        x0=stamps(times[:1])[0],
+        dx=step,
+        y=values.astype(np.float32),
+        mode="lines",
+        line={"color": color, "width": width},
+        hovertemplate="%{y:.4g}",
+        **options,
+    )
+
+
+def _dots(times: Times, actual: Vector) -> go.Scatter:
+    """Return dots for the readings between two gaps, where no line can be drawn."""
+    lone = lone_readings(actual)
+    return go.Scatter(
+        x=stamps(times[lone]),
+        y=actual[lone],
+        mode="markers",
+        marker={"color": INK, "size": 4},
+        legendgroup="actual",
+        showlegend=False,
+        hoverinfo="skip",
+    )
+
+
+def _gap_in_legend(times: Times) -> go.Scatter:
+    """Return a trace without points, for its entry in the legend."""
+    look = {"symbol": "square", "size": 12, "color": GAP, "line": {"color": GAP_EDGE, "width": 1}}
+    return go.Scatter(x=stamps(times[:1]), y=[None], mode="markers", marker=look, name="no reading")
+
+
+def _shade(start: str, end: str) -> dict[str, Any]:
+    """Return the shading of a gap."""
+    return {
+        "type": "rect", "x0": start, "x1": end, "yref": "paper", "y0": 0, "y1": 1,
+        "fillcolor": GAP, "line": {"color": GAP_EDGE, "width": 0.5}, "layer": "below",
+    }  # fmt: skip
+
+
+def _faint(color: str) -> str:
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.2)"
+
+
+def _bar_figure(bars: list[go.Bar], title: str, unit: str) -> go.Figure:
+    return make_figure(
+        bars,
+        height=300,
+        xaxis={"type": "category", "title": title},
+        yaxis={"title": titled(with_unit("RMSE", unit))},
+    )
+
+
+def _level_line(sensor: SensorRuns) -> go.Scatter:
+    level = sensor.lead.level
+    times = np.concatenate([run.times for run in sensor.scored])
+    return go.Scatter(
+        x=stamps(np.array([times.min(), times.max()])),
+        y=[level, level],
+        mode="lines",
+        name=f"level {level:.4g}",
+        line={"color": INK, "dash": "dot", "width": 1.4},
+        hoverinfo="skip",
+    )

@@ -1,0 +1,67 @@
+import subprocess
+import sys
+
+import pytest
+
+from streamridge.errors import MissingExtraError
+from streamridge.plots.axes import COLORS, DASHES, line_style, log_axis, new_figure
+
+
+def test_importing_the_library_loads_no_plotting_library():
+    code = "import sys, streamridge; print({'matplotlib', 'plotly'} & {*sys.modules})"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_missing_matplotlib_is_named_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+
+    with pytest.raises(MissingExtraError, match=r"matplotlib must be .* 'streamridge\[plot\]'"):
+        new_figure(1)
+
+
+def test_a_figure_has_the_rows_asked_for():
+    figure = new_figure(3, width=5.0, height_per_row=2.0)
+
+    assert len(figure.axes) == 3
+    assert tuple(figure.get_size_inches()) == (5.0, 6.0)
+
+
+def test_methods_have_colours_of_their_own():
+    assert len(set(COLORS)) == len(COLORS) == 8
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([1.5, 60.0], ["2", "5", "10", "20", "50"]),
+        ([2e-5, 3e-4], ["0.00002", "0.00005", "0.0001", "0.0002"]),
+        ([1.0, 1e6], ["1", "100", "10000", "1000000"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_logarithmic_axes_have_plain_numbers(name, values, labels):
+    figure = new_figure(1)
+    (axes,) = figure.axes
+    axes.plot(values, values)
+    axes.margins(0)
+    log_axis(axes, name)
+    figure.canvas.draw()
+
+    axis = getattr(axes, f"{name}axis")
+    low, high = axis.get_view_interval()
+    shown = [
+        text.get_text()
+        for text, at in zip(axis.get_ticklabels(), axis.get_ticklocs(), strict=True)
+        if low <= at <= high
+    ]
+    assert set(labels) <= set(shown)
+    assert axis.get_ticklabels(minor=True) == []
+
+
+def test_lines_look_different_until_colours_and_dashes_are_used_up():
+    looks = {tuple(line_style(i).values()) for i in range(len(COLORS) * len(DASHES))}
+
+    assert len(looks) == 32

@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+from matplotlib.cbook import is_math_text
+
+from streamridge.metrics import (
+    rmse_by_hour,
+    rmse_by_weekday,
+)
+from streamridge.plots.axes import COLORS
+from streamridge.plots.figures import (
+    plot_band,
+    plot_costs,
+    plot_error_by_hour,
+    plot_error_by_weekday,
+    plot_rolling_coverage,
+    plot_running_rmse,
+)
+
+DAY = 24
+TIMES = np.datetime64("2021-06-13T00:00", "us") + np.arange(5 * DAY) * np.timedelta64(1, "h")
+
+
+@pytest.fixture
+def actual(rng):
+    values = 100 + rng.normal(0, 10, len(TIMES))
+    values[[3, 30, 31, 32, 34]] = np.nan
+    return values
+
+
+def draw_band(axes, rng, actual):
+    value = np.full(len(TIMES), 100.0)
+    return plot_band(axes, TIMES, actual, value, value - 20, value + 20, unit="vehicles")
+
+
+def draw_running_rmse(axes, rng, actual):
+    return plot_running_rmse(axes, {"ohl": actual - 100, "fixed": actual - 90}, steps_a_day=DAY)
+
+
+def draw_hours(axes, rng, actual):
+    return plot_error_by_hour(axes, {"ohl": rmse_by_hour(TIMES, actual - 100)}, unit="vehicles")
+
+
+def draw_weekdays(axes, rng, actual):
+    return plot_error_by_weekday(axes, {"ohl": rmse_by_weekday(TIMES, actual - 100)})
+
+
+def draw_coverage(axes, rng, actual):
+    return plot_rolling_coverage(axes, {"ohl": (TIMES, rng.random(len(TIMES)))}, level=0.9)
+
+
+def draw_costs(axes, rng, actual):
+    kinds = {"tuning": 1.0, "fitting": 2.0, "predicting": 0.5}
+    return plot_costs(axes, {"ohl": kinds, "fixed": {**kinds, "tuning": 0.0}})
+
+
+DRAWINGS = [
+    draw_band,
+    draw_running_rmse,
+    draw_hours,
+    draw_weekdays,
+    draw_coverage,
+    draw_costs,
+]
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+def test_every_figure_labels_its_axes_and_returns_them(draw, axes, rng, actual):
+    drawn = draw(axes, rng, actual)
+
+    axes.figure.draw_without_rendering()
+    assert drawn is axes
+    assert axes.get_xlabel()
+    assert axes.get_ylabel()
+
+
+def test_gaps_are_shaded_and_the_line_of_actual_values_is_left_open(axes, rng, actual):
+    draw_band(axes, rng, actual)
+
+    shaded = [each for each in axes.collections if each.get_label() == "no reading"]
+    line = next(each for each in axes.lines if each.get_label() == "actual")
+    assert [len(each.get_paths()) for each in shaded] == [3]
+    assert np.isnan(line.get_ydata()).sum() == 5
+
+
+def test_a_reading_between_two_gaps_is_a_dot(axes, rng, actual):
+    draw_band(axes, rng, actual)
+
+    dots = next(each for each in axes.lines if each.get_marker() == ".")
+    assert dots.get_ydata().tolist() == [actual[33]]
+
+
+def test_nothing_is_shaded_without_gaps(axes, rng):
+    draw_band(axes, rng, np.full(len(TIMES), 100.0))
+
+    labels = axes.get_legend_handles_labels()[1]
+    assert labels == ["actual", "forecast", "band"]
+
+
+def test_the_level_is_drawn_across_the_coverage(axes, rng, actual):
+    draw_coverage(axes, rng, actual)
+
+    level = next(each for each in axes.lines if each.get_label() == "level 0.9")
+    assert set(level.get_ydata()) == {0.9}
+
+
+def test_costs_are_stacked_by_kind(axes, rng, actual):
+    draw_costs(axes, rng, actual)
+
+    fitting = axes.containers[1]
+    assert [bar.get_x() for bar in fitting] == [1.0, 0.0]
+    assert fitting.get_label() == "fitting"
+
+
+def test_dollars_in_a_name_are_no_formula(axes, actual):
+    plot_running_rmse(axes, {"$x^": actual, "a $ b $": actual}, steps_a_day=DAY, unit="$ $")
+
+    axes.figure.draw_without_rendering()
+    texts = [each.get_text() for each in axes.get_legend().get_texts()] + [axes.get_ylabel()]
+    assert texts == [r"\$x^", r"a \$ b \$", r"RMSE(t), \$ \$"]
+    assert not any(map(is_math_text, texts))
+
+
+def test_many_methods_get_a_legend_in_rows_above_the_data(axes, actual):
+    methods = {f"method {i}": actual - 100 for i in range(len(COLORS))}
+
+    plot_running_rmse(axes, methods, steps_a_day=DAY)
+
+    axes.figure.draw_without_rendering()
+    legend = axes.get_legend().get_window_extent()
+    top = max(each.get_ydata().max() for each in axes.lines)
+    assert legend.y0 > axes.transData.transform((0, top))[1]
