@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from multiprocessing import active_children
 
@@ -176,3 +178,10 @@ def test_a_cluster_of_ones_own_is_gone_afterwards():
 
     assert_same_runs(made, runs(tasks("a"), LocalEngine()))
     assert set(active_children()) <= before
+
+
+def test_importing_the_package_does_not_import_dask():
+    program = "import sys, streamridge; print('distributed' in sys.modules, 'dask' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert said.stdout.split() == ["False", "False"]

@@ -73,7 +73,8 @@ def test_ctrl_c_ends_with_what_there_is(jobs, tmp_path):
     made = runs(todo, jobs, press_after_the_first)
 
     assert [run.interrupted for run in made] == [False] + [True] * (len(made) - 1)
-    assert [run.sensor for run in made] in (["a", "b"], ["a", "b", "c"])
+    assert made[0].sensor == "a"
+    assert {run.sensor for run in made[1:]} <= {"b", "c"}  # the last never begins
     assert read_run(tmp_path / "a.run").sensor == "a"
     assert {path.name for path in tmp_path.iterdir()} == {"a.run", "a.sr"}
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

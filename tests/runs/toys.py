@@ -19,6 +19,9 @@ from tests.runs.test_replay import series
 class Deadly:
     """Kill the process that tunes with it."""
 
+    def require_space(self, space):
+        """Take any space."""
+
     def trials(self, space):
         return 1
 

@@ -55,7 +55,7 @@ class DaskWorkers:
         """Send a job to the cluster."""
         # Packed here, so that Dask neither looks into it nor copies its parts.
         future = self._client.submit(
-            on_worker, number, pickle.dumps(load()), self._topic, key=f"{self._topic}-{number}"
+            on_worker, number, pickle.dumps(load()), self._topic, pure=False
         )
         self._futures[number] = future
         future.add_done_callback(lambda _: self._news.put((number, None)))
