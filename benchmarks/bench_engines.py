@@ -4,7 +4,7 @@ Simulated detectors at 15 minutes, a run each, of the default model: seconds on 
 workers, and in one and in two processes of this machine. The workers are started before the clock
 is, as those of a cluster are; every engine must give the same numbers. Run it on an idle machine.
 
-    python benchmarks/bench_engines.py [--json] [--detectors 6] [--days 12] [--train-size 600]
+    python benchmarks/bench_engines.py [--json] [--detectors 16] [--days 10] [--train-size 600]
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def main() -> None:
     """Print the seconds of every engine, and how much faster two workers are than one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--detectors", type=int, default=6)
-    parser.add_argument("--days", type=int, default=12)
+    parser.add_argument("--detectors", type=int, default=16)
+    parser.add_argument("--days", type=int, default=10)
     parser.add_argument("--train-size", type=int, default=600)
     options = parser.parse_args()
     roads = simulate_roads(

@@ -1,5 +1,6 @@
 """The command on every engine: results as they come, going on, failures."""
 
+import gc
 import json
 import signal
 import sys
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamridge import Forecaster
+from streamridge import Forecaster, Run
 from tests.forecaster.test_forecaster import DAY, daily
 
 QUICK = ["--train-size", "96", "--update-every", "24", "--warmup", "72", "--quiet"]
@@ -67,6 +68,24 @@ def test_a_run_is_printed_before_the_next_begins_and_predictions_appear_whole(
     assert result.exit_code == 0, result.output
     assert seen == [(0, 1), (1, 1), (2, 1)]
     assert len(pd.read_csv(tmp_path / "p.csv")) == 3 * 48
+
+
+@pytest.mark.parametrize("way", [["--json"], []], ids=["json", "table"])
+def test_only_runs_of_the_sensor_at_hand_are_held(way, invoke, flows, monkeypatch):
+    predict, held = Forecaster.predict, []
+
+    def look(self, *arguments):
+        if not self.has_readings:
+            gc.collect()
+            held.append(sum(isinstance(each, Run) for each in gc.get_objects()))
+        return predict(self, *arguments)
+
+    monkeypatch.setattr(Forecaster, "predict", look)
+    before = sum(isinstance(each, Run) for each in gc.get_objects())
+    invoke("replay", "flows.csv", *QUICK, *way, "--methods", "fixed,ohl", "--predictions", "p.csv")
+
+    assert len(held) == 6
+    assert max(held) - before <= 2
 
 
 def test_predictions_in_parquet_have_a_row_group_for_each_run(invoke, flows, tmp_path):

@@ -135,7 +135,9 @@ def test_a_detector_that_fails_does_not_stop_the_others(invoke, flows, tmp_path,
     assert result.exit_code == 1
     assert "error: mainline-1 (FIXED): value must be at most 1e+12" in result.stderr
     assert set(cells(tmp_path / "s")) == {"mainline-2-fixed.run", "mainline-2-ohl.run"}
-    assert "Not finished: this page shows 2 of 4 runs" in (tmp_path / "s" / "index.html").read_text()
+    assert (
+        "Not finished: this page shows 2 of 4 runs" in (tmp_path / "s" / "index.html").read_text()
+    )
 
 
 PROGRAM = """

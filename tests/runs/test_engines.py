@@ -230,7 +230,7 @@ def test_tasks_are_started_when_there_is_room_and_not_before():
 
 
 def test_work_does_not_run_far_ahead_of_a_task_that_takes_long(monkeypatch):
-    monkeypatch.setattr("streamridge.runs.carrying.AHEAD", 3)
+    monkeypatch.setattr("streamridge.runs.carrying.AHEAD", 1)
     workers = Scripted(2, [1, 2, 0, 3, 4])
 
     numbers = []

@@ -37,11 +37,13 @@ def tasks(names="abc", **parts):
     ]
 
 
-def long_tasks(names="ab"):
-    """Return tasks of a second or two each, with a refit every other step."""
+def long_tasks(names="ab", days=10):
+    """Return tasks of a second or so each, with a refit every other step."""
     settings = small(update_every=2).settings
     return [
-        Task(Source.of(replace(series(name, 0), values=daily(10 * DAY, seed=at))), settings, "ohl")
+        Task(
+            Source.of(replace(series(name, 0), values=daily(days * DAY, seed=at))), settings, "ohl"
+        )
         for at, name in enumerate(names)
     ]
 

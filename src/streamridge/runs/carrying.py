@@ -14,8 +14,8 @@ from streamridge.runs.interrupts import noted_interrupts
 from streamridge.runs.kept import read_kept
 from streamridge.runs.tasks import Task
 
-# How far work may run ahead of the oldest task that is not finished: what is finished before its
-# turn has to be held meanwhile.
+# How many more tasks than there is room for may follow the oldest that is not finished: what is
+# finished before its turn has to be held meanwhile.
 AHEAD = 64
 
 
@@ -114,8 +114,9 @@ class _Flight:
         return self._finished.pop(number, None)
 
     def _has_room(self) -> bool:
-        oldest = min(self._under_way, default=self._waiting[-1])
-        return len(self._under_way) < self._workers.room and self._waiting[-1] < oldest + AHEAD
+        room, following = self._workers.room, self._waiting[-1]
+        oldest = min(self._under_way, default=following)
+        return len(self._under_way) < room and following < oldest + room + AHEAD
 
     def _start(self, number: int) -> None:
         self._under_way.add(number)

@@ -24,18 +24,22 @@ def kept_tasks(folder: Path, tasks: Sequence[Task]) -> tuple[Task, ...]:
         "warm-up": tasks[0].warmup,
         "number of steps": tasks[0].steps,
         "series": digests(sources.values()),
-        "methods": {
-            method: sorted(
-                {settings_digest(task.settings) for task in tasks if task.method == method}
-            )
-            for method in methods
-        },
+        "methods": _settings_digests(tasks),
     }
     prepare("keep", folder / PLAN, folder / RUNS, plan)
     files = run_files(folder / RUNS, sources, methods)
     ready = tuple(replace(task, keep_in=files[task.source.sensor, task.method]) for task in tasks)
     require_whole(ready)
     return ready
+
+
+def _settings_digests(tasks: Iterable[Task]) -> dict[str, list[str]]:
+    """Return what stands for the settings of each method: one text for each step of a series."""
+    shared = {(task.method, id(task.settings)): task.settings for task in tasks}
+    every: dict[str, set[str]] = {}
+    for (method, _), settings in shared.items():
+        every.setdefault(method, set()).add(settings_digest(settings))
+    return {method: sorted(texts) for method, texts in every.items()}
 
 
 def prepare(name: str, plan_file: Path, runs: Path, plan: Plan) -> None:

@@ -97,12 +97,14 @@ class DaskWorkers:
         future = self._futures.pop(number)
         if future.cancelled():
             raise StreamRidgeError(
-                "the Dask scheduler must stay until all is done, got: it is gone. What was kept "
-                "with --keep is there, and the same command goes on with the rest."
+                "the Dask scheduler must stay until all is done, but it is gone. Start it again: "
+                "with --keep the same command goes on with what is missing."
             )
         try:
             return pickle.loads(future.result())
-        except Exception as error:  # the cluster's own: its workers died too often
+        except import_module("distributed").scheduler.KilledWorker as error:
+            return Outcome(number, error=f"its worker died {error.allowed_failures + 1} times")
+        except Exception as error:  # the cluster's own
             return Outcome(number, error=in_words(error))
 
     def _given_up(self) -> list[Outcome]:
