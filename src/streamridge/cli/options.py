@@ -28,99 +28,112 @@ Files = Annotated[
     ),
 ]
 Sensors = Annotated[
-    list[str] | None, typer.Option("--sensor", help="Sensor to take; repeatable, all by default.")
+    list[str] | None,
+    typer.Option(
+        "--sensor", help="Sensor to forecast; repeat the flag for several. All by default."
+    ),
 ]
 Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method",
         "--methods",
-        help=f"How to tune: {', '.join(METHODS)}; repeatable, or parted by commas. replay: ohl by "
-        "default; compare: ohl, hoag, random and fixed.",
+        help=f"How hyperparameters are tuned: {', '.join(METHODS)}. Repeat the flag for several, "
+        "or separate them by commas. Default of replay: ohl; of compare: ohl, hoag, random, fixed.",
     ),
 ]
 Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
 Step = Annotated[
     str | None,
-    typer.Option(help="Time between readings, such as 15min; found from the file by default."),
+    typer.Option(help="Time between readings, such as 15min. Found from the file by default."),
 ]
 Tz = Annotated[
     str | None,
-    typer.Option("--tz", "--timezone", help="Zone of local times, such as Europe/London."),
+    typer.Option("--tz", "--timezone", help="Time zone of local times, such as Europe/London."),
 ]
 Fold = Annotated[
-    local_time.Fold, typer.Option(help="Which of two a local time is that comes twice.")
+    local_time.Fold,
+    typer.Option(help="Which one is meant when clocks are set back and a time comes twice."),
 ]
-From = Annotated[str | None, typer.Option("--from", help="First time to take.")]
-To = Annotated[str | None, typer.Option("--to", help="Last time to take.")]
+From = Annotated[str | None, typer.Option("--from", help="First time to use.")]
+To = Annotated[str | None, typer.Option("--to", help="Last time to use.")]
 Warmup = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Steps before the first scored one; three days by default, 60 with the paper's model.",
+        help="Steps before the first scored one. Three days by default; with the paper's model 60.",
     ),
 ]
-Steps = Annotated[int | None, typer.Option(min=1, help="Steps to score; all by default.")]
-TrainSize = Annotated[int, typer.Option(min=24, help="Rows of a fit.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Number of steps to score. All by default.")]
+TrainSize = Annotated[int, typer.Option(min=24, help="Number of rows that the model is fitted to.")]
 UpdateEvery = Annotated[
     int | None,
-    typer.Option(min=1, help="Readings between refits; a day by default, and 96 at least."),
+    typer.Option(
+        min=1, help="Readings between refits. Those of a day by default, but at least 96."
+    ),
 ]
 TuneEvery = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Readings between searches of hoag, random, grid and bayes; a week by default, "
-        "0 searches once.",
+        help="Readings between searches of hoag, random, grid and bayes. Those of a week by "
+        "default; 0 searches once, at the start.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of random draws.")]
-Lags = Annotated[int | None, typer.Option(min=1, help="Latest values that a row holds.")]
-Horizon = Annotated[int, typer.Option(min=1, help="Steps to forecast.")]
-Level = Annotated[float, typer.Option(help="Share of values that the bands shall hold.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of random draws.")]
+Lags = Annotated[
+    int | None, typer.Option(min=1, help="How many of the latest values the model reads.")
+]
+Horizon = Annotated[int, typer.Option(min=1, help="Number of steps ahead to forecast.")]
+Level = Annotated[float, typer.Option(help="Share of values that shall lie within the bands.")]
 Jobs = Annotated[
-    int, typer.Option(min=1, help="Processes to use, one run each; those of a cluster are its own.")
+    int, typer.Option(min=1, help="Number of worker processes; each makes one run at a time.")
 ]
 EngineName = Annotated[
     Literal["local", "dask"],
-    typer.Option("--engine", help="Where runs are made: on this machine, or by Dask workers."),
+    typer.Option(
+        "--engine", help="Where runs are made: in processes of this machine, or by Dask workers."
+    ),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Dask scheduler that is running already, such as tls://host:8786; implies "
-        "--engine dask.",
+        help="Address of a Dask scheduler that is already running, such as tls://host:8786. "
+        "Implies --engine dask.",
     ),
 ]
 Extras = Annotated[
     list[str] | None,
-    typer.Option("--extra", help="Column that is known in advance; repeatable."),
+    typer.Option("--extra", help="Column that is known in advance; repeat the flag for several."),
 ]
-Gap = Annotated[blocks.Gap, typer.Option(help="Refuse cells that are no numbers, or skip them.")]
+Gap = Annotated[
+    blocks.Gap, typer.Option(help="At a cell that is not a number, stop with an error or skip it.")
+]
 FileLayout = Annotated[
-    reading.Layout | None, typer.Option("--layout", help="Layout of the file; found by default.")
+    reading.Layout | None,
+    typer.Option("--layout", help="How the file is laid out. Found by default."),
 ]
 Aggregate = Annotated[
     readings.Aggregate | None,
-    typer.Option(help="How finer readings make a step; PeMS counts are summed."),
+    typer.Option(help="How several readings make one step. PeMS counts are summed by default."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")]
 Predictions = Annotated[
     Path | None, typer.Option(help="File for every forecast: .csv, .csv.gz or .parquet.")
 ]
 Report = Annotated[
-    Path | None, typer.Option(help="Folder for a page with interactive figures, and pictures.")
+    Path | None, typer.Option(help="Folder for a page with interactive figures, and for pictures.")
 ]
 Save = Annotated[
     Path | None,
-    typer.Option(help="Folder for the forecasters as they are at the end of whole runs."),
+    typer.Option(help="Folder for the forecasters as they are after their runs, to go on with."),
 ]
 Keep = Annotated[
     Path | None,
     typer.Option(
-        help="Folder that keeps each run once it is whole: the same command goes on with the rest."
+        help="Folder that keeps each finished run. The same command then makes only those missing."
     ),
 ]
 Unit = Annotated[str, typer.Option(help="Unit of the values, for figures.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no messages.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no messages.")]

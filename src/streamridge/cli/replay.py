@@ -73,8 +73,8 @@ def replay(
 ) -> None:
     """Forecast a file step by step as if it were live, and say how good the forecasts were.
 
-    Every step is forecast before its value is looked at. What was dropped, filled or conflicting is
-    counted and shown.
+    Every step is forecast before its value is read. Readings that were dropped, filled in or in
+    conflict are counted and shown. A sensor that fails does not stop the others.
 
     Example: streamridge replay roads.csv --sensor ramp-3 --steps 960 --report report
     """

@@ -31,22 +31,23 @@ Result = TypeVar("Result")
 # Called with what is going on, how much of it is done, and of how much.
 Tell = Callable[[str, int, int], None]
 
-Quick = Annotated[bool, typer.Option("--quick", help="A small version, in a minute or two.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of series and random draws.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A small version that takes a minute or two.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of series and random draws.")]
 Out = Annotated[Path, typer.Option(help="Folder for tables, figures and a page.")]
 StudyMethods = Annotated[
     list[str] | None,
     typer.Option(
         "--method",
         "--methods",
-        help=f"Of {', '.join(METHODS)}; repeatable, or parted by commas. The paper's by default.",
+        help=f"Of {', '.join(METHODS)}. Repeat the flag for several, or separate them by commas. "
+        "The paper's by default.",
     ),
 ]
 Data = Annotated[
     list[str] | None,
     typer.Option(
-        help="File of real detectors, repeatable; counts of less than 15 minutes are summed. "
-        "Simulated roads by default."
+        help="File of real detectors; repeat the flag for several. Counts that come more often "
+        "than every 15 minutes are summed. Simulated roads by default."
     ),
 ]
 
@@ -97,7 +98,8 @@ def traffic(
 ) -> None:
     """Repeat the study of 13 detectors: OHL, HOAG, RDS and FIXED, with times and improvements.
 
-    Every detector and method is kept as soon as it is done: stopped, the same command goes on.
+    Each run of a detector and a method is kept once it is finished. After a stop, the same command
+    makes only those that are missing.
 
     Example: streamridge reproduce traffic --quick --methods fixed,ohl,random --out study
     """
