@@ -93,6 +93,21 @@ def test_ctrl_c_while_a_run_is_handed_on_loses_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.run"]
 
 
+def test_ctrl_c_before_a_task_begins_leaves_it_out(tmp_path):
+    def kept(names):
+        return [each for name in names for each in tasks(name, keep_in=tmp_path / f"{name}.run")]
+
+    runs(kept("a"))
+    made = []
+
+    with started_for(kept("abc"), LocalEngine()) as workers:
+        for outcome in carry_out(kept("abc"), workers, nothing):
+            press()  # while the next is ready to begin
+            made.append(outcome.run.sensor)
+
+    assert made == ["a"]
+
+
 def test_a_second_ctrl_c_ends_at_once(monkeypatch):
     monkeypatch.setattr("streamridge.runs.interrupts.SECOND_PRESS", 0.0)
 
@@ -200,13 +215,15 @@ class Scripted:
 
     def __init__(self, room, order):
         self.width = self.room = room
-        self.taken, self._order = [], list(order)
+        self.taken, self.taken_before, self._order = [], {}, list(order)
 
     def take(self, number, job):
         self.taken.append(number)
 
     def finished(self, tell):
-        return [Outcome(self._order.pop(0), error="never done")]
+        number = self._order.pop(0)
+        self.taken_before[number] = list(self.taken)
+        return [Outcome(number, error="never done")]
 
     def stop(self):
         """Take no notice."""
@@ -221,24 +238,19 @@ def test_outcomes_are_handed_on_in_the_order_of_the_tasks():
 
 def test_tasks_are_started_when_there_is_room_and_not_before():
     workers = Scripted(2, range(4))
-    begun = []
 
-    for outcome in carry_out(tasks("abcd"), workers, nothing):
-        begun.append((outcome.number, len(workers.taken)))
+    list(carry_out(tasks("abcd"), workers, nothing))
 
-    assert begun == [(0, 2), (1, 3), (2, 4), (3, 4)]
+    assert [len(taken) for taken in workers.taken_before.values()] == [2, 3, 4, 4]
 
 
 def test_work_does_not_run_far_ahead_of_a_task_that_takes_long(monkeypatch):
     monkeypatch.setattr("streamridge.runs.carrying.AHEAD", 1)
     workers = Scripted(2, [1, 2, 0, 3, 4])
 
-    numbers = []
-    for outcome in carry_out(tasks("abcde"), workers, nothing):
-        numbers.append(outcome.number)
-        if outcome.number == 0:
-            assert workers.taken == [0, 1, 2]
+    numbers = [outcome.number for outcome in carry_out(tasks("abcde"), workers, nothing)]
 
+    assert workers.taken_before[0] == [0, 1, 2]
     assert numbers == [0, 1, 2, 3, 4]
 
 

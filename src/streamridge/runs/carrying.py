@@ -76,10 +76,10 @@ def carry_out(
 
         flight = _Flight(tasks, workers)
         for number, task in enumerate(tasks):
+            flight.start_more(unless=interrupts.pressed)
             while flight.is_expected(number):
-                if interrupts.pressed:
-                    flight.start_no_more()
-                flight.advance(tell)
+                flight.take_in_finished(tell)
+                flight.start_more(unless=interrupts.pressed)
             outcome = flight.handed_on(number) or _kept(number, task)
             if outcome is not None:
                 yield outcome
@@ -98,16 +98,19 @@ class _Flight:
         """Tell whether a task has yet to be finished."""
         return number in self._under_way or bool(self._waiting and self._waiting[-1] <= number)
 
-    def start_no_more(self) -> None:
-        """Forget the tasks that wait."""
-        self._waiting.clear()
-
-    def advance(self, tell: Progress) -> None:
-        """Start what there is room for, and take in what has finished."""
+    def start_more(self, *, unless: bool) -> None:
+        """Start what there is room for, unless all is to stop: then no task is waited for."""
+        if unless:
+            self._waiting.clear()
         while self._waiting and self._has_room():
             self._start(self._waiting.pop())
+
+    def take_in_finished(self, tell: Progress) -> None:
+        """Take in what has finished; a run that was cut short is the last."""
         for outcome in self._workers.finished(tell):
             self._take_in(outcome)
+            if outcome.run is not None and outcome.run.interrupted:
+                self._waiting.clear()
 
     def handed_on(self, number: int) -> Outcome | None:
         """Return the outcome of a task if there is one, and forget it."""
@@ -131,8 +134,6 @@ class _Flight:
             return  # stopped before there was anything
         self._tasks[outcome.number].keep(outcome)
         self._finished[outcome.number] = outcome
-        if outcome.run is not None and outcome.run.interrupted:
-            self.start_no_more()
 
 
 def _kept(number: int, task: Task) -> Outcome | None:

@@ -73,7 +73,7 @@ class Here:
 
     def __init__(self) -> None:
         self._taken: tuple[int, Callable[[], Job]] | None = None
-        self._working = False
+        self._working = self._stopping = False
 
     def take(self, number: int, load: Callable[[], Job]) -> None:
         """Take a job, and load it when it is worked on."""
@@ -87,7 +87,8 @@ class Here:
         try:
             try:
                 self._working = True
-                outcome = attempt(number, load, tell)
+                # Looked at last: from here on `stop` breaks the job off.
+                outcome = Outcome(number) if self._stopping else attempt(number, load, tell)
             finally:
                 self._working = False
         except KeyboardInterrupt:  # before or after its steps
@@ -95,7 +96,11 @@ class Here:
         return [outcome]
 
     def stop(self) -> None:
-        """Break off the job under way by raising KeyboardInterrupt: once, and only within it."""
+        """Begin no job any more, and break off the one under way by raising KeyboardInterrupt.
+
+        It is raised once, so that the job can hand in what it has.
+        """
+        self._stopping = True
         if self._working:
             self._working = False
             raise KeyboardInterrupt
