@@ -98,13 +98,14 @@ def test_without_a_guard_nothing_is_doubted(horizon):
     assert not {"implausible", "outlier", "stuck", "rollbacks"} & set(plain.counts)
 
 
-def test_tuning_that_goes_astray_is_rolled_back_as_in_the_plain_version():
-    preset = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(2.0))
-    forecaster, plain = both(preset=preset)
+def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(caplog):
+    hasty = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(2.0))
+    forecaster, plain = both(preset=hasty)
 
     walk(forecaster, plain, in_order(daily(700, seed=3)))
 
     assert plain.counts["rollbacks"] > 0
+    assert caplog.text.count("rolled back") == plain.counts["rollbacks"]
 
 
 def test_setting_and_freezing_are_those_of_the_plain_version():

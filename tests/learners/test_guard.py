@@ -110,8 +110,8 @@ def test_bad_tuning_is_rolled_back_to_where_it_was(learner_and_stream):
 
     rolled_back = walk(learner, guard, stream[200:])
 
-    # The first window belongs to the fit before the change.
-    assert rolled_back == [PATIENCE + 1]
+    # The first window belongs to the fit before the change, and five worse ones follow.
+    assert rolled_back == [6]
     np.testing.assert_allclose(learner.lam, good)
 
 
@@ -167,14 +167,14 @@ def test_the_losses_are_the_squared_errors_of_the_window(learner_and_stream):
     np.testing.assert_allclose(guard.state()["losses"], np.sum(errors**2))
 
 
-def test_a_shadow_is_renewed_when_it_is_old_and_tuning_is_not_worse(learner_and_stream):
+def test_a_shadow_is_renewed_after_seven_windows_if_tuning_is_not_worse(learner_and_stream):
     learner, stream = learner_and_stream
     guard = Guard(MODEL, learner)
     start = learner.lam
 
-    walk(learner, guard, stream[: 20 * (RENEW_AFTER - 1)])
+    walk(learner, guard, stream[: 6 * 20])
     np.testing.assert_array_equal(guard.state()["lam"], start)
-    walk(learner, guard, stream[20 * (RENEW_AFTER - 1) : 20 * RENEW_AFTER])
+    walk(learner, guard, stream[6 * 20 : 7 * 20])
 
     np.testing.assert_array_equal(guard.state()["lam"], learner.lam)
     assert guard.state()["windows"].tolist() == [0, 0]
