@@ -112,6 +112,16 @@ def test_saved_and_loaded_every_step_is_that_of_the_plain_version(
 
 SPARSE = in_order(daily(150, seed=5), missing=range(0, 75, 5))
 FIRST_FITS = {"sparse": SPARSE[1:], "a step late": a_step_late(SPARSE[1:])}
+JUST_AFTER = in_order(daily(80, seed=7), missing={37})
+
+
+def test_a_reading_that_comes_late_just_after_the_first_fit_is_taken():
+    forecaster, plain = both()
+
+    walk(forecaster, plain, [*JUST_AFTER[:39], (37, 111.1), *JUST_AFTER[39:]])
+
+    assert plain.counts["late"] == 1
+    assert plain.learner.path[0][0] == FIRST + 36  # the last row that was complete
 
 
 @pytest.mark.parametrize("stream", FIRST_FITS.values(), ids=FIRST_FITS)
@@ -133,6 +143,16 @@ def test_half_a_band_is_its_wider_side():
     walk(forecaster, plain, lopsided(seed=6))
 
     assert plain.bands.reach[0, 0] > 2 * plain.bands.reach[0, 1]
+
+
+def test_without_a_guard_nothing_is_rolled_back():
+    hasty = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(8.0))
+    forecaster, _ = both(preset=hasty, guard=False)
+
+    for step, value in in_order(daily(350, seed=3)):
+        forecaster.observe(START + step * STEP, value)
+
+    assert "rollbacks" not in forecaster.counts
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
