@@ -67,8 +67,6 @@ class PlainForecaster:
         space = self.settings.preset.model.space
         return space.named(self.learner.lam if self.learner else space.values)
 
-    # The next forecast.
-
     @property
     def least(self):
         smallest = self.resolution / 2 if self.resolution < np.inf else 0.0
@@ -137,8 +135,6 @@ class PlainForecaster:
         upper = np.maximum(self.bounded(values + above), values)
         return Expected(values, lower, upper, "seasonal" if made is None else "model")
 
-    # A reading, a gap, or a reading that comes late.
-
     def observe(self, step, value):
         self.happened["readings"] += 1
         if self.past is None:
@@ -170,6 +166,7 @@ class PlainForecaster:
             self.happened["missing"] += 1
         if leapt > 0:
             self.said.append(0.0)
+            self.pass_over()
 
     def advance(self, value):
         values, below, above, x, made = self.look_ahead()
@@ -178,6 +175,7 @@ class PlainForecaster:
             self.said.append(0.0)
             self.past.push(values[0], read=False, trusted=False)
             self.silent += 1
+            self.pass_over()
         else:
             self.take(value, values[0], max(above[0], -below[0]), x, made)
         self.learn_late()
@@ -196,11 +194,17 @@ class PlainForecaster:
             self.first_fit()
         elif verdict != "good":
             self.happened[verdict] += 1
+            self.pass_over()
         else:
             events = self.learner.observe(step, x, value)
             self.happened.update(events)
             if events:
                 self.renew_range()
+
+    def pass_over(self):
+        """Tell a model of a step that there was nothing to learn from."""
+        if self.learner is not None:
+            self.learner.newest = self.past.newest
 
     def learn_of_the_sensor(self, value):
         """Keep how finely it reads, and how wrong a season ago would have been."""
@@ -317,8 +321,6 @@ class PlainForecaster:
         for step in steps:
             if reach > 0 and not low - reach <= self.past.value_at(step) <= high + reach:
                 self.past.distrust(step)
-
-    # What a person changes.
 
     def set(self, **values):
         self.learner.assign(values)
