@@ -55,6 +55,12 @@ def test_what_has_happened_three_times_is_usual():
     assert verdicts == ["good"] * 30 + ["stuck"]
 
 
+def test_what_has_happened_twice_is_not_yet_usual():
+    nights = np.tile(np.concatenate([np.arange(1.0, 9.0), np.zeros(30)]), 2)
+
+    assert of(*nights).longest_run == 1
+
+
 def test_one_stuck_stretch_does_not_make_the_next_one_usual():
     once = np.concatenate([np.arange(1.0, 50.0), np.zeros(60), np.arange(1.0, 50.0)])
 

@@ -43,7 +43,16 @@ def troubled(seed):
     stream = in_order(values, gaps)
     told = [(step, None) for step in (92, *range(300, 314))]
     stream = [each for each in stream if each[0] not in dict(told)] + told
-    late = [(33, 30), (64, 60), (381, 380), (385, 382), (414, 412), (416, 411), (450, 440)]
+    late = [
+        (33, 30),
+        (64, 60),
+        (308, 304),
+        (381, 380),
+        (385, 382),
+        (414, 412),
+        (416, 411),
+        (450, 440),
+    ]
     disorder = [(95, (94, values[94])), (96, (94, 5.0)), (97, (91, 1e7)), (500, (3, 7.0))]
     arrivals = [(step, 0, (step, value)) for step, value in stream]
     arrivals += [(after, 1, (step, values[step])) for after, step in late]
@@ -99,7 +108,7 @@ def test_saved_and_loaded_every_step_is_that_of_the_plain_version(
     forecaster, plain = both(horizon=horizon)
     stream = troubled(seed)[:readings]
     # Also in the midst of silence, of a stuck stretch, and right after late readings.
-    cuts = [*range(36, len(stream), 36), 366, 370, 398, 401, 435, len(stream)]
+    cuts = [*range(36, len(stream), 36), 367, 371, 399, 402, 436, len(stream)]
 
     for first, last in pairwise([0, *sorted(cuts)]):
         walk(forecaster, plain, stream[first:last])
