@@ -9,7 +9,7 @@ from streamridge.kernels.time_lags import FreeLags, TabledLags, ToeplitzLags, ti
 GRID = np.arange(6.0)
 CASES = {
     "0.1 % off the grid": (np.array([0.0, 1.0, 2.001, 3.002]), np.array([0.0, 1.0]), FreeLags),
-    "0.1 % off, fast": (1e-6 * np.array([0.0, 1.0, 2.001]), 1e-6 * np.arange(2.0), FreeLags),
+    "0.1 % off, fast": (1e-8 * np.array([0.0, 1.0, 2.001]), 1e-8 * np.arange(2.0), FreeLags),
     "another step on the other side": (GRID, 1.5 * np.arange(3.0), FreeLags),
     "twice the step on the other side": (GRID, 2 * np.arange(3.0), TabledLags),
     "half steps on the other side": (np.array([0.0, 1.0, 3.0]), np.array([0.5, 1.5]), FreeLags),

@@ -189,6 +189,26 @@ def test_what_a_window_taught_is_forgotten_when_hyperparameters_are_set(samples)
     assert np.log(learner.hyperparameters["regularization"]) == pytest.approx(expected, rel=1e-12)
 
 
+def test_what_labels_taught_after_a_window_is_forgotten_when_hyperparameters_are_set():
+    rng = np.random.default_rng(1)
+    series = np.sin(np.arange(120) / 5) + 0.1 * rng.standard_normal(120)
+    samples = Features(lags=4).samples(series, horizon=3)
+    learner = make(samples, step=ConstantStep(0.01))
+    walk(learner, samples[N : N + M])
+    start = N + M + 2
+    for t, _, y in zip(*part_of(samples[N + M : start]), strict=True):
+        learner.observe(t, None, y)  # the last labels of the window, and no row that would wait
+
+    learner.assign({"regularization": 2.0})
+    lam, fit = learner.lam, learner.fit
+    walk(learner, samples[start : start + M])
+
+    # Of the ten rows since, eight have all three labels at the window's end.
+    _, g = fit.loss_and_gradient(samples[start : start + M - 2])
+    expected = np.log(lam[-1]) - 0.01 * g[-1] * lam[-1] / (M - 2)
+    assert np.log(learner.hyperparameters["regularization"]) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("act", ["freeze", "unfreeze"])
 def test_an_unknown_name_is_refused(act, samples):
     with pytest.raises(InvalidInputError, match=r"hyperparameter must be one of .*, got 'nu'"):
