@@ -94,6 +94,12 @@ def walk(forecaster, plain, stream):
         np.testing.assert_allclose(forecaster.path.values, values, rtol=1e-9)
 
 
+def reloaded(forecaster, folder):
+    """Return the forecaster as it comes back from a file."""
+    forecaster.save(folder / "sensor.sr")
+    return Forecaster.load(folder / "sensor.sr")
+
+
 def compare(forecast, expected, step):
     assert forecast.source == expected.source, step
     for part in ("value", "lower", "upper"):
@@ -112,8 +118,7 @@ def test_saved_and_loaded_every_step_is_that_of_the_plain_version(
 
     for first, last in pairwise([0, *sorted(cuts)]):
         walk(forecaster, plain, stream[first:last])
-        forecaster.save(tmp_path / "sensor.sr")
-        forecaster = Forecaster.load(tmp_path / "sensor.sr")
+        forecaster = reloaded(forecaster, tmp_path)
 
     happened = {"late", "duplicates", "conflicts", "too_late", "missing", "outlier"}
     assert happened | {"implausible", "stuck"} <= set(plain.counts)
@@ -139,8 +144,7 @@ def test_a_first_fit_waits_for_rows_enough_and_is_tried_now_and_then(stream, tmp
 
     walk(forecaster, plain, stream[:70])
     assert not forecaster.has_model
-    forecaster.save(tmp_path / "sensor.sr")
-    forecaster = Forecaster.load(tmp_path / "sensor.sr")
+    forecaster = reloaded(forecaster, tmp_path)
     walk(forecaster, plain, stream[70:])
 
     for each in (forecaster, plain):
@@ -176,11 +180,14 @@ def test_without_a_guard_nothing_is_doubted(horizon):
     assert not {"implausible", "outlier", "stuck", "rollbacks"} & set(plain.counts)
 
 
-def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(caplog):
+def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(tmp_path, caplog):
     hasty = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(8.0))
     forecaster, plain = both(preset=hasty)
 
-    walk(forecaster, plain, in_order(daily(350, seed=3)))
+    stream = in_order(daily(350, seed=3))
+
+    walk(forecaster, plain, stream[:150])
+    walk(reloaded(forecaster, tmp_path), plain, stream[150:])
 
     assert plain.counts["rollbacks"] == 2
     assert caplog.text.count("rolled back") == plain.counts["rollbacks"]
