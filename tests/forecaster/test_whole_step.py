@@ -175,7 +175,7 @@ def test_without_a_guard_nothing_is_doubted(horizon):
     forecaster, plain = both(horizon=horizon, guard=False)
 
     mild = [each for each in troubled(seed=2) if abs(each[1] or 0.0) < 300]
-    walk(forecaster, plain, [*mild[:250], (91, 700.0), *mild[250:280]])
+    walk(forecaster, plain, [*mild[:250], (91, 3000.0), *mild[250:280]])
 
     assert not {"implausible", "outlier", "stuck", "rollbacks"} & set(plain.counts)
 
