@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamridge import InvalidInputError
+from streamridge import Inputs, InvalidInputError, KernelRidge, Linear, Samples
 from streamridge.forecaster.bands import RATE, ConformalBands
 
 
@@ -118,3 +118,15 @@ def test_multiples_stay_where_they_can_come_back_from(error, limit):
         bands = bands.observe(0, error, spread=1.0)
 
     assert bands.reach[0, 1] == limit
+
+
+def test_the_size_of_error_to_expect_stays_within_the_sizes_seen(rng):
+    x = np.linspace(-1, 1, 40)
+    samples = Samples.of(np.arange(40), x[:, None], np.exp(2 * x) * rng.standard_normal(40))
+    fit = KernelRidge(Linear(), regularization=1.0).fit(samples)
+    residuals = np.abs(samples.y - fit.predict(samples.inputs))
+
+    # Far beyond the training set, where errors would shrink or grow for ever.
+    _, sizes = fit.predict_with_spread(Inputs.of([40, 41], [[-1e3], [1e3]]))
+
+    np.testing.assert_allclose(sizes[:, 0], [residuals.min(), residuals.max()])
