@@ -238,13 +238,13 @@ def test_small_fits_without_a_factor_say_nothing(learner_and_stream):
 def test_a_state_goes_on_bit_for_bit(learner_and_stream):
     learner, stream = learner_and_stream
     guard = Guard(MODEL, learner)
-    walk(learner, guard, stream[:130])
+    walk(learner, guard, stream[:90])
     other = OnlineLearner(MODEL, stream[:50], train_size=200, update_every=20)
     resumed = Guard(MODEL, other)
 
     other.restore(learner.state())
     resumed.restore(guard.state())
-    for each in range(130, 190, 20):
+    for each in range(90, 150, 20):
         walk(learner, guard, stream[each : each + 20])
         walk(other, resumed, stream[each : each + 20])
 
