@@ -13,6 +13,7 @@ from streamridge.features.profiles import Profiles
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.recipes import register
 from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.coordinates import Chart
 from streamridge.hyperparameters.feasible import Product
@@ -85,6 +86,7 @@ __all__ = [
     "gradient_variation",
     "local_regret",
     "projected_gradient",
+    "register",
     "replay",
     "run",
     "tuners",

@@ -179,7 +179,7 @@ def test_settings_are_saved_whole(forecaster, tmp_path):
 
 
 def test_only_parts_of_the_library_are_described():
-    with pytest.raises(InvalidInputError, match="only parts of this library can be saved"):
+    with pytest.raises(InvalidInputError, match="made of parts of this library"):
         describe(object())
 
 

@@ -257,7 +257,7 @@ def test_only_sensors_of_an_open_store_can_be_taken(tmp_path):
 def test_times_that_do_not_fit_together_are_refused_before_any_sensor_is_taken(tmp_path):
     (tmp_path / "flow.csv").write_text(LONG + "a,2021-06-15T00:00Z,1\n")
 
-    message = "times of sensor 'a' must all carry an offset"
+    message = "times of sensor 'a' must all have an offset"
     with pytest.raises(InvalidInputError, match=message), stored_readings(tmp_path / "flow.csv"):
         pytest.fail("the store was handed out")
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamridge import InvalidInputError
+from streamridge import Inputs, InvalidInputError, KernelRidge, Linear, Samples
 from streamridge.forecaster.bands import RATE, ConformalBands
 
 
@@ -79,3 +79,54 @@ def test_horizons_learn_apart():
 def test_a_level_is_a_share(level):
     with pytest.raises(InvalidInputError, match="level must lie between 0 and 1"):
         ConformalBands.start(horizon=1, level=level)
+
+
+def test_they_start_at_the_quantiles_of_a_gaussian():
+    bands = ConformalBands.start(horizon=2, level=0.9)
+
+    # 1.645 deviations, over the typical size of a Gaussian error, and 1.3 times as much.
+    np.testing.assert_allclose(bands.reach, 1.3 * 1.6448536269514722 / 0.53)
+
+
+def test_three_scores_worked_by_hand():
+    bands = ConformalBands.start(horizon=1, level=0.8)
+    start = bands.reach[0, 0]
+
+    for error in (0.0, -100.0, 100.0):
+        bands = bands.observe(0, error, spread=2.0)
+
+    # A hit narrows a side by its share of misses, 10 %, and a miss widens it by the rest; the
+    # rate falls like one over the root of the scores.
+    rates = 1 / np.sqrt([1, 2, 3])
+    np.testing.assert_allclose(bands.reach[0, 0], start * np.exp(rates @ [-0.1, 0.9, -0.1]))
+    np.testing.assert_allclose(bands.reach[0, 1], start * np.exp(rates @ [-0.1, -0.1, 0.9]))
+
+
+def test_an_error_that_just_fits_is_no_miss():
+    bands = ConformalBands.start(horizon=1, level=0.9)
+    edge = bands.reach[0, 1]
+
+    assert bands.observe(0, 2 * edge, spread=2.0).reach[0, 1] < edge
+    assert bands.observe(0, np.nextafter(2 * edge, 99), spread=2.0).reach[0, 1] > edge
+
+
+@pytest.mark.parametrize(("error", "limit"), [(0.0, 1e-3), (np.finfo(float).max, 1e6)])
+def test_multiples_stay_where_they_can_come_back_from(error, limit):
+    bands = ConformalBands.start(horizon=1, level=0.9)
+
+    for _ in range(5000):
+        bands = bands.observe(0, error, spread=1.0)
+
+    assert bands.reach[0, 1] == limit
+
+
+def test_the_size_of_error_to_expect_stays_within_the_sizes_seen(rng):
+    x = np.linspace(-1, 1, 40)
+    samples = Samples.of(np.arange(40), x[:, None], np.exp(2 * x) * rng.standard_normal(40))
+    fit = KernelRidge(Linear(), regularization=1.0).fit(samples)
+    residuals = np.abs(samples.y - fit.predict(samples.inputs))
+
+    # Far beyond the training set, where errors would shrink or grow for ever.
+    _, sizes = fit.predict_with_spread(Inputs.of([40, 41], [[-1e3], [1e3]]))
+
+    np.testing.assert_allclose(sizes[:, 0], [residuals.min(), residuals.max()])

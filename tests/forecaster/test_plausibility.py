@@ -55,6 +55,12 @@ def test_what_has_happened_three_times_is_usual():
     assert verdicts == ["good"] * 30 + ["stuck"]
 
 
+def test_what_has_happened_twice_is_not_yet_usual():
+    nights = np.tile(np.concatenate([np.arange(1.0, 9.0), np.zeros(30)]), 2)
+
+    assert of(*nights).longest_run == 1
+
+
 def test_one_stuck_stretch_does_not_make_the_next_one_usual():
     once = np.concatenate([np.arange(1.0, 50.0), np.zeros(60), np.arange(1.0, 50.0)])
 
@@ -88,3 +94,74 @@ def test_a_state_is_put_back():
     _, judge = CALM.judge(100.0, 0.0, 20.0)
 
     assert Plausibility().restore(judge.state()) == judge
+
+
+def verdicts_of(judge, values, *, error=0.0, band=20.0):
+    """Return what was made of readings one after the other, and the judgement after them."""
+    verdicts = []
+    for value in values:
+        verdict, judge = judge.judge(value, error, band)
+        verdicts.append(verdict)
+    return verdicts, judge
+
+
+@pytest.mark.parametrize("error", [100.0, -100.0])
+def test_an_error_of_five_half_bands_is_just_good(error):
+    assert CALM.judge(100.0, error, 20.0)[0] == "good"
+    assert CALM.judge(100.0, np.nextafter(error, 9 * error), 20.0)[0] == "outlier"
+
+
+@pytest.mark.parametrize(("edge", "beyond"), [(240.0, 241.0), (-40.0, -41.0)])
+def test_three_ranges_away_is_just_plausible(edge, beyond):
+    assert not CALM.is_implausible(edge)
+    assert CALM.is_implausible(beyond)
+
+
+def test_one_plausible_reading_between_makes_strange_ones_start_anew():
+    strange = [5000.0 + step for step in range(CONVINCING)]
+
+    verdicts, _ = verdicts_of(CALM, [*strange, 100.0, *strange])
+
+    assert verdicts == ["implausible"] * CONVINCING + ["good"] + ["implausible"] * CONVINCING
+
+
+def test_a_new_level_that_is_believed_is_the_new_range():
+    _, judge = verdicts_of(CALM, [5000.0 + step for step in range(CONVINCING + 1)])
+
+    assert (judge.low, judge.high) == (5000.0 + CONVINCING, 5000.0 + CONVINCING)
+
+
+def test_equal_readings_count_in_a_row_only():
+    verdicts, _ = verdicts_of(CALM, ([100.0] * RUN + [101.0]) * 2)
+
+    assert set(verdicts) == {"good"}
+
+
+def test_good_readings_widen_the_range_and_outliers_do_not():
+    _, wider = verdicts_of(CALM, [70.0, 130.0])
+    _, same = verdicts_of(CALM, [30.0, 230.0], error=101.0)
+
+    assert (wider.low, wider.high) == (70.0, 130.0)
+    assert (same.low, same.high) == (80.0, 120.0)
+
+
+def test_a_range_that_is_renewed_forgets_what_is_no_longer_there():
+    renewed = CALM.renewed(np.array([95.0, 105.0, 999.0, 0.0]), np.array([1, 1, 0, 0], bool))
+
+    assert (renewed.low, renewed.high) == (95.0, 105.0)
+
+
+def test_a_range_without_trusted_readings_stays():
+    assert CALM.renewed(np.array([5.0, 6.0]), np.zeros(2, bool)) == CALM
+
+
+def test_a_sensor_that_never_changed_may_change():
+    constant = of(5.0, 5.0, 5.0)
+
+    assert constant.judge(9.0, 0.1, 1.0)[0] == "good"
+    np.testing.assert_array_equal(constant.bounded(np.array([-3.0, 900.0])), [0.0, 900.0])
+
+
+def test_zero_is_not_below_zero():
+    assert of(0.0, 5.0).floor == 0.0
+    np.testing.assert_array_equal(of(0.0, 5.0).bounded(np.array([-9.0, 11.0])), [0.0, 10.0])

@@ -112,6 +112,57 @@ def test_a_step_that_overflows_is_skipped_and_adagrad_keeps_its_memory():
     assert after.memory.tolist() == before.memory.tolist() == [1.0, 1.0]
 
 
+def test_a_point_that_is_set_forgets_the_gradients_of_the_one_before():
+    descent = LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(1.0), update_every=2)
+    walked = descent.observe(lambda z: np.array([9.0, 9.0]))
+
+    after = walked.moved_to([1.0, 1.0]).observe(lambda z: np.ones(2))
+
+    assert after.z.tolist() == [1.0, 1.0]  # one gradient of two
+    assert after.observe(lambda z: np.ones(2)).z.tolist() == [0.0, 0.0]
+
+
+def test_a_point_that_is_set_keeps_what_the_step_rule_remembers():
+    descent = LazyDescent.start([0.0, 0.0], SQUARE, AdaGradStep(0.5), update_every=1)
+
+    after = descent.observe(lambda z: np.array([3.0, 0.0])).moved_to([0.0, 0.0])
+
+    # The first gradient counts on: 0.5 * 4 / sqrt(3^2 + 4^2).
+    assert after.observe(lambda z: np.array([4.0, 0.0])).z.tolist() == [-0.4, 0.0]
+
+
+def test_a_point_outside_is_not_set():
+    descent = LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(1.0), update_every=1)
+
+    with pytest.raises(InvalidInputError, match=r"z must lie in the feasible set, got \[3\.0"):
+        descent.moved_to([3.0, 0.0])
+
+
+def test_without_gradients_there_is_no_move():
+    descent = LazyDescent.start([0.3, 0.3], SQUARE, ConstantStep(1.0), update_every=1)
+
+    after = descent.move()
+
+    assert (after.moves, after.skipped) == (0, 0)
+    assert after.z.tolist() == [0.3, 0.3]
+
+
+def test_reach_limits_both_directions():
+    descent = LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(1.0), update_every=1, reach=0.1)
+
+    after = descent.observe(lambda z: np.array([-9.0, 9.0]))
+
+    assert after.z.tolist() == [0.1, -0.1]
+
+
+def test_a_skipped_move_forgets_its_gradients():
+    descent = LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(1.0), update_every=1)
+
+    after = descent.observe(lambda z: np.array([np.nan, 1.0]))
+
+    assert after.observe(lambda z: np.ones(2)).z.tolist() == [-1.0, -1.0]
+
+
 def test_state_can_be_taken_out_and_put_back():
     fresh = LazyDescent.start([0.0, 0.0], SQUARE, AdaGradStep(), update_every=3)
     run = fresh

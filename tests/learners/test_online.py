@@ -441,6 +441,33 @@ class TestHorizon:
         np.testing.assert_array_equal(first, late)
         assert (first != second).any()
 
+    @pytest.mark.parametrize("after", [0, 1, 4])
+    def test_after_a_new_setting_only_its_own_fit_teaches(self, samples, after):
+        seen = []
+        learner = self.make_learner(samples, watch=lambda z, g: seen.append((z, len(g))))
+        learn(learner, samples[N : N + M + after])
+        told = len(seen)
+
+        learner.assign({"regularization": 2.0})
+        learn(learner, samples[N + M + after : N + 2 * M + after])
+
+        # Rows of fits before still wait for labels, but the gradients of these fits are forgotten.
+        ((z, rows),) = seen[told:]
+        assert rows == M - self.H + 1
+        assert np.exp(z[-1]) == pytest.approx(2.0)
+
+    @pytest.mark.parametrize("after", [0, 1, 4])
+    def test_after_a_new_setting_no_row_is_lost_from_the_training_set(self, samples, after):
+        learner = self.make_learner(samples)
+        learn(learner, samples[N : N + M + after])
+
+        learner.assign({"regularization": 2.0})
+        learn(learner, samples[N + M + after : N + 3 * M + after])
+
+        times = learner.state()["current.t"]
+        np.testing.assert_array_equal(np.diff(times), 1.0)
+        assert times[-1] == samples.t[N + 3 * M + after - self.H]
+
     def test_releasing_releases_the_retired_fit_too(self, samples):
         learner = self.make_learner(samples)
         learn(learner, samples[N : N + M])

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from streamridge import (
+    Chart,
+    ConstantStep,
     Features,
     InvalidInputError,
     KernelRidge,
     Linear,
     Mixture,
     OnlineLearner,
+    Periodic,
     SquaredExponential,
 )
 
@@ -130,6 +133,80 @@ def test_an_unfrozen_hyperparameter_is_learned_again(samples):
 
     assert learner.frozen == ()
     assert learner.hyperparameters["regularization"] != before
+
+
+def learning_a_period(samples, coordinates):
+    """Return a learner whose steps are far too long, but for the trust in its period."""
+    kernel = Periodic(30.0, period_bounds=(5.0, 200.0), period_trust=0.04)
+    return OnlineLearner(
+        KernelRidge(kernel),
+        samples[:N],
+        train_size=N,
+        update_every=M,
+        step=ConstantStep(1e9),
+        coordinates=coordinates,
+    )
+
+
+# As it is, a period of 30 moves by 4 % of 30; in logarithms, by a factor of exp(0.04).
+TRUSTED = {"natural": (Chart.natural, (28.8, 31.2)), "log": (Chart.log, 30 * np.exp([-0.04, 0.04]))}
+
+
+@pytest.mark.parametrize(("coordinates", "within"), TRUSTED.values(), ids=TRUSTED)
+def test_a_trusted_change_is_relative(samples, coordinates, within):
+    learner = learning_a_period(samples, coordinates)
+
+    walk(learner, samples[N : N + M])
+
+    moved = learner.hyperparameters["period"]
+    assert min(abs(moved - edge) for edge in within) < 1e-9
+
+
+@pytest.mark.parametrize(("coordinates", "within"), TRUSTED.values(), ids=TRUSTED)
+def test_an_unfrozen_hyperparameter_keeps_to_its_trusted_change(samples, coordinates, within):
+    learner = learning_a_period(samples, coordinates)
+    learner.freeze("period")
+    learner.unfreeze("period")
+
+    walk(learner, samples[N : N + M])
+
+    moved = learner.hyperparameters["period"]
+    assert min(abs(moved - edge) for edge in within) < 1e-9
+
+
+def test_what_a_window_taught_is_forgotten_when_hyperparameters_are_set(samples):
+    learner = make(samples, step=ConstantStep(0.01))
+    walk(learner, samples[N : N + 6])
+
+    learner.assign({"regularization": 2.0})
+    lam, fit = learner.lam, learner.fit
+    window = samples[N + 6 : N + 6 + M]
+    _, g = fit.loss_and_gradient(window)
+    walk(learner, window)
+
+    # The mean gradient of the ten rows since, in logarithms, is all that moves it.
+    expected = np.log(lam[-1]) - 0.01 * g[-1] * lam[-1] / M
+    assert np.log(learner.hyperparameters["regularization"]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_labels_taught_after_a_window_is_forgotten_when_hyperparameters_are_set():
+    rng = np.random.default_rng(1)
+    series = np.sin(np.arange(120) / 5) + 0.1 * rng.standard_normal(120)
+    samples = Features(lags=4).samples(series, horizon=3)
+    learner = make(samples, step=ConstantStep(0.01))
+    walk(learner, samples[N : N + M])
+    start = N + M + 2
+    for t, _, y in zip(*part_of(samples[N + M : start]), strict=True):
+        learner.observe(t, None, y)  # the last labels of the window, and no row that would wait
+
+    learner.assign({"regularization": 2.0})
+    lam, fit = learner.lam, learner.fit
+    walk(learner, samples[start : start + M])
+
+    # Of the ten rows since, eight have all three labels at the window's end.
+    _, g = fit.loss_and_gradient(samples[start : start + M - 2])
+    expected = np.log(lam[-1]) - 0.01 * g[-1] * lam[-1] / (M - 2)
+    assert np.log(learner.hyperparameters["regularization"]) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("act", ["freeze", "unfreeze"])

@@ -116,3 +116,26 @@ def test_the_loss_of_a_window_is_in_deviations_of_the_training_set(rng):
     errors = (window.y - fit.predict(window.inputs)) / deviations
     np.testing.assert_allclose(loss, np.sum(errors**2), rtol=1e-10)
     np.testing.assert_allclose(loss, fit.loss_and_gradient(window)[0], rtol=1e-12)
+
+
+def test_the_layout_says_where_the_latest_value_is_and_which_blocks_share_its_unit(rng):
+    train, rows = samples(rng, 60, horizon=2, unit=30), samples(rng, 7, horizon=2, start=60)
+    order = [4, 5, 6, 1, 2, 3, 0]  # calendar, extras, day_lags, latest
+    moved = Layout(
+        (("calendar", 2), ("extras", 1), ("day_lags", 3), ("latest", 1)),
+        latest=6,
+        own_unit=("extras",),
+        unitless=("calendar",),
+    )
+
+    def shuffled(given):
+        return Samples.of(given.t, given.x[:, order], given.y, moved)
+
+    inner = KernelRidge(Matern(np.full(7, 0.3)))
+    plain, other = (
+        Standardized(inner).fit(each, inner.space.values) for each in (train, shuffled(train))
+    )
+
+    np.testing.assert_allclose(
+        other.predict(shuffled(rows).inputs), plain.predict(rows.inputs), rtol=1e-9
+    )

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from streamridge.hyperparameters.space import GroupNames
 from streamridge.plots.tuning import (
     NameGroups,
     feature_labels,
@@ -78,9 +79,14 @@ def test_the_heat_map_has_a_row_per_feature_with_the_first_on_top(axes, rng):
 
 
 def test_names_are_grouped_by_how_they_are_shown():
-    names = ["weight.matern", "weight.linear", "matern.inverse_scales[0]", "rate", "inner.weight.a"]
-
-    groups = NameGroups.of(names)
+    groups = NameGroups.of(
+        [
+            GroupNames("weight", "weight", ("weight.matern", "weight.linear")),
+            GroupNames("matern.inverse_scales", "scale", ("matern.inverse_scales[0]",)),
+            GroupNames("rate", "rate", ("rate",)),
+            GroupNames("inner.weight", "weight", ("inner.weight.a",)),
+        ]
+    )
 
     assert groups.weights == {
         "weight": ("weight.matern", "weight.linear"),

@@ -14,6 +14,7 @@ from matplotlib.image import imread
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
 from streamridge.forecaster.self_tuning import HyperparameterPath
+from streamridge.hyperparameters.space import GroupNames
 from streamridge.learners.costs import Costs
 from streamridge.report import write_report
 from streamridge.report.charts import coverage_figure, forecast_figure
@@ -29,6 +30,12 @@ WEIGHTS = ("weight.matern", "weight.linear")
 SCALES = ("matern.inverse_scales[0]", "matern.inverse_scales[1]")
 OTHERS = ("drifting.rate", "regularization")
 NAMES = (*WEIGHTS, *SCALES, *OTHERS)
+GROUPS = (
+    GroupNames("weight", "weight", WEIGHTS),
+    GroupNames("matern.inverse_scales", "scale", SCALES),
+    GroupNames("drifting.rate", "rate", OTHERS[:1]),
+    GroupNames("regularization", "ridge", OTHERS[1:]),
+)
 DAY = 24
 
 
@@ -53,7 +60,7 @@ def make_run(*, sensor="ramp-7", method="ohl", days=40, horizon=1, seed=0, **par
         upper=value + 15,
         by_model=np.ones(steps, dtype=bool),
         lived=steps + 3 * DAY,
-        path=HyperparameterPath(np.arange(days + 1) * DAY, NAMES, values),
+        path=HyperparameterPath(np.arange(days + 1) * DAY, GROUPS, values),
         refit_times=times[0] + np.arange(days + 1) * np.timedelta64(1, "D"),
         hyperparameters=dict(zip(NAMES, values[-1].tolist(), strict=True)),
         active_bounds={"drifting.rate": "lower", "matern.inverse_scales[1]": "upper"},

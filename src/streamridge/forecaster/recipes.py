@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from streamridge.tuners.grid import Grid
 from streamridge.tuners.hoag import HOAG
 from streamridge.tuners.random_search import RandomSearch
 
-KINDS = {
+# What can be saved, by name; `register` adds to it.
+KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Mixture),
@@ -38,15 +39,51 @@ KINDS = {
 }
 
 
+Kind = TypeVar("Kind", bound=type)
+
+
+def register(kind: Kind) -> Kind:
+    """Let forecasters with values of an own class be saved and loaded; use it as a decorator.
+
+    Parameters
+    ----------
+    kind
+        A frozen dataclass: a kernel, a model, features, a step rule or a tuner. Its fields are
+        numbers, texts, tuples, or values that can be saved themselves. It must be registered under
+        the same name before a file with it is loaded.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @register
+    ... @dataclass(frozen=True)
+    ... class Halved:
+    ...     learning_rate: float
+    ...     def step(self, g, memory):
+    ...         return self.learning_rate * g / 2, memory
+    >>> build(describe(Halved(0.1)))
+    Halved(learning_rate=0.1)
+    """
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        raise InvalidInputError(f"kind must be a dataclass, got {kind!r}.")
+    if KINDS.get(kind.__name__, kind).__module__ != kind.__module__:
+        raise InvalidInputError(
+            f"kind must have a name of its own, got {kind.__name__}, which is taken by "
+            f"{KINDS[kind.__name__].__module__}."
+        )
+    KINDS[kind.__name__] = kind
+    return kind
+
+
 def describe(value: Any) -> Any:
-    """Return a value of this library as plain JSON.
+    """Return a value of this library, or of a registered class, as plain JSON.
 
     Examples
     --------
     >>> describe(Linear(("lags",)))
     {'kind': 'Linear', 'features': ['lags']}
     """
-    if is_dataclass(value) and type(value).__name__ in KINDS:
+    if KINDS.get(type(value).__name__) is type(value):
         parts = {field.name: describe(getattr(value, field.name)) for field in fields(value)}
         return {"kind": type(value).__name__, **parts}
     if isinstance(value, tuple | list):
@@ -57,7 +94,10 @@ def describe(value: Any) -> Any:
         return {"kind": "float", "x": str(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise InvalidInputError(f"only parts of this library can be saved, got {value!r}.")
+    raise InvalidInputError(
+        "a forecaster must be made of parts of this library, or of classes given to "
+        f"streamridge.register, to be saved, got {value!r}."
+    )
 
 
 def build(recipe: Any) -> Any:
@@ -77,7 +117,10 @@ def build(recipe: Any) -> Any:
         return float(parts["x"])
     kind = KINDS.get(parts.pop("kind", None))
     if kind is None:
-        raise StateError(f"kind must be one of {', '.join(KINDS)}, got {recipe.get('kind')!r}.")
+        raise StateError(
+            f"kind must be one of {', '.join(KINDS)}, got {recipe.get('kind')!r}. "
+            "Import the module that gives it to streamridge.register before loading."
+        )
     try:
         return kind(**{name: build(part) for name, part in parts.items()})
     except (TypeError, StreamRidgeError) as error:

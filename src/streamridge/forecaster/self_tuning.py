@@ -15,6 +15,7 @@ from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, listed
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
+from streamridge.hyperparameters.space import GroupNames
 from streamridge.learners.base import Learner
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame
@@ -45,15 +46,20 @@ class HyperparameterPath:
     ----------
     steps
         (n,), the step of the refit.
-    names
-        Of the hyperparameters.
+    groups
+        The hyperparameters, group by group.
     values
-        (n, d).
+        (n, d), their values at each refit.
     """
 
     steps: NDArray[np.int64]
-    names: tuple[str, ...]
+    groups: tuple[GroupNames, ...]
     values: Matrix
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the hyperparameters, shape (d,)."""
+        return tuple(name for group in self.groups for name in group.names)
 
     def __getitem__(self, name: str) -> Vector:
         if name not in self.names:
@@ -79,6 +85,7 @@ class SelfTuningModel:
         # A search compares itself with where it began; only steps along gradients can go astray.
         watched = settings.guard and settings.learn and settings.tuner is None
         self._guard = Guard(settings.preset.model, learner) if watched else None
+        self._naming = settings.preset.model.space.naming
         self._path = [(self.newest, learner.lam)]
 
     @classmethod
@@ -113,8 +120,7 @@ class SelfTuningModel:
     def path(self) -> HyperparameterPath:
         """Return where the hyperparameters have been."""
         steps, values = zip(*self._path, strict=True)
-        names = tuple(self.learner.hyperparameters)
-        return HyperparameterPath(np.array(steps), names, np.array(values))
+        return HyperparameterPath(np.array(steps), self._naming, np.array(values))
 
     def observe(self, step: int, x: Vector | None, value: float) -> tuple[Event, ...]:
         """Learn from a value, and return what happened."""

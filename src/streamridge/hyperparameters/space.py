@@ -24,6 +24,15 @@ Kind = Literal["scale", "weight", "rate", "period", "ridge"]
 
 
 @dataclass(frozen=True)
+class GroupNames:
+    """The name and the kind of a group of hyperparameters, and the names of its members."""
+
+    name: str
+    kind: Kind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Group:
     """Hyperparameters of one kind that share one constraint.
 
@@ -149,6 +158,11 @@ class Space:
     def names(self) -> tuple[str, ...]:
         """Return the name of every coordinate, shape (d,)."""
         return tuple(name for group in self.groups for name in group.names)
+
+    @property
+    def naming(self) -> tuple[GroupNames, ...]:
+        """Return how the groups are called, and what their members do."""
+        return tuple(GroupNames(group.name, group.kind, group.names) for group in self.groups)
 
     @cached_property
     def values(self) -> Vector:

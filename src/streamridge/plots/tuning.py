@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
+from streamridge.hyperparameters.space import GroupNames
 from streamridge.plots.axes import COLORS, date_axis, log_axis, matplotlib_part, plain
 from streamridge.series.clock import Times
 
@@ -34,7 +34,7 @@ class NameGroups:
     weights
         Weights of kernels, by the mixture that they belong to.
     indexed
-        Names with an index per feature, such as `matern.inverse_scales[3]`, by the part before it.
+        Hyperparameters with a value per feature, such as inverse scales, by their group.
     others
         All other names.
     """
@@ -44,28 +44,12 @@ class NameGroups:
     others: tuple[str, ...]
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> NameGroups:
-        """Return some names in groups.
-
-        Examples
-        --------
-        >>> groups = NameGroups.of(["weight.linear", "ard.scales[0]", "regularization"])
-        >>> groups.weights, groups.indexed, groups.others
-        ({'weight': ('weight.linear',)}, {'ard.scales': ('ard.scales[0]',)}, ('regularization',))
-        """
-        weights: dict[str, tuple[str, ...]] = {}
-        indexed: dict[str, tuple[str, ...]] = {}
-        others: tuple[str, ...] = ()
-        for name in names:
-            weight = re.match(r"(.*?weights?)", name)
-            index = re.fullmatch(r"(.+)\[\d+\]", name)
-            if weight:
-                weights[weight[1]] = (*weights.get(weight[1], ()), name)
-            elif index:
-                indexed[index[1]] = (*indexed.get(index[1], ()), name)
-            else:
-                others = (*others, name)
-        return cls(weights, indexed, others)
+    def of(cls, groups: Sequence[GroupNames]) -> NameGroups:
+        """Return the names of some groups by how they are shown."""
+        weights = {each.name: each.names for each in groups if each.kind == "weight"}
+        rest = [each for each in groups if each.kind != "weight"]
+        indexed = {each.name: each.names for each in rest if each.names != (each.name,)}
+        return cls(weights, indexed, tuple(each.name for each in rest if each.name not in indexed))
 
 
 def short_name(name: str) -> str:

@@ -90,7 +90,7 @@ def _figures(
 
 
 def _tuning(moves: Moves, feature_names: Sequence[str] | None) -> Iterator[tuple[str, str, Figure]]:
-    method, groups = moves.method, NameGroups.of(moves.path.names)
+    method, groups = moves.method, NameGroups.of(moves.path.groups)
     at_bound = BOUND_NOTE if moves.bounds else ""
     for names in groups.indexed.values():
         title = f"which feature matters, {method}{at_bound}"

@@ -177,7 +177,7 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
 
 
 def _moved(moves: Moves, feature_names: Sequence[str] | None) -> list[str]:
-    groups = NameGroups.of(moves.path.names)
+    groups = NameGroups.of(moves.path.groups)
     note = BOUNDS if moves.bounds else "No hyperparameter ended at a bound."
     parts = [f"<h3>Hyperparameters of {escape(moves.method)}</h3>", paragraph(note, "soft")]
     for group, names in groups.weights.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from streamridge.errors import StateError
 from streamridge.files.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
 from streamridge.forecaster.self_tuning import HyperparameterPath
+from streamridge.hyperparameters.space import GroupNames
 from streamridge.learners.costs import Costs
 from streamridge.runs.run import Run
 
@@ -29,7 +30,7 @@ def write_run(path: Path, run: Run) -> None:
         **{name: dict(getattr(run, name)) for name in MAPPINGS},
         "costs": asdict(run.costs),
         "step": int(run.step / np.timedelta64(1, "us")),
-        "names": None if run.path is None else list(run.path.names),
+        "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
     }
     arrays: dict[str, Any] = {name: _stored(getattr(run, name)) for name in ARRAYS}
     if run.path is not None:
@@ -57,8 +58,8 @@ def read_kept(path: Path) -> Run:
 
 
 def _run(header: Header, arrays: Arrays) -> Run:
-    names = header["names"]
-    walked = names and HyperparameterPath(arrays["path.steps"], tuple(names), arrays["path.values"])
+    groups = _groups(header)
+    walked = groups and HyperparameterPath(arrays["path.steps"], groups, arrays["path.values"])
     parts: dict[str, Any] = {name: header[name] for name in (*PLAIN, *MAPPINGS)}
     parts |= {name: arrays[name] for name in ARRAYS}
     return Run(
@@ -67,6 +68,14 @@ def _run(header: Header, arrays: Arrays) -> Run:
         step=np.timedelta64(header["step"], "us"),
         path=walked or None,
         interrupted=header.get("interrupted", False),
+    )
+
+
+def _groups(header: Header) -> tuple[GroupNames, ...]:
+    if "names" in header:  # format 1 knew no groups
+        return tuple(GroupNames(name, "scale", (name,)) for name in header["names"] or ())
+    return tuple(
+        GroupNames(name, kind, tuple(names)) for name, kind, names in header["groups"] or ()
     )
 
 

@@ -1,0 +1,335 @@
+"""The whole forecaster once more: slow, plain, on lists of all that was, and no part of its own.
+
+It shares kernels, models, step rules and coordinates with the package, which have oracles and laws
+of their own. All that a forecaster does around them is written out here: what stands in for a
+model, how gaps are filled, readings judged, errors corrected and bands set.
+"""
+
+from collections import Counter
+from itertools import groupby
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.forecaster.plain_learner import PlainLearner
+from tests.forecaster.plain_past import PlainPast
+
+
+class Expected(NamedTuple):
+    """What `predict` has to return."""
+
+    value: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    source: str
+
+
+class Bands:
+    """Multiples of the expected size of error, which follow the quantiles of what was seen."""
+
+    def __init__(self, horizon, level):
+        self.miss_share = (1 - level) / 2
+        self.reach = np.full((horizon, 2), 1.3 * NormalDist().inv_cdf((1 + level) / 2) / 0.53)
+        self.seen = [0] * horizon
+
+    def learn(self, h, error, spread):
+        rate = max(0.05, 1 / np.sqrt(1 + self.seen[h]))
+        for side, excess in enumerate((-error / spread, error / spread)):
+            missed = excess > self.reach[h, side]
+            self.reach[h, side] *= np.exp(rate * (missed - self.miss_share))
+            self.reach[h, side] = min(max(self.reach[h, side], 1e-3), 1e6)
+        self.seen[h] += 1
+
+
+class PlainForecaster:
+    """The forecaster's step on lists of all readings, by whole steps instead of times."""
+
+    def __init__(self, settings):
+        self.settings, self.features = settings, settings.preset.features
+        self.day, self.horizon = settings.day, settings.horizon
+        self.past = None
+        self.silent, self.resolution = 0, np.inf
+        self.naive_size, self.naive = 0.0, Bands(1, settings.level)
+        self.bands, self.made = Bands(self.horizon, settings.level), []
+        self.said, self.learned = [], [[] for _ in range(self.horizon)]
+        self.low = self.high = np.nan
+        self.usual_run, self.judged = 1, []
+        self.learner, self.next_try, self.late, self.happened = None, 0, [], Counter()
+
+    @property
+    def counts(self):
+        counts = {**self.happened, "gradients": self.learner.moves if self.learner else 0}
+        return {name: count for name, count in counts.items() if count}
+
+    @property
+    def hyperparameters(self):
+        space = self.settings.preset.model.space
+        return space.named(self.learner.lam if self.learner else space.values)
+
+    @property
+    def least(self):
+        smallest = self.resolution / 2 if self.resolution < np.inf else 0.0
+        return max(smallest, 1e-9 * max(abs(self.past.latest), 1.0))
+
+    def seasonal(self):
+        """Return what a season ago says of the next steps, and how far its bands reach."""
+        ahead = range(self.past.newest + 1, self.past.newest + 1 + self.horizon)
+        values = np.array([self.past.seasonal_value(step) for step in ahead])
+        size = self.naive_size if self.naive.seen[0] else np.abs(values).max()
+        below, above = self.naive.reach[0] * max(size, self.least)
+        return values, np.full(self.horizon, -below), np.full(self.horizon, above)
+
+    def bounded(self, values):
+        """Return values within a range beyond that of late, and not below a floor of zero."""
+        floor = 0.0 if self.low >= 0 else -np.inf
+        width = self.high - self.low
+        if not width > 0:
+            return np.maximum(values, floor)
+        return np.clip(values, max(self.low - width, floor), self.high + width)
+
+    @property
+    def mean_error(self):
+        keep = 0.5 ** (1 / 3)
+        ages = range(len(self.said) - 1, -1, -1)
+        weighted = (keep**age * error for age, error in zip(ages, self.said, strict=True))
+        return (1 - keep) * sum(weighted)
+
+    def correction(self, h):
+        """Return what the last errors add to the forecast of a horizon."""
+        learned = self.learned[h]
+        if not self.settings.preset.corrects or not learned:
+            return 0.0
+        memory = 1 - 1 / 96
+        products = sum(memory**k * e * mean for k, (e, mean) in enumerate(learned[::-1]))
+        squares = sum(memory**k * mean**2 for k, (_, mean) in enumerate(learned[::-1]))
+        variance = learned[0][0] ** 2
+        for error, _ in learned[1:]:
+            variance = error**2 if variance == 0 else 0.995 * variance + 0.005 * error**2
+        evidence = squares + 10 * variance
+        share = products / evidence if evidence > 0 else 0.0
+        return min(max(share, 0.0), 1.0) * self.mean_error
+
+    def look_ahead(self):
+        """Return values, reach below and above, the row if trusted, and what a model made."""
+        if self.learner is None or self.silent > self.day:
+            return *self.seasonal(), None, None
+        step = self.past.newest + 1
+        x, is_complete = self.past.row(step)
+        raw, spreads = self.learner.predict(step, x)
+        raw, spreads = self.bounded(raw), np.maximum(spreads, self.least)
+        values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
+        below, above = -self.bands.reach[:, 0] * spreads, self.bands.reach[:, 1] * spreads
+        if self.silent:
+            _, lowest, highest = self.seasonal()
+            for h in range(self.horizon):
+                wider = np.sqrt((self.silent + h + 1) / (h + 1))
+                below[h] = min(below[h], max(wider * below[h], lowest[h]))
+                above[h] = max(above[h], min(wider * above[h], highest[h]))
+        made = (step, raw, values, spreads, self.mean_error)
+        return values, below, above, x if is_complete else None, made
+
+    def predict(self):
+        values, below, above, _, made = self.look_ahead()
+        lower = np.minimum(self.bounded(values + below), values)
+        upper = np.maximum(self.bounded(values + above), values)
+        return Expected(values, lower, upper, "seasonal" if made is None else "model")
+
+    def observe(self, step, value):
+        self.happened["readings"] += 1
+        if self.past is None:
+            self.past = None if value is None else self.begun(step, value)
+            return
+        if step <= self.past.newest:
+            self.look_back(step, value)
+            return
+        self.fill(step - self.past.newest - 1)
+        self.advance(value)
+
+    def begun(self, step, value):
+        """Return the past with a first reading; it holds what a late one can still change."""
+        reach = self.features.reach
+        behind = max(reach, min(self.settings.warmup, self.settings.train_size))
+        past = PlainPast(self.features, self.horizon, step, reach + behind + self.horizon + 1)
+        past.push(value, read=True, trusted=True)
+        return past
+
+    def fill(self, count):
+        """Take left-out steps: a day and one of them each on its own, then the week before."""
+        for _ in range(min(count, self.day + 1)):
+            self.advance(None)
+        oldest, leapt = self.past.oldest, count - self.day - 1
+        for _ in range(leapt):
+            week_ago = max(self.past.newest + 1 - 7 * self.day, oldest)
+            self.past.push(self.past.ever(week_ago), read=False, trusted=False)
+            self.silent += 1
+            self.happened["missing"] += 1
+        if leapt > 0:
+            self.said.append(0.0)
+            self.pass_over()
+
+    def advance(self, value):
+        values, below, above, x, made = self.look_ahead()
+        if value is None:
+            self.happened["missing"] += 1
+            self.said.append(0.0)
+            self.past.push(values[0], read=False, trusted=False)
+            self.silent += 1
+            self.pass_over()
+        else:
+            self.take(value, values[0], max(above[0], -below[0]), x, made)
+        self.learn_late()
+
+    def take(self, value, forecast, band, x, made):
+        step, in_time = self.past.newest + 1, self.silent == 0
+        self.learn_of_the_sensor(value)
+        doubting = self.settings.guard and self.learner is not None
+        verdict = self.judge(value, value - forecast, band) if doubting else "good"
+        kept = forecast if verdict == "implausible" else value
+        self.past.push(kept, read=True, trusted=verdict == "good")
+        self.silent = 0
+        if verdict != "stuck":
+            self.calibrate(step, value, made if in_time else None, verdict)
+        if self.learner is None:
+            self.first_fit()
+        elif verdict != "good":
+            self.happened[verdict] += 1
+            self.pass_over()
+        else:
+            events = self.learner.observe(step, x, value)
+            self.happened.update(events)
+            if events:
+                self.renew_range()
+
+    def pass_over(self):
+        """Tell a model of a step that there was nothing to learn from."""
+        if self.learner is not None:
+            self.learner.newest = self.past.newest
+
+    def learn_of_the_sensor(self, value):
+        """Keep how finely it reads, and how wrong a season ago would have been."""
+        change = abs(value - self.past.latest)
+        if change > 0:
+            self.resolution = min(self.resolution, change)
+        error = value - self.past.seasonal_value(self.past.newest + 1)
+        if self.naive.seen[0]:
+            self.naive.learn(0, error, max(self.naive_size, self.least))
+            self.naive_size += 0.015 * (abs(error) - self.naive_size)
+        else:
+            self.naive.learn(0, 0.0, 1.0)
+            self.naive_size = abs(error)
+
+    def is_implausible(self, value):
+        reach = 3 * (self.high - self.low)
+        return reach > 0 and not self.low - reach <= value <= self.high + reach
+
+    def judge(self, value, error, band):
+        """Return what to make of a reading, and keep that."""
+        verdict = self.verdict(value, error, band)
+        self.judged.append((value, verdict))
+        if verdict == "good" and self.is_implausible(value):
+            self.low = self.high = value
+        elif verdict == "good":
+            self.low, self.high = np.fmin(self.low, value), np.fmax(self.high, value)
+        return verdict
+
+    def verdict(self, value, error, band):
+        if self.is_implausible(value):
+            latest = [verdict for _, verdict in self.judged[-8:]]
+            return "good" if latest == 8 * ["implausible"] else "implausible"
+        equal = 1
+        while equal <= len(self.judged) and self.judged[-equal][0] == value:
+            equal += 1
+        if equal > max(8, self.usual_run):
+            return "stuck"
+        return "outlier" if abs(error) > 5 * band else "good"
+
+    def renew_range(self):
+        """Take the range of the trusted readings, and the third longest run of all, for usual."""
+        past, steps = self.past, self.past.readings()
+        values = [past.value_at(step) for step in steps]
+        trusted = [past.value_at(step) for step in steps if past.is_trusted(step)]
+        if trusted:
+            self.low, self.high = min(trusted), max(trusted)
+            runs = sorted(len(list(run)) for _, run in groupby(values))
+            self.usual_run = runs[-min(3, len(runs))]
+
+    def calibrate(self, step, value, made, verdict):
+        """Let the forecasts of this step, made in time, teach the bands and the correction."""
+        self.made += [] if made is None else [made]
+        for first, raw, values, spreads, mean in self.made[-self.horizon :]:
+            h = step - first
+            if h < self.horizon:
+                self.bands.learn(h, value - values[h], spreads[h])
+                if verdict == "good":
+                    self.learned[h].append((value - raw[h], mean))
+        says = made is not None and verdict == "good"
+        self.said.append(value - made[1][0] if says else 0.0)
+
+    def look_back(self, step, value):
+        if value is None:
+            return
+        arrival = self.arrival(step, value)
+        self.happened[arrival] += 1
+        if arrival == "late":
+            self.past.correct(step, value)
+            self.silent = min(self.silent, self.past.newest - step)
+            self.late.append((step, self.past.newest + self.horizon - 1))
+            self.learn_late()
+
+    def arrival(self, step, value):
+        if step < self.past.oldest:
+            return "too_late"
+        if step in self.past.readings():
+            return "duplicates" if self.past.value_at(step) == value else "conflicts"
+        if self.settings.guard and self.is_implausible(value):
+            return "implausible"
+        return "late"
+
+    def learn_late(self):
+        """Admit the rows that late readings completed, once the last of their labels is due."""
+        if self.late and self.learner is None:
+            self.late = []
+            self.first_fit()
+        for step, due in self.late:
+            if due <= self.past.newest:
+                lags = max(self.features.lags, self.features.week_lags)
+                first = max(step - self.horizon + 1, self.past.oldest)
+                last = min(step + lags, self.past.newest - self.horizon + 1)
+                rows = self.past.rows(range(first, last + 1))
+                self.learner.admitted += [row for row in rows if row.t <= self.learner.newest]
+        self.late = [each for each in self.late if each[1] > self.past.newest]
+
+    def first_fit(self):
+        count = len(self.past)
+        if count < max(self.settings.warmup, self.next_try):
+            return
+        self.next_try = count + self.settings.update_every // 8 + 1
+        if self.settings.guard:
+            self.doubt_history()
+        history = self.past.rows(range(self.past.oldest, self.past.newest - self.horizon + 2))
+        if len(history) >= max(12, self.horizon):
+            self.learner = PlainLearner(self.settings, history)
+            self.happened["fits"] += 1
+            self.renew_range()
+
+    def doubt_history(self):
+        """Distrust what lies three times the bulk's range beyond the bulk of the readings."""
+        steps = self.past.readings()
+        low, high = np.quantile([self.past.value_at(step) for step in steps], [0.05, 0.95])
+        reach = 3 * (high - low)
+        for step in steps:
+            if reach > 0 and not low - reach <= self.past.value_at(step) <= high + reach:
+                self.past.distrust(step)
+
+    def set(self, **values):
+        self.learner.assign(values)
+        self.learner.trust()
+        self.learner.remember()
+        self.happened["fits"] += 1
+
+    def freeze(self, name):
+        self.learner.frozen.add(name)
+
+    def unfreeze(self, name):
+        self.learner.frozen.discard(name)

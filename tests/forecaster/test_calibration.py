@@ -1,0 +1,170 @@
+"""Which forecasts teach the correction and the bands, and by which of their errors."""
+
+import numpy as np
+import pytest
+
+from streamridge.forecaster.bands import ConformalBands
+from streamridge.forecaster.calibration import Calibration, Made
+from streamridge.forecaster.correction import KEEP, ErrorCorrection
+
+ONE = np.ones(1)
+
+
+def started(horizon=1):
+    return Calibration.start(horizon, 0.9, corrects=True)
+
+
+def too_low_by_two(steps):
+    """Return the state after so many forecasts of zero, as a model makes them, of values of two."""
+    state = started()
+    for step in range(steps):
+        made = state.made(step, np.zeros(1), ONE)
+        state = state.observe(step, 2.0, made, learns=True)
+    return state
+
+
+def made_at(step, *, raw, values, spreads, mean=0.0):
+    parts = (np.array(part, dtype=float) for part in (raw, values, spreads))
+    return Made(step, *parts, mean)
+
+
+class TestCorrection:
+    # Errors count half after three steps: the mean of twos is 2 (1 - 1/2), then 2 (1 - 1/4).
+    @pytest.mark.parametrize(("steps", "mean"), [(3, 1.0), (6, 1.5)])
+    def test_its_mean_is_of_errors_before_correction(self, steps, mean):
+        assert too_low_by_two(steps).correction.mean == pytest.approx(mean)
+
+    def test_its_share_is_learned_from_errors_before_correction(self):
+        state = too_low_by_two(7)
+
+        means = [2 * (1 - KEEP**k) for k in range(7)]
+        faded = [(1 - 1 / 96) ** (6 - k) for k in range(7)]
+        assert state.correction.products[0] == pytest.approx(2 * np.dot(faded, means))
+        assert state.correction.squares[0] == pytest.approx(np.dot(faded, np.square(means)))
+
+    def test_its_share_is_learned_at_the_mean_when_the_forecast_was_made(self):
+        earlier = made_at(0, raw=[0, 0], values=[0, 0], spreads=[1, 1], mean=3.0)
+        state = Calibration(
+            ErrorCorrection(9.0, *np.zeros((3, 2))), ConformalBands.start(2, 0.9), (earlier,)
+        )
+
+        after = state.observe(1, 5.0, None, learns=True)
+
+        assert after.correction.products.tolist() == [0.0, 15.0]
+        assert after.correction.squares.tolist() == [0.0, 9.0]
+        assert after.correction.variance.tolist() == [0.0, 25.0]
+
+    def test_a_doubted_value_teaches_it_nothing_and_lets_its_mean_fade(self):
+        state = too_low_by_two(6)
+        made = state.made(6, np.zeros(1), ONE)
+
+        after = state.observe(6, 1e6, made, learns=False)
+
+        assert after.correction.mean == pytest.approx(KEEP * 1.5)
+        assert after.correction.products == state.correction.products
+        assert after.correction.variance == state.correction.variance
+
+    def test_a_forecast_that_was_not_in_time_lets_its_mean_fade(self):
+        after = too_low_by_two(6).observe(6, 2.0, None, learns=True)
+
+        assert after.correction.mean == pytest.approx(KEEP * 1.5)
+
+    def test_three_steps_without_a_value_halve_its_mean(self):
+        state = too_low_by_two(6)
+
+        for _ in range(3):
+            state = state.pass_over()
+
+        assert state.correction.mean == pytest.approx(0.75)
+
+    def test_a_forecast_holds_the_mean_it_was_made_at(self):
+        state = too_low_by_two(6)
+
+        made = state.made(6, np.array([40.0]), ONE)
+
+        assert made.mean == pytest.approx(1.5)
+        assert made.raw == 40.0
+        assert made.values == 40 + state.correction.offsets()
+        assert 0 < state.correction.offsets()[0] < 1.5
+
+    def test_without_it_forecasts_stay_as_the_model_makes_them(self):
+        state = Calibration.start(1, 0.9, corrects=False)
+        state = state.observe(0, 5.0, state.made(0, np.zeros(1), ONE), learns=True).pass_over()
+
+        made = state.made(1, np.array([7.0]), ONE)
+
+        assert made.values == made.raw == 7.0
+        assert state.correction is None
+
+
+class TestBands:
+    def test_they_learn_from_the_corrected_error(self):
+        state = started()
+        reach = state.bands.reach[0, 1]
+        # As the model made it the forecast would have been missed; corrected, it is hit.
+        made = made_at(0, raw=[0], values=[reach], spreads=[1])
+
+        after = state.observe(0, 1.5 * reach, made, learns=True)
+
+        assert (after.bands.reach < state.bands.reach).all()
+
+    def test_each_horizon_learns_by_its_own_size_of_error(self):
+        state = started(horizon=2)
+        reach = state.bands.reach[0, 1]
+        earlier = made_at(0, raw=[0, 0], values=[0, 0], spreads=[100, 1])
+        state = Calibration(state.correction, state.bands, (earlier,))
+
+        after = state.observe(1, 2 * reach, None, learns=True)
+
+        assert after.bands.seen.tolist() == [0, 1]
+        assert after.bands.reach[1, 1] > reach > after.bands.reach[1, 0]
+
+    def test_a_forecast_that_was_not_in_time_teaches_them_nothing(self):
+        after = started().observe(0, 1e6, None, learns=True)
+
+        assert after.bands.seen == [0]
+
+    def test_a_doubted_value_teaches_them_too(self):
+        state = started()
+
+        after = state.observe(0, 1e6, state.made(0, np.zeros(1), ONE), learns=False)
+
+        assert after.bands.seen == [1]
+        assert after.bands.reach[0, 1] > state.bands.reach[0, 1]
+
+    def test_every_forecast_of_a_step_teaches_its_own_horizon(self):
+        state = started(horizon=3)
+        for step in range(10):
+            made = state.made(step, np.zeros(3), np.ones(3))
+            state = state.observe(step, 0.0, made, learns=True)
+
+        assert state.bands.seen.tolist() == [10, 9, 8]
+        assert [made.step for made in state.pending] == [9, 8]
+
+    def test_after_a_gap_forecasts_of_long_ago_teach_nothing(self):
+        state = started(horizon=3)
+        made = state.made(0, np.zeros(3), np.ones(3))
+        state = state.observe(0, 0.0, made, learns=True)
+
+        after = state.pass_over().pass_over().pass_over().observe(4, 0.0, None, learns=True)
+
+        assert after.bands.seen.tolist() == [1, 0, 0]
+        assert after.pending == ()
+
+
+def test_a_state_goes_on_bit_for_bit():
+    state, rng = started(horizon=3), np.random.default_rng(0)
+    for step in range(8):
+        made = state.made(step, rng.normal(size=3), np.ones(3))
+        state = state.observe(step, rng.normal(), made, learns=True)
+
+    resumed = started(horizon=3).restore(state.state())
+
+    for step in range(8, 16):
+        value, raw = rng.normal(), rng.normal(size=3)
+        state, resumed = (
+            each.observe(step, value, each.made(step, raw, np.ones(3)), learns=True)
+            for each in (state, resumed)
+        )
+    for name, array in state.state().items():
+        np.testing.assert_array_equal(array, resumed.state()[name])

@@ -1,0 +1,208 @@
+"""The forecaster against its slow, plain version, step by step, on streams full of trouble."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from streamridge import AdaGradStep, Forecaster
+from streamridge.forecaster.presets import default_preset
+from tests.forecaster.plain_forecaster import PlainForecaster
+
+# Three hours a step: a day is 8 steps and a week 56, so that short streams hold many of both.
+STEP, DAY, WEEK = np.timedelta64(3, "h"), 8, 56
+START = np.datetime64("2021-06-13T00:00", "h")
+FIRST = (START - np.datetime64("1970-01-01T00:00", "h")) // STEP
+
+
+def daily(count, seed):
+    """Return a daily wave that is lower at weekends, with noise, read to a tenth."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(count)
+    weekend = np.where(t % WEEK < 2 * DAY, 0.7, 1.0)
+    wave = 100 + 40 * weekend * np.sin(2 * np.pi * t / DAY) + 8 * np.sin(2 * np.pi * t / 61)
+    return np.round(wave + 4 * rng.standard_normal(count), 1)
+
+
+def in_order(values, missing=()):
+    """Return readings as they come: a step, and its value."""
+    return [(step, float(value)) for step, value in enumerate(values) if step not in missing]
+
+
+def troubled(seed):
+    """Return a stream with gaps, silence, spikes, a stuck stretch, a new level, and disorder."""
+    values = daily(620, seed)
+    values[21] = 1e4  # in the warm-up
+    values[[200, 201]] = 1e5, -4e4
+    values[[180, 230, 243]] += 150.0, -140.0, 160.0
+    values[255:280] = values[255]
+    values[340:] *= 1.6
+    values[590:605] = np.round(30 * values[590:605], 1)
+    gaps = {30, 60, 90, 91, 92, 93, *range(150, 166), 380, 382, 411, 412, 440}
+    stream = in_order(values, gaps)
+    told = [(step, None) for step in (92, *range(300, 314))]
+    stream = [each for each in stream if each[0] not in dict(told)] + told
+    late = [
+        (33, 30),
+        (64, 60),
+        (308, 304),
+        (381, 380),
+        (385, 382),
+        (414, 412),
+        (416, 411),
+        (450, 440),
+    ]
+    disorder = [(95, (94, values[94])), (96, (94, 5.0)), (97, (91, 1e7)), (500, (3, 7.0))]
+    arrivals = [(step, 0, (step, value)) for step, value in stream]
+    arrivals += [(after, 1, (step, values[step])) for after, step in late]
+    arrivals += [(after, 2, reading) for after, reading in disorder]
+    return [reading for _, _, reading in sorted(arrivals, key=lambda each: each[:2])]
+
+
+def lopsided(seed):
+    """Return readings that fall often and far below their course, and hardly ever above."""
+    drops = np.random.default_rng(seed).exponential(2.5, 250) ** 3
+    return in_order(np.round(400 + daily(250, seed) - drops, 1))
+
+
+def a_step_late(values):
+    """Return readings each of which is told to be missing before it comes."""
+    return [reading for step, value in values for reading in ((step, None), (step, value))]
+
+
+def both(*, horizon=1, preset=None, **settings):
+    """Return a small forecaster and its plain version."""
+    settings = {"lags": 3, "train_size": 60, "update_every": 24, "warmup": 40, **settings}
+    forecaster = Forecaster("3h", horizon=horizon, preset=preset, **settings)
+    return forecaster, PlainForecaster(forecaster.settings)
+
+
+def walk(forecaster, plain, stream):
+    """Feed both, and compare all that can be seen of them before and after each reading."""
+    for step, value in stream:
+        if plain.past is not None:
+            compare(forecaster.predict(), plain.predict(), step)
+        forecaster.observe(START + step * STEP, value)
+        plain.observe(FIRST + step, value)
+        assert forecaster.counts == plain.counts, step
+        tuned, wanted = (list(each.hyperparameters.values()) for each in (forecaster, plain))
+        np.testing.assert_allclose(tuned, wanted, rtol=1e-9, err_msg=f"hyperparameters {step}")
+    if plain.learner is not None:
+        steps, values = zip(*plain.learner.path, strict=True)
+        assert forecaster.path.steps.tolist() == list(steps)
+        np.testing.assert_allclose(forecaster.path.values, values, rtol=1e-9)
+
+
+def reloaded(forecaster, folder):
+    """Return the forecaster as it comes back from a file."""
+    forecaster.save(folder / "sensor.sr")
+    return Forecaster.load(folder / "sensor.sr")
+
+
+def compare(forecast, expected, step):
+    assert forecast.source == expected.source, step
+    for part in ("value", "lower", "upper"):
+        made, wanted = getattr(forecast, part), getattr(expected, part)
+        np.testing.assert_allclose(made, wanted, rtol=1e-9, atol=1e-9, err_msg=f"{part} {step}")
+
+
+@pytest.mark.parametrize(("horizon", "seed", "readings"), [(1, 0, 999), (3, 1, 500)])
+def test_saved_and_loaded_every_step_is_that_of_the_plain_version(
+    horizon, seed, readings, tmp_path
+):
+    forecaster, plain = both(horizon=horizon)
+    stream = troubled(seed)[:readings]
+    # Also in the midst of silence, of a stuck stretch, and right after late readings.
+    cuts = [*range(36, len(stream), 36), 367, 371, 399, 402, 436, len(stream)]
+
+    for first, last in pairwise([0, *sorted(cuts)]):
+        walk(forecaster, plain, stream[first:last])
+        forecaster = reloaded(forecaster, tmp_path)
+
+    happened = {"late", "duplicates", "conflicts", "too_late", "missing", "outlier"}
+    assert happened | {"implausible", "stuck"} <= set(plain.counts)
+
+
+SPARSE = in_order(daily(150, seed=5), missing=range(0, 75, 5))
+FIRST_FITS = {"sparse": SPARSE[1:], "a step late": a_step_late(SPARSE[1:])}
+JUST_AFTER = in_order(daily(80, seed=7), missing={37})
+
+
+def test_a_reading_that_comes_late_just_after_the_first_fit_is_taken():
+    forecaster, plain = both()
+
+    walk(forecaster, plain, [*JUST_AFTER[:39], (37, 111.1), *JUST_AFTER[39:]])
+
+    assert plain.counts["late"] == 1
+    assert plain.learner.path[0][0] == FIRST + 36  # the last row that was complete
+
+
+@pytest.mark.parametrize("stream", FIRST_FITS.values(), ids=FIRST_FITS)
+def test_a_first_fit_waits_for_rows_enough_and_is_tried_now_and_then(stream, tmp_path):
+    forecaster, plain = both()
+
+    walk(forecaster, plain, stream[:70])
+    assert not forecaster.has_model
+    forecaster = reloaded(forecaster, tmp_path)
+    walk(forecaster, plain, stream[70:])
+
+    for each in (forecaster, plain):
+        each.set(regularization=3.0)  # a refit takes in what was admitted
+    walk(forecaster, plain, [(150, 99.9)])
+
+
+def test_half_a_band_is_its_wider_side():
+    forecaster, plain = both()
+
+    walk(forecaster, plain, lopsided(seed=6))
+
+    assert plain.bands.reach[0, 0] > 2 * plain.bands.reach[0, 1]
+
+
+def test_without_a_guard_nothing_is_rolled_back():
+    hasty = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(8.0))
+    forecaster, _ = both(preset=hasty, guard=False)
+
+    for step, value in in_order(daily(350, seed=3)):
+        forecaster.observe(START + step * STEP, value)
+
+    assert "rollbacks" not in forecaster.counts
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_without_a_guard_nothing_is_doubted(horizon):
+    forecaster, plain = both(horizon=horizon, guard=False)
+
+    mild = [each for each in troubled(seed=2) if abs(each[1] or 0.0) < 300]
+    walk(forecaster, plain, [*mild[:250], (91, 3000.0), *mild[250:280]])
+
+    assert not {"implausible", "outlier", "stuck", "rollbacks"} & set(plain.counts)
+
+
+def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(tmp_path, caplog):
+    hasty = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(8.0))
+    forecaster, plain = both(preset=hasty)
+
+    stream = in_order(daily(350, seed=3))
+
+    walk(forecaster, plain, stream[:150])
+    walk(reloaded(forecaster, tmp_path), plain, stream[150:])
+
+    assert plain.counts["rollbacks"] == 2
+    assert caplog.text.count("rolled back") == plain.counts["rollbacks"]
+
+
+def test_setting_and_freezing_are_those_of_the_plain_version():
+    forecaster, plain = both()
+    stream = in_order(daily(280, seed=4))
+
+    walk(forecaster, plain, stream[:150])
+    compare(forecaster.predict(), plain.predict(), 150)
+    for each in (forecaster, plain):
+        each.set(regularization=9.0)
+        each.freeze("drifting.rate")
+    walk(forecaster, plain, stream[150:210])
+    for each in (forecaster, plain):
+        each.unfreeze("drifting.rate")
+    walk(forecaster, plain, stream[210:])
