@@ -18,6 +18,8 @@ from streamridge.runs.interrupts import deaf_to_interrupts
 
 # How long to wait for a scheduler to answer.
 PATIENCE = "10s"
+# A cluster of one's own does not look a hundred times a second at what its workers are doing.
+UNWATCHED = {"distributed.worker.profile.enabled": False}
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def _is_loopback(host: str) -> bool:
 def _own_cluster(workers: int) -> Iterator[Any]:
     distributed = _require_distributed()
     # Ctrl-C reaches every process of a terminal; workers are ended when the cluster is closed.
-    with deaf_to_interrupts():
+    with deaf_to_interrupts(), import_module("dask").config.set(UNWATCHED):
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
