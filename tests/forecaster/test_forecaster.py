@@ -580,8 +580,7 @@ class TestHostileReadings:
     def test_extras_that_are_not_given_are_not_remembered_from_a_ring_ago(self):
         timeline = Timeline(capacity=9, extras=1)
         for value in range(20):
-            timeline.announce(np.array([7.0]))
-            timeline.push(float(value), read=True, trusted=True)
+            timeline.push(float(value), read=True, trusted=True, extras=np.array([7.0]))
 
         for value in range(3):
             timeline.push(float(value), read=True, trusted=True)
