@@ -58,7 +58,7 @@ class Box:
         return bool(np.all((u >= self.low - slack) & (u <= self.high + slack)))
 
     def active(self, u: Vector) -> NDArray[np.int8]:
-        """Return -1 where u is at its lower bound, 1 at its upper bound, 0 between them or at both."""
+        """Return -1 where u is at its lower bound, 1 at its upper bound, 0 between or at both."""
         at_high = u >= self.high - NEAR * np.abs(self.high)
         at_low = u <= self.low + NEAR * np.abs(self.low)
         return at_high.astype(np.int8) - at_low.astype(np.int8)
@@ -98,7 +98,7 @@ class Box:
         return self.project(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
 
     def grid(self, points: int) -> list[Vector]:
-        """Return evenly spaced points from corner to corner, in logarithms if the bounds are positive.
+        """Return evenly spaced points from corner to corner, in logarithms if bounds are positive.
 
         Examples
         --------

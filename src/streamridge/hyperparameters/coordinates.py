@@ -41,7 +41,7 @@ class Chart:
 
     @classmethod
     def log(cls, feasible: Product) -> Chart:
-        """Return the chart that moves every positive box in logarithms, so that units do not matter.
+        """Return the chart that moves every positive box in logarithms, where units do not matter.
 
         Weights on a simplex, and boxes that reach zero or below, stay as they are.
         """
