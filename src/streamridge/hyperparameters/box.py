@@ -53,7 +53,7 @@ class Box:
         return np.clip(u, self.low, self.high)
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether u lies in the box, up to rounding."""
+        """Return whether u lies in the box, up to rounding."""
         slack = TOLERANCE * (1 + np.abs(u))
         return bool(np.all((u >= self.low - slack) & (u <= self.high + slack)))
 
@@ -75,7 +75,7 @@ class Box:
 
     @property
     def limits(self) -> str:
-        """Return the interval that covers those of all coordinates, in words."""
+        """Return the smallest interval that covers all coordinates, in words."""
         low, high = self.low.min(), self.high.max()
         return f"between {low:g} and {high:g}" if low < high else f"at the constant {low:g}"
 

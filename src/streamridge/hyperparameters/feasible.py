@@ -40,7 +40,7 @@ class Feasible(Protocol):
         """Return the point of the set nearest to u."""
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether u lies in the set, up to rounding."""
+        """Return whether u lies in the set, up to rounding."""
 
     def active(self, u: Vector) -> NDArray[np.int8]:
         """Return -1 where u is at a lower bound, 1 at an upper bound, else 0; shape (size,)."""
@@ -51,7 +51,7 @@ class Part(Feasible, Protocol):
 
     @property
     def is_tied(self) -> bool:
-        """Tell whether one coordinate cannot change without the others."""
+        """Return whether one coordinate cannot change without the others."""
 
     @property
     def widths(self) -> Vector:
@@ -103,7 +103,7 @@ class Product:
         return np.concatenate([u[:0], *(part.project(piece) for part, piece in self._split(u))])
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether every piece of u lies in its part."""
+        """Return whether every piece of u lies in its part."""
         return all(part.contains(piece) for part, piece in self._split(u))
 
     def active(self, u: Vector) -> NDArray[np.int8]:

@@ -60,7 +60,7 @@ class Simplex:
         return project_simplex(u)
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether u is a vector of weights, up to rounding."""
+        """Return whether u is a vector of weights, up to rounding."""
         return bool(u.min() >= -TOLERANCE and abs(u.sum() - 1) <= TOLERANCE)
 
     def active(self, u: Vector) -> NDArray[np.int8]:

@@ -1,4 +1,4 @@
-"""What a learner costs: the seconds of tuning, fitting and predicting.
+"""The cost of a learner: the seconds of tuning, fitting and predicting.
 
 They are processor seconds of the calling thread, with linear algebra on one thread. What else the
 machine does meanwhile does not count.

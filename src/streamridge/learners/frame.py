@@ -1,4 +1,4 @@
-"""How one progress of a learner becomes the next, without changing either.
+"""The constant part of a learner, and how one progress of the learner becomes the next.
 
 A row is labelled by the values that come after it. Then it joins the window of the fit that
 predicted it, and at the window's end the training set of the next fit.

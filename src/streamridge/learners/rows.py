@@ -29,7 +29,7 @@ class Row:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether every label is known."""
+        """Return whether every label is known."""
         return not np.isnan(self.y).any()
 
     def labelled(self, t: float, value: float) -> Row:

@@ -1,4 +1,4 @@
-r"""The ridge system $A = K + \lambda_R I$: made in blocks, then factored, or solved by iteration.
+r"""The ridge system $A = K + \lambda_R I$: filled in blocks, then factored, or solved by iteration.
 
 The upper triangle of K is computed in blocks of rows that fit the processor's cache. Then a
 Cholesky factor overwrites it, or it is kept for conjugate gradients.
