@@ -48,7 +48,7 @@ class Forecaster:
     train_size
         N, the rows of a fit.
     update_every
-        m, the readings between refits; a day of them by default, but at least 96.
+        m, the readings between refits; a day of them by default, but at least 96 and the horizon.
     warmup
         Steps before the first fit; three days by default. Early fits use the history there is.
     extras
@@ -60,8 +60,8 @@ class Forecaster:
         now and then (Algorithm 1). Without one, they follow the errors at every window's end
         (Algorithm 2).
     tune_every
-        n, the readings between searches; a week of them by default. 0 searches only before the first
-        fit.
+        n, the readings between searches; a week of them by default. 0 searches only before the
+        first fit.
     validation_size
         How many of the latest rows a search forecasts; `train_size` by default.
     seed

@@ -56,7 +56,7 @@ class SeasonalNaive:
         return {"size": np.array(self.size), **self.bands.state()}
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> SeasonalNaive:
-        """Return the object with a saved state."""
+        """Return the seasonal forecast with a saved state."""
         return SeasonalNaive(
             float(require_finite("size", state["size"])), self.bands.restore(state)
         )

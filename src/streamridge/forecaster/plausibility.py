@@ -1,4 +1,4 @@
-"""The judgement which readings to learn from: not stuck ones, and not ones that are far off."""
+"""The judge of which readings to learn from: not stuck ones, nor ones that are far off."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Plausibility:
     strange: int = 0
 
     def judge(self, value: float, error: float, band: float) -> tuple[Verdict, Plausibility]:
-        """Return the verdict on a reading, from its forecast's error and half band, and the judge.
+        """Return the verdict on a reading by its forecast's error and half band, and the next judge.
 
         Examples
         --------

@@ -43,7 +43,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def register(kind: Kind) -> Kind:
-    """Allow forecasters with parts of your own class to be saved; use it as a decorator.
+    """Let forecasters with parts of your own class be saved and loaded; use it as a decorator.
 
     Parameters
     ----------

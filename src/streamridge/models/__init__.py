@@ -1,1 +1,1 @@
-"""Models that learners fit and tune: kernel ridge regression, a linear filter, and their contract."""
+"""Models that learners fit and tune: kernel ridge regression and a linear filter."""
