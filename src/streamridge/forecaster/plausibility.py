@@ -50,7 +50,7 @@ class Plausibility:
     strange: int = 0
 
     def judge(self, value: float, error: float, band: float) -> tuple[Verdict, Plausibility]:
-        """Return the verdict on a reading by its forecast's error and half band, and the next judge.
+        """Return the verdict on a reading by its forecast's error and half band, and a new judge.
 
         Examples
         --------
