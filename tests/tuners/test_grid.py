@@ -118,7 +118,7 @@ def test_the_weights_within_a_kernel_are_searched_by_their_own_name():
 
 def test_groups_that_do_not_exist_are_refused():
     message = (
-        r"^over must name groups of 'weight', 'ard\.inverse_scales', 'regularization', "
+        r"^over must be among 'weight', 'ard\.inverse_scales', 'regularization', "
         r"got 'scales'\.$"
     )
     tuner = Grid(over=("regularization", "scales"))

@@ -39,7 +39,7 @@ class Group:
     Parameters
     ----------
     name
-        What the group is called, such as "ard.inverse_scales".
+        Name of the group, such as "ard.inverse_scales".
     kind
         What its members do.
     names
@@ -47,11 +47,11 @@ class Group:
     values
         Current values.
     feasible
-        Where they may go.
+        The set that the values must stay in.
     learned
-        False keeps them constant.
+        False keeps the values constant.
     trust
-        Greatest relative change in one move; infinite by default.
+        Largest relative change in one move; infinite by default.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Group:
     trust: float = np.inf
 
     def assigned(self, values: Vector, by_name: Mapping[str, float]) -> Vector:
-        """Return the values with new ones by name, or say that they are not feasible."""
+        """Return `values` with some replaced by name; raise if the result is not feasible."""
         given = np.array([name in by_name for name in self.names])
         if not given.any():
             return values
@@ -78,12 +78,12 @@ class Group:
         return after
 
     def marked(self, names: tuple[str, ...]) -> list[bool]:
-        """Return which members some names stand for; one name of a tied group stands for all."""
+        """Return for each member whether it is named; naming one of a tied group names all."""
         marks = [name in names for name in self.names]
         return [any(marks)] * len(marks) if self.feasible.is_tied else marks
 
     def holding(self, values: Vector, held: Mask) -> Group:
-        """Return the group with its held members at these values; constant if none is free."""
+        """Return the group with held members fixed at these values; constant if none is free."""
         if not held.any():
             return self
         feasible = self.feasible.holding(values, held)
@@ -100,7 +100,7 @@ class Group:
 
 
 def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
-    """Raise unless the values are positive, the bounds too and in order, and the values inside.
+    """Raise unless values and bounds are positive, and each value lies between low and high.
 
     Examples
     --------
@@ -130,9 +130,9 @@ def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
 def positive_group(
     name: str, kind: Kind, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf
 ) -> Group:
-    """Return positive hyperparameters in one interval; constant where bounds is None.
+    """Return a group of positive hyperparameters in one interval; constant if `bounds` is None.
 
-    Values and bounds are trusted: `require_within` checks them where they enter.
+    Values and bounds are not checked here: `require_within` checks them where they enter.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class Space:
     def values(self) -> Vector:
         """Return the initial value of every coordinate, shape (d,)."""
         values = np.concatenate([group.values for group in self.groups] or [np.empty(0)])
-        values.flags.writeable = False  # it is handed out again and again
+        values.flags.writeable = False  # every caller gets the same array
         return values
 
     @cached_property
@@ -178,12 +178,12 @@ class Space:
 
     @cached_property
     def learned(self) -> Mask:
-        """Mark the coordinates that are learned, shape (d,)."""
+        """Return a mask of the coordinates that are learned, shape (d,)."""
         return np.array(self._spread([group.learned for group in self.groups]), dtype=bool)
 
     @cached_property
     def trust(self) -> Vector:
-        """Return the greatest relative change of every coordinate in one move, shape (d,)."""
+        """Return the largest relative change of every coordinate in one move, shape (d,)."""
         return np.array(self._spread([group.trust for group in self.groups]), dtype=float)
 
     def named(self, lam: Vector) -> dict[str, float]:
@@ -210,13 +210,13 @@ class Space:
         )
 
     def pieces(self, vector: NDArray[T]) -> list[NDArray[T]]:
-        """Return a vector over all coordinates in pieces, one per group."""
+        """Return a vector over all coordinates, split into one piece per group."""
         return np.split(vector, np.cumsum([len(group.names) for group in self.groups])[:-1])
 
     def groups_of(self, names: tuple[str, ...]) -> Mask:
-        """Mark the coordinates of the groups that the names belong to, shape (d,).
+        """Return a mask of the named coordinates, shape (d,).
 
-        A name in a box stands for itself, a weight for its whole simplex.
+        A name in a box marks itself only; a weight marks its whole simplex.
         """
         known = set(self.names)
         for name in names:
@@ -227,13 +227,13 @@ class Space:
         return np.array([mark for group in self.groups for mark in group.marked(names)], dtype=bool)
 
     def holding(self, lam: Vector, held: Mask) -> Space:
-        """Return the space with the held coordinates at lam; one held weight holds its simplex."""
+        """Return the space with held coordinates fixed at lam; a held weight fixes its simplex."""
         pieces = zip(self.groups, self.pieces(lam), self.pieces(held), strict=True)
         return Space(tuple(group.holding(values, marks) for group, values, marks in pieces))
 
     def active_bounds(self, lam: Vector) -> dict[str, str]:
-        """Return which learned coordinates of lam sit at a bound: "lower" or "upper"."""
-        sides = self.feasible.active(lam).tolist()  # a constant sits at both: 0
+        """Return the learned coordinates of lam at a bound, each with "lower" or "upper"."""
+        sides = self.feasible.active(lam).tolist()  # 0 for a constant: it is at both bounds
         words = {-1: "lower", 1: "upper"}
         return {name: words[side] for name, side in zip(self.names, sides, strict=True) if side}
 
@@ -244,7 +244,7 @@ class Space:
 
 
 def require_values(values: ArrayLike, size: int) -> Vector:
-    """Return new values for `size` hyperparameters, or say what is wrong with them."""
+    """Return `values` as an array; raise unless they are `size` finite numbers."""
     array = require_finite("hyperparameters", values)
     if array.shape != (size,):
         raise InvalidInputError(f"hyperparameters must have shape ({size},), got {array.shape}.")
