@@ -13,7 +13,8 @@ from streamridge import (
     Mixture,
     Periodic,
 )
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.groups import Group
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners import Grid
 from streamridge.tuners.backtest import Backtest
 from tests.conftest import make_samples

@@ -15,7 +15,7 @@ from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, listed
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
-from streamridge.hyperparameters.space import GroupNames
+from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.base import Learner
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame

@@ -15,8 +15,8 @@ from streamridge.arrays import Block, Vector, require_finite
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.feasible import Part
+from streamridge.hyperparameters.groups import Group, require_values
 from streamridge.hyperparameters.simplex import Simplex
-from streamridge.hyperparameters.space import Group, require_values
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
 from streamridge.memory import Heap
 from streamridge.samples import Inputs

@@ -11,13 +11,13 @@ from scipy.linalg import cho_factor, cho_solve
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
-from streamridge.hyperparameters.space import (
+from streamridge.hyperparameters.groups import (
     Bounds,
-    Space,
     positive_group,
     require_values,
     require_within,
 )
+from streamridge.hyperparameters.space import Space
 from streamridge.models.base import Arrays, require_samples
 from streamridge.samples import Inputs, Samples
 

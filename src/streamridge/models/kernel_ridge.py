@@ -11,13 +11,13 @@ from numpy.typing import DTypeLike
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.space import (
+from streamridge.hyperparameters.groups import (
     Bounds,
-    Space,
     positive_group,
     require_values,
     require_within,
 )
+from streamridge.hyperparameters.space import Space
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays, require_samples
