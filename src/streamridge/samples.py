@@ -23,8 +23,8 @@ class Layout:
     blocks
         Pairs (name, width) in column order.
     latest
-        The column that holds the latest value of the series. All blocks share its unit, but those
-        named below.
+        The column that holds the latest value of the series. All blocks share its unit,
+        except those named below.
     own_unit
         Blocks in which every column has a unit of its own.
     unitless
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def spans(self) -> dict[str, slice]:
-        """Return where each block stands."""
+        """Return the columns of each block, as a slice by name."""
         ends = accumulate(width for _, width in self.blocks)
         return {
             name: slice(end - width, end)
@@ -68,7 +68,7 @@ class Layout:
 
 @lru_cache(maxsize=256)  # every forecast asks for the same few
 def columns(layout: Layout, names: tuple[str, ...] | None) -> slice | tuple[int, ...]:
-    """Return where the named blocks stand, all for None: a slice, or indices if they are apart.
+    """Return the columns of the named blocks (None: all), as indices if they are not adjacent.
 
     Examples
     --------
@@ -118,14 +118,14 @@ class Inputs:
         return Inputs(self.t[rows], self.x[rows], self.layout)
 
     def block(self, features: tuple[str, ...] | None) -> Matrix:
-        """Return the columns of the named blocks, all columns for None."""
+        """Return the columns of the named blocks; None means all columns."""
         where = columns(self.layout, features)
         return self.x[:, where if isinstance(where, slice) else list(where)]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs with their targets y, shape (n, H); column k is the value k steps on."""
+    """Inputs with their targets y, shape (n, H); column k is the value k steps later."""
 
     inputs: Inputs
     y: Matrix

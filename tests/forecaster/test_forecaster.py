@@ -580,8 +580,7 @@ class TestHostileReadings:
     def test_extras_that_are_not_given_are_not_remembered_from_a_ring_ago(self):
         timeline = Timeline(capacity=9, extras=1)
         for value in range(20):
-            timeline.announce(np.array([7.0]))
-            timeline.push(float(value), read=True, trusted=True)
+            timeline.push(float(value), read=True, trusted=True, extras=np.array([7.0]))
 
         for value in range(3):
             timeline.push(float(value), read=True, trusted=True)
@@ -812,7 +811,7 @@ class TestBadInput:
             ({"lags": 0}, "lags must be a whole number"),
             ({"extras": "holiday"}, "extras must be a tuple of names"),
             ({"tz": 3}, "tz must be the name of a time zone"),
-            ({"horizon": 30}, "horizon must be at most update_every, 24, got 30"),
+            ({"horizon": 30}, r"horizon must be at most update_every \(24\), got 30"),
         ],
     )
     def test_bad_settings_are_refused(self, settings, message):

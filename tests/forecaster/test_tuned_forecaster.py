@@ -87,7 +87,7 @@ def test_a_run_is_called_by_its_tuner_and_counts_all_fits(roads):
 
 
 def test_a_tuner_cannot_be_told_not_to_learn():
-    with pytest.raises(InvalidInputError, match="learn must be true with a tuner, got False"):
+    with pytest.raises(InvalidInputError, match="learn must be True with a tuner, got False"):
         small(RandomSearch(4), learn=False)
 
 
@@ -108,7 +108,7 @@ def test_the_first_search_looks_back_over_a_validation_set_before_the_training_s
     ("tuner", "message"),
     [
         ("random", "tuner must be one of streamridge.tuners, got 'random'"),
-        (Grid(over=("nope",)), "over must name groups of .*, got 'nope'"),
+        (Grid(over=("nope",)), "over must be among .*, got 'nope'"),
     ],
 )
 def test_a_tuner_that_cannot_search_here_is_refused_at_once(tuner, message):

@@ -107,12 +107,10 @@ def compare(forecast, expected, step):
         np.testing.assert_allclose(made, wanted, rtol=1e-9, atol=1e-9, err_msg=f"{part} {step}")
 
 
-@pytest.mark.parametrize(("horizon", "seed", "readings"), [(1, 0, 999), (3, 1, 500)])
-def test_saved_and_loaded_every_step_is_that_of_the_plain_version(
-    horizon, seed, readings, tmp_path
-):
+@pytest.mark.parametrize(("horizon", "seed"), [(1, 0), (3, 1)])
+def test_saved_and_loaded_every_step_is_that_of_the_plain_version(horizon, seed, tmp_path):
     forecaster, plain = both(horizon=horizon)
-    stream = troubled(seed)[:readings]
+    stream = troubled(seed)
     # Also in the midst of silence, of a stuck stretch, and right after late readings.
     cuts = [*range(36, len(stream), 36), 367, 371, 399, 402, 436, len(stream)]
 
@@ -180,21 +178,23 @@ def test_without_a_guard_nothing_is_doubted(horizon):
     assert not {"implausible", "outlier", "stuck", "rollbacks"} & set(plain.counts)
 
 
-def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(tmp_path, caplog):
-    hasty = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(8.0))
-    forecaster, plain = both(preset=hasty)
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(horizon, tmp_path, caplog):
+    hasty = replace(default_preset(DAY, lags=3, horizon=horizon), step_rule=AdaGradStep(8.0))
+    forecaster, plain = both(horizon=horizon, preset=hasty)
 
     stream = in_order(daily(350, seed=3))
 
     walk(forecaster, plain, stream[:150])
     walk(reloaded(forecaster, tmp_path), plain, stream[150:])
 
-    assert plain.counts["rollbacks"] == 2
+    assert plain.counts["rollbacks"] > 0
     assert caplog.text.count("rolled back") == plain.counts["rollbacks"]
 
 
-def test_setting_and_freezing_are_those_of_the_plain_version():
-    forecaster, plain = both()
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_setting_and_freezing_are_those_of_the_plain_version(horizon):
+    forecaster, plain = both(horizon=horizon)
     stream = in_order(daily(280, seed=4))
 
     walk(forecaster, plain, stream[:150])

@@ -225,7 +225,7 @@ def test_a_regular_grid_needs_one_evaluation_per_distinct_lag():
             lambda: Periodic(96.0, period_bounds=(1, 2, 300)),
             r"period_bounds must be a pair \(low, high\), got \(1, 2, 300\)",
         ),
-        (lambda: Mixture([Linear(), 2]), "kernels must all be kernels, got 2"),
+        (lambda: Mixture([Linear(), 2]), "kernels must hold kernels only, got 2"),
         (lambda: Mixture([]), r"kernels must hold at least one kernel, got none\."),
         (
             lambda: Mixture([Linear()], weights=[0.5]),

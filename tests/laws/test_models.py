@@ -354,7 +354,7 @@ def test_without_a_spread_of_its_own_a_fit_is_as_wrong_as_on_its_samples(model, 
 def test_a_fit_without_gradients_of_single_steps_says_so(rng):
     fit = CoreOnly(MODELS["ard"].fit(make_samples(rng, 9)))
 
-    with pytest.raises(InvalidInputError, match="gradient of every step to be watched, got Core"):
+    with pytest.raises(InvalidInputError, match="must have step_gradients to be watched, got Core"):
         step_gradients(fit, make_samples(rng, 3))
 
 

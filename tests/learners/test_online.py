@@ -514,7 +514,7 @@ class TestHorizon:
 
     def test_a_history_shorter_than_the_horizon_is_refused(self, samples):
         with pytest.raises(
-            InvalidInputError, match="history must hold at least 3 samples, the horizon, got 2"
+            InvalidInputError, match="history must hold at least 3 samples, one per horizon, got 2"
         ):
             self.make_learner(samples[:2])
 
@@ -644,7 +644,7 @@ def test_a_state_with_other_features_is_refused(samples):
 
 
 DAMAGED = {
-    "steps": (np.int64(99), "state must have taken fewer than 8 steps, got 99"),
+    "steps": (np.int64(99), "state must have fewer than 8 steps since its refit, got 99"),
     "refits": (None, "state is damaged: refits must be a whole number of at least 1, got None"),
     "policy.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
     "current.x": (np.full((N, 4), np.nan), "state is damaged: current.x must be finite"),

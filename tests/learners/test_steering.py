@@ -227,5 +227,25 @@ def test_a_refit_after_setting_keeps_rows_that_wait_for_labels():
     assert set(samples.t[N : N + M]) <= trained
 
 
+@pytest.mark.parametrize("into_the_window", [1, M - 1])
+def test_rows_that_wait_for_labels_teach_nothing_after_setting(into_the_window):
+    rng = np.random.default_rng(1)
+    series = np.sin(np.arange(120) / 5) + 0.1 * rng.standard_normal(120)
+    samples = Features(lags=4).samples(series, horizon=3)
+    learner = make(samples, step=ConstantStep(0.01))
+    start = N + into_the_window
+    walk(learner, samples[N:start])
+
+    learner.assign({"regularization": 2.0})
+    lam, fit = learner.lam, learner.fit
+    walk(learner, samples[start : start + M])
+
+    # Of the ten rows since, eight have all three labels at the window's end.
+    _, g = fit.loss_and_gradient(samples[start : start + M - 2])
+    expected = np.log(lam[-1]) - 0.01 * g[-1] * lam[-1] / (M - 2)
+    assert np.log(learner.hyperparameters["regularization"]) == pytest.approx(expected, rel=1e-12)
+    assert set(samples.t[N:start]) <= set(learner.training.t)
+
+
 def part_of(samples):
     return samples.t, samples.x, samples.y[:, 0]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamridge.hyperparameters.space import GroupNames
+from streamridge.hyperparameters.groups import GroupNames
 from streamridge.plots.tuning import (
     NameGroups,
     feature_labels,

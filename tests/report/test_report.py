@@ -14,7 +14,7 @@ from matplotlib.image import imread
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.hyperparameters.space import GroupNames
+from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
 from streamridge.report import write_report
 from streamridge.report.charts import coverage_figure, forecast_figure

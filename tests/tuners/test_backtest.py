@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from streamridge import ARD, Box, KernelRidge, Linear, Samples, Simplex
-from streamridge.hyperparameters.space import Space, positive_group
+from streamridge.hyperparameters.groups import positive_group
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners.backtest import Backtest, split
 from tests.conftest import make_samples
 from tests.tuners.toys import Quadratic, Watched, toy_backtest

@@ -7,7 +7,8 @@ from scipy.stats import kstest
 
 from streamridge import ARD, Box, InvalidInputError, KernelRidge, Linear, Mixture, Periodic
 from streamridge.errors import MissingExtraError
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.groups import Group
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners import Bayesian
 from streamridge.tuners.bayesian import _lam
 from tests.tuners.toys import Quadratic, QuadraticFit, Watched, search, toy_backtest

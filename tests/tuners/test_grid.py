@@ -13,7 +13,8 @@ from streamridge import (
     Mixture,
     Periodic,
 )
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.groups import Group
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners import Grid
 from streamridge.tuners.backtest import Backtest
 from tests.conftest import make_samples
@@ -118,7 +119,7 @@ def test_the_weights_within_a_kernel_are_searched_by_their_own_name():
 
 def test_groups_that_do_not_exist_are_refused():
     message = (
-        r"^over must name groups of 'weight', 'ard\.inverse_scales', 'regularization', "
+        r"^over must be among 'weight', 'ard\.inverse_scales', 'regularization', "
         r"got 'scales'\.$"
     )
     tuner = Grid(over=("regularization", "scales"))

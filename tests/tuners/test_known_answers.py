@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from streamridge import Simplex
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.groups import Group
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners import HOAG, Bayesian, Grid, RandomSearch
 from tests.tuners.toys import HIGH, LOW, Quadratic, QuadraticFit, search, toy_backtest
 

@@ -3,7 +3,8 @@ import pytest
 from scipy.stats import kstest
 
 from streamridge import ARD, Box, InvalidInputError, KernelRidge, Linear, Mixture, Periodic
-from streamridge.hyperparameters.space import Group, Space, positive_group
+from streamridge.hyperparameters.groups import Group, positive_group
+from streamridge.hyperparameters.space import Space
 from streamridge.tuners import RandomSearch
 from streamridge.tuners.random_search import draw
 from tests.tuners.toys import Quadratic, Watched, search, toy_backtest

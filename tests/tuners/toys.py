@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamridge import Box, NotPositiveDefiniteError, Samples
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.groups import Group
+from streamridge.hyperparameters.space import Space
 from streamridge.models.base import approximate
 from streamridge.tuners.backtest import Backtest
 

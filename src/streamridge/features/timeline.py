@@ -118,7 +118,7 @@ class Timeline:
         require_shape("extras", state["extras"], self._extras.shape)
         start, newest = (int(step) for step in state["span"])
         if newest < start - 1:
-            raise StateError(f"a timeline must not end before it starts, got {start}, {newest}.")
+            raise StateError(f"span must not end before it starts, got [{start}, {newest}].")
         self._values, self._extras = (state[name].astype(float) for name in ("values", "extras"))
         self._read, self._trusted = (state[name].astype(bool) for name in ("read", "trusted"))
         self.start, self.newest = start, newest

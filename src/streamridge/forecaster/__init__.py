@@ -1,1 +1,1 @@
-"""The user's object and its parts."""
+"""The forecaster that users work with, and its parts."""

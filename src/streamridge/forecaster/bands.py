@@ -1,8 +1,8 @@
-r"""Adaptive conformal bands: a level of coverage kept on the errors that were lived through.
+r"""Adaptive conformal bands, which keep their level of coverage by learning from past errors.
 
-The error of a forecast over the size that was expected of it is its score. A band reaches from the
-forecast to a multiple of the expected size on either side, and the multiples follow the quantiles
-of the scores: after each one, $\log q \leftarrow \log q + \gamma (\mathrm{miss} - \alpha / 2)$.
+The score of a forecast is its error divided by the expected size of the error. A band reaches from
+the forecast to a multiple of the expected size on either side. The multiples follow the quantiles
+of the scores: after each score, $\log q \leftarrow \log q + \gamma (\mathrm{miss} - \alpha / 2)$.
 Whatever the series does, the share of misses comes within $|\log q_T - \log q_0| / (\gamma T)$ of
 $\alpha / 2$ on each side, at a constant cost per step (Gibbs and Candes 2021; Angelopoulos, Candes
 and Tibshirani 2023).
@@ -19,26 +19,26 @@ import numpy as np
 from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError
 
-# How fast the multiples follow: a miss widens its side by 5 %, sooner at the start.
+# How fast the multiples follow: a miss widens its side by 5 %, and by more at the start.
 RATE = 0.05
-# Multiples stay between these, so that they can always come back.
+# Multiples stay between these limits, so that they can always recover.
 LEAST, MOST = 1e-3, 1e6
-# The typical size of a Gaussian error, exp(E log |z|), and how much errors exceed residuals.
+# The typical size of a Gaussian error, exp(E log |z|), and the ratio of errors to residuals.
 TYPICAL, OPTIMISM = 0.53, 1.3
 
 
 @dataclass(frozen=True)
 class ConformalBands:
-    """Are the multiples of the expected size of error that bands reach, per horizon and side.
+    """The multiples of the expected size of errors that bands reach, per horizon and side.
 
     Parameters
     ----------
     level
-        The share of values that shall fall into a band.
+        The share of values that should fall into a band.
     reach
         (H, 2), the multiples below and above.
     seen
-        (H,), the scores so far.
+        (H,), the number of scores so far.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ConformalBands:
 
     @classmethod
     def start(cls, horizon: int, level: float) -> ConformalBands:
-        """Return bands that expect Gaussian errors."""
+        """Return the first bands, which expect Gaussian errors."""
         share = require_level(level)
         multiple = OPTIMISM * NormalDist().inv_cdf((1 + share) / 2) / TYPICAL
         return cls(share, np.full((horizon, 2), multiple), np.zeros(horizon))
@@ -67,7 +67,7 @@ class ConformalBands:
         return -below, above
 
     def observe(self, horizon: int, error: float, spread: float) -> ConformalBands:
-        """Return the bands after a forecast, of horizon 0 on, whose error has become known."""
+        """Return the bands after the error of a forecast is known; `horizon` counts from 0."""
         sides = np.array([-error, error]) / spread
         rate = max(RATE, 1 / np.sqrt(1 + self.seen[horizon]))
         misses = sides > self.reach[horizon]
@@ -78,11 +78,11 @@ class ConformalBands:
         return replace(self, reach=reach, seen=seen)
 
     def state(self) -> dict[str, Matrix]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         return {"reach": self.reach, "seen": self.seen}
 
     def restore(self, state: Mapping[str, Matrix]) -> ConformalBands:
-        """Return the bands that were taken, of the same horizon and level."""
+        """Return the bands with a saved state of the same horizon and level."""
         reach, seen = (require_finite(name, state[name]) for name in ("reach", "seen"))
         require_shape("reach", reach, self.reach.shape)
         require_shape("seen", seen, self.seen.shape)
@@ -90,7 +90,7 @@ class ConformalBands:
 
 
 def require_level(level: float) -> float:
-    """Return the level, or say that it is no share.
+    """Return the level as a number; raise unless it lies between 0 and 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the errors of earlier forecasts say about the next: a correction, and a band around it."""
+"""Calibration: earlier errors correct the next forecast and set the band around it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from streamridge.learners.state import joined, part
 
 @dataclass(frozen=True)
 class Made:
-    """Is a forecast that a model has made, until all of its values are known.
+    """A forecast of a model, kept until all of its values are known.
 
     Parameters
     ----------
     step
-        The first step that it is for.
+        The first step that is forecast.
     raw, values, spreads
-        (H,), as the model made it, corrected, and the size of error to expect.
+        (H,), the model's forecast, the corrected one, and the expected size of its errors.
     mean
-        The mean of the last errors when it was made.
+        Mean of the last errors when the forecast was made.
     """
 
     step: int
@@ -38,16 +38,16 @@ class Made:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Corrects the forecasts of a model and puts bands around them.
+    """The correction of a model's forecasts, and the bands around them.
 
     Parameters
     ----------
     correction
-        By the last errors; None leaves forecasts as the model makes them.
+        Correction by the last errors; None leaves forecasts as the model makes them.
     bands
-        How far they reach.
+        How far the bands reach.
     pending
-        Forecasts whose values are to come, newest first.
+        Forecasts whose values are still to come, newest first.
     """
 
     correction: ErrorCorrection | None
@@ -61,15 +61,16 @@ class Calibration:
         return cls(correction, ConformalBands.start(horizon, level))
 
     def made(self, step: int, raw: Vector, spreads: Vector) -> Made:
-        """Return a model's forecast, corrected."""
+        """Return a model's forecast with its correction."""
         if self.correction is None:
             return Made(step, raw, raw, spreads, 0.0)
         return Made(step, raw, raw + self.correction.offsets(), spreads, self.correction.mean)
 
     def observe(self, step: int, value: float, made: Made | None, *, learns: bool) -> Calibration:
-        """Return the state after a value; `made` is its own forecast, if a model made it in time.
+        """Return the state after a value; `made` is its forecast, if a model made one in time.
 
-        The bands learn from every value, the correction from those that the model learns from.
+        The bands learn from every value, the correction only from values that the model learns
+        from.
         """
         pending = self.pending if made is None else (made, *self.pending)
         correction, bands = self.correction, self.bands
@@ -92,7 +93,7 @@ class Calibration:
         return replace(self, correction=self.correction and self.correction.forget())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         rows = (len(self.pending), len(self.bands.seen))
         return joined(
             {
@@ -110,7 +111,7 @@ class Calibration:
         )
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> Calibration:
-        """Return the state that was taken, of the same horizon and level."""
+        """Return the calibration with a saved state of the same horizon and level."""
         pending = part(state, "pending")
         columns = [require_finite(name, pending[name]) for name in ("raw", "values", "spreads")]
         for column in columns:

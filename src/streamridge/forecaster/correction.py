@@ -1,8 +1,8 @@
 """An online correction of forecasts by the model's own last errors.
 
-A fit is up to a window old, and a day can differ: when the last forecasts were too low, the next
-will be too. The mean of the last errors is added to a forecast, times a share that is learned by
-discounted least squares from how much of it came true.
+A fit is up to a window old, and days differ: when the last forecasts were too low, the next ones
+tend to be too low as well. So a share of the mean of the last errors is added to a forecast. The
+share is learned by discounted least squares, from how much of that mean came true in later errors.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ import numpy as np
 
 from streamridge.arrays import Vector, require_finite, require_shape
 
-# Errors count half after so many steps,
+# Errors count half after this many steps.
 HALF_LIFE = 3
 KEEP = 0.5 ** (1 / HALF_LIFE)
-# what came true of them is forgotten like this,
+# Discount, per error, of the sums that the share is learned from.
 MEMORY = 1 - 1 / 96
-# and the variance of errors like this.
+# Discount, per error, of the variance of errors.
 VARIANCE_MEMORY = 0.995
-# How many errors' worth of evidence a share has to overcome.
+# Weight of the prior that the share is zero, in errors.
 PRIOR = 10.0
 
 
 @dataclass(frozen=True)
 class ErrorCorrection:
-    """Knows the mean of the model's last errors, and which share of it to add per horizon.
+    """The mean of the model's last errors, and the share of it to add per horizon.
 
     Parameters
     ----------
     mean
-        Of the last errors one step ahead, later ones counting more.
+        Mean of the last errors one step ahead, in which later errors count more.
     products, squares
-        (H,), discounted sums of error times mean, and of the mean squared, as forecasts were made.
+        (H,), discounted sums of error times mean, and of the mean squared; the mean is the one when
+        the forecast was made.
     variance
-        (H,), of the errors of late; zero before any is known.
+        (H,), variance of recent errors; zero before any error is known.
 
     Examples
     --------
@@ -64,7 +65,7 @@ class ErrorCorrection:
         return share * self.mean
 
     def learn(self, horizon: int, error: float, mean: float) -> ErrorCorrection:
-        """Return the state after the error of a forecast is known that was made at this mean."""
+        """Return the state after a forecast's error is known; `mean` is from when it was made."""
         products, squares, variance = (
             array.copy() for array in (self.products, self.squares, self.variance)
         )
@@ -80,11 +81,11 @@ class ErrorCorrection:
         return replace(self, mean=KEEP * self.mean + (1 - KEEP) * error)
 
     def forget(self) -> ErrorCorrection:
-        """Return the state after a step without an error that says anything."""
+        """Return the state after a step without a usable error."""
         return replace(self, mean=KEEP * self.mean)
 
     def state(self) -> dict[str, Vector]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         return {
             "mean": np.array(self.mean),
             "products": self.products,
@@ -93,7 +94,7 @@ class ErrorCorrection:
         }
 
     def restore(self, state: Mapping[str, Vector]) -> ErrorCorrection:
-        """Return the state that was taken, of the same horizon."""
+        """Return the correction with a saved state of the same horizon."""
         arrays = [require_finite(name, state[name]) for name in ("products", "squares", "variance")]
         for array in arrays:
             require_shape("correction", array, self.products.shape)

@@ -15,17 +15,17 @@ Source = Literal["model", "seasonal", "none"]
 
 @dataclass(frozen=True)
 class Forecast:
-    """Is a forecast of the next steps, one entry per horizon.
+    """A forecast of the next steps, with one entry per horizon.
 
     Parameters
     ----------
     time
-        (H,), when.
+        (H,), the times of the steps.
     value, lower, upper
-        (H,), what to expect, and the band it will fall into as often as the level says.
+        (H,), the forecast, and the band that should hold the actual value as often as `level` says.
     source
-        "model"; "seasonal", the same time a season ago, before there is a model and when the sensor
-        has been silent for a day; or "none" before the first reading, when the numbers are NaN.
+        "model"; "seasonal", the value a season ago, before there is a model and when the sensor has
+        been silent for a day; or "none" before the first reading, when the numbers are NaN.
     """
 
     time: Times
@@ -39,6 +39,6 @@ class Forecast:
 
     @classmethod
     def none(cls, horizon: int) -> Forecast:
-        """Return what can be said before the first reading: nothing."""
+        """Return the forecast before the first reading, when nothing is known."""
         unknown = np.full(horizon, np.nan)
         return cls(np.full(horizon, "NaT", "M8[us]"), unknown, unknown, unknown, "none")

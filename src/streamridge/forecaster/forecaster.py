@@ -1,4 +1,4 @@
-"""The user's object: readings in, forecasts with bands out."""
+"""The forecaster that users work with: readings go in, forecasts with bands come out."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from streamridge.learners.costs import Costs
 from streamridge.series.clock import DAY, Times, parse_step
 from streamridge.tuners.base import Tuner
 
-# Steps before the first fit, in days: two of rows with a day behind each.
+# Days before the first fit: two days of rows, and a day of past behind the first.
 WARMUP_DAYS = 3
-# Readings of a greater size would overflow when they are squared and summed.
+# Larger readings would overflow when they are squared and summed.
 LARGEST = 1e12
 
 
 class Forecaster:
-    """A sensor's next values with bands, by a model that tunes itself as readings come in.
+    """A forecaster of one sensor, with bands, whose model tunes itself as readings come in.
 
     Parameters
     ----------
@@ -38,37 +38,38 @@ class Forecaster:
     horizon
         H, how many steps are forecast.
     level
-        The share of values that shall fall into the bands.
+        The share of values that should fall into the bands.
     tz
-        Zone of the sensor, such as "Europe/London": times without an offset are its local times,
-        days and weeks follow its clock, and forecasts are in UTC. Without it times are taken as
-        they are.
+        Time zone of the sensor, such as "Europe/London". Times without an offset are then local,
+        days and weeks follow the local clock, and forecasts are in UTC. Without a zone, times are
+        taken as they are.
     lags
         p, how many of the latest values a row holds.
     train_size
         N, the rows of a fit.
     update_every
-        m, the readings between refits; a day by default, and 96 at least.
+        m, the readings between refits; a day of them by default, but at least 96 and the horizon.
     warmup
-        Steps before the first fit; three days by default. Fits use what history there is.
+        Steps before the first fit; three days by default. Early fits use the history there is.
     extras
-        Names of further columns that are known a step ahead.
+        Names of further columns, whose values are known one step ahead.
     learn
-        False keeps the hyperparameters at their start.
+        False keeps the hyperparameters at their initial values.
     tuner
-        Searches hyperparameters on the past now and then (Algorithm 1), such as
-        `tuners.RandomSearch()`; without one they follow the errors all the time (Algorithm 2).
+        A search for hyperparameters on the past, such as `tuners.RandomSearch()`, that is repeated
+        now and then (Algorithm 1). Without one, they follow the errors at every window's end
+        (Algorithm 2).
     tune_every
-        n, the readings between searches; a week by default, and 0 searches before the first fit
-        only.
+        n, the readings between searches; a week of them by default. 0 searches only before the
+        first fit.
     validation_size
-        How many of the latest rows a search forecasts; as many as a fit has by default.
+        How many of the latest rows a search forecasts; `train_size` by default.
     seed
-        Of a tuner's draws.
+        Seed of the tuner's random draws.
     guard
-        False learns from every reading, plausible or not, and never rolls back.
+        False learns from every reading, plausible or not, and never rolls tuning back.
     preset
-        Another model than the default one, with its features and step rule.
+        A model to use instead of the default one, with its features and step rule.
 
     Examples
     --------
@@ -106,7 +107,7 @@ class Forecaster:
         require_count("horizon", horizon)
         if isinstance(extras, str) or (preset is not None and extras):
             raise InvalidInputError(
-                "extras must be a tuple of names, without a preset, which has its own, "
+                "extras must be a tuple of names, and left out with a preset, which has its own, "
                 f"got {extras!r}."
             )
         self._settings = Settings(
@@ -138,7 +139,7 @@ class Forecaster:
         warmup: int = 60 * 96,
         **settings: Any,
     ) -> Forecaster:
-        """Return the paper's model and settings: no differences, no guard, natural coordinates.
+        """Return a forecaster as in the paper: no differences, no guard, natural coordinates.
 
         Its period counts steps, not local time: a zone would shift it by an hour twice a year.
         """
@@ -146,7 +147,7 @@ class Forecaster:
             if settings.get(name):
                 raise InvalidInputError(
                     f"{name} must be left out with the paper's model, got {settings[name]!r}. "
-                    "The default model can do with it."
+                    "The default model accepts it."
                 )
         return cls(
             step,
@@ -166,12 +167,12 @@ class Forecaster:
 
     @property
     def settings(self) -> Settings:
-        """Return what the forecaster was made with."""
+        """Return the settings that the forecaster was made with."""
         return self._settings
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how often what has happened: readings, gaps, conflicts, fits and so on."""
+        """Return how often each event has happened: readings, gaps, conflicts, fits and so on."""
         counts = {**self._stepper.counts}
         if self._stepper.model is not None:
             learner = self._stepper.model.learner
@@ -191,22 +192,22 @@ class Forecaster:
 
     @property
     def has_readings(self) -> bool:
-        """Tell whether there has been a reading."""
+        """Return whether there has been a reading."""
         return self._stepper.sensor.has_readings
 
     @property
     def next_time(self) -> np.datetime64:
-        """Return the time that is forecast next, once there has been a reading."""
+        """Return the time of the next forecast; there must have been a reading."""
         return self._stepper.sensor.clock.known.times(np.array([self._stepper.sensor.next_step]))[0]
 
     @property
     def has_model(self) -> bool:
-        """Tell whether the first fit has been made."""
+        """Return whether the first fit has been made."""
         return self._stepper.model is not None
 
     @property
     def hyperparameters(self) -> dict[str, float]:
-        """Return the hyperparameters in force by name; those of the start before the first fit."""
+        """Return the hyperparameters in force by name; before the first fit, the initial ones."""
         if self._stepper.model is None:
             space = self._settings.preset.model.space
             return space.named(space.values)
@@ -214,17 +215,17 @@ class Forecaster:
 
     @property
     def active_bounds(self) -> dict[str, str]:
-        """Return which learned hyperparameters sit at their "lower" or "upper" bound."""
+        """Return the learned hyperparameters at a bound, each with "lower" or "upper"."""
         return {} if self._stepper.model is None else self._stepper.model.learner.active_bounds
 
     @property
     def frozen(self) -> tuple[str, ...]:
-        """Return the names of the hyperparameters that are held where they are."""
+        """Return the names of the hyperparameters that `freeze` keeps constant."""
         return () if self._stepper.model is None else self._stepper.model.learner.frozen
 
     @property
     def path(self) -> HyperparameterPath:
-        """Return where the hyperparameters have been, refit by refit."""
+        """Return the path of the hyperparameters, refit by refit."""
         return self._require_model().path
 
     @property
@@ -233,12 +234,12 @@ class Forecaster:
         return self._stepper.sensor.clock.known.times(self.path.steps)
 
     def predict(self, extras: Mapping[str, float] | None = None) -> Forecast:
-        """Return the forecast of the next steps; nothing changes by it.
+        """Return the forecast of the next steps; this changes nothing.
 
         Parameters
         ----------
         extras
-            The further columns at the next step, where the forecaster has any.
+            Values of the further columns at the next step, if the forecaster has any.
         """
         sensor, columns = self._stepper.sensor, None
         if extras is not None or self._settings.preset.features.extras:
@@ -258,18 +259,19 @@ class Forecaster:
     def observe(
         self, time: object, value: float | None, extras: Mapping[str, float] | None = None
     ) -> None:
-        """Learn from a reading; after an error nothing has changed.
+        """Learn from a reading; if an error is raised, nothing has changed.
 
         Parameters
         ----------
         time
-            ISO 8601 text, a datetime or a numpy.datetime64. A time between two steps goes to the
-            nearest. Steps that were left out are gaps. An earlier time is a duplicate, a conflict
-            (what was read first stays), or fills a gap late.
+            ISO 8601 text, a datetime or a numpy.datetime64. A time between two steps belongs to
+            the nearest. Steps that are left out are gaps. A reading of an earlier step is a
+            duplicate, a conflict (the first reading stays), or fills a gap late.
         value
             The reading; None or NaN if there is none.
         extras
-            The further columns at that time. Without them the step's row is not learned from.
+            Values of the further columns at that time. Without them, the step's row is not learned
+            from.
         """
         number = _require_value("value", value)
         columns = None if extras is None else self._require_extras(extras)
@@ -284,13 +286,13 @@ class Forecaster:
         stepper.advance(number, columns)
 
     def set(self, **values: float) -> None:
-        """Set hyperparameters by name, `set(**{"drifting.rate": 1e-4})`, and refit at once."""
+        """Set hyperparameters by name, such as `set(**{"drifting.rate": 1e-4})`, and refit."""
         self._require_model().assign(values)
         self._stepper.counts["fits"] += 1
         self._stepper.changed()
 
     def freeze(self, *names: str) -> None:
-        """Keep hyperparameters where they are from now on."""
+        """Keep hyperparameters constant from now on."""
         self._require_model().learner.freeze(*names)
 
     def unfreeze(self, *names: str) -> None:
@@ -298,12 +300,12 @@ class Forecaster:
         self._require_model().learner.unfreeze(*names)
 
     def release(self) -> None:
-        """Drop what can be made again; the next refit takes a factorization longer."""
+        """Drop what can be recomputed, at the cost of a factorization at the next refit."""
         if self._stepper.model is not None:
             self._stepper.model.learner.release()
 
     def save(self, path: str | Path) -> None:
-        """Write all that the forecaster is to one file, whole or not at all."""
+        """Save the whole forecaster to one file, which is written completely or not at all."""
         header = {
             "kind": "forecaster",
             "settings": self._settings.described(),
@@ -315,7 +317,7 @@ class Forecaster:
 
     @classmethod
     def load(cls, path: str | Path) -> Forecaster:
-        """Return the forecaster that was saved; it goes on bit for bit."""
+        """Return the forecaster that was saved; it continues bit for bit."""
         header, state = read_checkpoint(Path(path))
         if header.get("kind") != "forecaster":
             raise StateError(f"{path} must hold a forecaster, got {header.get('kind')!r}.")
@@ -333,15 +335,15 @@ class Forecaster:
     def _require_model(self) -> SelfTuningModel:
         if self._stepper.model is None:
             raise InvalidInputError(
-                f"the model must have been fitted first, after {self._settings.warmup} steps; "
-                f"there are {len(self._stepper.sensor.timeline)}."
+                f"the model must have been fitted first, after {self._settings.warmup} steps, "
+                f"got {len(self._stepper.sensor.timeline)} so far."
             )
         return self._stepper.model
 
     def _require_extras(self, extras: Mapping[str, float] | None) -> Vector:
         names = self._settings.preset.features.extras
         if extras is not None and not isinstance(extras, Mapping):
-            raise InvalidInputError(f"extras must be numbers by name, got {extras!r}.")
+            raise InvalidInputError(f"extras must map names to numbers, got {extras!r}.")
         given = {} if extras is None else dict(extras)
         if set(given) != set(names):
             wanted = ", ".join(names) or "nothing"
@@ -350,7 +352,7 @@ class Forecaster:
 
 
 def _require_value(name: str, value: float | None) -> float:
-    """Return a reading as a number, NaN if there is none."""
+    """Return a reading as a number; NaN if there is none."""
     # pandas has missing values of its own, which are not even equal to themselves.
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return np.nan

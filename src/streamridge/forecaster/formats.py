@@ -1,4 +1,4 @@
-"""Forecasters that an earlier version saved, as this version names their parts."""
+"""Forecasters that an earlier version saved, translated into the names of this version."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ LEARNER = "model.learner."
 
 
 def upgraded(state: State) -> State:
-    """Return the state of a file of any format in the names of the newest.
+    """Return the state of a file of any format, with the names of the newest format.
 
-    Format 1 kept a descent, the steps since a search, and what searches cost in every learner;
-    format 2 keeps what its policy needs.
+    In format 1 every learner kept a descent, the steps since a search, and the cost of searches. In
+    format 2 it keeps what its policy needs.
     """
     if f"{LEARNER}descent.z" not in state:
         return state
@@ -27,7 +27,7 @@ def upgraded(state: State) -> State:
 
 
 def _renamed(name: str) -> str:
-    """Return what a part of format 1 is called now.
+    """Return the present name of a part of format 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Ways of tuning by name, as commands and comparisons call them."""
+"""Methods of tuning, by the names that commands and comparisons use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
 
 
 def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the methods that are named, each once; commas part several in one text.
+    """Return the named methods, each once; a text may name several, separated by commas.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """Return the methods that are named, each once, or say which are known."""
+    """Return the named methods, each once; raise if one of them is not known."""
     asked = [
         part.strip().lower() for name in names for part in str(name).split(",") if part.strip()
     ]
@@ -43,14 +43,14 @@ def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]
 
 
 def tuned_by(method: str, settings: Settings) -> Settings:
-    """Return the settings of a forecaster with another way of tuning."""
+    """Return the settings with another method of tuning."""
     (known,) = parse_methods([method])
     tuner = _tuner(known, settings.preset)
     return replace(settings, learn=known != "fixed", tuner=tuner)
 
 
 def method_of(settings: Settings) -> str:
-    """Return what the way of tuning is called."""
+    """Return the name of the method of tuning."""
     if not settings.learn:
         return "fixed"
     if settings.tuner is None:
@@ -67,7 +67,7 @@ def _tuner(method: str, preset: Preset) -> Tuner | None:
     if method == "bayes":
         return Bayesian()
     if method == "grid":
-        # Cycles stay: a period has so many local minima that three points say nothing.
+        # Cycles are left out: a period has so many local minima that three points say nothing.
         groups = preset.model.space.groups
         return Grid(over=tuple(group.name for group in groups if group.kind != "period"))
     return None

@@ -1,4 +1,4 @@
-"""The forecast that needs no model: the same time a season ago, with the band of its own errors."""
+"""The seasonal forecast, which needs no model: the value a season ago, with bands of its own."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite
 from streamridge.forecaster.bands import ConformalBands
 
-# How fast the size of errors follows: by a half in about 50 steps.
+# Weight of a new error in the size of errors: half of the size is new after about 50 steps.
 RATE = 0.015
 
 
 @dataclass(frozen=True)
 class SeasonalNaive:
-    """Knows how wrong the same time a season ago has been.
+    """The size of the seasonal forecast's errors, and its bands.
 
-    It stands in for a model before there is one, and when a sensor has been silent for long.
+    This forecast stands in for a model before there is one, and when a sensor has been silent for
+    long.
 
     Parameters
     ----------
     size
-        The mean absolute error of late; zero before any is known.
+        Recent mean absolute error; zero before any error is known.
     bands
-        The multiples of that size that its bands reach.
+        The multiples of that size that the bands reach.
     """
 
     size: float
@@ -38,7 +39,7 @@ class SeasonalNaive:
         return cls(0.0, ConformalBands.start(horizon=1, level=level))
 
     def offsets(self, values: Vector, least: float) -> tuple[Vector, Vector]:
-        """Return how far bands reach below and above forecasts; at first far."""
+        """Return how far bands reach below and above forecasts; far, until an error is known."""
         size = max(self.size, least) if self.bands.seen[0] else max(float(abs(values).max()), least)
         below, above = self.bands.offsets(np.array([size]))
         return np.full(len(values), below[0]), np.full(len(values), above[0])
@@ -51,11 +52,11 @@ class SeasonalNaive:
         return SeasonalNaive(self.size + RATE * (abs(error) - self.size), bands)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         return {"size": np.array(self.size), **self.bands.state()}
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> SeasonalNaive:
-        """Return the state that was taken."""
+        """Return the seasonal forecast with a saved state."""
         return SeasonalNaive(
             float(require_finite("size", state["size"])), self.bands.restore(state)
         )

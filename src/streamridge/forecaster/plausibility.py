@@ -1,4 +1,4 @@
-"""Which readings can be learned from: not those of a stuck sensor, nor those far off."""
+"""The judge of which readings to learn from: not stuck ones, nor ones that are far off."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from streamridge.arrays import Mask, Vector, require_finite
 
 Verdict = Literal["good", "outlier", "implausible", "stuck"]
 
-# An error beyond so many half bands is an outlier: eight deviations for a band of 90 %.
+# An error of more than this many half bands is an outlier: eight deviations for a band of 90 %.
 OUTLIER = 5.0
-# A value further from all the latest ones than so many times their range is implausible,
+# A value is implausible if it is outside the recent range by more than this many times its width.
 IMPLAUSIBLE = 3.0
-# until so many have come in a row: then the sensor has changed its level, or its unit.
+# After this many implausible values in a row, the sensor has changed its level, or its unit.
 CONVINCING = 8
-# A run of equal values is suspicious beyond this length, and when it is longer than the third
-# longest of late: what has happened three times is usual.
+# A run of equal values is suspicious if it is longer than RUN and than the third longest recent
+# run: what has happened three times is usual.
 RUN, USUAL = 8, 3
 
 
 @dataclass(frozen=True)
 class Plausibility:
-    """Judges readings by those before them.
+    """A judge of readings, by the readings before them.
 
     Parameters
     ----------
     low, high
-        The range of the trusted readings of late; NaN before there are any.
+        The range of recent trusted readings; NaN before there are any.
     longest_run
-        The most equal readings in a row that are usual.
+        The longest run of equal readings that is usual.
     value
         The latest reading, NaN before there is one.
     run
         How many readings in a row have been equal to it.
     strange
-        How many in a row have been implausible.
+        How many readings in a row have been implausible.
     """
 
     low: float = np.nan
@@ -50,7 +50,7 @@ class Plausibility:
     strange: int = 0
 
     def judge(self, value: float, error: float, band: float) -> tuple[Verdict, Plausibility]:
-        """Return what to make of a reading whose forecast had this error and half band.
+        """Return the verdict on a reading by its forecast's error and half band, and a new judge.
 
         Examples
         --------
@@ -75,12 +75,12 @@ class Plausibility:
         )
 
     def is_implausible(self, value: float) -> bool:
-        """Tell whether a value is further from the range of late than anything explains."""
+        """Return whether a value is implausibly far outside the recent range."""
         reach = IMPLAUSIBLE * (self.high - self.low)
         return bool(reach > 0 and not self.low - reach <= value <= self.high + reach)
 
     def renewed(self, readings: Vector, trusted: Mask) -> Plausibility:
-        """Return the judgement with the range of the trusted readings, and the runs of all."""
+        """Return the judge with the range of the trusted readings, and the runs of all readings."""
         if not trusted.any():
             return self
         ends = np.concatenate([[-1], np.flatnonzero(np.diff(readings)), [len(readings) - 1]])
@@ -93,7 +93,7 @@ class Plausibility:
         )
 
     def bounded(self, values: Vector) -> Vector:
-        """Return numbers within a range beyond that of late, and not below zero if nothing was."""
+        """Return values clipped to the recent range, extended by its width, and to `floor`."""
         reach = self.high - self.low
         if not reach > 0:  # nothing is known, or nothing has ever changed
             return np.maximum(values, self.floor)
@@ -101,16 +101,16 @@ class Plausibility:
 
     @property
     def floor(self) -> float:
-        """Return the least that a value can be: zero, if none of late was below."""
+        """Return the smallest possible value: zero if no recent reading was below, else -inf."""
         return 0.0 if self.low >= 0 else -np.inf
 
     def state(self) -> dict[str, NDArray[np.float64]]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         parts = (self.low, self.high, self.longest_run, self.value, self.run, self.strange)
         return {"judgement": np.array(parts, dtype=np.float64)}
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> Plausibility:
-        """Return the judgement that was taken."""
+        """Return a judge with a saved state."""
         low, high, longest, value, run, strange = state["judgement"].tolist()
         counts = (int(require_finite("run", part)) for part in (longest, run, strange))
         longest, run, strange = counts

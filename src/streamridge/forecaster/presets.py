@@ -23,18 +23,18 @@ from streamridge.models.standardized import Standardized
 
 @dataclass(frozen=True)
 class Preset:
-    """Is a model with what it reads and how it learns.
+    """A model, with the features that it reads and the way it learns.
 
     Parameters
     ----------
     features
-        What a row holds.
+        The features that make a row.
     model
-        What is fitted to the rows.
+        The model that is fitted to the rows.
     step_rule
         How far the hyperparameters move.
     coordinates
-        Whether positive ones move in logarithms, or as they are.
+        Whether positive hyperparameters move in logarithms, or as they are.
     corrects
         Whether the last errors correct the next forecast.
     """
@@ -71,11 +71,11 @@ def paper_preset(*, lags: int = 20, unit: float = 100.0, learn_period: bool = Tr
     Parameters
     ----------
     lags
-        p.
+        p, how many of the latest values a row holds.
     unit
-        What readings are divided by; the bounds of the scales only make sense in one unit.
+        What readings are divided by; the bounds of the inverse scales hold for this unit only.
     learn_period
-        False keeps the period at its start, two days.
+        False keeps the period at its initial value, two days.
     """
     bounds = (96.0, 1344.0) if learn_period else None
     kernel = Periodic(192.0, period_bounds=bounds, period_trust=np.inf) + ARD(

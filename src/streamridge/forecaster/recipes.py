@@ -1,4 +1,4 @@
-"""Frozen values of this library as plain JSON, and back: what was built, and with what."""
+"""Recipes: the parts of a forecaster as plain JSON for saving, and back."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def register(kind: Kind) -> Kind:
-    """Let forecasters with values of an own class be saved and loaded; use it as a decorator.
+    """Let forecasters with parts of your own class be saved and loaded; use it as a decorator.
 
     Parameters
     ----------
     kind
         A frozen dataclass: a kernel, a model, features, a step rule or a tuner. Its fields are
-        numbers, texts, tuples, or values that can be saved themselves. It must be registered under
-        the same name before a file with it is loaded.
+        numbers, texts, tuples, or values that can be saved themselves. Register it under the same
+        name before you load a file that uses it.
 
     Examples
     --------
@@ -95,13 +95,13 @@ def describe(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise InvalidInputError(
-        "a forecaster must be made of parts of this library, or of classes given to "
-        f"streamridge.register, to be saved, got {value!r}."
+        "a saved forecaster must be made of parts of this library, or of classes given to "
+        f"streamridge.register, got {value!r}."
     )
 
 
 def build(recipe: Any) -> Any:
-    """Return the value that was described.
+    """Return the value that `describe` gave as plain JSON.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A model that tunes itself and is watched: the learner, its guard, and the path it has taken."""
+"""A model that tunes itself: a learner, its guard, and the path of its hyperparameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, listed
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
-from streamridge.hyperparameters.space import GroupNames
+from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.base import Learner
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame
@@ -29,27 +29,27 @@ from streamridge.learners.stream import StreamLearner
 from streamridge.samples import Samples
 
 logger = logging.getLogger(__name__)
-logger.addHandler(logging.NullHandler())  # what is not asked for is not printed
+logger.addHandler(logging.NullHandler())  # silent unless the user sets up logging
 
-# How many refits are remembered in the path of the hyperparameters: about a year of days.
+# How many refits the path of the hyperparameters keeps: about a year of daily ones.
 REMEMBERED = 400
 
-# What is counted: names of happenings.
+# Names of the events that are counted.
 Event = Literal["fits", "rollbacks", "failed_refits"]
 
 
 @dataclass(frozen=True)
 class HyperparameterPath:
-    """Where hyperparameters have been, refit by refit.
+    """The path of the hyperparameters, refit by refit.
 
     Parameters
     ----------
     steps
-        (n,), the step of the refit.
+        (n,), the step of each refit.
     groups
         The hyperparameters, group by group.
     values
-        (n, d), their values at each refit.
+        (n, d), the hyperparameters after each refit.
     """
 
     steps: NDArray[np.int64]
@@ -70,19 +70,19 @@ class HyperparameterPath:
 
 
 class SelfTuningModel:
-    """A learner, its guard, and the path that its hyperparameters have taken.
+    """A learner with its guard and the path of its hyperparameters.
 
     Parameters
     ----------
     settings
         Model, sizes and cadence.
     learner
-        What forecasts and learns.
+        The learner, which forecasts and learns.
     """
 
     def __init__(self, settings: Settings, learner: Learner) -> None:
         self.learner = learner
-        # A search compares itself with where it began; only steps along gradients can go astray.
+        # A search compares its result with its start; only steps along gradients can go astray.
         watched = settings.guard and settings.learn and settings.tuner is None
         self._guard = Guard(settings.preset.model, learner) if watched else None
         self._naming = settings.preset.model.space.naming
@@ -90,7 +90,7 @@ class SelfTuningModel:
 
     @classmethod
     def started(cls, settings: Settings, history: Samples, costs: Costs) -> SelfTuningModel:
-        """Return the model after its first fit, on a history."""
+        """Return the model after its first fit, which is made to a history."""
         frame = _frame(settings, costs)
         learner = StreamLearner(frame, frame.begun(history, _policy(settings, costs)))
         learner.learn_spread()
@@ -100,7 +100,7 @@ class SelfTuningModel:
     def resumed(
         cls, settings: Settings, state: Mapping[str, NDArray[Any]], costs: Costs
     ) -> SelfTuningModel:
-        """Return the model whose state was taken, of the same settings."""
+        """Return the model that the state was taken from; its settings were the same."""
         frame = _frame(settings, costs)
         progress = unpack(part(state, "learner"), frame, _policy(settings, costs))
         model = cls(settings, StreamLearner(frame, progress))
@@ -118,18 +118,18 @@ class SelfTuningModel:
 
     @property
     def path(self) -> HyperparameterPath:
-        """Return where the hyperparameters have been."""
+        """Return the path of the hyperparameters."""
         steps, values = zip(*self._path, strict=True)
         return HyperparameterPath(np.array(steps), self._naming, np.array(values))
 
     def observe(self, step: int, x: Vector | None, value: float) -> tuple[Event, ...]:
-        """Learn from a value, and return what happened."""
+        """Learn from a value, and return the events that happened."""
         refits = self.learner.refits
         failed: tuple[Event, ...] = ()
         try:
             self.learner.observe(step, x, value)
         except FitError as error:
-            logger.warning("the fit in force is kept: %s", error)
+            logger.warning("the refit failed, and the fit in force is kept: %s", error)
             self.learner.postpone_refit()
             self.learner.observe(step, x, value)
             failed = ("failed_refits",)
@@ -139,26 +139,26 @@ class SelfTuningModel:
             rolled_back = self._guard.watch() if self._guard else False
         self._settle()
         if rolled_back:
-            logger.warning("self-tuning was worse than its own past and was rolled back")
+            logger.warning("self-tuning was worse than before and was rolled back")
         return ("fits", "rollbacks") if rolled_back else ("fits",)
 
     def pass_over(self, step: int) -> None:
-        """Let a step go by that there is nothing to learn from."""
+        """Skip a step from which there is nothing to learn."""
         self.learner.pass_over(step)
 
     def admit(self, samples: Samples) -> None:
-        """Take rows that became known late into the next training set."""
+        """Add rows that became known late to the next training set."""
         self.learner.admit(samples[: int(np.searchsorted(samples.t, self.newest, side="right"))])
 
     def assign(self, values: Mapping[str, float]) -> None:
-        """Set hyperparameters by name."""
+        """Set hyperparameters by name, and refit at once."""
         self.learner.assign(values)
         if self._guard:
             self._guard.trust()
         self._settle()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that changes."""
+        """Return everything that changes, for `resumed`."""
         path = self.path
         return joined(
             {
@@ -169,7 +169,7 @@ class SelfTuningModel:
         )
 
     def _settle(self) -> None:
-        """Let a new fit learn the size of its errors, and remember where it was made."""
+        """Let a new fit learn the size of its errors, and add its hyperparameters to the path."""
         self.learner.learn_spread()
         self._path = [*self._path[-REMEMBERED + 1 :], (self.newest, self.learner.lam)]
 
@@ -181,7 +181,7 @@ def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
 
 
 def _policy(settings: Settings, costs: Costs) -> Policy:
-    """Return the policy of Algorithm 1 where there is a tuner, else that of Algorithm 2."""
+    """Return the policy of Algorithm 1 if there is a tuner, else the policy of Algorithm 2."""
     preset = settings.preset
     if settings.tuner is None:
         return Descending.of(

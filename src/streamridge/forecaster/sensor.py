@@ -1,4 +1,4 @@
-"""What is known of a sensor without any model: its clock, its past, and how far to trust it."""
+"""A sensor as known without a model: its clock, its past, and which readings to trust."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from streamridge.forecaster.settings import Settings
 from streamridge.learners.state import joined, part
 from streamridge.series.sensor_clock import SensorClock
 
-# The least size of error, as a share of the value.
+# The smallest size of error, as a share of the value.
 ROUNDING = 1e-9
 
 Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
 
-# Readings beyond this share of all, on either side, say nothing of the range before the first fit.
+# The range of readings before the first fit leaves out this share of them on either side.
 TAIL = 0.05
 
 
 class Sensor:
-    """A sensor without any model: its clock, its past with gaps filled, and how far to trust it.
+    """A sensor without a model: its clock, its past with gaps filled, and what is plausible.
 
     Parameters
     ----------
     settings
-        Of the forecaster.
+        Settings of the forecaster.
     """
 
     def __init__(self, settings: Settings) -> None:
         features, horizon = settings.preset.features, settings.horizon
-        # A late reading can change rows for as long as lags reach; the first fit wants its history.
+        # A late reading can change rows as far as lags reach; the first fit needs its history.
         behind = max(features.reach, min(settings.warmup, settings.look_back))
         self.timeline = Timeline(features.reach + behind + horizon + 1, len(features.extras))
         self.clock = SensorClock(settings.step, settings.tz)
@@ -49,7 +49,7 @@ class Sensor:
 
     @property
     def has_readings(self) -> bool:
-        """Tell whether there is a past."""
+        """Return whether there has been a reading."""
         return len(self.timeline) > 0
 
     @property
@@ -68,12 +68,12 @@ class Sensor:
 
     @property
     def least(self) -> float:
-        """Return the least size of error: half the smallest change seen, or a rounding."""
+        """Return the smallest size of error: half the smallest change seen, at least rounding."""
         smallest = self._resolution / 2 if np.isfinite(self._resolution) else 0.0
         return max(smallest, ROUNDING * max(abs(self.past.latest), 1.0))
 
     def place(self, time: object) -> tuple[int, bool]:
-        """Return the step of a time, and whether the time is exactly there."""
+        """Return the step that a time belongs to, and whether the time is exactly on it."""
         newest = self.timeline.newest if self.has_readings else None
         step, on_grid = self.clock.place(time, newest)
         if newest is None:
@@ -81,17 +81,17 @@ class Sensor:
         return step, on_grid
 
     def seasonal(self) -> tuple[Vector, Vector, Vector]:
-        """Return the next values as of a season ago, and how far their bands reach."""
+        """Return the values of a season ago as forecasts, and how far their bands reach."""
         steps = range(self.next_step, self.next_step + self._settings.horizon)
         values = np.array([self.past.seasonal(step, self._settings.day) for step in steps])
         return values, *self._naive.offsets(values, self.least)
 
     def bounded(self, values: Vector) -> Vector:
-        """Return forecasts, or the ends of their bands, within what the sensor may show."""
+        """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
         return self._plausibility.bounded(values)
 
     def widened(self, below: Vector, above: Vector) -> tuple[Vector, Vector]:
-        """Return bands of a silent sensor: wider with time, up to those of a season ago."""
+        """Return the bands of a silent sensor, which widen with time up to the seasonal ones."""
         ahead = 1 + np.arange(len(below))
         wider = np.sqrt((self.silent + ahead) / ahead)
         _, lowest, highest = self.seasonal()
@@ -106,7 +106,7 @@ class Sensor:
         self.timeline.push(fill, read=False, trusted=False, extras=columns)
 
     def leap(self, count: int) -> None:
-        """Take many steps without a reading at once: the last week over and over."""
+        """Take many steps without a reading at once, filled with the last week over and over."""
         self.silent += count
         self.timeline.leap(count, 7 * self._settings.day)
 
@@ -120,9 +120,9 @@ class Sensor:
         value
             The reading.
         forecast
-            What was expected; it takes the place of an implausible reading.
+            The forecast of it, which replaces an implausible reading.
         band
-            Half the width of the forecast's band; None doubts nothing.
+            Half the width of the forecast's band; None trusts every reading.
         columns
             The further columns of the step, if they are known.
         """
@@ -138,7 +138,7 @@ class Sensor:
         return verdict
 
     def look_back(self, step: int, value: float) -> Arrival:
-        """Take a reading of a step that has passed; what was read first stays."""
+        """Take a reading of a past step, and return how it counts; a first reading stays."""
         if step < self.timeline.oldest:
             return "too_late"
         if self.timeline.was_read(step):
@@ -151,12 +151,12 @@ class Sensor:
         return "late"
 
     def renew(self) -> None:
-        """Take the readings of late for what is plausible."""
+        """Let the recent readings define what is plausible."""
         _, values, trusted = self.timeline.readings()
         self._plausibility = self._plausibility.renewed(values, trusted)
 
     def doubt_history(self) -> None:
-        """Mark readings before the first fit that are implausible beside the bulk of them."""
+        """Distrust readings before the first fit that are implausible compared with most others."""
         steps, values, _ = self.timeline.readings()
         low, high = np.quantile(values, [TAIL, 1 - TAIL])
         bulk = Plausibility(low=float(low), high=float(high))
@@ -164,7 +164,7 @@ class Sensor:
         self.timeline.distrust(steps[doubted])
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that changes, as arrays; the clock's own state is plain."""
+        """Return everything that changes, except the clock, as arrays."""
         own = np.array([self._resolution, self.silent], dtype=np.float64)
         return joined(
             {
@@ -176,7 +176,7 @@ class Sensor:
         )
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from a state of a sensor with the same settings."""
+        """Continue from the state of a sensor with the same settings."""
         self.timeline.restore(part(state, "timeline"))
         self._naive = self._naive.restore(part(state, "naive"))
         self._plausibility = self._plausibility.restore(part(state, "plausibility"))
@@ -184,7 +184,7 @@ class Sensor:
         self.silent = int(silent)
 
     def _learn_of(self, value: float) -> None:
-        """Keep what a reading says of the sensor, whatever becomes of it."""
+        """Update the smallest change and the seasonal errors, whatever the verdict is."""
         change = abs(value - self.past.latest)
         if 0 < change < self._resolution:
             self._resolution = change

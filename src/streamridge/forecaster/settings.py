@@ -1,4 +1,4 @@
-"""What a forecaster was made with: checked once, frozen, and plain enough to be saved."""
+"""The settings of a forecaster: checked once, frozen, and plain enough to be saved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamridge.tuners.base import Tuner
 
 @dataclass(frozen=True)
 class Settings:
-    """Says how a forecaster works; see `Forecaster` for what each part means."""
+    """The settings of a forecaster; `Forecaster` says what each one means."""
 
     step: timedelta
     preset: Preset
@@ -52,7 +52,7 @@ class Settings:
             object.__setattr__(self, name, bool(getattr(self, name)))
         if self.horizon > self.update_every:
             raise InvalidInputError(
-                f"horizon must be at most update_every, {self.update_every}, got {self.horizon}."
+                f"horizon must be at most update_every ({self.update_every}), got {self.horizon}."
             )
         if self.tuner is not None:
             self._require_tuner(self.tuner)
@@ -61,17 +61,17 @@ class Settings:
         if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):
             raise InvalidInputError(f"tuner must be one of streamridge.tuners, got {tuner!r}.")
         if not self.learn:
-            raise InvalidInputError("learn must be true with a tuner, got False.")
+            raise InvalidInputError("learn must be True with a tuner, got False. Leave one out.")
         tuner.require_space(self.preset.model.space)
 
     @property
     def day(self) -> int:
-        """Return the steps of a day."""
+        """Return the number of steps in a day."""
         return DAY // self.step
 
     @property
     def look_back(self) -> int:
-        """Return how many rows the first fit, and a search before it, want to see."""
+        """Return how many rows the first fit uses, together with a search before it."""
         return self.train_size + (self.validation_size if self.tuner is not None else 0)
 
     def described(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Settings:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Settings:
-        """Return the settings that were described."""
+        """Return the settings that `described` gave as plain JSON."""
         try:
             parts = dict(described)
             step = parse_step(parts.pop("step"))

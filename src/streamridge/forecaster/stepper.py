@@ -1,4 +1,4 @@
-"""A forecaster's inner loop: look ahead, take a reading or a gap, learn, step by step."""
+"""The inner loop of a forecaster: at each step, forecast, take a reading or a gap, and learn."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Ahead:
     values: Vector
     below: Vector
     above: Vector
-    row: Vector | None = None  # what a model saw, if its values are all trusted
-    made: Made | None = None  # what a model made of it
+    row: Vector | None = None  # the model's input, if all its values are trusted
+    made: Made | None = None  # the model's forecast, if there is a model
 
 
 class Stepper:
-    """A walk along a sensor: its past, the model that learns from it, and how wrong that has been.
+    """A walk along a sensor, with its past, the model that learns from it, and the model's errors.
 
     Parameters
     ----------
     settings
-        Of the forecaster; readings that come here have been checked.
+        Settings of the forecaster. Readings are checked before they come here.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -53,9 +53,9 @@ class Stepper:
         self._calibration = Calibration.start(
             settings.horizon, settings.level, corrects=settings.preset.corrects
         )
-        self._next_try = 0  # steps before which no first fit is tried again
-        self._late: tuple[tuple[int, int], ...] = ()  # late steps, and when to learn from them
-        self._ahead: dict[bytes, Ahead] = {}  # the next forecasts by their further columns
+        self._next_try = 0  # steps at which a first fit is tried again
+        self._late: tuple[tuple[int, int], ...] = ()  # steps read late, and when to learn from each
+        self._ahead: dict[bytes, Ahead] = {}  # the next forecast, by its further columns
 
     def changed(self) -> None:
         """Forget the next forecasts: the model has been changed from outside."""
@@ -90,7 +90,7 @@ class Stepper:
         self._late = tuple(each for each in self._late if each[1] > newest)
 
     def fill_gap(self, count: int) -> None:
-        """Take steps without a reading; from a day on all are filled alike, and at once."""
+        """Take `count` steps without a reading; those after the first day are filled at once."""
         alone = min(count, self._settings.day + 1 if self.sensor.has_readings else 0)
         for _ in range(alone):
             self.advance(np.nan, None)
@@ -103,7 +103,7 @@ class Stepper:
                 self.model.pass_over(self.sensor.next_step - 1)
 
     def advance(self, value: float, columns: Vector | None) -> None:
-        """Take the next step, with a reading or without, and with further columns or without."""
+        """Take the next step; the value is NaN without a reading, `columns` None if not known."""
         if not self.sensor.has_readings:
             if not np.isnan(value):  # else there is nothing to fill the gap with
                 self.sensor.push(value, value, None, columns)
@@ -121,7 +121,7 @@ class Stepper:
         self._learn_late()
 
     def _take(self, value: float, ahead: Ahead, columns: Vector | None) -> None:
-        """Learn from a reading and the forecast of it."""
+        """Learn from a reading and its forecast."""
         step, in_time = self.sensor.next_step, not self.sensor.silent
         doubting = self._settings.guard and self.model is not None
         band = max(ahead.above[0], -ahead.below[0]) if doubting else None
@@ -142,7 +142,7 @@ class Stepper:
             self.counts[verdict] += 1
 
     def look_ahead(self, columns: Vector | None) -> Ahead:
-        """Return the forecast of the next step on, which has these further columns; made once."""
+        """Return the forecast from the next step on, given its further columns; computed once."""
         key = b"" if columns is None else columns.tobytes()
         if key not in self._ahead:
             if self.model is None or self.sensor.silent > self._settings.day:
@@ -164,7 +164,7 @@ class Stepper:
         return Ahead(made.values, below, above, inputs.x[0] if complete else None, made)
 
     def _first_fit(self) -> None:
-        """Start the model once there is history enough."""
+        """Start the model once there is enough history."""
         timeline, horizon = self.sensor.timeline, self._settings.horizon
         if len(timeline) < max(self._settings.warmup, self._next_try):
             return
@@ -177,14 +177,14 @@ class Stepper:
             return
         try:
             self.model = SelfTuningModel.started(self._settings, history, self.costs)
-        except FitError:  # more readings may mend it
+        except FitError:  # it may succeed with more readings
             self.counts["failed_refits"] += 1
             return
         self.counts["fits"] += 1
         self.sensor.renew()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that changes as arrays, but the counts and the clock."""
+        """Return everything that changes, except the counts and the clock, as arrays."""
         return joined(
             {
                 "sensor": self.sensor.state(),
@@ -199,7 +199,7 @@ class Stepper:
         )
 
     def restore(self, state: Mapping[str, NDArray[Any]], *, fitted: bool) -> None:
-        """Go on from a state of a stepper of the same settings."""
+        """Continue from the state of a stepper with the same settings."""
         self.costs = Costs(*state["costs.seconds"].tolist())
         self._late = tuple((int(step), int(due)) for step, due in state["own.late"])
         self._next_try = int(state["own.next_try"])

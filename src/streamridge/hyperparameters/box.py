@@ -1,4 +1,4 @@
-"""Intervals: one for each hyperparameter."""
+"""Boxes: the sets of hyperparameters that have one interval each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamridge.arrays import Mask, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.feasible import TOLERANCE, Intervals, Spacing
 
-# How near to a bound counts as sitting there: exp(log(bound)) misses it by a rounding.
+# How close to a bound counts as at the bound, relatively: exp(log(bound)) is off by rounding.
 NEAR = 1e-12
 
 
@@ -53,19 +53,19 @@ class Box:
         return np.clip(u, self.low, self.high)
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether u lies in the box, up to rounding."""
+        """Return whether u lies in the box, up to rounding."""
         slack = TOLERANCE * (1 + np.abs(u))
         return bool(np.all((u >= self.low - slack) & (u <= self.high + slack)))
 
     def active(self, u: Vector) -> NDArray[np.int8]:
-        """Return -1 where u sits at its lower bound, 1 at its upper one, 0 between or at both."""
+        """Return -1 where u is at its lower bound, 1 at its upper bound, 0 between or at both."""
         at_high = u >= self.high - NEAR * np.abs(self.high)
         at_low = u <= self.low + NEAR * np.abs(self.low)
         return at_high.astype(np.int8) - at_low.astype(np.int8)
 
     @property
     def is_tied(self) -> bool:
-        """Tell that each coordinate can change alone."""
+        """Return False: each coordinate can change alone."""
         return False
 
     @property
@@ -75,16 +75,16 @@ class Box:
 
     @property
     def limits(self) -> str:
-        """Return the widest interval, in words."""
+        """Return the smallest interval that covers all coordinates, in words."""
         low, high = self.low.min(), self.high.max()
         return f"between {low:g} and {high:g}" if low < high else f"at the constant {low:g}"
 
     def completed(self, u: Vector, given: Mask) -> Vector:
-        """Return u as it is."""
+        """Return u unchanged: no coordinate depends on another."""
         return u
 
     def holding(self, u: Vector, held: Mask) -> Box:
-        """Return the box whose held intervals have shrunk to the coordinates of u."""
+        """Return the box with each held interval shrunk to the value in u."""
         return Box(np.where(held, u, self.low), np.where(held, u, self.high))
 
     def logarithmic(self) -> Box | None:
@@ -92,13 +92,13 @@ class Box:
         return Box(np.log(self.low), np.log(self.high)) if (self.low > 0).all() else None
 
     def sample(self, rng: np.random.Generator, spacing: Spacing) -> Vector:
-        """Return a point drawn evenly, in logarithms where that is asked for and possible."""
+        """Return a uniform random point; for "log" and positive bounds, uniform in logarithms."""
         if spacing == "uniform" or not (self.low > 0).all():
             return rng.uniform(self.low, self.high)
         return self.project(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
 
     def grid(self, points: int) -> list[Vector]:
-        """Return points from the lower to the upper corner, in logarithms where possible.
+        """Return evenly spaced points from corner to corner, in logarithms if bounds are positive.
 
         Examples
         --------
@@ -121,9 +121,9 @@ class Box:
         return self.low, self.high
 
     def from_draws(self, drawn: Vector) -> Vector:
-        """Return the point nearest to what was drawn."""
+        """Return the point of the box nearest to the drawn numbers."""
         return self.project(drawn)
 
     def to_draws(self, u: Vector) -> Vector:
-        """Return u as it is."""
+        """Return u unchanged."""
         return u

@@ -1,7 +1,7 @@
-"""The coordinates in which hyperparameters are moved: in logarithms, or as they are.
+"""The coordinates in which hyperparameters move: their logarithms, or their values as they are.
 
-Positive hyperparameters may be moved in logarithms: a box stays a box there, so the theory holds
-for the loss composed with exp.
+Positive hyperparameters may move in logarithms: a box stays a box there, so the theory holds for
+the loss composed with exp.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.feasible import Product
 
-# How positive hyperparameters are moved.
+# How positive hyperparameters move: in logarithms, or as they are.
 Coordinates = Literal["log", "natural"]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """The map between hyperparameters lam and the coordinates z that they are moved in.
+    """The map between hyperparameters lam and the coordinates z in which they move.
 
     Parameters
     ----------
     feasible
         The feasible set, in coordinates z.
     logged
-        Marks the coordinates with z = log(lam); elsewhere z = lam.
+        Mask of the coordinates with z = log(lam); elsewhere z = lam.
     """
 
     feasible: Product
@@ -41,7 +41,7 @@ class Chart:
 
     @classmethod
     def log(cls, feasible: Product) -> Chart:
-        """Return the chart that moves every positive box in logarithms, free of units.
+        """Return the chart that moves every positive box in logarithms, where units do not matter.
 
         Weights on a simplex, and boxes that reach zero or below, stay as they are.
         """
@@ -53,7 +53,7 @@ class Chart:
 
     @property
     def widths(self) -> Vector:
-        """Return how far each coordinate can go, shape (d,); infinity stands for a constant."""
+        """Return the length of each coordinate's range, shape (d,); infinite for a constant."""
         flat = np.concatenate([np.empty(0), *(part.widths for part in self.feasible.parts)])
         return np.where(flat > 0, flat, np.inf)
 
@@ -66,7 +66,7 @@ class Chart:
         return np.exp(z, out=z.copy(), where=self.logged)
 
     def reach(self, z: Vector, trust: Vector) -> Vector:
-        """Return the greatest change of each coordinate for a greatest relative change of lam."""
+        """Return the largest change of each coordinate if lam may change by the shares `trust`."""
         natural = ~self.logged & np.isfinite(trust)
         return np.multiply(trust, np.abs(z), out=trust.copy(), where=natural)
 
@@ -76,12 +76,12 @@ class Chart:
 
 
 def require_coordinates(coordinates: Coordinates) -> None:
-    """Raise unless the coordinates are known."""
+    """Raise unless the coordinates are 'log' or 'natural'."""
     if coordinates not in ("log", "natural"):
         raise InvalidInputError(f"coordinates must be 'log' or 'natural', got {coordinates!r}.")
 
 
 def chart_of(coordinates: Coordinates, feasible: Product) -> Chart:
-    """Return the chart of that name."""
+    """Return the chart of the feasible set in these coordinates."""
     require_coordinates(coordinates)
     return Chart.log(feasible) if coordinates == "log" else Chart.natural(feasible)

@@ -1,8 +1,8 @@
 """The feasible set C of hyperparameters: the contract of its parts, and their product.
 
 The paper prints C as a union with its intervals reversed. It is a product of intervals and of the
-simplex of the kernel weights. Each set knows how to be projected onto, drawn from, laid a grid over
-and held in part, so that no search has to ask what kind of set it is.
+simplex of the kernel weights. Each set offers its own projection, random points, grid and subset
+with some coordinates held, so that no search has to ask what kind of set it is.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from streamridge.errors import InvalidInputError
 
 T = TypeVar("T", bound=np.generic)
 
-# How far beyond a constraint rounding may leave a feasible point.
+# Because of rounding, a feasible point may violate a constraint by this much.
 TOLERANCE = 1e-9
 
 # Lower and upper ends of intervals, shape (size,) each.
 Intervals = tuple[Vector, Vector]
 
-# How positive hyperparameters are spread when they are drawn: evenly in logarithms, or as they are.
+# How positive hyperparameters are drawn: uniformly in their logarithms, or as they are.
 Spacing = Literal["log", "uniform"]
 
 
@@ -40,51 +40,51 @@ class Feasible(Protocol):
         """Return the point of the set nearest to u."""
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether u lies in the set, up to rounding."""
+        """Return whether u lies in the set, up to rounding."""
 
     def active(self, u: Vector) -> NDArray[np.int8]:
-        """Return -1 where u sits at a lower bound, 1 at an upper one, else 0; shape (size,)."""
+        """Return -1 where u is at a lower bound, 1 at an upper bound, else 0; shape (size,)."""
 
 
 class Part(Feasible, Protocol):
-    """The set of one group of hyperparameters: what searches and charts ask of it."""
+    """The feasible set of one group of hyperparameters, as searches and charts use it."""
 
     @property
     def is_tied(self) -> bool:
-        """Tell whether one coordinate cannot change without the others."""
+        """Return whether one coordinate cannot change without the others."""
 
     @property
     def widths(self) -> Vector:
-        """Return how far each coordinate can go, shape (size,)."""
+        """Return the length of each coordinate's range, shape (size,)."""
 
     @property
     def limits(self) -> str:
         """Return where a point may lie, in words."""
 
     def completed(self, u: Vector, given: Mask) -> Vector:
-        """Return u with its coordinates that are not `given` fitted to those that are."""
+        """Return u with the coordinates that are not `given` adjusted to those that are."""
 
     def holding(self, u: Vector, held: Mask) -> Part:
-        """Return the part of the set whose held coordinates are those of u."""
+        """Return the subset in which the held coordinates are equal to those of u."""
 
     def logarithmic(self) -> Part | None:
-        """Return the set of the logarithms of its points; None where they have none."""
+        """Return the set of the logarithms of all points; None if a point may have none."""
 
     def sample(self, rng: np.random.Generator, spacing: Spacing) -> Vector:
         """Return a random point, shape (size,)."""
 
     def grid(self, points: int) -> list[Vector]:
-        """Return points spaced evenly over the set, with so many along each side."""
+        """Return points spaced evenly over the set, `points` of them along each side."""
 
     @property
     def draws(self) -> Intervals:
-        """Return the intervals from which independent numbers make a point, by `from_draws`."""
+        """Return intervals to draw independent numbers from; `from_draws` makes them a point."""
 
     def from_draws(self, drawn: Vector) -> Vector:
-        """Return the point that independent numbers of `draws` stand for."""
+        """Return the point that numbers drawn from the intervals of `draws` stand for."""
 
     def to_draws(self, u: Vector) -> Vector:
-        """Return numbers that stand for the point u."""
+        """Return numbers that `from_draws` turns into u."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ class Product:
         return np.concatenate([u[:0], *(part.project(piece) for part, piece in self._split(u))])
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether every piece of u lies in its part."""
+        """Return whether every piece of u lies in its part."""
         return all(part.contains(piece) for part, piece in self._split(u))
 
     def active(self, u: Vector) -> NDArray[np.int8]:
-        """Return -1 where u sits at a lower bound, 1 at an upper one, else 0."""
+        """Return -1 where u is at a lower bound, 1 at an upper bound, else 0."""
         sides = [part.active(piece) for part, piece in self._split(u)]
         return np.concatenate([np.empty(0, dtype=np.int8), *sides])
 
@@ -117,7 +117,7 @@ class Product:
 
 
 def require_feasible(z: ArrayLike, feasible: Feasible) -> Vector:
-    """Return a copy of z, or say that it does not lie in the set."""
+    """Return a copy of z; raise if it does not lie in the set."""
     point = require_finite("z", z).copy()
     if point.shape != (feasible.size,) or not feasible.contains(point):
         raise InvalidInputError(f"z must lie in the feasible set, got {point.tolist()}.")

@@ -1,4 +1,4 @@
-"""Weights that are not negative and sum to one."""
+"""The simplex: the set of weights that are not negative and sum to one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streamridge.arrays import Mask, Vector, require_count
 from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.feasible import TOLERANCE, Intervals, Part, Spacing
 
-# Weights are drawn by numbers between this and one, whose logarithms are their shares.
+# Draws are kept this far from 0 and 1, so that their logarithms are finite and not zero.
 LEAST_DRAW = 1e-12
 
 
 def project_simplex(u: Vector) -> Vector:
     r"""Return the point of the simplex nearest to u.
 
-    The nearest point is $\max(u - \sigma, 0)$ for the one $\sigma$ that makes it sum to one. With
-    the entries sorted downwards, the positive ones are the first $\rho$, and $\rho$ is the last
-    index at which $u_{(\rho)}$ still exceeds the $\sigma$ of the first $\rho$ entries alone.
+    The nearest point is $\max(u - \sigma, 0)$ for the one $\sigma$ that makes it sum to one. Sort
+    the entries downwards: then the first $\rho$ stay positive, where $\rho$ is the last index at
+    which $u_{(\rho)}$ exceeds the $\sigma$ of the first $\rho$ entries alone.
 
     Notes
     -----
@@ -32,7 +32,7 @@ def project_simplex(u: Vector) -> Vector:
     >>> project_simplex(np.array([0.5, 0.9, -1.0]))
     array([0.3, 0.7, 0. ])
     """
-    # Shifting u leaves the answer as it is; without it 1 is lost beside entries of 1e17.
+    # A shift of u does not change the answer; without it, the 1 is lost beside entries of 1e17.
     u = u - u.max()
     descending = np.sort(u)[::-1]
     sigmas = (np.cumsum(descending) - 1) / np.arange(1, len(u) + 1)
@@ -60,18 +60,18 @@ class Simplex:
         return project_simplex(u)
 
     def contains(self, u: Vector) -> bool:
-        """Tell whether u is a vector of weights, up to rounding."""
+        """Return whether u is a vector of weights, up to rounding."""
         return bool(u.min() >= -TOLERANCE and abs(u.sum() - 1) <= TOLERANCE)
 
     def active(self, u: Vector) -> NDArray[np.int8]:
-        """Return -1 where a weight is zero, 1 where it takes all, 0 between or if it is alone."""
+        """Return -1 where a weight is 0, 1 where it is 1, and 0 between or for a single weight."""
         if self.size == 1:
             return np.zeros(1, dtype=np.int8)
         return (u >= 1).astype(np.int8) - (u <= 0).astype(np.int8)
 
     @property
     def is_tied(self) -> bool:
-        """Tell that weights change together: they sum to one."""
+        """Return True: weights sum to one, so none can change alone."""
         return True
 
     @property
@@ -81,11 +81,11 @@ class Simplex:
 
     @property
     def limits(self) -> str:
-        """Return what weights are, in words."""
+        """Return the constraint on weights, in words."""
         return "between 0 and 1 and sum to 1"
 
     def completed(self, u: Vector, given: Mask) -> Vector:
-        """Return the weights with those that are not given scaled to what is left of one.
+        """Return u with the weights that are not `given` rescaled so that all sum to one.
 
         Examples
         --------
@@ -99,14 +99,14 @@ class Simplex:
         return np.where(given, u, (1 - u[given].sum()) * shares)
 
     def holding(self, u: Vector, held: Mask) -> Part:
-        """Return the single point u where any weight is held, else the simplex."""
+        """Return the single point u if any weight is held, else the whole simplex."""
         return Box(u, u) if held.any() else self
 
     def logarithmic(self) -> None:
-        """Return None: a weight may be zero."""
+        """Return None: a weight may be zero, which has no logarithm."""
 
     def sample(self, rng: np.random.Generator, spacing: Spacing) -> Vector:
-        """Return weights drawn evenly on the simplex, whatever the spacing."""
+        """Return weights drawn uniformly from the simplex, whatever the spacing."""
         return rng.dirichlet(np.ones(self.size))
 
     def grid(self, points: int) -> list[Vector]:
@@ -123,14 +123,14 @@ class Simplex:
 
     @property
     def draws(self) -> Intervals:
-        """Return unit intervals; nothing is drawn for a single weight, which is one."""
+        """Return a unit interval per weight; a single weight is always one and needs no draw."""
         return np.zeros(self.size), np.full(self.size, 1.0 if self.size > 1 else 0.0)
 
     def from_draws(self, drawn: Vector) -> Vector:
-        """Return the logarithms of even numbers scaled to sum to one: even on the simplex."""
+        """Return -log of the draws, scaled to sum to one: uniform draws give uniform weights."""
         shares = -np.log(np.clip(drawn, LEAST_DRAW, 1 - LEAST_DRAW))
         return shares / shares.sum()
 
     def to_draws(self, u: Vector) -> Vector:
-        """Return numbers whose logarithms are the weights."""
+        """Return draws whose negative logarithms are the weights."""
         return np.exp(-u)

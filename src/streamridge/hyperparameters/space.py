@@ -1,151 +1,21 @@
-"""Named hyperparameters: their kind, their bounds, and whether they are learned or constant."""
+"""All hyperparameters of a model as one flat vector, group after group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from streamridge.arrays import Mask, Vector, require_finite, require_number, require_positive
+from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.box import Box
-from streamridge.hyperparameters.feasible import Part, Product
+from streamridge.hyperparameters.feasible import Product
+from streamridge.hyperparameters.groups import Group, GroupNames
 
-Bounds = tuple[float, float] | None
 T = TypeVar("T", bound=np.generic)
-
-# What a hyperparameter does: it scales distances, weighs kernels, sets how fast the past is
-# forgotten, shapes a cycle (its length and how sharply it repeats), or penalizes weights.
-Kind = Literal["scale", "weight", "rate", "period", "ridge"]
-
-
-@dataclass(frozen=True)
-class GroupNames:
-    """The name and the kind of a group of hyperparameters, and the names of its members."""
-
-    name: str
-    kind: Kind
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Hyperparameters of one kind that share one constraint.
-
-    Parameters
-    ----------
-    name
-        What the group is called, such as "ard.inverse_scales".
-    kind
-        What its members do.
-    names
-        One name per value.
-    values
-        Current values.
-    feasible
-        Where they may go.
-    learned
-        False keeps them constant.
-    trust
-        Greatest relative change in one move; infinite by default.
-    """
-
-    name: str
-    kind: Kind
-    names: tuple[str, ...]
-    values: Vector
-    feasible: Part
-    learned: bool = True
-    trust: float = np.inf
-
-    def assigned(self, values: Vector, by_name: Mapping[str, float]) -> Vector:
-        """Return the values with new ones by name, or say that they are not feasible."""
-        given = np.array([name in by_name for name in self.names])
-        if not given.any():
-            return values
-        after = values.copy()
-        after[given] = [require_number(name, by_name[name]) for name in self._among(by_name)]
-        after = self.feasible.completed(after, given)
-        if not self.feasible.contains(after):
-            asked = ", ".join(f"{name} = {by_name[name]:g}" for name in self._among(by_name))
-            raise InvalidInputError(
-                f"hyperparameters must lie {self.feasible.limits}, got {asked}."
-            )
-        return after
-
-    def marked(self, names: tuple[str, ...]) -> list[bool]:
-        """Return which members some names stand for; one name of a tied group stands for all."""
-        marks = [name in names for name in self.names]
-        return [any(marks)] * len(marks) if self.feasible.is_tied else marks
-
-    def holding(self, values: Vector, held: Mask) -> Group:
-        """Return the group with its held members at these values; constant if none is free."""
-        if not held.any():
-            return self
-        feasible = self.feasible.holding(values, held)
-        is_free = bool((feasible.widths > 0).any())
-        return replace(self, feasible=feasible, learned=self.learned and is_free)
-
-    def under(self, prefix: str) -> Group:
-        """Return the group with `prefix.` before every name."""
-        names = tuple(f"{prefix}.{name}" for name in self.names)
-        return replace(self, name=f"{prefix}.{self.name}", names=names)
-
-    def _among(self, by_name: Mapping[str, float]) -> list[str]:
-        return [name for name in self.names if name in by_name]
-
-
-def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
-    """Raise unless the values are positive, the bounds too and in order, and the values inside.
-
-    Examples
-    --------
-    >>> require_within("rate", 1.0, (3.0, 2.0))
-    Traceback (most recent call last):
-    streamridge.errors.InvalidInputError: rate_bounds must run from low to high, got (3.0, 2.0).
-    >>> require_within("rate", 1.0, (2.0, 3.0))
-    Traceback (most recent call last):
-    streamridge.errors.InvalidInputError: rate must lie within its bounds (2.0, 3.0), got 1.0.
-    """
-    array = np.atleast_1d(require_positive(name, values))
-    if bounds is None:
-        return
-    sides = require_positive(f"{name}_bounds", bounds)
-    if sides.shape != (2,):
-        raise InvalidInputError(f"{name}_bounds must be a pair (low, high), got {bounds}.")
-    low, high = sides.tolist()
-    if low >= high:
-        raise InvalidInputError(f"{name}_bounds must run from low to high, got {(low, high)}.")
-    outside = (array < low) | (array > high)
-    if outside.any():
-        raise InvalidInputError(
-            f"{name} must lie within its bounds {(low, high)}, got {array[outside][0]}."
-        )
-
-
-def positive_group(
-    name: str, kind: Kind, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf
-) -> Group:
-    """Return positive hyperparameters in one interval; constant where bounds is None.
-
-    Values and bounds are trusted: `require_within` checks them where they enter.
-
-    Examples
-    --------
-    >>> positive_group("inverse_scale", "scale", [1.0, 2.0], (0.1, 10.0)).names
-    ('inverse_scale[0]', 'inverse_scale[1]')
-    """
-    array = np.asarray(values, dtype=np.float64)
-    flat = np.atleast_1d(array)
-    names = (name,) if array.ndim == 0 else tuple(f"{name}[{i}]" for i in range(len(flat)))
-    if bounds is None:
-        return Group(name, kind, names, flat, Box(flat, flat), learned=False)
-    box = Box(np.full(len(flat), bounds[0]), np.full(len(flat), bounds[1]))
-    return Group(name, kind, names, flat, box, trust=trust)
 
 
 @dataclass(frozen=True)
@@ -168,7 +38,7 @@ class Space:
     def values(self) -> Vector:
         """Return the initial value of every coordinate, shape (d,)."""
         values = np.concatenate([group.values for group in self.groups] or [np.empty(0)])
-        values.flags.writeable = False  # it is handed out again and again
+        values.flags.writeable = False  # every caller gets the same array
         return values
 
     @cached_property
@@ -178,12 +48,12 @@ class Space:
 
     @cached_property
     def learned(self) -> Mask:
-        """Mark the coordinates that are learned, shape (d,)."""
+        """Return a mask of the coordinates that are learned, shape (d,)."""
         return np.array(self._spread([group.learned for group in self.groups]), dtype=bool)
 
     @cached_property
     def trust(self) -> Vector:
-        """Return the greatest relative change of every coordinate in one move, shape (d,)."""
+        """Return the largest relative change of every coordinate in one move, shape (d,)."""
         return np.array(self._spread([group.trust for group in self.groups]), dtype=float)
 
     def named(self, lam: Vector) -> dict[str, float]:
@@ -210,13 +80,13 @@ class Space:
         )
 
     def pieces(self, vector: NDArray[T]) -> list[NDArray[T]]:
-        """Return a vector over all coordinates in pieces, one per group."""
+        """Return a vector over all coordinates, split into one piece per group."""
         return np.split(vector, np.cumsum([len(group.names) for group in self.groups])[:-1])
 
     def groups_of(self, names: tuple[str, ...]) -> Mask:
-        """Mark the coordinates of the groups that the names belong to, shape (d,).
+        """Return a mask of the named coordinates, shape (d,).
 
-        A name in a box stands for itself, a weight for its whole simplex.
+        A name in a box marks itself only; a weight marks its whole simplex.
         """
         known = set(self.names)
         for name in names:
@@ -227,13 +97,13 @@ class Space:
         return np.array([mark for group in self.groups for mark in group.marked(names)], dtype=bool)
 
     def holding(self, lam: Vector, held: Mask) -> Space:
-        """Return the space with the held coordinates at lam; one held weight holds its simplex."""
+        """Return the space with held coordinates fixed at lam; a held weight fixes its simplex."""
         pieces = zip(self.groups, self.pieces(lam), self.pieces(held), strict=True)
         return Space(tuple(group.holding(values, marks) for group, values, marks in pieces))
 
     def active_bounds(self, lam: Vector) -> dict[str, str]:
-        """Return which learned coordinates of lam sit at a bound: "lower" or "upper"."""
-        sides = self.feasible.active(lam).tolist()  # a constant sits at both: 0
+        """Return the learned coordinates of lam at a bound, each with "lower" or "upper"."""
+        sides = self.feasible.active(lam).tolist()  # 0 for a constant: it is at both bounds
         words = {-1: "lower", 1: "upper"}
         return {name: words[side] for name, side in zip(self.names, sides, strict=True) if side}
 
@@ -241,11 +111,3 @@ class Space:
         return [
             value for group, value in zip(self.groups, per_group, strict=True) for _ in group.names
         ]
-
-
-def require_values(values: ArrayLike, size: int) -> Vector:
-    """Return new values for `size` hyperparameters, or say what is wrong with them."""
-    array = require_finite("hyperparameters", values)
-    if array.shape != (size,):
-        raise InvalidInputError(f"hyperparameters must have shape ({size},), got {array.shape}.")
-    return array

@@ -18,7 +18,8 @@ from typing import Self
 import numpy as np
 
 from streamridge.arrays import Block, Matrix, Vector
-from streamridge.hyperparameters.space import Group, Space
+from streamridge.hyperparameters.groups import Group
+from streamridge.hyperparameters.space import Space
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
 

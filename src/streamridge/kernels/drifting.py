@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from streamridge.arrays import Block, Vector, require_number
-from streamridge.hyperparameters.space import (
+from streamridge.hyperparameters.groups import (
     Bounds,
     Group,
     positive_group,

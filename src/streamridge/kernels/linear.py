@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from streamridge.arrays import Block, Matrix, Vector
-from streamridge.hyperparameters.space import Group, require_values
+from streamridge.hyperparameters.groups import Group, require_values
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.memory import Heap

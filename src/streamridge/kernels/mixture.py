@@ -15,8 +15,8 @@ from streamridge.arrays import Block, Vector, require_finite
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.feasible import Part
+from streamridge.hyperparameters.groups import Group, require_values
 from streamridge.hyperparameters.simplex import Simplex
-from streamridge.hyperparameters.space import Group, require_values
 from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
@@ -77,7 +77,7 @@ class Mixture(Summand):
             raise InvalidInputError("kernels must hold at least one kernel, got none.")
         for kernel in kernels:
             if not isinstance(kernel, Kernel):
-                raise InvalidInputError(f"kernels must all be kernels, got {kernel!r}.")
+                raise InvalidInputError(f"kernels must hold kernels only, got {kernel!r}.")
         beta = np.full(len(kernels), 1 / len(kernels)) if weights is None else weights
         object.__setattr__(self, "kernels", tuple(kernels))
         object.__setattr__(self, "weights", _require_weights(beta, len(kernels)))

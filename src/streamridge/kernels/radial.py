@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Block, Matrix, Vector, require_number
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.space import (
+from streamridge.hyperparameters.groups import (
     Bounds,
     Group,
     positive_group,

@@ -30,11 +30,11 @@ class Learner(Protocol):
 
     @property
     def active_bounds(self) -> dict[str, str]:
-        """Return which learned hyperparameters sit at their "lower" or "upper" bound."""
+        """Return the learned hyperparameters at a bound, each with "lower" or "upper"."""
 
     @property
     def frozen(self) -> tuple[str, ...]:
-        """Return the names of the hyperparameters that `freeze` holds where they are."""
+        """Return the names of the hyperparameters that `freeze` keeps constant."""
 
     @property
     def refits(self) -> int:
@@ -46,7 +46,7 @@ class Learner(Protocol):
 
     @property
     def costs(self) -> Costs:
-        """Return where the seconds of fitting and predicting are counted."""
+        """Return the seconds spent so far on tuning, fitting and predicting."""
 
     @property
     def skipped_moves(self) -> int:
@@ -67,58 +67,58 @@ class Learner(Protocol):
         """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""
 
     def predict_with_spread(self, time: float, x: ArrayLike) -> tuple[Vector, Vector]:
-        """Return the forecasts, and the size of error to expect of each; shape (H,) both."""
+        """Return the forecasts and the expected size of their errors, shape (H,) each."""
 
     def learn_spread(self) -> None:
-        """Let the fit in force learn the size of its errors now, while its factor is there."""
+        """Let the fit in force learn the size of its errors now, while its factor is in memory."""
 
     def observe(self, time: float, x: ArrayLike | None, y: float) -> None:
         """Learn from the value y at `time`, which had the features x.
 
-        Without x the value is a label of the rows before it and makes no row of its own. After an
-        error nothing has changed.
+        Without x, the value only labels earlier rows and makes no row of its own. If an error is
+        raised, nothing has changed.
         """
 
     def pass_over(self, time: float) -> None:
-        """Let a step go by that has no value, or none to learn from."""
+        """Skip a step that has no value, or none to learn from."""
 
     def admit(self, samples: Samples) -> None:
-        """Take samples of the past that were not known in time into the next training set."""
+        """Add samples of the past that became known late to the next training set."""
 
     def assign(self, values: Mapping[str, float]) -> None:
-        """Set hyperparameters by name, and refit at once; other weights of a simplex give way."""
+        """Set hyperparameters by name and refit; other weights of a simplex share what is left."""
 
     def freeze(self, *names: str) -> None:
-        """Keep hyperparameters where they are; one weight of a simplex holds all of them."""
+        """Keep hyperparameters constant; naming one weight of a simplex freezes them all."""
 
     def unfreeze(self, *names: str) -> None:
-        """Learn hyperparameters again that were frozen."""
+        """Learn frozen hyperparameters again."""
 
     def postpone_refit(self) -> None:
         """Keep the fit in force for another window.
 
-        A refit that fails raises a `FitError` at its window's end, and would at every observation
-        after: catch the error, postpone, observe again.
+        A failing refit raises a `FitError` at the end of its window, and again at every observation
+        after it. So catch the error, postpone the refit, and observe again.
         """
 
     def release(self) -> None:
-        """Drop what can be made again; the next window's end takes a factorization longer."""
+        """Drop what can be recomputed, at the cost of a factorization at the next window's end."""
 
     def state(self) -> State:
-        """Return all that changes as arrays and numbers, for `restore`."""
+        """Return everything that changes, as arrays and numbers for `restore`."""
 
     def restore(self, state: State) -> None:
-        """Go on from a state taken from a learner of the same model and settings, bit for bit."""
+        """Continue, bit for bit, from the state of a learner with the same model and settings."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a stream as it was lived through.
+    """One step of a stream, with its forecast and its actual value.
 
     Parameters
     ----------
     time
-        When.
+        Time of the step.
     forecast
         (H,), made before the value was known.
     actual
@@ -131,19 +131,19 @@ class Step:
 
     @property
     def error(self) -> float:
-        """Return the actual value less its forecast one step ahead."""
+        """Return the actual value minus its forecast one step ahead."""
         return self.actual - float(self.forecast[0])
 
 
 def run(learner: Learner, stream: Samples) -> Iterator[Step]:
-    """Yield each step of a stream: predict, then observe.
+    """Yield each step of a stream, after predicting and then observing it.
 
     Parameters
     ----------
     learner
-        It is moved along.
+        The learner, which moves along the stream.
     stream
-        Rows after the learner's history, in order; the first target column is what is observed.
+        Rows after the learner's history, in order of time; the first target column is observed.
     """
     for t, x, y in zip(stream.t.tolist(), stream.x, stream.y[:, 0].tolist(), strict=True):
         forecast = learner.predict(t, x)

@@ -1,7 +1,7 @@
-"""What a learner costs: the seconds of tuning, fitting and predicting.
+"""The cost of a learner: the seconds of tuning, fitting and predicting.
 
-They are seconds of the processor in the thread that asks, with linear algebra on one thread: what
-else the machine does meanwhile does not count.
+They are processor seconds of the calling thread, with linear algebra on one thread. What else the
+machine does meanwhile does not count.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Costs:
 
     @property
     def total(self) -> float:
-        """Return all seconds."""
+        """Return the sum of all seconds."""
         return self.tuning + self.fitting + self.predicting
 
     @contextmanager
     def spending(self, kind: str) -> Iterator[None]:
         """Count the seconds of the block as "tuning", "fitting" or "predicting".
 
-        Within a block that is counted already they are that block's: a fit that tuning makes is
+        A block inside another one is counted with the outer one: a fit made while tuning counts as
         tuning.
         """
         if self._counting:

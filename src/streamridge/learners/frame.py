@@ -1,7 +1,7 @@
-"""How one progress of a learner becomes the next: values in, values out.
+"""The constant part of a learner, and how one progress of the learner becomes the next.
 
-A row is labelled by the values that come after it, joins the window of the fit that predicted it,
-and at the window's end the training set of the next fit.
+A row is labelled by the values that come after it. Then it joins the window of the fit that
+predicted it, and at the window's end the training set of the next fit.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from streamridge.samples import Layout, Samples, concatenate, in_order, require_
 
 @dataclass(frozen=True)
 class Frame(Generic[FitT]):
-    """What stays as it is while a learner lives.
+    """The constant part of a learner: its model, the form of its samples, and its cadence.
 
     Parameters
     ----------
     model
-        What is fitted.
+        The model that is fitted.
     layout, horizon
-        Of its samples: the blocks of x, and H, the number of labels.
+        Form of the samples: the blocks of x, and H, the number of labels.
     train_size
-        N, the samples of a fit; fewer are used until there are as many.
+        N, the samples of a fit; fewer are used until there are N.
     update_every
         m, the steps between refits.
     costs
-        Where the seconds of fitting and predicting are counted.
+        Counter of the seconds spent on fitting and predicting.
     """
 
     model: Model[FitT]
@@ -68,7 +68,7 @@ class Frame(Generic[FitT]):
         update_every: int,
         costs: Costs,
     ) -> Frame[FitT]:
-        """Return the frame of a learner that starts from such samples."""
+        """Return the frame of a learner that starts from this history."""
         layout, horizon = history.inputs.layout, history.y.shape[1]
         return cls(model, layout, horizon, train_size, update_every, costs)
 
@@ -79,10 +79,10 @@ class Frame(Generic[FitT]):
         ----------
         history
             Samples before the first prediction. Labels later than the last sample's time are not
-            used before they are observed. With more than one horizon times count steps, for labels
-            are matched to rows by them.
+            used before they are observed. With more than one horizon, times must count steps,
+            because labels are matched to rows by time.
         policy
-            What is done about the hyperparameters.
+            How hyperparameters are chosen.
         """
         require_history(history, self.update_every)
         settled, rest = known_at_the_end(history)
@@ -94,7 +94,7 @@ class Frame(Generic[FitT]):
         return Progress(fitted, policy, newest, earlier=earlier, waiting=waiting(rest, newest))
 
     def row(self, t: float, x: ArrayLike) -> Row:
-        """Return a checked row with labels to come."""
+        """Return a checked row whose labels are not known yet."""
         features = require_finite("x", x)
         require_shape("x", features, (None,))
         require_width(features, self.layout)
@@ -102,14 +102,14 @@ class Frame(Generic[FitT]):
         return Row(t, features.copy(), np.full(self.horizon, np.nan))
 
     def require_step(self, t: float) -> None:
-        """Raise at a time that labels could not be matched to."""
+        """Raise if labels could not be matched to this time."""
         if self.horizon > 1 and not t.is_integer():
             raise InvalidInputError(f"time must be a whole number of steps, got {t:.15g}.")
 
     def taken(self, progress: Progress[FitT], t: float, rows: Rows, value: float) -> Progress[FitT]:
-        """Return the progress with its new rows, and with the label they bring to those waiting.
+        """Return the progress with new rows, and with the value as a label where rows wait for it.
 
-        A row that has missed a label for good is dropped: it is not learned from.
+        A row that can no longer get all its labels is dropped and not learned from.
         """
         mine = [each.labelled(t, value) for each in progress.waiting + rows]
         earlier = [each.labelled(t, value) for each in progress.overdue]
@@ -130,9 +130,9 @@ class Frame(Generic[FitT]):
     def renewed(
         self, progress: Progress[FitT], policy: Policy, retiring: Fitted[FitT] | None
     ) -> Progress[FitT]:
-        """Return the progress with a new fit on the last N samples, where the policy wants it.
+        """Return the progress with a new fit to the last N samples at the policy's hyperparameters.
 
-        The fit that is `retiring` is kept while rows that it predicted wait for labels.
+        The fit `retiring` is kept while rows that it predicted wait for labels.
         """
         earlier, samples = self._parted(self.known(progress), policy.look_back)
         overdue = progress.overdue + progress.waiting
@@ -151,7 +151,7 @@ class Frame(Generic[FitT]):
         )
 
     def known(self, progress: Progress[FitT]) -> Samples:
-        """Return all samples that are kept and whose labels are known, in order."""
+        """Return all kept samples whose labels are known, in order of time."""
         fresh = self.stacked(progress.late + progress.window)
         samples = concatenate([progress.earlier, progress.current.samples, fresh])
         if progress.admitted:
@@ -163,7 +163,7 @@ class Frame(Generic[FitT]):
         return stack(rows, self.layout, self.horizon)
 
     def _parted(self, known: Samples, look_back: int) -> tuple[Samples, Samples]:
-        """Return the samples that are kept beside a training set, and the training set."""
+        """Return the samples to keep before the training set, and the training set."""
         samples = known[-self.train_size :]
         before = known[: len(known) - len(samples)]
         return before[len(before) - min(look_back, len(before)) :], samples

@@ -1,8 +1,9 @@
-"""A guard over self-tuning: a shadow with the hyperparameters of a while ago, and the way back.
+"""A guard over self-tuning, which goes back to earlier hyperparameters when tuning has failed.
 
-At every window's end two small fits are made on the end of the training set before it: one at the
-hyperparameters that were in force, one at those of a while ago. Both forecast the window. When
-tuning has lost to its own past for long enough, the hyperparameters of that past are put back.
+At the end of every window, two small fits are made to the last samples before the window: one at
+the hyperparameters that were in force, one at earlier ones, the shadow. Both forecast the window.
+When tuning has been worse than its shadow for long enough, the shadow's hyperparameters are put
+back.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from streamridge.learners.base import Learner
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples
 
-# The share of a training set that the small fits see: a sixteenth of its kernel each.
+# The small fits see the last quarter of a training set, a sixteenth of its kernel each.
 SHARE = 4
-# A shadow is this many windows old before tuning may leave it behind.
+# A shadow is at least this many windows old when better hyperparameters replace it.
 RENEW_AFTER = 7
-# Tuning is worse when its squared errors of late exceed the shadow's by this share,
+# Tuning is worse when its recent squared errors exceed the shadow's by this share.
 MARGIN = 0.02
-# and gives way after so many windows in a row in which it was.
+# Tuning is rolled back when it was worse in this many windows in a row.
 PATIENCE = 5
-# How fast squared errors of earlier windows are forgotten: by a half in three windows.
+# Discount of squared errors per window: they count half after three windows.
 MEMORY = 0.8
 
 
 @dataclass(frozen=True)
 class Shadow:
-    """What the guard remembers from window to window.
+    """The earlier hyperparameters that tuning is compared with, and the comparison so far.
 
     Parameters
     ----------
     lam
-        Hyperparameters of a while ago.
+        The earlier hyperparameters.
     losses
         (2,), discounted squared errors of the small fits: tuned, and at lam.
     age
@@ -61,24 +62,24 @@ class Shadow:
 
     @property
     def wins(self) -> bool:
-        """Tell whether tuning has to give way."""
+        """Return whether tuning must be rolled back."""
         return self.worse >= PATIENCE
 
     @property
     def is_outdated(self) -> bool:
-        """Tell whether tuning has earned to be the next shadow."""
+        """Return whether the tuned hyperparameters should be the next shadow."""
         return self.age >= RENEW_AFTER and not self.worse
 
 
 class Guard(Generic[FitT]):
-    """A watch over a learner that puts back its hyperparameters when they have gone astray.
+    """A watch over a learner that restores earlier hyperparameters when tuning was worse.
 
     Parameters
     ----------
     model
         The learner's model.
     learner
-        Whom to watch; `watch` must be called after each of its refits.
+        The learner to watch; call `watch` after each of its refits.
     """
 
     _shadow: Shadow
@@ -104,12 +105,12 @@ class Guard(Generic[FitT]):
         return rolls_back
 
     def trust(self) -> None:
-        """Take the hyperparameters in force for the shadow's: nothing speaks against them yet."""
+        """Make the hyperparameters in force the shadow, and start a new comparison."""
         self._shadow = Shadow(self._learner.lam)
         self._remember()
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         shadow = self._shadow
         return {
             "lam": shadow.lam,
@@ -120,7 +121,7 @@ class Guard(Generic[FitT]):
         }
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from a state, after the learner has been restored."""
+        """Continue from a state; the learner must have been restored before."""
         lam, tuned, losses = (
             require_finite(name, state[name]) for name in ("lam", "tuned", "losses")
         )
@@ -135,7 +136,7 @@ class Guard(Generic[FitT]):
         self._tuned, self._end = tuned, float(state["end"])
 
     def _remember(self) -> None:
-        """Keep what the next window is to be judged by."""
+        """Remember what the next window will be judged by."""
         self._tuned = self._learner.lam
         self._end = float(self._learner.training.t[-1])
 
@@ -150,7 +151,7 @@ class Guard(Generic[FitT]):
         try:
             tuned = self._model.fit(recent, self._tuned)
             shadow = self._model.fit(recent, self._shadow.lam)
-        except FitError:  # the learner meets it itself, and it is reported there
+        except FitError:  # the learner fails in the same way, and reports it
             return np.zeros(2)
         return np.array([_squared_error(tuned, window), _squared_error(shadow, window)])
 

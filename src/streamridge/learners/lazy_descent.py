@@ -1,7 +1,7 @@
 """Algorithm 3: online projected gradient descent with lazy updates, for any stream of costs.
 
 It sums the gradients of m steps at one point, then takes one projected step along their mean,
-eq. (18). It knows nothing of kernels. How long the step is, is up to a step rule.
+eq. (18). It knows nothing of kernels. A step rule decides how long the step is.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from streamridge.arrays import (
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.feasible import Feasible, require_feasible
 
-# A cost of one time step, known by its gradient.
+# The cost of one time step, given by its gradient.
 CostGradient = Callable[[Vector], Vector]
 
 
 class OnlineMethod(Protocol):
-    """A player of points, who is shown the cost of each step and may move; a state is a value."""
+    """A method that plays a point, sees the cost of each step, and may move; states are frozen."""
 
     @property
     def z(self) -> Vector:
@@ -37,17 +37,17 @@ class OnlineMethod(Protocol):
 
     @property
     def moves(self) -> int:
-        """Return how often the point has moved: refits, where it is hyperparameters."""
+        """Return how often the point has moved; for hyperparameters, each move is a refit."""
 
     def observe(self, gradient: CostGradient) -> Self:
-        """Return the state after a step's cost is revealed by its gradient."""
+        """Return the state after the cost of a step is revealed by its gradient."""
 
 
 class StepRule(Protocol):
     """A rule that turns a mean gradient into a displacement, with a vector for its memory."""
 
     def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
-        """Return the displacement against g, and the rule's memory after it; both shape (d,)."""
+        """Return the displacement to subtract, and the rule's memory after it; shape (d,) each."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class ConstantStep:
 
 @dataclass(frozen=True)
 class AdaGradStep:
-    """A rule free of units: a gradient over the root of its summed squares, per coordinate.
+    """A rule that divides each coordinate's gradient by the root of its summed squares.
 
-    In logarithmic coordinates this needs no knowledge of units: the first move of every coordinate
+    In logarithmic coordinates the moves do not depend on units: the first move of every coordinate
     is learning_rate, and the moves shrink like one over the root of their number.
 
     Examples
@@ -109,15 +109,15 @@ class LazyDescent:
     update_every
         m, the steps between moves.
     reach
-        Greatest change of each coordinate in one move; unlimited by default, zero holds it still.
+        Largest change of each coordinate in one move; unlimited by default, zero allows none.
     g
         Sum of the gradients seen since the last move.
     seen
-        How many they are.
+        Number of gradients in that sum.
     moves
         How often z has moved.
     skipped
-        How often a sum that was not finite, or gave no finite step, was thrown away instead.
+        How often a move was left out because the sum or its step was not finite.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class LazyDescent:
         return cls(z, feasible, step, m, np.broadcast_to(reach, z.shape), zeros, zeros)
 
     def observe(self, gradient: CostGradient) -> Self:
-        """Return the state after a step's cost is revealed; every m-th time z moves."""
+        """Return the state after the cost of a step is revealed; every m-th time, z moves."""
         after = self.add(gradient(self.z))
         return after.move() if after.seen == self.update_every else after
 
@@ -180,12 +180,12 @@ class LazyDescent:
         return replace(settled, z=z, memory=memory, moves=self.moves + 1)
 
     def moved_to(self, z: ArrayLike) -> Self:
-        """Return the state at another point, with the gradients of this one forgotten."""
+        """Return the state at another point, without the gradients summed at this one."""
         point = require_feasible(z, self.feasible)
         return replace(self, z=point, g=np.zeros_like(self.g), seen=0)
 
     def state(self) -> dict[str, Vector | int]:
-        """Return what changes, as arrays and numbers."""
+        """Return everything that changes, as arrays and numbers."""
         return {
             "z": self.z,
             "reach": self.reach,
@@ -197,7 +197,7 @@ class LazyDescent:
         }
 
     def restore(self, state: Mapping[str, Vector | float]) -> Self:
-        """Return this descent at a state taken from one like it."""
+        """Return this descent with the state of another one of the same settings."""
         g, memory = (require_finite(name, state[name]).copy() for name in ("g", "memory"))
         for name, vector in (("g", g), ("memory", memory)):
             require_shape(name, vector, self.z.shape)

@@ -35,19 +35,19 @@ class Descending:
     Parameters
     ----------
     space
-        Of the hyperparameters.
+        The space of the hyperparameters.
     chart
-        The coordinates that they move in.
+        The coordinates in which they move.
     descent
         Algorithm 3 on these coordinates.
     costs
-        Where the seconds of gradients are counted.
+        Counter of the seconds spent on gradients.
     learns
         False keeps every hyperparameter fixed and computes no gradient.
     watch
-        Who is told the gradient of every single step, if anyone.
+        Function that is given the gradient of every single step, if any.
     unseen
-        What the watcher has not been told yet.
+        What `watch` has not been given yet.
     """
 
     space: Space
@@ -85,19 +85,20 @@ class Descending:
     @property
     def lam(self) -> Vector:
         """Return the hyperparameters at the descent's point, shape (d,)."""
-        # Back from logarithms a bound may be missed by a rounding.
+        # exp(log(bound)) may miss the bound by rounding.
         return self.space.feasible.project(self.chart.decode(self.descent.z))
 
     @property
     def held(self) -> Mask:
-        """Mark the coordinates that cannot move, shape (d,)."""
+        """Return a mask of the coordinates that cannot move, shape (d,)."""
         return np.asarray(self.descent.reach == 0)
 
     @property
     def tally(self) -> Tally:
-        """Return what tuning has cost so far: a gradient per window, and no fit of its own.
+        """Return what tuning has cost so far: one gradient per window, and no extra fit.
 
-        With several horizons a window's gradient is made in two parts, for labels that come late.
+        With several horizons, a window's gradient is computed in two parts, as some labels are
+        late.
         """
         return Tally(gradients=self.descent.moves + self.descent.skipped)
 
@@ -112,15 +113,15 @@ class Descending:
         return 0
 
     def start(self, known: Samples) -> Self:
-        """Return the policy as it is: the first fit is made at the initial hyperparameters."""
+        """Return the policy unchanged: the first fit is made at the initial hyperparameters."""
         return self
 
     def tune(self, known: Callable[[], Samples]) -> Self:
-        """Return the policy as it is: it moves at the ends of windows only."""
+        """Return the policy unchanged: it moves only at the ends of windows."""
         return self
 
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
-        """Return the policy with the gradients of a window that `fitted` predicted; lines 13-14."""
+        """Return the policy with the gradients of a window that `fitted` predicted, lines 13-14."""
         if not self.learns or not len(window):
             return self
         with self.costs.spending("tuning"):
@@ -132,11 +133,11 @@ class Descending:
         return replace(self._added(each.sum(axis=0), len(window)), unseen=unseen)
 
     def move(self) -> Self:
-        """Return the policy after one projected step; lines 3 and 4."""
+        """Return the policy after one projected step, lines 3 and 4."""
         return replace(self, descent=self.descent.move())
 
     def settle(self) -> Self:
-        """Tell the watcher what it has not seen, and return the policy after that."""
+        """Give the watcher what it has not seen yet, and return the policy after that."""
         if self.watch is None or not self.unseen:
             return self
         for z, gradients in self.unseen:
@@ -158,11 +159,11 @@ class Descending:
         )
 
     def state(self) -> dict[str, Matrix | float]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         return dict(self.descent.state())
 
     def restore(self, state: Mapping[str, Matrix | float]) -> Self:
-        """Return this policy at a state taken from one like it."""
+        """Return this policy with the state of another one of the same settings."""
         return replace(self, descent=self.descent.restore(state))
 
     def _added(self, g: Vector, count: int) -> Self:
@@ -173,7 +174,7 @@ class Descending:
 
 
 def _reach(space: Space, chart: Chart) -> Vector:
-    """Return how far each coordinate may go in one move, shape (d,)."""
+    """Return the largest change of each coordinate in one move, shape (d,)."""
     return chart.reach(chart.encode(space.values), space.trust)
 
 
@@ -183,13 +184,13 @@ class OnlineLearner(StreamLearner[FitT]):
     Parameters
     ----------
     model
-        What is fitted; its hyperparameters are where learning starts.
+        The model that is fitted; learning starts at its hyperparameters.
     history
         Samples before the first prediction; the number of their target columns is the horizon.
         Labels later than the last sample's time are not used before they are observed. With more
-        than one horizon times count steps, for labels are matched to rows by them.
+        than one horizon, times must count steps, because labels are matched to rows by time.
     train_size
-        N, the samples of a fit; fewer are used until there are as many.
+        N, the samples of a fit; fewer are used until there are N.
     update_every
         m, the steps between moves of the hyperparameters and refits.
     step
@@ -199,15 +200,16 @@ class OnlineLearner(StreamLearner[FitT]):
     learn
         False keeps every hyperparameter fixed and computes no gradient.
     watch
-        Called while learning, at each window's end and once labels that came after it are there,
-        with the coordinates of the fit that made the forecasts and the gradient of every step.
+        Function that is called while learning, with the coordinates of the fit that made the
+        forecasts and the gradient of every step. It is called at each window's end, and again once
+        the labels that come after it are known.
     costs
-        Where the seconds are counted.
+        Counter of the seconds spent; a new one by default.
 
     Notes
     -----
-    Paper: Algorithm 2. With more than one horizon a row is learned from once its last label is
-    known, by the gradient of the fit that predicted it.
+    Paper: Algorithm 2. With more than one horizon, a row is learned from once its last label is
+    known, with the gradient of the fit that predicted it.
 
     Examples
     --------

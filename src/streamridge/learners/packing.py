@@ -39,7 +39,7 @@ def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
 
 
 def unpack(state: State, frame: Frame[FitT], policy: Policy) -> Progress[FitT]:
-    """Return the progress that was packed, of a learner in such a frame and with such a policy."""
+    """Return the progress that was packed, for a learner with this frame and this policy."""
     try:
         return _unpacked(state, frame, policy)
     except KeyError as missing:
@@ -52,7 +52,7 @@ def _unpacked(state: State, frame: Frame[FitT], policy: Policy) -> Progress[FitT
     steps = require_count("steps", state["steps"], least=0)
     if steps >= frame.update_every:
         raise StateError(
-            f"state must have taken fewer than {frame.update_every} steps, got {steps}."
+            f"state must have fewer than {frame.update_every} steps since its refit, got {steps}."
         )
     rows: dict[str, Any] = {name: unstack(_samples(name, state, frame)) for name in ROWS}
     return Progress(
@@ -69,7 +69,7 @@ def _unpacked(state: State, frame: Frame[FitT], policy: Policy) -> Progress[FitT
 
 def _samples(name: str, state: State, frame: Frame[FitT]) -> Samples:
     t, x = (require_finite(key, state[key]).copy() for key in (f"{name}.t", f"{name}.x"))
-    y = np.array(state[f"{name}.y"], dtype=np.float64)  # NaN stands for a label to come
+    y = np.array(state[f"{name}.y"], dtype=np.float64)  # NaN is a label still to come
     n, p, H = t.size, frame.layout.width, frame.horizon
     if (t.shape, x.shape, y.shape) != ((n,), (n, p), (n, H)):
         raise StateError(

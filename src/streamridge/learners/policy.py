@@ -1,8 +1,8 @@
-"""What a learner does about its hyperparameters, as a value that is handed to it.
+"""The contract of a policy: how a learner chooses its hyperparameters.
 
-A learner refits a model as a stream flows, and asks its policy where: Algorithm 2 moves the
-hyperparameters along the gradient of its own errors (`online.Descending`), Algorithm 1 searches for
-them on the past (`rolling.Searching`).
+A learner refits a model as a stream flows, and asks its policy at which hyperparameters. Algorithm
+2 moves them along the gradient of the learner's own errors (`online.Descending`). Algorithm 1
+searches for them on the past (`rolling.Searching`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamridge.samples import Samples
 
 @dataclass(frozen=True)
 class Tally:
-    """What tuning has cost: how many searches there were, their fits, and gradients."""
+    """The cost of tuning: the number of searches, of their fits, and of gradients."""
 
     tunings: int = 0
     fits: int = 0
@@ -39,7 +39,7 @@ class Fitted(Generic[FitT]):
 
 
 class Policy(Protocol):
-    """A way to treat hyperparameters; every method gives the policy after it."""
+    """A way to choose hyperparameters; it is frozen, so methods return the policy after them."""
 
     @property
     def lam(self) -> Vector:
@@ -47,7 +47,7 @@ class Policy(Protocol):
 
     @property
     def held(self) -> Mask:
-        """Mark the coordinates that `hold` keeps where they are, shape (d,)."""
+        """Return a mask of the coordinates that `hold` keeps constant, shape (d,)."""
 
     @property
     def tally(self) -> Tally:
@@ -59,34 +59,34 @@ class Policy(Protocol):
 
     @property
     def look_back(self) -> int:
-        """Return how many samples before the training set the policy wants to look back on."""
+        """Return how many samples before the training set the policy needs."""
 
     def start(self, known: Samples) -> Self:
-        """Return the policy before the first fit, when so much is known."""
+        """Return the policy before the first fit, given the samples that are known."""
 
     def tune(self, known: Callable[[], Samples]) -> Self:
-        """Return the policy after an observation; what is known then is asked for if needed."""
+        """Return the policy after an observation; `known` gives the samples, if it needs them."""
 
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
-        """Return the policy with what is learned from samples that `fitted` predicted."""
+        """Return the policy after learning from samples that `fitted` predicted."""
 
     def move(self) -> Self:
         """Return the policy at a window's end, before the refit."""
 
     def settle(self) -> Self:
-        """Return the policy once an observation has been taken for good: nothing can fail now."""
+        """Return the policy after an observation that is complete and can no longer fail."""
 
     def put(self, lam: Vector) -> Self:
-        """Return the policy at other hyperparameters, with what was learned so far forgotten."""
+        """Return the policy at other hyperparameters, without what was learned so far."""
 
     def hold(self, chosen: Mask, lam: Vector) -> Self:
-        """Return the policy that keeps the chosen coordinates where they are in force, at lam."""
+        """Return the policy that keeps the chosen coordinates at lam, the values in force."""
 
     def free(self, chosen: Mask) -> Self:
         """Return the policy that tunes the chosen coordinates again."""
 
     def state(self) -> dict[str, Matrix | float]:
-        """Return all that changes, as arrays and numbers."""
+        """Return everything that changes, as arrays and numbers for `restore`."""
 
     def restore(self, state: Mapping[str, Matrix | float]) -> Self:
-        """Return this policy at a state taken from one like it."""
+        """Return this policy with the state of another one of the same settings."""

@@ -1,4 +1,4 @@
-"""All that changes in a learner, as one value."""
+"""The progress of a learner: everything that changes in it, as one value."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from streamridge.samples import Samples
 
 @dataclass(frozen=True)
 class Progress(Generic[FitT]):
-    """All that changes in a learner; one observation replaces it whole.
+    """Everything that changes in a learner; each observation replaces it as a whole.
 
     Parameters
     ----------
     current
         The fit in force.
     policy
-        What is done about the hyperparameters, and where that stands.
+        How hyperparameters are chosen, with all that it remembers.
     window
-        Rows that fall to the current fit and whose labels are all known.
+        Rows of the current fit with all labels known.
     waiting
-        Rows that fall to it with labels to come, NaN until then; at first the end of the history.
+        Rows of the current fit with labels still to come, NaN until then; at first the end of the
+        history.
     retired
-        The fit before, while rows that it predicted wait for labels; else None.
+        The previous fit, while rows that it predicted wait for labels; else None.
     late, overdue
-        What `window` and `waiting` are, for fits before the current one.
+        Like `window` and `waiting`, but for earlier fits.
     admitted
-        Rows of the past that became known later; they join the next training set.
+        Rows of the past that became known late; they join the next training set.
     newest
         Time of the newest row.
     earlier
-        Samples before the training set that are kept for a search to look back on.
+        Samples before the training set that are kept for searches.
     steps
-        Observations since the refit.
+        Observations since the last refit.
     refits
         Fits made so far.
     """

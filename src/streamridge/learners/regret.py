@@ -49,7 +49,7 @@ def local_regret(
     Returns
     -------
     (T,)
-        The regret up to and including each step; it cannot fall.
+        The regret up to and including each step; it never falls.
 
     Notes
     -----
@@ -77,7 +77,7 @@ def gradient_variation(gradients: ArrayLike, update_every: int) -> Vector:
 
     $$\sum_{i<m} \|\nabla f_{t+i}(z) - \nabla F_{t,m}(z)\|^2$$
 
-    Its largest entry is the least constant $V_m$ of assumption A4 that the run allows.
+    Its largest entry is the smallest constant $V_m$ for which assumption A4 holds in the run.
 
     Parameters
     ----------

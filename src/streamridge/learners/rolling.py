@@ -1,7 +1,7 @@
-"""Algorithm 1: the rolling protocol. Tune every n steps on the past, refit every m.
+"""Algorithm 1, the rolling protocol: tune on the past every n steps, refit every m steps.
 
-Between a tuning and the next refit the fit in force stays; forecasts are made whenever one is asked
-for. So forecasting, refitting and tuning each have their own cadence.
+Between a tuning and the next refit, the fit in force stays. A forecast is made whenever one is
+asked for. So forecasting, refitting and tuning each have their own cadence.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class Searching:
     Parameters
     ----------
     model
-        What a search fits.
+        The model that a search fits.
     tuner
-        How to search.
+        The search.
     found
-        (d,), where the last search has led.
+        (d,), the result of the last search.
     held
-        (d,), which of them stay where they are.
+        (d,), mask of the hyperparameters that are not searched.
     train_size, validation_size
-        How many samples a search fits, and how many of the latest it forecasts; at most half of
-        what is known.
+        How many samples a search fits, and how many of the latest it forecasts, which are at most
+        half of the known samples.
     tune_every
         n, the steps between searches; None searches once, as soon as enough is known.
     seed
-        Of the tuner's draws.
+        Seed of the tuner's random draws.
     costs
-        Where the seconds of searches are counted.
+        Counter of the seconds spent on searches.
     untuned
         Observations since the last search.
     tally
@@ -98,7 +98,7 @@ class Searching:
     @property
     def lam(self) -> Vector:
         """Return the hyperparameters of the next fit, shape (d,)."""
-        return self._space.feasible.project(self.found)  # weights may sum to one but for a rounding
+        return self._space.feasible.project(self.found)  # rounding may move weights off their sum
 
     @property
     def skipped(self) -> int:
@@ -115,20 +115,20 @@ class Searching:
         return self._searched(known)
 
     def tune(self, known: Callable[[], Samples]) -> Self:
-        """Return the policy after a search, if one is due; with too little known it stays due."""
+        """Return the policy after a search, if one is due; it stays due if too little is known."""
         waited = replace(self, untuned=self.untuned + 1)
         return waited._searched(known()) if waited._is_due else waited
 
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
-        """Return the policy as it is: it learns from searches only."""
+        """Return the policy unchanged: it learns from searches only."""
         return self
 
     def move(self) -> Self:
-        """Return the policy as it is: the refit is made where the last search has led."""
+        """Return the policy unchanged: the refit uses the result of the last search."""
         return self
 
     def settle(self) -> Self:
-        """Return the policy as it is: nobody watches a search."""
+        """Return the policy unchanged: a search has no watcher."""
         return self
 
     def put(self, lam: Vector) -> Self:
@@ -136,15 +136,15 @@ class Searching:
         return replace(self, found=require_feasible(lam, self._space.feasible))
 
     def hold(self, chosen: Mask, lam: Vector) -> Self:
-        """Return the policy with the chosen ones at lam, whatever a search found for them."""
+        """Return the policy that holds the chosen hyperparameters at lam, whatever was found."""
         return replace(self, held=self.held | chosen, found=np.where(chosen, lam, self.found))
 
     def free(self, chosen: Mask) -> Self:
-        """Return the policy that searches the chosen ones again."""
+        """Return the policy that searches the chosen hyperparameters again."""
         return replace(self, held=self.held & ~chosen)
 
     def state(self) -> dict[str, Matrix | float]:
-        """Return all that changes."""
+        """Return everything that changes, for `restore`."""
         return {
             "found": self.found,
             "held": self.held.astype(np.float64),
@@ -153,7 +153,7 @@ class Searching:
         }
 
     def restore(self, state: Mapping[str, Matrix | float]) -> Self:
-        """Return this policy at a state taken from one like it."""
+        """Return this policy with the state of another one of the same settings."""
         held = np.asarray(state["held"], dtype=bool)
         require_shape("held", held, self.held.shape)
         counts = {
@@ -178,8 +178,8 @@ class Searching:
         return self.tune_every is not None and self.untuned >= self.tune_every
 
     def _searched(self, known: Samples) -> Self:
-        """Return the policy where a search leads, or as it is where too little is known for one."""
-        # Labels that reach into the time of the validation set cost the fits H - 1 samples.
+        """Return the policy with the result of a search; unchanged if too little is known."""
+        # Fits lose H - 1 samples, whose labels reach into the time of the validation set.
         if len(known) < LEAST_SAMPLES + 2 * (known.y.shape[1] - 1):
             return self
         samples = split(known, self.train_size, self.validation_size)
@@ -192,32 +192,32 @@ class Searching:
 
 
 class RollingLearner(StreamLearner[FitT]):
-    """A learner with hyperparameters that a tuner finds on its past, again and again.
+    """A learner whose hyperparameters are searched on its past by a tuner, again and again.
 
     Parameters
     ----------
     model
-        What is fitted; its hyperparameters are where the first search starts.
+        The model that is fitted; the first search starts at its hyperparameters.
     history
-        Samples before the first prediction, as of `OnlineLearner`; the first search looks at them.
+        Samples before the first prediction, as in `OnlineLearner`; the first search uses them.
     tuner
-        How to search.
+        The search.
     train_size, update_every
         N, the samples of a fit, and m, the steps between refits.
     tune_every
         n, the steps between searches; None searches once, at the start or as soon as enough is
         known.
     validation_size
-        How many of the latest samples a search forecasts, with fits on the N before them; at most
-        half of what is known.
+        How many of the latest samples a search forecasts, with fits to the N before them; at most
+        half of the known samples.
     seed
-        Of the tuner's draws.
+        Seed of the tuner's random draws.
     costs
-        Where the seconds are counted.
+        Counter of the seconds spent; a new one by default.
 
     Notes
     -----
-    Paper: Algorithm 1. A search sees no sample whose labels were not all observed before it.
+    Paper: Algorithm 1. A search sees only samples whose labels were all observed before it.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from streamridge.samples import Inputs, Layout, Samples
 
 @dataclass(frozen=True)
 class Row:
-    """One step: its input and its H labels, NaN until they are known.
+    """One step of a stream: its input and its H labels, which are NaN until they are known.
 
     Examples
     --------
@@ -29,11 +29,11 @@ class Row:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether every label is known."""
+        """Return whether every label is known."""
         return not np.isnan(self.y).any()
 
     def labelled(self, t: float, value: float) -> Row:
-        """Return the row with the value observed at time t, where that is one of its labels."""
+        """Return the row with the value at time t filled in, if it is one of its labels."""
         ahead = t - self.t
         if not ahead.is_integer() or ahead >= len(self.y):
             return self
@@ -42,7 +42,7 @@ class Row:
         return Row(self.t, self.x, y)
 
     def waits(self, t: float) -> bool:
-        """Tell whether labels are missing that can still come after time t."""
+        """Return whether labels are missing and some can still come after time t."""
         return not self.is_complete and t - self.t < len(self.y) - 1
 
 
@@ -55,12 +55,12 @@ def complete(rows: Sequence[Row]) -> Rows:
 
 
 def waiting(rows: Sequence[Row], t: float) -> Rows:
-    """Return the rows that wait for a label after time t; one missed for good is not waited for."""
+    """Return the rows that lack labels and can still get some after time t."""
     return tuple(row for row in rows if row.waits(t))
 
 
 def stack(rows: Rows, layout: Layout, horizon: int) -> Samples:
-    """Return the rows as samples, none of them too."""
+    """Return the rows as samples; there may be none."""
     t = np.array([row.t for row in rows], dtype=np.float64)
     x = np.array([row.x for row in rows], dtype=np.float64).reshape(len(rows), layout.width)
     y = np.array([row.y for row in rows], dtype=np.float64).reshape(len(rows), horizon)
@@ -74,10 +74,10 @@ def unstack(samples: Samples) -> Rows:
 
 
 def known_at_the_end(samples: Samples) -> tuple[Samples, Rows]:
-    """Return the samples whose labels had come by the time of the last one, and the rest as rows.
+    """Return the samples whose labels were all known at the time of the last, and the rest as rows.
 
-    A sample of H horizons holds values up to H - 1 steps after its own time; those after the last
-    sample's time are blanked, for they were not known then.
+    A sample with H horizons holds values up to H - 1 steps after its own time. Values after the
+    last sample's time are set to NaN, because they were not known then.
     """
     horizon = samples.y.shape[1]
     known = samples.t[:, None] + np.arange(horizon) <= samples.t[-1]
@@ -92,7 +92,7 @@ def known_at_the_end(samples: Samples) -> tuple[Samples, Rows]:
 
 
 def require_history(history: Samples, update_every: int) -> None:
-    """Raise unless samples can be what a learner starts from: in order, and enough for H labels."""
+    """Raise unless a learner can start from this history: in order, and enough for H labels."""
     if not len(history):
         raise InvalidInputError("history must hold at least one sample, got none.")
     apart = np.diff(history.t)
@@ -109,7 +109,7 @@ def require_history(history: Samples, update_every: int) -> None:
         )
     if len(history) < horizon:
         raise InvalidInputError(
-            f"history must hold at least {horizon} samples, the horizon, got {len(history)}."
+            f"history must hold at least {horizon} samples, one per horizon, got {len(history)}."
         )
     if horizon > update_every:
         raise InvalidInputError(

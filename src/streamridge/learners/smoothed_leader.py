@@ -1,8 +1,8 @@
 """Time-smoothed follow-the-leader of Hazan, Singh and Zhang (2017), the paper's comparison.
 
-After every step it descends the mean of the last w costs until its projected gradient is small. The
-local regret is as good as that of lazy descent, but every step evaluates w old gradients at new
-points, and with hyperparameters every new point is a refit.
+After every step it descends the mean of the last w costs until its projected gradient is small. Its
+local regret is as good as lazy descent's. But every step evaluates w old gradients at new points,
+and for hyperparameters every new point is a refit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.feasible import Feasible, require_feasible
 from streamridge.learners.lazy_descent import CostGradient
 
-# A step size below 2 / Q settles long before; above it the descent may circle for ever.
+# With a step size below 2 / Q (Q: smoothness) the descent settles long before; above, maybe never.
 MOST_MOVES = 10_000
 
 
 @dataclass(frozen=True)
 class SmoothedLeader:
-    r"""Is the state of time-smoothed follow-the-leader, an `OnlineMethod`: z and the last w costs.
+    r"""The state of time-smoothed follow-the-leader, an `OnlineMethod`: z and the last w costs.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class SmoothedLeader:
     tolerance
         $\delta$: the inner descent stops at a projected gradient of $\delta / w$.
     moves
-        How often z has moved: each is a refit where z are hyperparameters.
+        How often z has moved; for hyperparameters, each move is a refit.
     gradients
         How many gradients have been evaluated.
 
@@ -84,7 +84,7 @@ class SmoothedLeader:
         return cls(z, feasible, learning_rate, require_count("window", window), tolerance)
 
     def observe(self, gradient: CostGradient) -> Self:
-        """Return the state after a step's cost is revealed and the smoothed cost is descended."""
+        """Return the state after the cost of a step is revealed and the mean cost is descended."""
         after = replace(self, costs=(*self.costs, gradient)[-self.window :])
         for _ in range(MOST_MOVES):
             before, after = after, after._descend()
@@ -96,7 +96,7 @@ class SmoothedLeader:
         )
 
     def _descend(self) -> Self:
-        """Return the state after one inner step, the same point once the gradient is small."""
+        """Return the state after one inner step; z stays once the projected gradient is small."""
         # Costs before the first step are zero, so the mean always divides by w.
         gradients = require_finite("gradient", [cost(self.z) for cost in self.costs])
         require_shape("gradient", gradients[0], self.z.shape)

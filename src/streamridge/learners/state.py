@@ -1,4 +1,4 @@
-"""States of several parts as one mapping, each under its own prefix."""
+"""The states of several parts in one mapping, each part under its own prefix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
 
 
 def part(state: Mapping[str, Value], name: str) -> dict[str, Value]:
-    """Return the state of one part.
+    """Return the state of one part, without its prefix.
 
     Examples
     --------

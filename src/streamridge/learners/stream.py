@@ -1,8 +1,7 @@
-"""The learner that both algorithms share: a model refitted every m steps as a stream flows.
+"""The learner that Algorithms 1 and 2 share: a model refitted every m steps as a stream flows.
 
-Each step: predict with the fit in force, observe the label, remember both. What is done about the
-hyperparameters is up to a policy: Algorithm 2 moves them (`online`), Algorithm 1 searches for them
-(`rolling`).
+Each step: predict with the fit in force, observe the label, remember both. A policy chooses the
+hyperparameters: Algorithm 2 moves them (`online`), Algorithm 1 searches for them (`rolling`).
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from streamridge.samples import Inputs, Samples
 
 
 class StreamLearner(Generic[FitT]):
-    """A model that predicts a stream and is refitted as it flows; it fulfils `Learner`.
+    """A `Learner` that predicts a stream with a model and refits the model as the stream flows.
 
-    It moves from one progress to the next, each whole: after an error nothing has changed.
+    It replaces its progress as a whole: if an error is raised, nothing has changed.
 
     Parameters
     ----------
     frame
-        What stays: the model, the form of its samples, and when it is refitted.
+        The constant part: the model, the form of its samples, and when it is refitted.
     progress
-        Where the learner stands: `frame.begun(history, policy)`, or one that was packed.
+        The part that changes: `frame.begun(history, policy)`, or one from `unpack`.
     """
 
     def __init__(self, frame: Frame[FitT], progress: Progress[FitT]) -> None:
@@ -61,7 +60,7 @@ class StreamLearner(Generic[FitT]):
 
     @property
     def active_bounds(self) -> dict[str, str]:
-        """Return which learned hyperparameters sit at their "lower" or "upper" bound."""
+        """Return the learned hyperparameters at a bound, each with "lower" or "upper"."""
         return self._space.active_bounds(self._progress.current.lam)
 
     @property
@@ -76,7 +75,7 @@ class StreamLearner(Generic[FitT]):
 
     @property
     def costs(self) -> Costs:
-        """Return where the seconds of fitting and predicting are counted."""
+        """Return the seconds spent so far on tuning, fitting and predicting."""
         return self._frame.costs
 
     @property
@@ -101,7 +100,7 @@ class StreamLearner(Generic[FitT]):
 
     @property
     def frozen(self) -> tuple[str, ...]:
-        """Return the names of the hyperparameters that `freeze` holds where they are."""
+        """Return the names of the hyperparameters that `freeze` keeps constant."""
         held = self._space.learned & self._progress.policy.held
         return tuple(name for name, is_held in zip(self._space.names, held, strict=True) if is_held)
 
@@ -112,7 +111,7 @@ class StreamLearner(Generic[FitT]):
             return self._progress.current.fit.predict(inputs)[0]
 
     def predict_with_spread(self, time: float, x: ArrayLike) -> tuple[Vector, Vector]:
-        """Return the forecasts, and the size of error to expect of each; shape (H,) both."""
+        """Return the forecasts and the expected size of their errors, shape (H,) each."""
         inputs, current = self._inputs(time, x), self._progress.current
         with self._frame.costs.spending("predicting"):
             if isinstance(current.fit, KnowsSpread):
@@ -122,15 +121,15 @@ class StreamLearner(Generic[FitT]):
         return forecasts[0], spreads[0]
 
     def learn_spread(self) -> None:
-        """Let the fit in force learn the size of its errors now, while its factor is there."""
+        """Let the fit in force learn the size of its errors now, while its factor is in memory."""
         with self._frame.costs.spending("predicting"):
             learn_spread(self._progress.current.fit)
 
     def observe(self, time: float, x: ArrayLike | None, y: float) -> None:
         """Learn from the value y at `time`, which had the features x.
 
-        Without x the value is a label of the rows before it and makes no row of its own. After an
-        error nothing has changed.
+        Without x, the value only labels earlier rows and makes no row of its own. If an error is
+        raised, nothing has changed.
         """
         t = self._require_later(time)
         rows = () if x is None else (self._frame.row(t, x),)
@@ -145,7 +144,7 @@ class StreamLearner(Generic[FitT]):
         self._progress = replace(self._progress, policy=policy.settle())
 
     def admit(self, samples: Samples) -> None:
-        """Take samples of the past that were not known in time into the next training set."""
+        """Add samples of the past that became known late to the next training set."""
         if len(samples) and samples.t.max() > self._progress.newest:
             raise InvalidInputError(
                 f"time must be no later than {self._progress.newest:.15g}, "
@@ -155,29 +154,29 @@ class StreamLearner(Generic[FitT]):
         self._progress = replace(self._progress, admitted=admitted)
 
     def assign(self, values: Mapping[str, float]) -> None:
-        """Set hyperparameters by name, and refit at once; other weights of a simplex give way."""
+        """Set hyperparameters by name and refit; other weights of a simplex share what is left."""
         policy = self._progress.policy
         policy = policy.put(self._space.assigned(policy.lam, values))
-        # What rows would teach that were predicted before is forgotten, so no fit is kept for them.
+        # Rows that were predicted before are not learned from, so no fit is kept for them.
         self._progress = self._frame.renewed(self._progress, policy, retiring=None)
 
     def freeze(self, *names: str) -> None:
-        """Keep hyperparameters where they are; one weight of a simplex holds all of them."""
+        """Keep hyperparameters constant; naming one weight of a simplex freezes them all."""
         chosen = self._space.groups_of(names)
         held = self._progress.policy.hold(chosen, self._progress.current.lam)
         self._progress = replace(self._progress, policy=held)
 
     def unfreeze(self, *names: str) -> None:
-        """Learn hyperparameters again that were frozen."""
+        """Learn frozen hyperparameters again."""
         freed = self._progress.policy.free(self._space.groups_of(names))
         self._progress = replace(self._progress, policy=freed)
 
     def pass_over(self, time: float) -> None:
-        """Let a step go by that has no value, or none to learn from."""
+        """Skip a step that has no value, or none to learn from."""
         self._progress = replace(self._progress, newest=self._require_later(time))
 
     def release(self) -> None:
-        """Drop what can be made again; the next window's end takes a factorization longer."""
+        """Drop what can be recomputed, at the cost of a factorization at the next window's end."""
         for fitted in (self._progress.current, self._progress.retired):
             if fitted is not None:
                 fitted.fit.release()
@@ -185,17 +184,17 @@ class StreamLearner(Generic[FitT]):
     def postpone_refit(self) -> None:
         """Keep the fit in force for another window.
 
-        A refit that fails raises a `FitError` at its window's end, and would at every observation
-        after: catch the error, postpone, observe again.
+        A failing refit raises a `FitError` at the end of its window, and again at every observation
+        after it. So catch the error, postpone the refit, and observe again.
         """
         self._progress = replace(self._progress, steps=0)
 
     def state(self) -> State:
-        """Return all that changes as arrays and numbers, for `restore`."""
+        """Return everything that changes, as arrays and numbers for `restore`."""
         return pack(self._progress)
 
     def restore(self, state: State) -> None:
-        """Go on from a state taken from a learner of the same model and settings, bit for bit."""
+        """Continue, bit for bit, from the state of a learner with the same model and settings."""
         self._progress = unpack(state, self._frame, self._progress.policy)
 
     def _inputs(self, time: float, x: ArrayLike) -> Inputs:
@@ -203,7 +202,7 @@ class StreamLearner(Generic[FitT]):
         return Inputs(np.array([row.t]), row.x[None, :], self._frame.layout)
 
     def _require_later(self, time: float) -> float:
-        """Return a checked time after the newest row's."""
+        """Return `time` as a number; raise unless it is later than the newest row."""
         t = require_number("time", time)
         newest = self._progress.newest
         if t <= newest:

@@ -1,1 +1,1 @@
-"""Models that plug into Algorithm 2."""
+"""Models that learners fit and tune: kernel ridge regression and a linear filter."""

@@ -11,33 +11,33 @@ from scipy.linalg import cho_factor, cho_solve
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
-from streamridge.hyperparameters.space import (
+from streamridge.hyperparameters.groups import (
     Bounds,
-    Space,
     positive_group,
     require_values,
     require_within,
 )
+from streamridge.hyperparameters.space import Space
 from streamridge.models.base import Arrays, require_samples
 from streamridge.samples import Inputs, Samples
 
 
 @dataclass(frozen=True)
 class AutoregressiveRidge:
-    r"""A linear filter, each lag with its own penalty.
+    r"""A linear filter in which each lag has its own penalty.
 
     $$w = (X^T X + \mathrm{diag}(\alpha))^{-1} X^T y, \qquad \hat y = x^T w$$
 
     Parameters
     ----------
     penalties
-        $\alpha$, one per feature, where they start; large means that the lag is not used.
+        Initial $\alpha$, one per feature; with a large penalty the lag is hardly used.
     penalties_bounds
         Interval in which they are learned; None keeps them constant.
 
     Notes
     -----
-    Cost: $O(N p^2)$ per fit, so it follows histories of any length.
+    Cost: $O(N p^2)$ per fit, so histories may be long.
     """
 
     penalties: ArrayLike
@@ -121,7 +121,7 @@ class AutoregressiveFit:
         return 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
 
     def release(self) -> None:
-        """Keep everything: it is p numbers and their p by p system."""
+        """Drop nothing: a fit is only its weights and a p by p system."""
 
     def state(self) -> Arrays:
         return {"weights": self.w}

@@ -1,8 +1,8 @@
 """The contract of a model: a small core, and three capabilities that a model may offer beyond it.
 
 The core fits a history at hyperparameters lam, predicts, differentiates the loss of a window, and
-gives its state. Spreads, gradients of single steps and approximate fits are optional: the functions
-below know what to do without them.
+gives its state. Spreads, gradients of single steps and approximate fits are optional: where a model
+lacks one, the functions below do without it, or raise.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class ModelFit(Protocol):
         """Return the predictions for n inputs and H horizons, shape (n, H)."""
 
     def window_loss(self, window: Samples) -> float:
-        """Return the summed squared errors of a window, in the units of the fit."""
+        """Return the sum of squared errors over a window, in the units of the fit."""
 
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        """Return the loss of a window, and its gradient in lam, shape (d,)."""
+        """Return the loss of a window, and its gradient with respect to lam, shape (d,)."""
 
     def release(self) -> object:
-        """Drop whatever can be made again from the samples; results stay the same."""
+        """Drop whatever can be recomputed from the samples; results stay the same."""
 
     def state(self) -> Arrays:
         """Return the fitted numbers, so that `resume` needs no second fit."""
@@ -44,15 +44,15 @@ class KnowsSpread(Protocol):
     """A fit that knows how large its errors are, depending on the input."""
 
     def learn_spread(self) -> None:
-        """Learn the size of the errors now, while what the fit was made with is at hand."""
+        """Learn the size of the errors now, while the solved system is still in memory."""
 
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        """Return the predictions, and the size of error to expect of each; (n, H) both."""
+        """Return the predictions and the expected size of their errors, shape (n, H) each."""
 
 
 @runtime_checkable
 class KnowsStepGradients(Protocol):
-    """A fit that can tell the gradient of every single step."""
+    """A fit that can compute the gradient of every single step."""
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each of the window's m steps, shape (m, d)."""
@@ -62,39 +62,39 @@ FitT = TypeVar("FitT", bound=ModelFit)
 
 
 class Model(Protocol[FitT]):
-    """A family of fits with hyperparameters lam."""
+    """A model with hyperparameters lam that can be fitted to samples."""
 
     @property
     def space(self) -> Space:
-        """Return names, initial values, bounds and learned marks of lam."""
+        """Return the names, initial values and bounds of lam, and which of them are learned."""
 
     def fit(self, samples: Samples, lam: Vector, before: FitT | None = None) -> FitT:
         """Return the model fitted to N samples at hyperparameters lam, or raise a `FitError`.
 
-        The fit `before` is not needed any more: the new one may take over its memory, and start
-        from its solution. It is released by that.
+        The fit `before` is no longer needed: the new fit may take over its memory and start from
+        its solution. This releases `before`.
         """
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
-        """Return the fit whose `state` was taken, on the same samples at the same lam."""
+        """Return the fit that `state` was taken from; samples and lam are the same as then."""
 
 
 @runtime_checkable
 class FitsApproximately(Protocol[FitT]):
-    """A model that can solve its systems to a tolerance only, for less work."""
+    """A model that can save work by solving its systems only to a tolerance."""
 
     def approximate(
         self, samples: Samples, lam: Vector, tolerance: float, before: FitT | None = None
     ) -> FitT:
         """Return a fit whose systems are solved to a relative residual of `tolerance`.
 
-        They start from the solutions of the approximate fit `before` on the same samples, whose
-        memory the new one takes over.
+        The solver starts from the solutions of `before`, an approximate fit to the same samples.
+        The new fit takes over its memory.
         """
 
 
 def require_samples(samples: Samples) -> None:
-    """Raise unless there is something to fit."""
+    """Raise if there are no samples to fit."""
     if not len(samples):
         raise InvalidInputError("samples must hold at least one row, got none.")
 
@@ -102,7 +102,7 @@ def require_samples(samples: Samples) -> None:
 def approximate(
     model: Model[FitT], samples: Samples, lam: Vector, tolerance: float, before: FitT | None
 ) -> FitT:
-    """Return an approximate fit, or an exact one of a model that knows no other."""
+    """Return an approximate fit, or an exact one if the model cannot approximate."""
     if isinstance(model, FitsApproximately):
         return model.approximate(samples, lam, tolerance, before)
     return model.fit(samples, lam, before)
@@ -117,9 +117,9 @@ def learn_spread(fit: ModelFit) -> None:
 def predict_with_residuals(
     fit: ModelFit, samples: Samples, inputs: Inputs
 ) -> tuple[Matrix, Matrix]:
-    """Return the predictions of a fit that knows nothing of its spread, and the size of its errors.
+    """Return predictions and error sizes, (n, H) each, of a fit that does not know its spread.
 
-    It is taken to be as wrong everywhere as it was on its own samples; (n, H) both.
+    Its errors are assumed to be as large everywhere as on its own samples.
     """
     residuals = samples.y - fit.predict(samples.inputs)
     spread = np.sqrt(np.mean(residuals**2, axis=0))
@@ -127,9 +127,9 @@ def predict_with_residuals(
 
 
 def step_gradients(fit: ModelFit, window: Samples) -> Matrix:
-    """Return the gradient of each step of a window, shape (m, d), or say that the fit has none."""
+    """Return the gradient of each step of a window, shape (m, d); raise if the fit has none."""
     if isinstance(fit, KnowsStepGradients):
         return fit.step_gradients(window)
     raise InvalidInputError(
-        f"the model must know the gradient of every step to be watched, got {type(fit).__name__}."
+        f"fit must have step_gradients to be watched, got {type(fit).__name__}. Leave out watch."
     )

@@ -1,4 +1,4 @@
-"""Conjugate gradients: A x = b for a symmetric positive definite A known by its products."""
+"""Conjugate gradients: A x = b for a symmetric positive definite A given by its products."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from streamridge.arrays import Vector
 def conjugate_gradients(
     product: Callable[[Vector], Vector], b: Vector, start: Vector, tolerance: float
 ) -> Vector:
-    """Return x with |A x - b| <= tolerance |b|, from a first guess, or as near as it gets.
+    """Return x with |A x - b| <= tolerance |b|, found by iteration from a first guess.
 
-    It takes at most as many iterations as there are unknowns, after which exact arithmetic would
-    have ended.
+    It stops after as many iterations as there are unknowns, even if the tolerance is not reached.
+    In exact arithmetic x would be exact by then.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 r"""Hyper-gradients: how the losses of a window move with the hyperparameters, eqs (14)-(17).
 
-Two ways to the same sum. Forward is the paper's: the Jacobian $J = \partial\theta/\partial\lambda$
-once per refit, then one gradient per step. Adjoint needs one solve per window, whatever the number
-of hyperparameters: with $u = \sum_t e_t k_t$ and $v = A^{-1} u$,
+There are two ways to the same sum. The forward way is the paper's: compute the Jacobian
+$J = \partial\theta/\partial\lambda$ once per refit, then one gradient per step. The adjoint way
+needs one solve per window for any number of hyperparameters: with $u = \sum_t e_t k_t$ and
+$v = A^{-1} u$,
 
 $$\sum_t \nabla f_t = -2 \Big( \sum_t e_t\, \partial k_t^T\, \theta
     - v^T\, \partial A\, \theta \Big).$$
@@ -23,7 +24,7 @@ from streamridge.samples import Samples
 
 # Rows of a window taken at a time: 32 rows of 2880 float64 stay within one core's cache.
 WINDOW_ROWS = 32
-# Rows of the Jacobian taken at a time: fewer would make its right-hand sides anew too often.
+# Rows of the Jacobian taken at a time: fewer would prepare its right-hand sides too often.
 JACOBIAN_ROWS = 384
 
 
@@ -115,7 +116,7 @@ def loss_and_gradient(fit: Fit, window: Samples) -> tuple[float, Vector]:
         loss += float(np.sum(e * e))
         u += k.T @ e
         direct.append(rows.inner(Weights(e, fit.theta))[1])
-    # Refining v would not help: the contractions below have the precision of the factor too.
+    # Refining v would not help: the products below are no more precise than the factor.
     v = fit.system.solve_once(u)
     indirect = _symmetric_inner(fit, v)
     in_kernel = reduce(np.add, direct) - indirect
@@ -130,7 +131,7 @@ def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:
     memory = fit.system.memory
     end = memory.mark()
     for rows, evaluation in fit.system.blocks:
-        # An entry right of the diagonal square stands for its mirror image below it too.
+        # An entry right of the diagonal square also stands for its mirror image below it.
         mirrored = right[rows.start :].copy()
         mirrored[: rows.stop - rows.start, v.shape[1] :] = 0.0
         parts.append(evaluation.inner(Weights(left[rows], mirrored, memory=memory))[1])

@@ -11,13 +11,13 @@ from numpy.typing import DTypeLike
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.space import (
+from streamridge.hyperparameters.groups import (
     Bounds,
-    Space,
     positive_group,
     require_values,
     require_within,
 )
+from streamridge.hyperparameters.space import Space
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays, require_samples
@@ -34,9 +34,9 @@ class KernelRidge:
     Parameters
     ----------
     kernel
-        Any kernel; its values are where the hyperparameters start.
+        Any kernel; its values are the initial hyperparameters.
     regularization
-        The ridge constant, where it starts.
+        Initial ridge constant.
     regularization_bounds
         Interval in which it is learned; None keeps it constant.
     centered
@@ -121,7 +121,7 @@ class KernelRidge:
         )
 
     def _memory(self, before: KernelRidgeFit | None) -> Arena:
-        """Return the memory of a fit that is no longer needed, if it is of the right format."""
+        """Return the memory of the fit `before` if it has the right dtype, else new memory."""
         memory = before.release() if before else None
         return memory if memory and memory.dtype == self.factor_dtype else Arena(self.factor_dtype)
 

@@ -1,6 +1,6 @@
 r"""Kernel ridge regression: solve $A \theta = y$ once, then predict; eqs (6) and (12).
 
-Whatever can be made again from the samples (the factor, the kernel's evaluations) is held in a
+Whatever can be recomputed from the samples (the factor, the kernel's evaluations) is held in a
 `System`, which a `Fit` may drop at any time.
 """
 
@@ -40,11 +40,11 @@ class Center:
 
     @classmethod
     def zero(cls, samples: Samples) -> Center:
-        """Return the origin as it is."""
+        """Return an origin at zero."""
         return cls(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]))
 
     def inputs(self, inputs: Inputs) -> Inputs:
-        """Return inputs as seen from here."""
+        """Return inputs relative to this origin."""
         return Inputs(inputs.t, inputs.x - self.x, inputs.layout)
 
 
@@ -52,16 +52,17 @@ class Center:
 class Spread:
     r"""The size of a fit's errors as a function of the input.
 
-    The training residuals are $r = y - K\theta = \lambda_R \theta$. Their logarithmic size is
-    regressed on the same inputs by the same factor, $\varphi = A^{-1} (\log|r| - c)$ with its mean
-    $c$; at an input with row $k$ it is $\exp(c + k^T \varphi)$, kept within the sizes seen.
+    The training residuals are $r = y - K\theta = \lambda_R \theta$. The logarithm of
+    their size is regressed on the same inputs with the same factor,
+    $\varphi = A^{-1} (\log|r| - c)$, where $c$ is the mean of $\log|r|$. The expected size at an
+    input with row $k$ is $\exp(c + k^T \varphi)$, limited to the range of the sizes seen.
 
     Parameters
     ----------
     phi
         (N, H), the dual weights.
     mean, least, most
-        (H,), of the residuals' logarithmic size.
+        (H,), mean, minimum and maximum of $\log|r|$ over the training set.
     """
 
     phi: Matrix
@@ -85,11 +86,11 @@ class Fit:
     samples
         The N training samples.
     center
-        What is taken off x and y before anything else, and put back on predictions.
+        What is subtracted from x and y before the fit, and added back to predictions.
     theta
         (N, H), the dual weights.
     spread
-        How large the residuals are, and where, once `learn_spread` has been asked for it.
+        The size of the residuals as a function of the input; None before `learn_spread`.
     """
 
     ridge: Ridge
@@ -102,7 +103,7 @@ class Fit:
 
     @classmethod
     def exact(cls, ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> Self:
-        """Return the dual weights theta = A^-1 y of N samples, eq. (6), with their system.
+        """Return the fit with the dual weights theta = A^-1 y of N samples, eq. (6).
 
         Notes
         -----
@@ -124,7 +125,7 @@ class Fit:
         tolerance: float,
         guesses: Guesses,
     ) -> Self:
-        """Return dual weights with |A theta - y| <= tolerance |y|, by iteration from a guess.
+        """Return the fit with |A theta - y| <= tolerance |y|, found by iteration from a guess.
 
         Notes
         -----
@@ -145,19 +146,19 @@ class Fit:
         return cls(ridge, samples, center, theta, _system=system, _embedding=embedding)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: all but what can be made again."""
+        """Return what is pickled: everything that cannot be recomputed."""
         return self.__dict__ | {"_system": None, "_embedding": None}
 
     @property
     def embedding(self) -> Embedding:
-        """Return the training inputs as the kernel embeds them, made again when dropped."""
+        """Return the training inputs as the kernel embeds them, recomputed if they were dropped."""
         if self._embedding is None:
             self._embedding = self.ridge.kernel.embed(self.center.inputs(self.samples.inputs))
         return self._embedding
 
     @property
     def system(self) -> System:
-        """Return the factored system, made again when it was dropped."""
+        """Return the solved system, recomputed if it was dropped."""
         if self._system is None:
             memory, time = Arena(self.ridge.dtype), float(self.samples.t[-1])
             A, blocks = fill(self.ridge, self.embedding, memory)
@@ -166,11 +167,11 @@ class Fit:
 
     @property
     def guesses(self) -> Guesses:
-        """Return where the systems of the next approximate fit may start."""
+        """Return the solutions that the next approximate fit may start from."""
         return self._system.guesses if isinstance(self._system, IteratedSystem) else Guesses()
 
     def release(self) -> Arena:
-        """Drop the system and the embedding, and return the memory they took for another use."""
+        """Drop the system and the embedding, and return their memory for reuse."""
         memory = self._system.memory if self._system else Arena(self.ridge.dtype)
         self._system = None
         self._embedding = None
@@ -183,25 +184,25 @@ class Fit:
         return kernel.evaluate(kernel.embed(self.center.inputs(inputs)), self.embedding)
 
     def predict(self, inputs: Inputs) -> Matrix:
-        """Return k_t^T theta for n inputs, eq. (12), around the center; shape (n, H)."""
+        """Return k_t^T theta for n inputs, eq. (12), plus the center of y; shape (n, H)."""
         return self.center.y + self.rows(inputs).value @ self.theta
 
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        """Return the predictions, and how large their errors are around there; (n, H) each.
+        """Return the predictions and the expected size of their errors, shape (n, H) each.
 
         Notes
         -----
-        Cost: O(N) per input beside its row k, and one more solve per fit.
+        Cost: O(N) per input in addition to its row k, and one more solve per fit.
         """
         spread = self.learn_spread()
         k = self.rows(inputs).value
         return self.center.y + k @ self.theta, spread.at(k)
 
     def learn_spread(self) -> Spread:
-        """Return how large the residuals are, and where; learned once, by one solve.
+        """Return the size of the residuals as a function of the input, learned once by one solve.
 
-        A factor that is made again elsewhere in memory gives other last bits for several horizons:
-        so learn it while the factor is there.
+        Call it while the factor is still there: with several horizons, a factor that is recomputed
+        elsewhere in memory gives different last bits.
         """
         if self.spread is None:
             sizes = self._log_residuals()
@@ -214,7 +215,7 @@ class Fit:
         return Spread(phi, sizes.mean(axis=0), sizes.min(axis=0), sizes.max(axis=0))
 
     def _log_residuals(self) -> Matrix:
-        """Return log |r| of the training set, (N, H); residuals near zero are counted as small."""
+        """Return log |r| of the training set, (N, H), with |r| at least 0.001 of its median."""
         sizes = self.ridge.regularization * np.abs(self.theta)
         least = np.maximum(1e-3 * np.median(sizes, axis=0), np.finfo(float).tiny)
         return np.log(np.maximum(sizes, least))
@@ -222,12 +223,12 @@ class Fit:
     def deviation(self, inputs: Inputs) -> Matrix:
         r"""Return the predictive standard deviation for n inputs, shape (n, H).
 
-        As a Gaussian process of noise $\lambda_R$ sees it:
+        It is the deviation of a Gaussian process with noise $\lambda_R$:
         $\sigma^2 (k(x, x) + \lambda_R - k^T A^{-1} k)$ with $\sigma^2 = y^T A^{-1} y / N$.
 
         Notes
         -----
-        Cost: O(N^2) per input, by the factor of the fit.
+        Cost: O(N^2) per input, with the factor of the fit.
         """
         k = self.rows(inputs).value.T
         lam_R = self.ridge.regularization

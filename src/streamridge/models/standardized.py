@@ -1,4 +1,4 @@
-"""A model in units of its own training set: differences from the latest value, in deviations."""
+"""Standardization: a model sees differences from the latest value, in standard deviations."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from streamridge.models.base import (
 )
 from streamridge.samples import Inputs, Samples
 
-# A deviation below this share of the values themselves is none.
+# A deviation below this share of the largest value counts as zero.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Standardized(Generic[FitT]):
-    """A model of differences from the latest value, in units free of the sensor's own.
+    """A model of differences from the latest value, in units that do not depend on the sensor's.
 
-    Blocks that share the unit of the series are measured in standard deviations of the latest
-    values of the training set, and blocks with units of their own in theirs. Targets are measured
-    in standard deviations of their differences from the latest value, per horizon. With every refit
-    the units follow the series, so that the kernel's hyperparameters keep their meaning.
+    Blocks in the unit of the series are divided by the standard deviation of the latest values in
+    the training set. In blocks with units of their own, each column is divided by its own standard
+    deviation. Targets become differences from the latest value, divided by the standard deviation
+    of these differences per horizon. Every refit computes the units anew, so that the kernel's
+    hyperparameters keep their meaning.
 
     Parameters
     ----------
     model
-        What is fitted; it sees standardized samples only.
+        The model that is fitted; it sees only standardized samples.
     unit
-        One constant unit for all values instead, without differences, as the paper has it.
+        One constant unit for all values, without differences, as in the paper; None standardizes.
     """
 
     model: Model[FitT]
@@ -70,14 +71,14 @@ class Standardized(Generic[FitT]):
         tolerance: float,
         before: StandardizedFit[FitT] | None = None,
     ) -> StandardizedFit[FitT]:
-        """Return the model fitted approximately to standardized samples, if it can be."""
+        """Return the model fitted to standardized samples, approximately if it can be."""
         units = self._units(samples)
         held = before.held if before else None
         fit = approximate(self.model, units.samples(samples), lam, tolerance, held)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> StandardizedFit[FitT]:
-        """Return the fit whose state was taken; its units follow from the samples."""
+        """Return the fit that `state` was taken from; its units follow from the samples."""
         units = self._units(samples)
         fit = self.model.resume(units.samples(samples), lam, state)
         return StandardizedFit(self.model, samples, lam, units, fit)
@@ -100,7 +101,7 @@ class Units:
     y
         (H,), what the targets are divided by.
     share
-        The share of the latest value that is taken off the targets: all or nothing of it.
+        The share of the latest value that is subtracted from the targets: one or zero.
     """
 
     x: Vector
@@ -122,11 +123,11 @@ class Units:
 
     @classmethod
     def constant(cls, samples: Samples, unit: float) -> Units:
-        """Return one unit for all values."""
+        """Return units that are the same for all values."""
         return cls(np.full(samples.x.shape[1], unit), np.full(samples.y.shape[1], unit), share=0.0)
 
     def baseline(self, inputs: Inputs) -> Matrix:
-        """Return what is taken off the targets of each row, shape (n, 1)."""
+        """Return what is subtracted from the targets of each row, shape (n, 1)."""
         return self.share * _latest(inputs)
 
     def inputs(self, inputs: Inputs) -> Inputs:
@@ -140,12 +141,12 @@ class Units:
 
 
 class StandardizedFit(Generic[FitT]):
-    """A fit in units of its training set."""
+    """A fit in the units of its training set that predicts in the units of the series."""
 
     def __init__(
         self, model: Model[FitT], samples: Samples, lam: Vector, units: Units, fit: FitT
     ) -> None:
-        self.held: FitT | None = fit  # None while it is dropped, when only its numbers stay
+        self.held: FitT | None = fit  # None after `release`, which keeps only its numbers
         self._numbers: Arrays = {}
         self._model = model
         self._samples = samples
@@ -154,7 +155,7 @@ class StandardizedFit(Generic[FitT]):
 
     @property
     def fit(self) -> FitT:
-        """Return the fit to standardized samples, made again when it was dropped."""
+        """Return the fit to standardized samples, rebuilt if it was released."""
         if self.held is None:
             samples = self._units.samples(self._samples)
             self.held = self._model.resume(samples, self._lam, self._numbers)
@@ -179,11 +180,11 @@ class StandardizedFit(Generic[FitT]):
         learn_spread(self.fit)
 
     def window_loss(self, window: Samples) -> float:
-        """Return the squared errors in standardized units, free of the sensor's."""
+        """Return the sum of squared errors in standardized units."""
         return self.fit.window_loss(self._units.samples(window))
 
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        """Return the squared errors in standardized units, and their gradient."""
+        """Return the sum of squared errors in standardized units, and its gradient."""
         return self.fit.loss_and_gradient(self._units.samples(window))
 
     def step_gradients(self, window: Samples) -> Matrix:
@@ -191,7 +192,7 @@ class StandardizedFit(Generic[FitT]):
         return step_gradients(self.fit, self._units.samples(window))
 
     def release(self) -> None:
-        """Drop the fit with its standardized samples; its numbers stay."""
+        """Drop the fit and its standardized samples; keep its numbers."""
         self._numbers = self.state()
         self.held = None
 
@@ -210,6 +211,6 @@ def _latest(inputs: Inputs) -> Matrix:
 
 
 def _deviation(columns: Matrix) -> Vector:
-    """Return the standard deviation of each column; one where it varies by roundings at most."""
+    """Return the standard deviation of each column; one for a column constant up to rounding."""
     deviation = columns.std(axis=0)
     return np.where(deviation > ROUNDING * np.abs(columns).max(axis=0), deviation, 1.0)

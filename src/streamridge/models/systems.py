@@ -1,7 +1,7 @@
-r"""The ridge system $A = K + \lambda_R I$: made in blocks, then factored, or solved by iteration.
+r"""The ridge system $A = K + \lambda_R I$: filled in blocks, then factored, or solved by iteration.
 
-The upper triangle of K is made in blocks of rows that fit the processor's cache. A Cholesky factor
-takes its place, or it stays as it is for conjugate gradients.
+The upper triangle of K is computed in blocks of rows that fit the processor's cache. Then a
+Cholesky factor overwrites it, or it is kept for conjugate gradients.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from streamridge.kernels.base import Embedding, Evaluation, Kernel
 from streamridge.memory import Arena
 from streamridge.models.conjugate import conjugate_gradients
 
-# Rows of K made at a time: at N = 2880 their mean block takes 1.1 MB, one core's cache.
+# Rows of K computed at a time: at N = 2880 a mean block takes 1.1 MB, which one core's cache holds.
 BLOCK_ROWS = 96
-# Refinement of a float32 factor stops at this relative residual, or gives up after so many rounds.
+# Refinement of a float32 factor stops at this relative residual, and fails after so many rounds.
 REFINED = 1e-8
 REFINEMENT_ROUNDS = 12
 
@@ -36,7 +36,7 @@ class System(Protocol):
 
     @property
     def memory(self) -> Arena:
-        """Return where all of it lives."""
+        """Return the memory that holds all arrays of the system."""
 
     def solve(self, B: Matrix) -> Matrix:
         """Return A^-1 B for right-hand sides B of shape (N, k)."""
@@ -56,7 +56,7 @@ class Ridge:
     regularization
         The ridge constant.
     lower_bound
-        The least ridge constant that tuning may choose; only the error message needs it.
+        The smallest ridge constant that tuning may choose; only the error message needs it.
     dtype
         Number format of the factorization: float64, or float32 refined to float64 solutions.
     """
@@ -78,9 +78,10 @@ class FactoredSystem:
     blocks
         The kernel's evaluations on rows of the upper triangle, for its gradients.
     upper
-        A itself from its diagonal squares on, where the factor needs refinement; else None.
+        The upper triangle of A with whole diagonal squares, if the factor needs refinement; else
+        None.
     memory
-        Where all of them live.
+        The memory that holds all of them.
     """
 
     factor: Block
@@ -92,7 +93,7 @@ class FactoredSystem:
         """Return A^-1 B for right-hand sides B of shape (N, k)."""
         X = self.solve_once(B)
         X = X if self.upper is None else self._refine(X, B, self.upper)
-        # One layout, whatever LAPACK returns: products with X repeat to the last bit after a save.
+        # One layout, whatever LAPACK returns: products with X stay bit-equal after a save.
         return np.ascontiguousarray(X)
 
     def solve_once(self, B: Matrix) -> Matrix:
@@ -108,10 +109,10 @@ class FactoredSystem:
         return x.astype(np.float64, copy=False)
 
     def _refine(self, X: Matrix, B: Matrix, upper: Block) -> Matrix:
-        """Return X with its residual worked off in float64, or NaN where that does not converge.
+        """Return X refined in float64 until its residual is small; NaN if that does not converge.
 
-        Every round shrinks the residual by the same factor, so that the size of one foretells the
-        next: the last product, which would only confirm it, is spared.
+        Every round shrinks the residual by the same factor, so the size of one residual predicts
+        the next. This saves the last product, which would only confirm the prediction.
         """
         last = np.linalg.norm(B, axis=0)
         accepted = REFINED * last
@@ -127,14 +128,14 @@ class FactoredSystem:
 
 @dataclass
 class Guesses:
-    """The latest solutions of iterated systems, where the next ones start.
+    """The latest solutions of iterated systems, from which the next ones start.
 
     Parameters
     ----------
     weights
-        (N, H), of `solve`; None before the first.
+        (N, H), the latest solution of `solve`; None before the first.
     adjoint
-        (N, H), of `solve_once`; None before the first.
+        (N, H), the latest solution of `solve_once`; None before the first.
     """
 
     weights: Matrix | None = None
@@ -143,18 +144,18 @@ class Guesses:
 
 @dataclass(frozen=True)
 class IteratedSystem:
-    """The matrix A = K + lam_R I of N samples, solved by iteration from where the last ended.
+    """The matrix A = K + lam_R I of N samples, solved by iteration from the latest solution.
 
     Parameters
     ----------
     A
-        (N, N), its upper triangle.
+        (N, N), the upper triangle of the matrix.
     blocks, memory
-        As of a factored system.
+        As in `FactoredSystem`.
     tolerance
         The relative residual at which iterations stop.
     guesses
-        Where they start; each solution takes the place of its guess.
+        Where iterations start; each solution replaces its guess.
     """
 
     A: Block
@@ -187,7 +188,7 @@ class IteratedSystem:
 
 
 def fill(ridge: Ridge, embedding: Embedding, memory: Arena) -> tuple[Block, Blocks]:
-    """Return the upper triangle of A, from its diagonal squares on, with the kernel's blocks."""
+    """Return the upper triangle of A with whole diagonal squares, and the kernel's evaluations."""
     N = len(embedding)
     A = memory.empty((N, N))
     blocks = []
@@ -203,7 +204,7 @@ def fill(ridge: Ridge, embedding: Embedding, memory: Arena) -> tuple[Block, Bloc
 
 
 def factor(ridge: Ridge, A: Block, blocks: Blocks, memory: Arena, time: float) -> FactoredSystem:
-    """Return the system of an upper triangle that `fill` has made, factored in its place."""
+    """Return the factored system of an upper triangle from `fill`, which is overwritten."""
     N = len(A)
     upper = None
     if ridge.dtype == np.float32:
@@ -214,7 +215,7 @@ def factor(ridge: Ridge, A: Block, blocks: Blocks, memory: Arena, time: float) -
     # Row-major A is column-major A^T: its upper triangle is LAPACK's lower one, with no copy.
     L, failed = potrf(A.T, lower=1, overwrite_a=1, clean=0)
     pivots = np.diagonal(L)
-    # A factor whose pivots differ by more than rounding can resolve says nothing about y.
+    # If the pivots differ by more than rounding can resolve, the factor says nothing about y.
     least = N * np.finfo(ridge.dtype).eps * pivots.max() ** 2
     if failed or not pivots.min() ** 2 > least:
         raise no_factor(ridge, time)
@@ -222,7 +223,7 @@ def factor(ridge: Ridge, A: Block, blocks: Blocks, memory: Arena, time: float) -
 
 
 def _symmetric_product(upper: Block, X: Matrix) -> Matrix:
-    """Return A X in float64 for A given by its rows from their diagonal squares on."""
+    """Return A X in float64, given the upper triangle of A with whole diagonal squares."""
     product = np.zeros_like(X)
     for start in range(0, len(X), BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, len(X))
@@ -233,7 +234,7 @@ def _symmetric_product(upper: Block, X: Matrix) -> Matrix:
 
 
 def no_factor(ridge: Ridge, time: float) -> NotPositiveDefiniteError:
-    """Return the error of a system that has no factor."""
+    """Return the error for a system that has no Cholesky factor."""
     system = "K + regularization * I"
     if ridge.dtype == np.float32:
         system += " in float32"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.hyperparameters.space import GroupNames
+from streamridge.hyperparameters.groups import GroupNames
 from streamridge.plots.axes import COLORS, date_axis, log_axis, matplotlib_part, plain
 from streamridge.series.clock import Times
 

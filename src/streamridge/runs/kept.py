@@ -11,7 +11,7 @@ import numpy as np
 from streamridge.errors import StateError
 from streamridge.files.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.hyperparameters.space import GroupNames
+from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
 from streamridge.runs.run import Run
 

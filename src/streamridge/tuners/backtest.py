@@ -1,4 +1,4 @@
-"""A backtest: fit on what came first, and forecast what came after it."""
+"""A backtest: a fit to earlier samples that forecasts later ones."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from streamridge.samples import Samples
 
 
 class Backtest(Generic[FitT]):
-    """A stretch of the past that tells how well hyperparameters would have done.
+    """A stretch of the past that shows how well hyperparameters would have done.
 
-    It counts the fits and gradients that this takes.
+    It counts the fits and gradients that it computes.
 
     Parameters
     ----------
     model
-        What is fitted.
+        The model that is fitted.
     training, validation
-        What fits see, and the samples after it that they forecast.
+        The samples to fit, and the samples after them to forecast.
     space
-        Where to search: the model's own, or one that holds some hyperparameters.
+        The space to search: the model's own by default, or one that holds some hyperparameters.
     """
 
     def __init__(
@@ -42,17 +42,17 @@ class Backtest(Generic[FitT]):
         self._model = model
         self._training = training
         self._validation = validation
-        self._latest: FitT | None = None  # gives its memory to the next fit
-        self._approximate: FitT | None = None  # and its solutions, where they are approximate
+        self._latest: FitT | None = None  # the next fit takes over its memory
+        self._approximate: FitT | None = None  # the next one starts from its solutions
         self._began = thread_time()
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of the processor in this thread since the backtest was made."""
+        """Return the processor seconds of this thread since the backtest was made."""
         return thread_time() - self._began
 
     def loss(self, lam: Vector) -> float:
-        """Return the mean loss of the validation set's steps; infinite where no fit exists."""
+        """Return the mean loss per step of the validation set; infinite if there is no fit."""
         self.fits += 1
         try:
             self._latest = self._model.fit(self._training, lam, self._latest)
@@ -62,9 +62,9 @@ class Backtest(Generic[FitT]):
         return self._latest.window_loss(self._validation) / len(self._validation)
 
     def loss_and_gradient(self, lam: Vector, tolerance: float) -> tuple[float, Vector]:
-        """Return the loss and its gradient, shape (d,), with systems solved to a tolerance.
+        """Return the loss and its gradient, shape (d,), from systems solved to a tolerance.
 
-        They start from the solutions of the call before. Where there is no fit, or no finite
+        The solver starts from the solutions of the previous call. If there is no fit, or no finite
         gradient, the loss is infinite and the gradient zero.
         """
         self.fits += 1
@@ -76,15 +76,15 @@ class Backtest(Generic[FitT]):
         self.gradients += 1
         loss, gradient = fit.loss_and_gradient(self._validation)
         if not (np.isfinite(loss) and np.isfinite(gradient).all()):
-            return np.inf, np.zeros_like(lam)  # nor may another fit start from its solutions
+            return np.inf, np.zeros_like(lam)  # and no fit may start from its solutions
         self._approximate = fit
         return loss / len(self._validation), gradient / len(self._validation)
 
 
 def split(known: Samples, train_size: int, validation_size: int) -> tuple[Samples, Samples]:
-    """Return the samples to fit and those to forecast: the latest, at most half of all.
+    """Return the samples to fit, and the latest ones to forecast, which are at most half of all.
 
-    What is fitted holds no label from the time of the validation set.
+    No sample to fit has a label from the time of the validation set.
     """
     size = min(validation_size, len(known) // 2)
     before, validation = known[: len(known) - size], known[len(known) - size :]

@@ -19,12 +19,12 @@ from streamridge.tuners.base import Tuned, Tuner
 
 @dataclass(frozen=True)
 class Bayesian(Tuner):
-    """Tries the hyperparameters in force, then what a model of earlier trials proposes.
+    """A search that tries the hyperparameters in force, then what a model of past trials proposes.
 
     Parameters
     ----------
     proposals
-        How many.
+        How many proposals to try.
 
     Notes
     -----
@@ -75,7 +75,7 @@ def _optuna() -> Any:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Let Optuna print nothing but warnings meanwhile."""
+    """Let Optuna print only warnings inside the block."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -97,14 +97,14 @@ def _distributions(optuna: Any, space: Space) -> dict[str, Any]:
 
 
 def _params(space: Space, lam: Vector) -> dict[str, float]:
-    """Return hyperparameters as the sampler names and draws them."""
+    """Return the sampler's draws, by name, that stand for these hyperparameters."""
     pieces = zip(space.groups, space.pieces(lam), strict=True)
     drawn = np.concatenate([group.feasible.to_draws(piece) for group, piece in pieces])
     return dict(zip(space.names, drawn.tolist(), strict=True))
 
 
 def _lam(space: Space, params: Mapping[str, float]) -> Vector:
-    """Return the hyperparameters that the sampler has drawn, shape (d,); constants are not."""
+    """Return the hyperparameters that the draws stand for, shape (d,); constants are not drawn."""
     pieces = []
     for group in space.groups:
         low, _ = group.feasible.draws

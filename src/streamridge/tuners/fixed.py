@@ -15,7 +15,7 @@ from streamridge.tuners.base import Tuned, Tuner
 
 @dataclass(frozen=True)
 class Fixed(Tuner):
-    """Keeps what it is given, without a single fit."""
+    """A tuner that keeps the hyperparameters it is given, without a single fit."""
 
     def trials(self, space: Space) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""Grid search: every combination of a few values, the members of a group tied together."""
+"""Grid search: every combination of a few values per group of hyperparameters."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from streamridge.tuners.base import Tuned, Tuner, best_of
 
 @dataclass(frozen=True)
 class Grid(Tuner):
-    """Tries every combination of a few values per group of hyperparameters.
+    """A search that tries every combination of a few values per group of hyperparameters.
 
-    The inverse scales of all lags are one group and take one value together, for a grid over each
-    of d coordinates would need points^d fits. Points are spaced evenly between the bounds, on a
-    logarithmic scale where they are positive; weights evenly on their simplex.
+    The inverse scales of all lags are one group and share one value, because a grid over each of d
+    coordinates would need points^d fits. Points are spaced evenly between the bounds, on a
+    logarithmic scale if the bounds are positive. Weights are spaced evenly on their simplex.
 
     Parameters
     ----------
     points
-        How many per group.
+        How many values to try per group.
     over
-        Which groups, such as ("regularization", "ard.inverse_scales", "weight"); all by default.
-        The others stay where they are.
+        Names of the groups to search, such as ("regularization", "ard.inverse_scales", "weight");
+        all by default. The other groups keep their values.
     """
 
     points: int = 3
@@ -45,7 +45,7 @@ class Grid(Tuner):
         names = [group.name for group in space.groups]
         for name in self.over or ():
             if name not in names:
-                raise InvalidInputError(f"over must name groups of {listed(names)}, got {name!r}.")
+                raise InvalidInputError(f"over must be among {listed(names)}, got {name!r}.")
 
     def trials(self, space: Space) -> int:
         return 1 + prod(len(each) for each in self._axes(space, space.values))
@@ -56,7 +56,7 @@ class Grid(Tuner):
         return best_of(backtest, start, candidates)
 
     def _axes(self, space: Space, start: Vector) -> list[list[Vector]]:
-        """Return the values that every group takes in turn; its start where it is not searched."""
+        """Return the values to try for each group; only its start if it is not searched."""
         self.require_space(space)
         return [
             group.feasible.grid(self.points)

@@ -1,9 +1,10 @@
 r"""HOAG of Pedregosa (2016): hyper-gradient descent with approximate gradients.
 
 Every iteration solves the inner system $A\theta = y$ and the adjoint system $A v = u$ only to a
-tolerance, by conjugate gradients from the solutions before. The tolerances shrink so that their sum
-is finite, which lets the descent converge to a stationary point of the exact loss. A gradient has
-both terms: through $\theta$, and through the kernel between training and validation set.
+tolerance, by conjugate gradients that start from the previous solutions. The tolerances shrink so
+that their sum is finite, which lets the descent converge to a stationary point of the exact loss. A
+gradient has two terms: one through $\theta$, one through the kernel between training and validation
+set.
 """
 
 from __future__ import annotations
@@ -28,43 +29,43 @@ from streamridge.tuners.base import Tuned, Tuner, best_of
 Schedule = Literal["quadratic", "cubic", "exponential"]
 SCHEDULES = ("quadratic", "cubic", "exponential")
 
-# Of the exponential schedule, per iteration.
+# Factor of the exponential schedule per iteration.
 DECAY = 0.9
-# A step is longer by this after one that lowered the loss, and shorter by that after another.
+# Factors of the step size after a step that lowered the loss, and after one that did not.
 LONGER, SHORTER = 1.25, 0.5
-# A share of an interval within which a projected step shows where it leads.
+# Length of a trial step, as a share of an interval, that shows which coordinates can move.
 SHORT = 1e-6
 
 
 @dataclass(frozen=True)
 class HOAG(Tuner):
-    """Descends the loss of the backtest along approximate gradients.
+    """A descent of the backtest's loss along approximate gradients.
 
     Parameters
     ----------
     iterations
-        How many steps at most.
+        Largest number of steps.
     coordinates
-        "log" descends in logarithms, "natural" in the hyperparameters as they are. Where a period
-        is learned, natural ones are better: in logarithms its many local minima rule the step.
+        "log" descends in logarithms, "natural" in the hyperparameters as they are. If a period
+        is learned, "natural" is better: in logarithms its many local minima dominate the step.
     schedule
         How the tolerance of systems shrinks with the iteration k: like 1 / k^2, 1 / k^3 or 0.9^k.
     tolerance
-        Of the first systems: the relative residual.
+        Relative residual of the first systems.
     first_step
-        How far the first step moves at most, as a share of a coordinate's interval.
+        Largest move of the first step, as a share of a coordinate's interval.
     stop
-        The descent ends with a step that lowers the loss by no more than this share of it, or that
-        would move no coordinate by more than this share of its interval.
+        The descent ends when a step lowers the loss by no more than this share of it, or would move
+        no coordinate by more than this share of its interval.
     gradients
-        How many are computed at each point that is taken: one, or two, as the paper's prototype
-        seems to have done, the second with systems that start from solutions of the first.
+        How many gradients are computed at each point, 1 or 2. The paper's prototype seems to have
+        computed two, the second with systems that start from the solutions of the first.
 
     Notes
     -----
     F. Pedregosa, Hyperparameter optimization with approximate gradient, ICML 2016. The step adapts:
-    it grows while the loss falls, and a step that raised the loss is taken back and halved. Losses
-    are compared as they are known, each to the tolerance of its iteration.
+    it grows while the loss falls, and a step that raised the loss is taken back and halved. The
+    losses that are compared are each known only to the tolerance of their iteration.
     """
 
     iterations: int = 100
@@ -139,9 +140,9 @@ class Point:
 
 
 def _reach(chart: Chart, here: Point) -> float:
-    """Return how fast a projected step moves at most, in shares of the coordinates' intervals.
+    """Return the largest move per step size of a projected step, as a share of an interval.
 
-    A coordinate that is pressed against its bound does not move, however large its gradient is.
+    A coordinate that is pushed against its bound does not move, however large its gradient is.
     """
     steepest = float(np.max(np.abs(here.g) / chart.widths, initial=0.0))
     short = SHORT / max(steepest, np.finfo(float).tiny)

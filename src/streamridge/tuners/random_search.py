@@ -1,4 +1,4 @@
-"""Random search of Bergstra and Bengio (2012): the setting in force, and random ones."""
+"""Random search of Bergstra and Bengio (2012): the best of random hyperparameters."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from streamridge.tuners.base import Tuned, Tuner, best_of
 
 @dataclass(frozen=True)
 class RandomSearch(Tuner):
-    """Tries the hyperparameters in force and random draws.
+    """A search that tries the hyperparameters in force and random draws.
 
     Parameters
     ----------
     draws
-        How many; the paper has 50.
+        How many draws to try; the paper has 50.
     spacing
-        "log" draws positive hyperparameters evenly on a logarithmic scale, "uniform" on their own,
-        as the paper seems to have done. Weights are drawn evenly on their simplex.
+        "log" draws positive hyperparameters uniformly on a logarithmic scale, "uniform" on their
+        own, as the paper seems to have done. Weights are drawn uniformly from their simplex.
     """
 
     draws: int = 50
@@ -44,11 +44,11 @@ class RandomSearch(Tuner):
 
 
 def require_spacing(spacing: Spacing) -> None:
-    """Raise unless the spacing is known."""
+    """Raise unless the spacing is 'log' or 'uniform'."""
     if spacing not in ("log", "uniform"):
         raise InvalidInputError(f"spacing must be 'log' or 'uniform', got {spacing!r}.")
 
 
 def draw(space: Space, rng: np.random.Generator, spacing: Spacing) -> Vector:
-    """Return random hyperparameters of a space, shape (d,)."""
+    """Return random hyperparameters from a space, shape (d,)."""
     return np.concatenate([group.feasible.sample(rng, spacing) for group in space.groups])
