@@ -6,8 +6,6 @@ machine does meanwhile does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from time import thread_time
 
@@ -21,27 +19,39 @@ class Costs:
     predicting: float = 0.0
 
     def __post_init__(self) -> None:
-        self._counting = False
+        self.is_counting = False
 
     @property
     def total(self) -> float:
         """Return the sum of all seconds."""
         return self.tuning + self.fitting + self.predicting
 
-    @contextmanager
-    def spending(self, kind: str) -> Iterator[None]:
-        """Count the seconds of the block as "tuning", "fitting" or "predicting".
+    def spending(self, kind: str) -> Spending:
+        """Count the seconds of a `with` block as "tuning", "fitting" or "predicting".
 
-        A block inside another one is counted with the outer one: a fit made while tuning counts as
-        tuning.
+        A block within a block that is already counted adds nothing of its own: a fit made by
+        tuning counts as tuning.
         """
-        if self._counting:
-            yield
-            return
-        self._counting = True
-        start = thread_time()
-        try:
-            yield
-        finally:
-            self._counting = False
-            setattr(self, kind, getattr(self, kind) + thread_time() - start)
+        return Spending(self, kind)
+
+
+class Spending:
+    """A `with` block whose seconds are counted; written out, for every forecast passes one."""
+
+    __slots__ = ("_costs", "_kind", "_start")
+
+    def __init__(self, costs: Costs, kind: str) -> None:
+        self._costs = costs
+        self._kind = kind
+        self._start: float | None = None  # None within a block that is already counted
+
+    def __enter__(self) -> None:
+        if not self._costs.is_counting:
+            self._costs.is_counting = True
+            self._start = thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        if self._start is not None:
+            costs, spent = self._costs, thread_time() - self._start
+            costs.is_counting = False
+            setattr(costs, self._kind, getattr(costs, self._kind) + spent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from streamridge.learners.policy import Fitted, Policy
@@ -54,3 +54,7 @@ class Progress(Generic[FitT]):
     admitted: Rows = ()
     steps: int = 0
     refits: int = 1
+
+    def under(self, policy: Policy) -> Progress[FitT]:
+        """Return the progress with another policy; itself if it has that one already."""
+        return self if policy is self.policy else replace(self, policy=policy)

@@ -22,7 +22,7 @@ from streamridge.learners.packing import pack, unpack
 from streamridge.learners.policy import Tally
 from streamridge.learners.progress import Progress
 from streamridge.learners.rows import unstack
-from streamridge.models.base import FitT, KnowsSpread, learn_spread, predict_with_residuals
+from streamridge.models.base import FitT, knows_spread, learn_spread, predict_with_residuals
 from streamridge.samples import Inputs, Samples
 
 
@@ -114,7 +114,7 @@ class StreamLearner(Generic[FitT]):
         """Return the forecasts and the expected size of their errors, shape (H,) each."""
         inputs, current = self._inputs(time, x), self._progress.current
         with self._frame.costs.spending("predicting"):
-            if isinstance(current.fit, KnowsSpread):
+            if knows_spread(current.fit):
                 forecasts, spreads = current.fit.predict_with_spread(inputs)
             else:
                 forecasts, spreads = predict_with_residuals(current.fit, current.samples, inputs)
@@ -140,8 +140,8 @@ class StreamLearner(Generic[FitT]):
         if progress.steps == frame.update_every:
             policy = policy.absorb(progress.current, frame.stacked(progress.window)).move()
             progress = frame.renewed(progress, policy, retiring=progress.current)
-        self._progress = replace(progress, policy=policy)
-        self._progress = replace(self._progress, policy=policy.settle())
+        self._progress = progress.under(policy)
+        self._progress = self._progress.under(policy.settle())
 
     def admit(self, samples: Samples) -> None:
         """Add samples of the past that became known late to the next training set."""

@@ -8,7 +8,7 @@ lacks one, the functions below do without it, or raise.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -108,9 +108,14 @@ def approximate(
     return model.fit(samples, lam, before)
 
 
+def knows_spread(fit: ModelFit) -> TypeGuard[KnowsSpread]:
+    """Return whether a fit knows its spread."""
+    return hasattr(fit, "predict_with_spread")  # asked at every forecast; isinstance takes 4 us
+
+
 def learn_spread(fit: ModelFit) -> None:
     """Let a fit learn the size of its errors, if it can."""
-    if isinstance(fit, KnowsSpread):
+    if knows_spread(fit):
         fit.learn_spread()
 
 

@@ -12,9 +12,9 @@ from streamridge.hyperparameters.space import Space
 from streamridge.models.base import (
     Arrays,
     FitT,
-    KnowsSpread,
     Model,
     approximate,
+    knows_spread,
     learn_spread,
     predict_with_residuals,
     require_samples,
@@ -168,7 +168,7 @@ class StandardizedFit(Generic[FitT]):
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
         """Return the predictions and the sizes of their errors in the units of the series."""
         fit, standardized = self.fit, self._units.inputs(inputs)
-        if isinstance(fit, KnowsSpread):
+        if knows_spread(fit):
             differences, spreads = fit.predict_with_spread(standardized)
         else:
             samples = self._units.samples(self._samples)
