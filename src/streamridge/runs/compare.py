@@ -31,6 +31,9 @@ def compare(
     methods: Iterable[str] = PAPER_METHODS,
     *,
     model: ModelName = "default",
+    warmup: int | None = None,
+    steps: int | None = None,
+    jobs: int = 1,
     engine: str | Engine = "local",
     keep: str | Path | None = None,
     progress: Progress | None = None,
@@ -46,6 +49,10 @@ def compare(
         Of "ohl", "hoag", "random", "grid", "bayes" and "fixed".
     model
         The "default" model, or the "paper"'s.
+    warmup, steps
+        Steps before the first scored one, and how many are scored at most.
+    jobs
+        How many processes; the results do not depend on it.
     engine
         Where the runs are made: "local", "dask", or an engine such as `DaskEngine("tls://...")`.
         The results do not depend on it.
@@ -55,10 +62,9 @@ def compare(
     progress
         Called with a run's number and how many of its steps are done.
     options
-        `jobs`: how many processes. `warmup` and `steps`: steps before the first scored one, and how
-        many are scored at most. What to read, and how: `sensors`, `step`, `tz`, `aggregate` and
-        the other parts of `Selection`. All else are settings of `Forecaster`, the same for all
-        methods: `train_size`, `tune_every`, `seed`, ...
+        What to read, and how: `sensors`, `step`, `tz`, `aggregate` and the other parts of
+        `Selection`. All others are settings of `Forecaster`, the same for all methods:
+        `train_size`, `tune_every`, `seed`, ...
 
     Notes
     -----
@@ -76,12 +82,12 @@ def compare(
     (['ohl', 'random', 'fixed'], 3)
     """
     names = parse_methods([methods] if isinstance(methods, str) else methods)
-    chosen = parse_engine(engine, jobs=options.pop("jobs", 1))
-    scored = {name: options.pop(name, None) for name in ("warmup", "steps")}
+    chosen = parse_engine(engine, jobs=jobs)
     read = {name: options.pop(name) for name in SELECTING if name in options}
     shared = {name: read[name] for name in ("tz", "extras") if name in read}
     with opened_sources(series, Selection(**read)) as sources:
-        tasks = make_tasks(sources, ready_made(model, names, **options, **shared), **scored)
+        ways = ready_made(model, names, **options, **shared)
+        tasks = make_tasks(sources, ways, warmup=warmup, steps=steps)
         if keep is not None:
             tasks = Tasks(kept_tasks(Path(keep), tasks.ready), tasks.left_out)
         return _compared(tasks, chosen, progress, backend_of(series))

@@ -26,9 +26,12 @@ def replay(
     series: Any,
     *,
     sensor: str | None = None,
+    warmup: int | None = None,
+    steps: int | None = None,
+    method: str | None = None,
     engine: str | Engine = "local",
     progress: StepProgress | None = None,
-    **options: Any,
+    **reading: Any,
 ) -> Run:
     """Return what a forecaster makes of a series, step by step.
 
@@ -40,17 +43,20 @@ def replay(
         A `Series`, a pandas or polars frame or series, or the path of a file.
     sensor
         Which one, where there are several.
+    warmup
+        Steps before the first scored one; those before the first fit by default.
+    steps
+        How many are scored at most; all by default.
+    method
+        What the run is called; by its way of tuning by default, such as "ohl" or "fixed".
     engine
         "local" is this process. "dask", or an engine such as `DaskEngine("tls://...")`, sends the
         forecaster to a worker, and it comes back moved along.
     progress
         Called now and then with how many steps are done, of how many.
-    options
-        `warmup`: steps before the first scored one; those before the first fit by default.
-        `steps`: how many are scored at most; all by default. `method`: what the run is called; by
-        its way of tuning by default, such as "ohl" or "fixed". And how to read the series:
-        `aggregate`, "sum", "mean" or "last", says how finer readings make a value of a step;
-        `layout`, `gap`, `fold`, `first` and `last` are those of `Selection`.
+    reading
+        How to read the series: `aggregate`, "sum", "mean" or "last", says how finer readings make
+        a value of a step; `layout`, `gap`, `fold`, `first` and `last` are those of `Selection`.
 
     Notes
     -----
@@ -68,9 +74,8 @@ def replay(
     (288, True)
     """
     settings = forecaster.settings
-    warmup, steps = options.pop("warmup", None), options.pop("steps", None)
-    method = options.pop("method", None) or method_of(settings)
-    regular = _series_for(forecaster, series, Selection(sensors=_listed(sensor), **options))
+    method = method or method_of(settings)
+    regular = _series_for(forecaster, series, Selection(sensors=_listed(sensor), **reading))
     first = settings.warmup if warmup is None else require_count("warmup", warmup, least=0)
     if steps is not None:
         require_count("steps", steps)

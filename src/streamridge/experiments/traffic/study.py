@@ -19,9 +19,8 @@ from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.forecaster.methods import parse_names
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.keeping import digests, prepare, run_files
+from streamridge.runs.keeping import Plan, digests, prepare, run_files, settings_digest
 from streamridge.runs.kept import read_kept
-from streamridge.runs.plans import Plan, settings_digest
 from streamridge.runs.run import Run
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.runs.tasks import Task, Tasks, make_tasks, model_settings
