@@ -27,7 +27,8 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
     with started_for(tasks, engine) as workers:
         announce(todo, workers.width, console)
         with progress_bar(console) as bars:
-            bar = bars.add_task("all steps", total=sum(task.length for task in todo))
+            steps = sum(task.length for task in todo)
+            bar = bars.add_task("all steps", total=steps, visible=steps > 0)
             lived: dict[int, int] = {}
 
             def tell(number: int, done: int) -> None:
