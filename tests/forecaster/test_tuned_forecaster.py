@@ -96,7 +96,7 @@ def test_the_first_search_looks_back_over_a_validation_set_before_the_training_s
 
     class Spy(Fixed):
         def tune(self, backtest, start, rng):
-            seen.append((len(backtest._training), len(backtest._validation)))
+            seen.append((len(backtest.training), len(backtest.validation)))
             return super().tune(backtest, start, rng)
 
     feed(small(Spy(), warmup=160), roads, slice(0, 161))

@@ -31,6 +31,16 @@ N, M, STEPS = 60, 8, 40
 
 
 @pytest.fixture
+def factored(monkeypatch):
+    """Return a list that grows with every factorization."""
+    made, factor = [], streamridge.models.ridge.factor
+    monkeypatch.setattr(
+        streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
+    )
+    return made
+
+
+@pytest.fixture
 def samples(rng):
     t = np.arange(N + STEPS + 5)
     series = np.sin(2 * np.pi * t / 12) + 0.01 * t + 0.3 * rng.normal(size=len(t))
@@ -127,18 +137,13 @@ def test_streaming_equals_a_batch_fit_on_the_last_samples(samples):
     np.testing.assert_array_equal(learner.predict(row.t[0], row.x[0]), batch.predict(row.inputs)[0])
 
 
-def test_one_factorization_per_window_and_none_between(samples, monkeypatch):
-    made = []
-    factor = streamridge.models.ridge.factor
-    monkeypatch.setattr(
-        streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
-    )
+def test_one_factorization_per_window_and_none_between(samples, factored):
     learner = make_learner(samples)
 
     for _ in run(learner, samples[N : N + STEPS]):
         pass
 
-    assert len(made) == learner.refits == 1 + STEPS // M
+    assert len(factored) == learner.refits == 1 + STEPS // M
 
 
 def test_a_constant_stream_is_predicted_and_moves_nothing_far(rng):
@@ -216,12 +221,19 @@ def test_memory_passes_from_fit_to_fit(samples):
     assert np.shares_memory(first, learner.fit.system.factor)
 
 
-def test_a_released_learner_holds_no_factor(samples):
+@pytest.mark.parametrize(("released", "needed"), [(False, 1), (True, 2)])
+def test_a_released_learner_makes_its_factor_again_when_the_window_ends(
+    samples, factored, released, needed
+):
     learner = make_learner(samples)
+    learn(learner, samples[N : N + M - 1])
+    if released:
+        learner.release()
+    factored.clear()
 
-    learner.release()
+    learn(learner, samples[N + M - 1 : N + M])
 
-    assert learner.fit._system is None
+    assert len(factored) == needed
 
 
 def test_a_long_history_is_cut_to_the_train_size(samples):
@@ -418,17 +430,12 @@ class TestHorizon:
 
         np.testing.assert_array_equal(np.diff(learner.state()["current.t"]), 1.0)
 
-    def test_late_rows_cost_no_factorization(self, samples, monkeypatch):
-        made = []
-        factor = streamridge.models.ridge.factor
-        monkeypatch.setattr(
-            streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
-        )
+    def test_late_rows_cost_no_factorization(self, samples, factored):
         learner = self.make_learner(samples)
 
         learn(learner, samples[N : N + 4 * M])
 
-        assert len(made) == learner.refits == 5
+        assert len(factored) == learner.refits == 5
 
     def test_the_watcher_is_told_where_the_late_gradients_were_taken(self, samples):
         seen = []
@@ -468,13 +475,19 @@ class TestHorizon:
         np.testing.assert_array_equal(np.diff(times), 1.0)
         assert times[-1] == samples.t[N + 3 * M + after - self.H]
 
-    def test_releasing_releases_the_retired_fit_too(self, samples):
+    @pytest.mark.parametrize(("released", "needed"), [(False, 0), (True, 1)])
+    def test_a_released_learner_makes_the_factor_of_the_retired_fit_again_for_late_labels(
+        self, samples, factored, released, needed
+    ):
         learner = self.make_learner(samples)
         learn(learner, samples[N : N + M])
+        if released:
+            learner.release()
+        factored.clear()
 
-        learner.release()
+        learn(learner, samples[N + M : N + M + self.H])
 
-        assert learner._progress.retired.fit._system is None
+        assert len(factored) == needed
 
     def test_a_window_may_be_as_short_as_the_horizon(self, samples):
         learner = self.make_learner(samples, update_every=self.H)

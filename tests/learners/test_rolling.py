@@ -53,7 +53,7 @@ class Spy:
         return 0
 
     def tune(self, backtest, start, rng):
-        self.shown.append((backtest._training, backtest._validation))
+        self.shown.append((backtest.training, backtest.validation))
         return Tuned.of(backtest, start, 0.0)
 
 

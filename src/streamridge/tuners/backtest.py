@@ -40,8 +40,8 @@ class Backtest(Generic[FitT]):
         self.fits = 0
         self.gradients = 0
         self._model = model
-        self._training = training
-        self._validation = validation
+        self.training = training
+        self.validation = validation
         self._latest: FitT | None = None  # the next fit takes over its memory
         self._approximate: FitT | None = None  # the next one starts from its solutions
         self._began = thread_time()
@@ -55,11 +55,11 @@ class Backtest(Generic[FitT]):
         """Return the mean loss per step of the validation set; infinite if there is no fit."""
         self.fits += 1
         try:
-            self._latest = self._model.fit(self._training, lam, self._latest)
+            self._latest = self._model.fit(self.training, lam, self._latest)
         except FitError:
             self._latest = None
             return np.inf
-        return self._latest.window_loss(self._validation) / len(self._validation)
+        return self._latest.window_loss(self.validation) / len(self.validation)
 
     def loss_and_gradient(self, lam: Vector, tolerance: float) -> tuple[float, Vector]:
         """Return the loss and its gradient, shape (d,), from systems solved to a tolerance.
@@ -70,15 +70,15 @@ class Backtest(Generic[FitT]):
         self.fits += 1
         before, self._approximate = self._approximate, None
         try:
-            fit = approximate(self._model, self._training, lam, tolerance, before)
+            fit = approximate(self._model, self.training, lam, tolerance, before)
         except FitError:
             return np.inf, np.zeros_like(lam)
         self.gradients += 1
-        loss, gradient = fit.loss_and_gradient(self._validation)
+        loss, gradient = fit.loss_and_gradient(self.validation)
         if not (np.isfinite(loss) and np.isfinite(gradient).all()):
             return np.inf, np.zeros_like(lam)  # and no fit may start from its solutions
         self._approximate = fit
-        return loss / len(self._validation), gradient / len(self._validation)
+        return loss / len(self.validation), gradient / len(self.validation)
 
 
 def split(known: Samples, train_size: int, validation_size: int) -> tuple[Samples, Samples]:
