@@ -1,4 +1,5 @@
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,3 +93,13 @@ def test_a_file_that_lacks_a_part_is_refused(searched, tmp_path):
 
     with pytest.raises(StateError, match=r"a\.run must hold a whole run, got one without 'costs'"):
         read_run(path)
+
+
+def test_a_run_of_format_1_is_still_read():
+    run = read_run(Path(__file__).parent / "golden" / "format-1.run")
+
+    assert run.rmse == pytest.approx(2.86036586)
+    assert (run.sensor, run.method, len(run.times)) == ("ramp-7", "ohl", 58)
+    assert run.path.values.shape == (3, 21)
+    assert run.path.names[0] == "weight.drifting"
+    assert run.path["regularization"][0] == pytest.approx(2.0)
