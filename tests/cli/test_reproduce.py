@@ -252,7 +252,7 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
         (["--out", "other"], "another seed and series. Choose another folder, or remove this one."),
         (
             ["--out", "damaged", "--seed", "5"],
-            "mainline-1-fixed.run is not a streamridge checkpoint. Remove it",
+            "mainline-1-fixed.run is not a streamridge checkpoint. Or remove the file",
         ),
     ],
 )

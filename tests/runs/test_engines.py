@@ -11,7 +11,7 @@ import pytest
 from streamridge import Forecaster, LocalEngine, compare
 from streamridge.runs.carrying import carry_out, started_for
 from streamridge.runs.engines.work import Outcome, content_of, forecaster_of
-from streamridge.runs.kept import read_run
+from streamridge.runs.run_files import read_run
 from tests.forecaster.test_forecaster import DAY, small
 from tests.runs.test_replay import series
 from tests.runs.toys import assert_same_runs, deadly, failing, long_tasks, runs_of_long_tasks, tasks

@@ -76,7 +76,7 @@ def test_a_damaged_run_is_named_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "runs" / "a-fixed.run").write_bytes(b"rubbish")
     monkeypatch.setattr(Forecaster, "predict", pytest.fail)
 
-    with pytest.raises(StateError, match=r"a-fixed\.run is not .* Remove it, and it is made anew"):
+    with pytest.raises(StateError, match=r"a-fixed\.run is not .* Or remove the file: "):
         compare(series("a", 0), BOTH, keep=tmp_path, **QUICK)
 
 

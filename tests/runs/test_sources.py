@@ -104,7 +104,7 @@ def test_a_source_without_any_value_is_refused():
     empty = pd.DataFrame({"time": ["2021-06-13", "2021-06-14"], "ramp": [None, None]})
 
     with (
-        pytest.raises(InvalidInputError, match="source must hold a value of some sensor, got none"),
+        pytest.raises(InvalidInputError, match="at least one sensor must have values, got none"),
         opened_sources(empty, Selection()),
     ):
         pass

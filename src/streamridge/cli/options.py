@@ -53,7 +53,10 @@ Tz = Annotated[
 ]
 Fold = Annotated[
     local_time.Fold,
-    typer.Option(help="Which one is meant when clocks are set back and a time comes twice."),
+    typer.Option(
+        help="Which of two equal local times to take when clocks are set back: the first, the "
+        "second, or the one that fits its neighbours."
+    ),
 ]
 From = Annotated[str | None, typer.Option("--from", help="First time to use.")]
 To = Annotated[str | None, typer.Option("--to", help="Last time to use.")]
@@ -132,7 +135,7 @@ Save = Annotated[
 Keep = Annotated[
     Path | None,
     typer.Option(
-        help="Folder that keeps each finished run. The same command then makes only those missing."
+        help="Folder that keeps each finished run; the same command makes only what is missing."
     ),
 ]
 Unit = Annotated[str, typer.Option(help="Unit of the values, for figures.")]

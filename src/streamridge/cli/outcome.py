@@ -24,7 +24,7 @@ from streamridge.runs.tasks import Task
 HEADINGS = ("RMSE", "MAE", "coverage", "scored", "missing", "fits", "tuning, s", "total, s")
 
 
-class Tally:
+class Counted:
     """How many of some tasks are whole, cut short, or failed.
 
     Parameters
@@ -50,7 +50,9 @@ class Tally:
     def say_if_stopped(self, console: Console) -> None:
         """Say that some tasks have no outcome, or a part of it, if that is so."""
         if self.whole + self.failed < len(self._tasks):
-            console.print("Stopped early: this is what there is.")
+            there = self.whole + self.cut_short
+            what = "this is what there is" if there else "no run was finished"
+            console.print(f"Stopped early: {what}.")
 
     def require_none_failed(self) -> None:
         """End the command as a failure if a task failed."""

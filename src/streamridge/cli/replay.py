@@ -13,10 +13,10 @@ from rich.console import Console
 from streamridge.cli import options
 from streamridge.cli.checks import FAILED, require_extra, require_folder, require_table
 from streamridge.cli.outcome import (
+    Counted,
     JsonLines,
     Shown,
     TableOfRuns,
-    Tally,
     growing_predictions,
     in_words,
 )
@@ -112,28 +112,29 @@ def replay(
         tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)
         shown: Shown = JsonLines() if as_json else TableOfRuns()
         held: list[Run] = []  # only a report needs them all at a time
-        tally = Tally(tasks)
+        counted = Counted(tasks)
         with (
             growing_predictions(predictions) as append,
             watched(tasks, chosen, console) as outcomes,
         ):
             for outcome in outcomes:
-                tally.count(outcome)
+                counted.count(outcome)
                 if outcome.run is not None:
                     shown.add(outcome.run)
                     append(outcome.run.columns())
                     say_what_was_met(outcome.run, console)
                     held += [outcome.run] if report is not None else []
-            if not tally.whole + tally.cut_short:
+            if not counted.whole + counted.cut_short:
+                counted.say_if_stopped(console)
                 raise typer.Exit(FAILED)
-    tally.say_if_stopped(console)
+    counted.say_if_stopped(console)
     shown.close()
     if predictions is not None:
         console.print(f"Predictions: {predictions}", markup=False)
     if report is not None:
         page = _write_report(held, report, files, unit, tasks[0].settings)
         console.print(f"Report: {page}", markup=False)
-    tally.require_none_failed()
+    counted.require_none_failed()
 
 
 def require_outputs(
@@ -195,8 +196,8 @@ def _write_report(
     from streamridge.report import write_report
 
     names = ", ".join("standard input" if name == "-" else Path(name).name for name in files[:3])
-    columns = settings.preset.features.layout.names
-    read = [name for name in columns if not name.startswith("latest")]
     methods = {run.method for run in runs}
     title = f"{'Comparison' if len(methods) > 1 else 'Replay'} of {names}"
-    return write_report(runs, folder, title=title, unit=unit, feature_names=read)
+    return write_report(
+        runs, folder, title=title, unit=unit, feature_names=settings.preset.features.compared
+    )

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
 from streamridge.cli.checks import FAILED, require_extra, require_folder
-from streamridge.cli.outcome import Tally
+from streamridge.cli.outcome import Counted
 from streamridge.cli.replay import say_left_out, say_what_was_read
 from streamridge.cli.watching import progress_bar, watched
 from streamridge.errors import InvalidInputError
@@ -24,6 +24,7 @@ from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study, simulated_series
 from streamridge.forecaster.methods import parse_names
 from streamridge.runs.carrying import parse_engine
+from streamridge.runs.keeping import require_whole
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import opened_sources
 
@@ -119,13 +120,13 @@ def traffic(
         study = make_study(out, sources, size=size, methods=methods, seed=seed)
         say_left_out(study.left_out, console)
         study.prepare()
-        study.kept()  # finds a damaged cell before any work
         cells = study.cells()
-        tally = Tally(cells)
+        require_whole(cells)
+        counted = Counted(cells)
         with watched(cells, chosen, console) as outcomes:
             for outcome in outcomes:
-                tally.count(outcome)  # a whole run is in the folder by now
-        tally.say_if_stopped(console)
+                counted.count(outcome)  # a whole run is in the folder by now
+        counted.say_if_stopped(console)
     runs = study.kept()
     if not runs:
         raise typer.Exit(FAILED)  # stopped before anything was there
@@ -142,7 +143,7 @@ def traffic(
     }
     command, asked = command_of("traffic", flags), len(study.sources) * len(study.shown)
     _show(console, write_traffic(runs, out, command=command, cells=asked))
-    tally.require_none_failed()
+    counted.require_none_failed()
 
 
 def regret(

@@ -28,6 +28,10 @@ class RowMaker(Protocol):
         """Return, in steps back, the values without which a row cannot be made."""
 
     @property
+    def compared(self) -> tuple[str, ...]:
+        """Return the names of the columns by which rows are compared."""
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """Return the names of further columns, which are known in advance."""
 

@@ -71,6 +71,11 @@ class Features:
         return Layout(blocks, own_unit=("extras",), unitless=("calendar",))
 
     @property
+    def compared(self) -> tuple[str, ...]:
+        """Return the names of all columns."""
+        return self.layout.names
+
+    @property
     def reach(self) -> int:
         """Return how many steps back a row looks."""
         return max(self.lags, *self.seasonal, 0)

@@ -66,13 +66,18 @@ class Profiles:
         )
 
     @property
+    def compared(self) -> tuple[str, ...]:
+        """Return the names of all columns but the latest value, which forecasts start from."""
+        return self.layout.names[1:]
+
+    @property
     def reach(self) -> int:
         """Return how many steps back a row looks."""
         return max(self.days, 7 * self.weeks) * self.day + max(self.lags, self.week_lags)
 
     @property
     def behind(self) -> tuple[int, ...]:
-        """Return, in steps back, the values without which a row cannot be made."""
+        """Return how many steps back the values lie that a row cannot do without."""
         return tuple(range(1, max(self.lags, self.week_lags) + 1))
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:

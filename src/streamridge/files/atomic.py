@@ -33,6 +33,8 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
             finally:
                 part.unlink(missing_ok=True)
         _sync_folder(target.parent)
+    except BrokenPipeError:
+        raise  # of the caller's own output: a file on a disk has none
     except OSError as error:
         raise InvalidInputError(
             f"{target} must be a file that can be written, got: {error.strerror or error}."

@@ -9,11 +9,17 @@ import numpy as np
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.layouts import Choice, Split
 from streamridge.files.spool import Spool
-from streamridge.series.readings import Aggregate, Piece, Readings, join
+from streamridge.series.readings import (
+    Aggregate,
+    Piece,
+    Readings,
+    join,
+    require_one_kind_of_time,
+)
 
 
 @dataclass
-class Tally:
+class SensorCounts:
     """The counts and marks of one sensor, which grow with each piece."""
 
     aggregate: Aggregate | None
@@ -51,7 +57,7 @@ class Store:
             ]
         )
         self._rows = Spool()
-        self._tallies: dict[str, Tally] = {}
+        self._counts: dict[str, SensorCounts] = {}
         self._known: dict[str, None] = {}
         self._loose = 0
 
@@ -59,14 +65,14 @@ class Store:
     def names(self) -> tuple[str, ...]:
         """Return the sensors in the order asked for, by default in that of the source."""
         wanted = self._choice.sensors or self._known
-        return tuple(name for name in wanted if name in self._tallies)
+        return tuple(name for name in wanted if name in self._counts)
 
     def add(self, split: Split) -> None:
         """Take the pieces of one block."""
         self._known.update(dict.fromkeys(split.names))
         self._loose += split.loose
         for piece in split.pieces:
-            self._tallies.setdefault(piece.sensor, Tally(piece.aggregate)).add(piece)
+            self._counts.setdefault(piece.sensor, SensorCounts(piece.aggregate)).add(piece)
             self._rows.append(piece.sensor, self._packed(piece))
 
     def require_readings(self, source: str) -> None:
@@ -77,24 +83,23 @@ class Store:
                 f"sensors must be among {listed(self._known)}, got {shown(unknown[0])}."
             )
         for name in self.names:
-            if len(self._tallies[name].zoned) > 1:
-                self.readings(name)  # raises: some of its times carry an offset, some do not
-        if not any(tally.zoned for tally in self._tallies.values()):
+            require_one_kind_of_time(name, self._counts[name].zoned)
+        if not any(counts.zoned for counts in self._counts.values()):
             raise InvalidInputError(f"{source} must have at least one reading, got none.")
 
     def readings(self, name: str) -> Readings:
         """Return the readings of one sensor, in the order of their sources."""
-        if not self._tallies:
+        if not self._counts:
             raise InvalidInputError("the store must be open, got a closed one.")
-        if name not in self._tallies:
+        if name not in self._counts:
             raise InvalidInputError(
-                f"sensor must be among {listed(self._tallies)}, got {shown(name)}."
+                f"sensor must be among {listed(self._counts)}, got {shown(name)}."
             )
         return join([self._unpacked(name)])
 
     def close(self) -> None:
         """Drop all readings."""
-        self._tallies.clear()
+        self._counts.clear()
         self._rows.close()
 
     def _packed(self, piece: Piece) -> bytes:
@@ -106,14 +111,14 @@ class Store:
 
     def _unpacked(self, name: str) -> Piece:
         rows = np.frombuffer(self._rows.content(name), self._row)
-        tally = self._tallies[name]
+        counts = self._counts[name]
         return Piece(
             name,
             rows["times"],
             rows["zoned"],
             rows["values"],
             dict(zip(self._choice.extras, rows["extras"].T, strict=True)),
-            tally.skipped + self._loose,
-            tally.imputed,
-            tally.aggregate,
+            counts.skipped + self._loose,
+            counts.imputed,
+            counts.aggregate,
         )

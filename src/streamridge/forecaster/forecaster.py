@@ -105,10 +105,11 @@ class Forecaster:
         length = parse_step(step)
         day = DAY // length
         require_count("horizon", horizon)
-        if isinstance(extras, str) or (preset is not None and extras):
+        if isinstance(extras, str):
+            raise InvalidInputError(f"extras must be a tuple of names, got {extras!r}.")
+        if preset is not None and extras:
             raise InvalidInputError(
-                "extras must be a tuple of names, and left out with a preset, which has its own, "
-                f"got {extras!r}."
+                f"extras must be left out with a preset, which has its own, got {extras!r}."
             )
         self._settings = Settings(
             step=length,

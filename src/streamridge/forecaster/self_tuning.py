@@ -142,10 +142,6 @@ class SelfTuningModel:
             logger.warning("self-tuning was worse than before and was rolled back")
         return ("fits", "rollbacks") if rolled_back else ("fits",)
 
-    def pass_over(self, step: int) -> None:
-        """Skip a step from which there is nothing to learn."""
-        self.learner.pass_over(step)
-
     def admit(self, samples: Samples) -> None:
         """Add rows that became known late to the next training set."""
         self.learner.admit(samples[: int(np.searchsorted(samples.t, self.newest, side="right"))])

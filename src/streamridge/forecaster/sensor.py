@@ -68,7 +68,7 @@ class Sensor:
 
     @property
     def least(self) -> float:
-        """Return the smallest size of error: half the smallest change seen, at least rounding."""
+        """Return the least size of error: half the smallest change seen, or a rounding."""
         smallest = self._resolution / 2 if np.isfinite(self._resolution) else 0.0
         return max(smallest, ROUNDING * max(abs(self.past.latest), 1.0))
 

@@ -71,7 +71,7 @@ class Settings:
 
     @property
     def look_back(self) -> int:
-        """Return how many rows the first fit uses, together with a search before it."""
+        """Return how many rows the first fit and a search before it use at most."""
         return self.train_size + (self.validation_size if self.tuner is not None else 0)
 
     def described(self) -> dict[str, Any]:

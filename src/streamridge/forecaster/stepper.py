@@ -100,7 +100,7 @@ class Stepper:
             self._calibration = self._calibration.pass_over()
             self._ahead = {}
             if self.model is not None:
-                self.model.pass_over(self.sensor.next_step - 1)
+                self.model.learner.pass_over(self.sensor.next_step - 1)
 
     def advance(self, value: float, columns: Vector | None) -> None:
         """Take the next step; the value is NaN without a reading, `columns` None if not known."""
@@ -115,7 +115,7 @@ class Stepper:
             self._calibration = self._calibration.pass_over()
             self.sensor.push_gap(float(ahead.values[0]), columns)
             if self.model is not None:
-                self.model.pass_over(self.sensor.next_step - 1)
+                self.model.learner.pass_over(self.sensor.next_step - 1)
         else:
             self._take(value, ahead, columns)
         self._learn_late()
@@ -138,7 +138,7 @@ class Stepper:
             if "fits" in events:
                 self.sensor.renew()
         else:
-            self.model.pass_over(step)
+            self.model.learner.pass_over(step)
             self.counts[verdict] += 1
 
     def look_ahead(self, columns: Vector | None) -> Ahead:
@@ -146,9 +146,9 @@ class Stepper:
         key = b"" if columns is None else columns.tobytes()
         if key not in self._ahead:
             if self.model is None or self.sensor.silent > self._settings.day:
-                self._ahead[key] = Ahead(*self.sensor.seasonal())
+                self._ahead = {key: Ahead(*self.sensor.seasonal())}
             else:
-                self._ahead[key] = self._modelled(self.model, columns)
+                self._ahead = {key: self._modelled(self.model, columns)}
         return self._ahead[key]
 
     def _modelled(self, model: SelfTuningModel, columns: Vector | None) -> Ahead:

@@ -132,5 +132,5 @@ class Simplex:
         return shares / shares.sum()
 
     def to_draws(self, u: Vector) -> Vector:
-        """Return draws whose negative logarithms are the weights."""
+        """Return numbers d with -log(d) equal to the weights."""
         return np.exp(-u)

@@ -107,9 +107,6 @@ class Learner(Protocol):
     def state(self) -> State:
         """Return everything that changes, as arrays and numbers for `restore`."""
 
-    def restore(self, state: State) -> None:
-        """Continue, bit for bit, from the state of a learner with the same model and settings."""
-
 
 @dataclass(frozen=True)
 class Step:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
+from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, shown
 from streamridge.runs.engines.base import Engine, Workers
 from streamridge.runs.engines.dask import DaskEngine
 from streamridge.runs.engines.local import LocalEngine
-from streamridge.runs.engines.work import Here, Outcome, Progress, in_words
+from streamridge.runs.engines.work import Here, Outcome, Progress, reason_of
 from streamridge.runs.interrupts import noted_interrupts
-from streamridge.runs.kept import read_kept
 from streamridge.runs.tasks import Task
 
 # How many more tasks than there is room for may follow the oldest that is not finished: what is
@@ -31,6 +31,7 @@ def parse_engine(engine: str | Engine, *, jobs: int = 1, scheduler: str | None =
     scheduler
         The address of a Dask scheduler that is running already; it makes the engine "dask".
     """
+    require_count("jobs", jobs)
     if scheduler is not None:
         return DaskEngine(scheduler)
     if engine == "local":
@@ -65,6 +66,7 @@ def carry_out(
     what there is.
     """
     with noted_interrupts(workers.stop) as interrupts:
+        wrong: list[Exception] = []  # with the caller's progress, which is no fault of a sensor
 
         def tell(number: int, done: int) -> None:
             try:
@@ -73,6 +75,9 @@ def carry_out(
                 if interrupts.pressed:
                     raise  # on its way to break off the run
                 interrupts.press()
+            except Exception as error:
+                wrong.append(error)
+                interrupts.press()
 
         flight = _Flight(tasks, workers)
         for number, task in enumerate(tasks):
@@ -80,6 +85,8 @@ def carry_out(
             while flight.is_expected(number):
                 flight.take_in_finished(tell)
                 flight.start_more(unless=interrupts.pressed)
+            if wrong:
+                raise wrong[0]
             outcome = flight.handed_on(number) or _kept(number, task)
             if outcome is not None:
                 yield outcome
@@ -126,7 +133,7 @@ class _Flight:
         try:
             self._workers.take(number, self._tasks[number].job)
         except Exception as error:  # its series cannot be loaded any more, or not be sent
-            self._take_in(Outcome(number, error=in_words(error)))
+            self._take_in(Outcome(number, error=reason_of(error)))
 
     def _take_in(self, outcome: Outcome) -> None:
         self._under_way.discard(outcome.number)
@@ -138,4 +145,5 @@ class _Flight:
 
 def _kept(number: int, task: Task) -> Outcome | None:
     """Return the outcome of a task that was done before, if it was."""
-    return Outcome(number, read_kept(task.keep_in)) if task.keep_in and task.is_done else None
+    run = task.kept()
+    return None if run is None else Outcome(number, run)

@@ -15,9 +15,9 @@ from streamridge.runs.engines.base import Engine
 from streamridge.runs.engines.work import Progress
 from streamridge.runs.keeping import kept_tasks
 from streamridge.runs.run import backend_of
-from streamridge.runs.selection import SELECTING, Selection
+from streamridge.runs.selection import SELECTING, Selection, require_options
 from streamridge.runs.sources import opened_sources
-from streamridge.runs.tasks import ModelName, Tasks, make_tasks, ready_made
+from streamridge.runs.tasks import ModelName, Tasks, make_tasks, ready_made, settings_of
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # what is not asked for is not printed
@@ -82,6 +82,7 @@ def compare(
     (['ohl', 'random', 'fixed'], 3)
     """
     names = parse_methods([methods] if isinstance(methods, str) else methods)
+    require_options("compare", options, (*SELECTING, *settings_of(model)))
     chosen = parse_engine(engine, jobs=jobs)
     read = {name: options.pop(name) for name in SELECTING if name in options}
     shared = {name: read[name] for name in ("tz", "extras") if name in read}
@@ -110,8 +111,14 @@ def _compared(
     for failure in failures:
         logger.error("%s", failure)
     runs = tuple(outcome.run for outcome in outcomes if outcome.run is not None)
+    there = {outcome.number for outcome in outcomes}
+    missing = tuple(
+        f"{task.source.sensor} ({task.method})"
+        for number, task in enumerate(tasks.ready)
+        if number not in there
+    )
     if not runs and failures:
         raise StreamRidgeError(f"every run failed, the first one: {failures[0]}")
     if not runs:
         raise KeyboardInterrupt  # stopped before anything was there
-    return Comparison(runs, backend, tasks.left_out, failures)
+    return Comparison(runs, backend, tasks.left_out, failures, missing)

@@ -42,12 +42,15 @@ class Comparison:
         Sensors that were not run, and why.
     failures
         Runs that failed, and why.
+    missing
+        Runs that were not made because Ctrl-C came first, such as "ramp-3 (hoag)".
     """
 
     runs: tuple[Run, ...]
     backend: str | None = None
     left_out: tuple[LeftOut, ...] = ()
     failures: tuple[Failure, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def run(self, method: str, sensor: str | None = None) -> Run:
         """Return the run of a method; of the first sensor unless one is named."""
@@ -57,7 +60,7 @@ class Comparison:
         return runs[method]
 
     def change(self, run: Run) -> float:
-        """Return by which share a run's RMSE differs from that of "fixed"; NaN without one."""
+        """Return the relative change of a run's RMSE from that of "fixed"; NaN without one."""
         baselines = {each.sensor: each for each in self.runs if each.method == BASELINE}
         return change(run, baselines.get(run.sensor))
 

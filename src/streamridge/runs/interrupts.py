@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from time import monotonic
 
 # Seconds after which another Ctrl-C is meant as one: some programs send it twice.
@@ -45,13 +46,28 @@ def noted_interrupts(stop: Callable[[], None]) -> Iterator[Interrupts]:
 
 @contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C meanwhile, as do processes that are started within."""
-    with _handling(signal.SIG_IGN):
+    """Put off Ctrl-C until afterwards; processes that are started within never hear it."""
+    pressed: list[int] = []
+    with _handling(lambda number, _: pressed.append(number)), _blocked_for_children():
         yield
+    if pressed:
+        signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
-def _handling(handler: Callable[..., None] | signal.Handlers) -> Iterator[None]:
+def _blocked_for_children() -> Iterator[None]:
+    """Block SIGINT in this thread, and so in the processes and threads that it starts."""
+    # It blocks and frees the signal itself: started within, it would free it for all after it.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handling(handler: Callable[..., None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals
         return

@@ -1,6 +1,7 @@
 """A folder that keeps whole runs beside their plan, so that work goes on where it ended.
 
-The plan says all that runs depend on: the digests of series and settings. So none is mistaken.
+The plan holds everything that the runs depend on, series and settings as digests, so that no run
+is taken for another.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import replacing
 from streamridge.files.names import FileNames
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.kept import read_kept
+from streamridge.runs.run_files import read_kept
 from streamridge.runs.sources import Source
 from streamridge.runs.tasks import Task
 
@@ -138,7 +139,7 @@ def _parsed(file: Path) -> Plan:
         found = json.loads(file.read_bytes())
     except ValueError as error:
         raise InvalidInputError(f"{file} must be the plan of runs, got {error}. {MEND}") from None
-    if not isinstance(found, dict):
+    if not (isinstance(found, dict) and isinstance(found.get("methods", {}), dict)):
         raise InvalidInputError(f"{file} must be the plan of runs, got {found!r}. {MEND}")
     return found
 

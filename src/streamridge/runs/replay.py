@@ -13,12 +13,15 @@ from streamridge.runs.carrying import carry_out, parse_engine
 from streamridge.runs.engines.base import Engine
 from streamridge.runs.engines.work import content_of, forecaster_of
 from streamridge.runs.run import Run, backend_of
-from streamridge.runs.selection import Selection
+from streamridge.runs.selection import Selection, require_options
 from streamridge.runs.sources import Source, one_series
 from streamridge.runs.stepping import StepProgress, require_ahead, step_through
 from streamridge.runs.tasks import Task, require_longer
 from streamridge.series.clock import step_name
 from streamridge.series.series import Series
+
+# Parts of a selection that the forecaster does not say itself.
+READING = ("aggregate", "layout", "gap", "fold", "first", "last")
 
 
 def replay(
@@ -57,6 +60,7 @@ def replay(
     reading
         How to read the series: `aggregate`, "sum", "mean" or "last", says how finer readings make
         a value of a step; `layout`, `gap`, `fold`, `first` and `last` are those of `Selection`.
+        The step, the zone and extra columns are the forecaster's.
 
     Notes
     -----
@@ -74,6 +78,7 @@ def replay(
     (288, True)
     """
     settings = forecaster.settings
+    require_options("replay", reading, READING)
     method = method or method_of(settings)
     regular = _series_for(forecaster, series, Selection(sensors=_listed(sensor), **reading))
     first = settings.warmup if warmup is None else require_count("warmup", warmup, least=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -76,7 +76,7 @@ class Selection:
     def _chosen(self, every: Sequence[Series]) -> Sequence[Series]:
         if not every:
             raise InvalidInputError("series must hold at least one sensor, got none.")
-        if self.sensors is None:
+        if not self.sensors:
             return every
         by_name = {each.sensor: each for each in every}
         asked = [self.sensors] if isinstance(self.sensors, str) else self.sensors
@@ -109,8 +109,17 @@ class Selection:
         return _moment(self.first, zone), _moment(self.last, zone)
 
 
-# The names of its parts: options of `replay` and `compare` that say what to read.
+# The names of its parts: options of `compare` that say what to read.
 SELECTING = tuple(part.name for part in fields(Selection))
+
+
+def require_options(function: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise at an option that a function does not have."""
+    for name in given:
+        if name not in known:
+            raise InvalidInputError(
+                f"{function} must be given options among {', '.join(known)}, got {name!r}."
+            )
 
 
 def _moment(text: str | None, zone: ZoneInfo | None) -> np.datetime64 | None:

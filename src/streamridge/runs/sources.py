@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed
 from streamridge.files.reading import stored_readings
 from streamridge.files.store import Store
 from streamridge.runs.selection import Selection
@@ -95,6 +96,7 @@ def opened_sources(
             yield _looked_at(store, selection, tell)
         return
     chosen = selection.of_series(regular)
+    _require_distinct([each.sensor for each in chosen])
     for each in chosen:
         tell(each)
     yield Sources(tuple(map(Source.of, chosen)))
@@ -124,10 +126,12 @@ def _stored(given: Any, selection: Selection) -> AbstractContextManager[Store]:
 
 
 def _digest(series: Series) -> str:
-    """Return a short text that stands for a series: its time and every value."""
+    """Return a short text that stands for a series: its times, its zone and every value."""
     content = blake2b(digest_size=DIGEST_BYTES)
     content.update(np.ascontiguousarray(series.values).tobytes())
     content.update(f"{series.times[0]} {series.clock.step}".encode())
+    if series.clock.zone is not None:
+        content.update(series.clock.zone.key.encode())
     for name, column in series.extras.items():
         content.update(name.encode())
         content.update(np.ascontiguousarray(column).tobytes())
@@ -145,7 +149,7 @@ def _looked_at(store: Store, selection: Selection, tell: Callable[[Series], None
         tell(series)
         found.append(Source.of(series, partial(_load, store, name, selection)))
     if not found:
-        raise InvalidInputError("the source must hold a value of some sensor, got none.")
+        raise InvalidInputError("at least one sensor must have values, got none.")
     return Sources(tuple(found), tuple(left_out))
 
 
@@ -157,6 +161,15 @@ def _regular(given: Any) -> Sequence[Series] | None:
     """Return the series that were given; None stands for what has to be read first."""
     every = given if isinstance(given, list | tuple) else [given]
     return every if all(isinstance(each, Series) for each in every) else None
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    """Raise if two series have the same name: their runs could not be told apart."""
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise InvalidInputError(
+            f"series must have distinct names, got {listed(repeated)} more than once."
+        )
 
 
 def _require_one(names: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
+from inspect import signature
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, TypeAlias
@@ -21,7 +22,8 @@ from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import tuned_by
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.engines.work import Job, Outcome
-from streamridge.runs.kept import write_run
+from streamridge.runs.run import Run
+from streamridge.runs.run_files import read_kept, write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.series.clock import Steps
 
@@ -85,10 +87,16 @@ class Task:
         return every if self.steps is None else min(every, self.first + self.steps)
 
     @property
+    def is_long_enough(self) -> bool:
+        """Return whether the series is longer than the warm-up, so that something is scored."""
+        return len(self.source) > self.first
+
+    @property
     def is_done(self) -> bool:
-        """Tell whether all that the task shall leave behind is there already."""
-        files = [file for file in (self.keep_in, self.save_to) if file is not None]
-        return self.keep_in is not None and all(file.exists() for file in files)
+        """Return whether the run is kept already, and its forecaster where one is to be saved."""
+        if self.keep_in is None or not self.keep_in.exists():
+            return False
+        return self.save_to is None or self._forecaster_file(self.keep_in).exists()
 
     def job(self) -> Job:
         """Return the task as it is sent to a worker, its series loaded."""
@@ -106,10 +114,24 @@ class Task:
         if outcome.run is None or outcome.run.interrupted:
             return
         if self.save_to is not None and outcome.checkpoint is not None:
-            with replacing(self.save_to) as file:
-                file.write(outcome.checkpoint)
+            _write(self.save_to, outcome.checkpoint)
+            if self.keep_in is not None:
+                _write(self._forecaster_file(self.keep_in), outcome.checkpoint)
         if self.keep_in is not None:
             write_run(self.keep_in, outcome.run)
+
+    def kept(self) -> Run | None:
+        """Return the run of a task that is done, with its forecaster saved again; else None."""
+        if self.keep_in is None or not self.is_done:
+            return None
+        if self.save_to is not None:
+            _write(self.save_to, self._forecaster_file(self.keep_in).read_bytes())
+        return read_kept(self.keep_in)
+
+    @staticmethod
+    def _forecaster_file(keep_in: Path) -> Path:
+        """Return the file beside a kept run that keeps its forecaster."""
+        return keep_in.with_suffix(".sr")
 
     @property
     def factors(self) -> float:
@@ -164,7 +186,7 @@ def make_tasks(
         for source in sources.found
         for method, settings_of in shared.items()
     ]
-    ready = tuple(task for task in every if len(task.source) > task.first)
+    ready = tuple(task for task in every if task.is_long_enough)
     if not ready:
         require_longer(every[0].source.sensor, len(every[0].source), every[0].first)
     return Tasks(ready, (*sources.left_out, *_too_short(every)))
@@ -195,11 +217,21 @@ def ready_made(model: ModelName, methods: Sequence[str], **choices: Any) -> Meth
     return {name: partial(_tuned, name, model, choices) for name in methods}
 
 
-def model_settings(model: ModelName, step: timedelta, **choices: Any) -> Settings:
-    """Return the settings of a ready-made model; those that are None keep their default."""
+def settings_of(model: ModelName) -> tuple[str, ...]:
+    """Return the names of the settings that a ready-made model takes."""
+    own = dict.fromkeys([*signature(Forecaster).parameters, *signature(_maker(model)).parameters])
+    return tuple(name for name in own if name not in ("step", "settings"))
+
+
+def _maker(model: ModelName) -> Callable[..., Forecaster]:
     if model not in ("default", "paper"):
         raise InvalidInputError(f"model must be 'default' or 'paper', got {model!r}.")
-    make = Forecaster if model == "default" else Forecaster.paper
+    return Forecaster if model == "default" else Forecaster.paper
+
+
+def model_settings(model: ModelName, step: timedelta, **choices: Any) -> Settings:
+    """Return the settings of a ready-made model; those that are None keep their default."""
+    make = _maker(model)
     given = {name: value for name, value in choices.items() if value is not None}
     return make(step, **given).settings
 
@@ -214,9 +246,14 @@ def _too_short(tasks: Sequence[Task]) -> list[LeftOut]:
         task.source.sensor: f"{len(task.source)} steps are not more than the {task.first} of the "
         "warm-up"
         for task in tasks
-        if len(task.source) <= task.first
+        if not task.is_long_enough
     }
     return [LeftOut(sensor, reason) for sensor, reason in reasons.items()]
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
 
 
 def _factor_seconds() -> float:

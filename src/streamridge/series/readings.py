@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, TypeAlias
@@ -78,15 +78,20 @@ class Piece:
     aggregate: Aggregate | None = None
 
 
+def require_one_kind_of_time(sensor: str, zoned: Collection[bool]) -> None:
+    """Raise if some times of a sensor have an offset and some have none."""
+    if len(zoned) > 1:
+        raise InvalidInputError(
+            f"times of sensor {sensor!r} must all have an offset such as Z or +01:00, "
+            "or all have none, got both."
+        )
+
+
 def join(pieces: Sequence[Piece]) -> Readings:
     """Return the readings of one sensor from one or more pieces."""
     first = pieces[0]
     zoned = np.concatenate([piece.zoned for piece in pieces])
-    if zoned.any() and not zoned.all():
-        raise InvalidInputError(
-            f"times of sensor {first.sensor!r} must all have an offset such as Z or +01:00, "
-            "or all have none, got both."
-        )
+    require_one_kind_of_time(first.sensor, set(zoned.tolist()))
     return Readings(
         first.sensor,
         np.concatenate([piece.times for piece in pieces]),

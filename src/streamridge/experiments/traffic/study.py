@@ -20,8 +20,8 @@ from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.forecaster.methods import parse_names
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.keeping import Plan, digests, prepare, run_files, settings_digest
-from streamridge.runs.kept import read_kept
 from streamridge.runs.run import Run
+from streamridge.runs.run_files import read_kept
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.runs.tasks import Task, Tasks, make_tasks, model_settings
 from streamridge.series.clock import step_name
@@ -125,10 +125,6 @@ class Study:
         """Return the runs that are there, detector by detector, of all methods that are shown."""
         files = self._files(self.shown).values()
         return [read_kept(file) for file in files if file.exists()]
-
-    def todo(self) -> list[Task]:
-        """Return the cells that are asked for and not there."""
-        return [cell for cell in self.cells() if not cell.is_done]
 
     def _files(self, methods: Iterable[str]) -> dict[tuple[str, str], Path]:
         sensors = [source.sensor for source in self.sources]

@@ -24,7 +24,7 @@ class Workers(Protocol):
         """Return how many jobs they take before one has to be finished."""
 
     def take(self, number: int, load: Callable[[], Job]) -> None:
-        """Take a job, and load it at the latest when it is worked on."""
+        """Take a job; it is loaded now, or when work on it begins."""
 
     def finished(self, tell: Progress) -> list[Outcome]:
         """Wait a little, tell what is going on, and return what has finished meanwhile."""

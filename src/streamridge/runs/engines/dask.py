@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from ipaddress import ip_address
@@ -49,10 +50,12 @@ class DaskEngine:
     def started(self, jobs: int) -> Iterator[Workers]:
         """Give workers for some jobs; a cluster of one's own is gone afterwards."""
         if self.address is not None:
-            with _connected(self.address) as client:
+            with _silent_logs(), _connected(self.address) as client:
+                _require_workers(client, self.address)
                 yield DaskWorkers(client)
             return
-        with _own_cluster(min(self.jobs, max(jobs, 1))) as cluster, _connected(cluster) as client:
+        count = min(self.jobs, max(jobs, 1))
+        with _silent_logs(), _own_cluster(count) as cluster, _connected(cluster) as client:
             yield DaskWorkers(client)
 
 
@@ -84,17 +87,19 @@ def _is_loopback(host: str) -> bool:
 @contextmanager
 def _own_cluster(workers: int) -> Iterator[Any]:
     distributed = _require_distributed()
-    # Ctrl-C reaches every process of a terminal; workers are ended when the cluster is closed.
-    with deaf_to_interrupts(), import_module("dask").config.set(UNWATCHED):
-        cluster = distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            # Its page can be seen from this machine alone, at any port: others may have the usual.
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-        )
-    with cluster:
+    with ExitStack() as closing:
+        # Ctrl-C reaches every process of a terminal; workers end when the cluster is closed.
+        with deaf_to_interrupts(), import_module("dask").config.set(UNWATCHED):
+            cluster = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                # Its page can be seen from this machine alone, at any port: others may have the
+                # usual one.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+            )
+            closing.enter_context(cluster)
         yield cluster
 
 
@@ -111,6 +116,29 @@ def _connected(where: Any) -> Iterator[Any]:
         ) from None
     with client:
         yield client
+
+
+def _require_workers(client: Any, address: str) -> None:
+    """Raise if no worker comes to a scheduler within a while."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise InvalidInputError(
+            f"the scheduler at {address} must have a worker, got none for {PATIENCE}. "
+            f"Start one with: dask worker {address}"
+        ) from None
+
+
+@contextmanager
+def _silent_logs() -> Iterator[None]:
+    """Keep Dask from printing tracebacks of its own: what went wrong is said by us, once."""
+    logs = logging.getLogger("distributed")
+    before = logs.level
+    logs.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logs.setLevel(before)
 
 
 def _require_distributed() -> Any:

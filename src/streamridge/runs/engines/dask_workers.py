@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.errors import StreamRidgeError
 from streamridge.runs.engines.base import LOOK_EVERY
-from streamridge.runs.engines.work import Job, Outcome, Progress, attempt, in_words
+from streamridge.runs.engines.work import Job, Outcome, Progress, attempt, reason_of
 
 # Jobs that lie ready for workers beyond those worked on, so that none waits for its next one.
 SPARE = 2
@@ -105,7 +105,7 @@ class DaskWorkers:
         except import_module("distributed").scheduler.KilledWorker as error:
             return Outcome(number, error=f"its worker died {error.allowed_failures + 1} times")
         except Exception as error:  # the cluster's own
-            return Outcome(number, error=in_words(error))
+            return Outcome(number, error=reason_of(error))
 
     def _given_up(self) -> list[Outcome]:
         """Return outcomes without anything for all jobs, none of which is wanted any more."""

@@ -45,7 +45,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task; one that was stopped before there was anything has no part.
+    """What became of a task; run and error are both None if it was stopped without a result.
 
     Parameters
     ----------
@@ -88,12 +88,18 @@ class Here:
             try:
                 self._working = True
                 # Looked at last: from here on `stop` breaks the job off.
-                outcome = Outcome(number) if self._stopping else attempt(number, load, tell)
+                outcome = (
+                    Outcome(number) if self._stopping else attempt(number, load, tell, self._finish)
+                )
             finally:
                 self._working = False
-        except KeyboardInterrupt:  # before or after its steps
+        except KeyboardInterrupt:  # before its first step
             return [Outcome(number)]
         return [outcome]
+
+    def _finish(self) -> None:
+        """Take note that all steps are taken: what is left to do is not broken off."""
+        self._working = False
 
     def stop(self) -> None:
         """Begin no job any more, and break off the one under way by raising KeyboardInterrupt.
@@ -106,8 +112,26 @@ class Here:
             raise KeyboardInterrupt
 
 
-def attempt(number: int, load: Callable[[], Job], tell: Progress) -> Outcome:
-    """Return the outcome of a job; whatever goes wrong is an outcome too."""
+def attempt(
+    number: int, load: Callable[[], Job], tell: Progress, last: Callable[[], None] | None = None
+) -> Outcome:
+    """Return the outcome of a job; whatever goes wrong is an outcome too.
+
+    Parameters
+    ----------
+    number, load
+        The number of the job, and what loads it.
+    tell
+        Called after each step.
+    last
+        Called once all steps are taken.
+    """
+
+    def progress(done: int, total: int) -> None:
+        tell(number, done)
+        if done == total and last is not None:
+            last()
+
     try:
         job = load()
         given = job.forecaster
@@ -118,15 +142,15 @@ def attempt(number: int, load: Callable[[], Job], tell: Progress) -> Outcome:
             method=job.method,
             warmup=job.warmup,
             steps=job.steps,
-            progress=lambda done, total: tell(number, done),
+            progress=progress,
         )
         wanted = job.returns_forecaster and not run.interrupted  # it may be within a step
         return Outcome(number, run, content_of(forecaster) if wanted else None)
     except Exception as error:
-        return Outcome(number, error=in_words(error))
+        return Outcome(number, error=reason_of(error))
 
 
-def in_words(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Return what went wrong, with the kind of error where its text alone would not do."""
     name, text = type(error).__name__, str(error)
     return text if text and type(error).__module__.startswith("streamridge") else f"{name}: {text}"

@@ -54,7 +54,7 @@ def read_kept(path: Path) -> Run:
     try:
         return read_run(path)
     except StateError as error:
-        raise StateError(f"{error} Remove it, and it is made anew.") from None
+        raise StateError(f"{error} Or remove the file: the same command makes it anew.") from None
 
 
 def _run(header: Header, arrays: Arrays) -> Run:

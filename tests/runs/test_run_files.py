@@ -7,7 +7,7 @@ import pytest
 from streamridge import Forecaster, StateError, replay
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.forecaster.methods import tuned_by
-from streamridge.runs.kept import read_run, write_run
+from streamridge.runs.run_files import read_run, write_run
 from tests.forecaster.test_forecaster import DAY, daily, small
 from tests.runs.test_replay import frame
 
