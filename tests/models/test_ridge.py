@@ -1,3 +1,5 @@
+from weakref import ref
+
 import numpy as np
 import pytest
 
@@ -301,11 +303,27 @@ def test_memory_of_another_number_format_is_not_taken_over(rng):
 
 def test_a_released_fit_holds_neither_system_nor_embedding(rng):
     fitted = fit(make_samples(rng, 100))
+    system, embedding = ref(fitted.system), ref(fitted.embedding)
 
     fitted.release()
 
-    assert fitted._system is None
-    assert fitted._embedding is None
+    assert system() is None
+    assert embedding() is None
+
+
+def test_a_released_fit_makes_the_same_factor_again_and_keeps_it(monkeypatch, rng):
+    made = []
+    monkeypatch.setattr(
+        streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
+    )
+    fitted = fit(make_samples(rng, 100))
+    before = fitted.system.factor.copy()
+
+    fitted.release()
+    again = [fitted.system.factor, fitted.system.factor]
+
+    assert len(made) == 2
+    np.testing.assert_array_equal(again, [before, before])
 
 
 def test_deviations_belong_to_their_horizon_and_their_center(rng):

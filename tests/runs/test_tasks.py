@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
 import pytest
 
@@ -81,11 +82,13 @@ def test_a_task_costs_its_windows_and_its_searches():
 
 
 def test_two_at_a_time_take_half_as_long_and_twice_the_memory(monkeypatch):
-    monkeypatch.setattr("streamridge.runs.tasks._factor_seconds", lambda: 1.0)
-    tasks = [Task(source(), small().settings, "ohl")] * 4
+    # A clock that is a second on whenever it is looked at: every factorization takes a second.
+    monkeypatch.setattr("streamridge.runs.tasks.perf_counter", count().__next__)
+    task = Task(source(), small().settings, "ohl")
 
-    assert expected_seconds(tasks, 2) == pytest.approx(expected_seconds(tasks, 1) / 2)
-    assert expected_megabytes(tasks, 2) == pytest.approx(2 * tasks[0].megabytes)
+    assert expected_seconds([task] * 4, 1) == pytest.approx(4 * task.seconds(1.0))
+    assert expected_seconds([task] * 4, 2) == pytest.approx(2 * task.seconds(1.0))
+    assert expected_megabytes([task] * 4, 2) == pytest.approx(2 * task.megabytes)
 
 
 def test_settings_are_those_of_the_step_of_a_series():
