@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -42,7 +42,7 @@ class Layout:
     own_unit: tuple[str, ...] = ()
     unitless: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Return the number of columns of x."""
         return sum([width for _, width in self.blocks])

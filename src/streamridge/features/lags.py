@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -58,7 +59,7 @@ class Features:
             require_count("seasonal", lag)
         require_positive("calendar", self.calendar)
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Return the names and widths of the blocks of a row."""
         widths = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Profiles:
         for name in ("day", "lags", "week_lags", "days", "weeks", "ahead"):
             require_count(name, getattr(self, name))
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Return the names and widths of the blocks of a row."""
         return Layout(
@@ -109,7 +110,7 @@ class Profiles:
         changes = np.diff(course[:, now - 1 :], axis=1)
         return recent[:, :lags] - typical, course[:, now : now + 1], changes
 
-    @property
+    @cached_property
     def _calendar(self) -> Features:
         periods = tuple(period for period in (self.day, 7 * self.day) if period > 1)
         return Features(lags=1, calendar=periods)

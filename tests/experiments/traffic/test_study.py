@@ -270,7 +270,7 @@ def test_a_damaged_cell_is_named_with_what_mends_it(tmp_path):
     study.prepare()
     study.cells()[1].keep_in.write_bytes(b"rubbish")
 
-    with pytest.raises(StateError, match=r"mainline-2-fixed\.run is not .* Remove it, and it is"):
+    with pytest.raises(StateError, match=r"mainline-2-fixed\.run is not .* Or remove the file"):
         study.kept()
 
 
