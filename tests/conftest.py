@@ -14,6 +14,10 @@ threadpool_limits(1)
 
 LAYOUT = Layout((("lags", 3), ("calendar", 2)), unitless=("calendar",))
 
+HOURLY_DAY = 24
+# Five days by the hour, from a Sunday on.
+HOURLY_TIMES = np.datetime64("2021-06-13T00:00", "us") + np.arange(120) * np.timedelta64(1, "h")
+
 
 def make_samples(rng, n, *, horizon=1, layout=LAYOUT, start=0.0):
     """Return random samples whose targets depend on their features, as read-only arrays."""
@@ -28,3 +32,11 @@ def make_samples(rng, n, *, horizon=1, layout=LAYOUT, start=0.0):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20180715)
+
+
+@pytest.fixture
+def actual(rng):
+    """Return a value for each of the hourly times, with gaps."""
+    values = 100 + rng.normal(0, 10, len(HOURLY_TIMES))
+    values[[3, 30, 31, 32, 34]] = np.nan
+    return values

@@ -12,17 +12,8 @@ from streamridge.metrics import (
     running_curve,
     running_rmse,
 )
-
-DAY = 24
-# Five days by the hour, from a Sunday on.
-TIMES = np.datetime64("2021-06-13T00:00", "us") + np.arange(5 * DAY) * np.timedelta64(1, "h")
-
-
-@pytest.fixture
-def actual(rng):
-    values = 100 + rng.normal(0, 10, len(TIMES))
-    values[[3, 30, 31, 32, 34]] = np.nan
-    return values
+from tests.conftest import HOURLY_DAY as DAY
+from tests.conftest import HOURLY_TIMES as TIMES
 
 
 def test_running_rmse_is_the_rmse_of_every_prefix(rng):

@@ -1,6 +1,9 @@
+import signal
+
 import pytest
 from typer.testing import CliRunner
 
+from streamridge import Forecaster
 from streamridge.cli.main import app
 
 
@@ -9,3 +12,16 @@ def invoke(tmp_path, monkeypatch):
     """Return a way to run the command in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return lambda *arguments, **more: CliRunner().invoke(app, list(arguments), **more)
+
+
+def press_after(monkeypatch, forecasts):
+    """Press Ctrl-C once so many forecasts have been made."""
+    predict, made = Forecaster.predict, []
+
+    def pressed(self, *arguments):
+        made.append(self)
+        if len(made) == forecasts:
+            signal.raise_signal(signal.SIGINT)
+        return predict(self, *arguments)
+
+    monkeypatch.setattr(Forecaster, "predict", pressed)

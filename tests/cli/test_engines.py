@@ -2,7 +2,6 @@
 
 import gc
 import json
-import signal
 import sys
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 import pytest
 
 from streamridge import Forecaster, Run
+from tests.cli.conftest import press_after
 from tests.forecaster.test_forecaster import DAY, daily
 
 QUICK = ["--train-size", "96", "--update-every", "24", "--warmup", "72", "--quiet"]
@@ -122,19 +122,6 @@ def test_if_all_fail_nothing_is_written(invoke, flows, tmp_path):
 
     assert result.exit_code == 1
     assert not (tmp_path / "p.csv").exists()
-
-
-def press_after(monkeypatch, forecasts):
-    """Press Ctrl-C once so many forecasts have been made."""
-    predict, made = Forecaster.predict, []
-
-    def pressed(self, *arguments):
-        made.append(self)
-        if len(made) == forecasts:
-            signal.raise_signal(signal.SIGINT)
-        return predict(self, *arguments)
-
-    monkeypatch.setattr(Forecaster, "predict", pressed)
 
 
 def test_the_same_command_goes_on_with_what_is_missing(invoke, flows, tmp_path, monkeypatch):

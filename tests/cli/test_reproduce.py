@@ -19,6 +19,7 @@ from streamridge.experiments.regret import study as regret_study
 from streamridge.experiments.synthetic import page as synthetic_page
 from streamridge.experiments.synthetic import study as synthetic
 from streamridge.experiments.traffic import page as traffic_page
+from tests.cli.conftest import press_after
 from tests.experiments.regret.test_regret import TOY as TOY_REGRET
 from tests.experiments.traffic.test_study import TOY, study_of
 
@@ -83,19 +84,6 @@ def test_the_same_command_again_runs_nothing(invoke, tmp_path, monkeypatch, plai
     assert result.exit_code == 0, result.output
     assert "4 of 4 runs are there already." in result.stderr
     assert cells(tmp_path / "s") == before
-
-
-def press_after(monkeypatch, forecasts):
-    """Press Ctrl-C once so many forecasts have been made."""
-    predict, made = Forecaster.predict, []
-
-    def pressed(self, *arguments):
-        made.append(self)
-        if len(made) == forecasts:
-            signal.raise_signal(signal.SIGINT)
-        return predict(self, *arguments)
-
-    monkeypatch.setattr(Forecaster, "predict", pressed)
 
 
 def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(

@@ -15,16 +15,8 @@ from streamridge.plots.figures import (
     plot_rolling_coverage,
     plot_running_rmse,
 )
-
-DAY = 24
-TIMES = np.datetime64("2021-06-13T00:00", "us") + np.arange(5 * DAY) * np.timedelta64(1, "h")
-
-
-@pytest.fixture
-def actual(rng):
-    values = 100 + rng.normal(0, 10, len(TIMES))
-    values[[3, 30, 31, 32, 34]] = np.nan
-    return values
+from tests.conftest import HOURLY_DAY as DAY
+from tests.conftest import HOURLY_TIMES as TIMES
 
 
 def draw_band(axes, rng, actual):
