@@ -4,6 +4,7 @@ import pytest
 from streamridge import (
     ConstantStep,
     Features,
+    FitError,
     KernelRidge,
     NotPositiveDefiniteError,
     OnlineLearner,
@@ -250,3 +251,24 @@ def test_a_state_goes_on_bit_for_bit(learner_and_stream):
 
         for name, value in guard.state().items():
             np.testing.assert_array_equal(value, resumed.state()[name])
+
+
+def test_a_rollback_to_where_no_fit_exists_is_left_out_and_tried_again(
+    learner_and_stream, monkeypatch
+):
+    stream = learner_and_stream[1]
+    still = ConstantStep(1e-300)
+    learner = OnlineLearner(MODEL, stream[:200], train_size=200, update_every=20, step=still)
+    good, guard = learner.lam, Guard(MODEL, learner)
+    learner.assign({"regularization": 90.0})
+
+    def fails(_):
+        raise FitError("the solver did not converge.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(learner, "assign", fails)
+        assert walk(learner, guard, stream[200:340]) == []
+    assert learner.hyperparameters["regularization"] == pytest.approx(90.0)
+
+    assert walk(learner, guard, stream[340:]) == [1]
+    np.testing.assert_allclose(learner.lam, good)

@@ -94,11 +94,7 @@ class Guard(Generic[FitT]):
     def watch(self) -> bool:
         """Judge the window that has just ended, and return whether the learner was rolled back."""
         self._shadow = self._shadow.judged(self._losses())
-        rolls_back = self._shadow.wins
-        if rolls_back:
-            before = self._learner.named(self._shadow.lam)
-            frozen = set(self._learner.frozen)
-            self._learner.assign({name: before[name] for name in before if name not in frozen})
+        rolls_back = self._shadow.wins and self._put_back()
         if rolls_back or self._shadow.is_outdated:
             self._shadow = Shadow(self._learner.lam)
         self._remember()
@@ -134,6 +130,19 @@ class Guard(Generic[FitT]):
         age, worse = (int(windows) for windows in state["windows"])
         self._shadow = Shadow(lam, losses, age, worse)
         self._tuned, self._end = tuned, float(state["end"])
+
+    def _put_back(self) -> bool:
+        """Give the learner the shadow's hyperparameters, and return whether a fit exists there.
+
+        If it does not, the fit in force stays, and the next window tries again.
+        """
+        before = self._learner.named(self._shadow.lam)
+        frozen = set(self._learner.frozen)
+        try:
+            self._learner.assign({name: before[name] for name in before if name not in frozen})
+        except FitError:
+            return False
+        return True
 
     def _remember(self) -> None:
         """Remember what the next window will be judged by."""
