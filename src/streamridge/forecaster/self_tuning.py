@@ -16,13 +16,12 @@ from streamridge.errors import FitError, InvalidInputError, listed
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.hyperparameters.groups import GroupNames
-from streamridge.learners.base import Learner
+from streamridge.learners.base import Learner, Policy
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame
 from streamridge.learners.guard import Guard
 from streamridge.learners.online import Descending
 from streamridge.learners.packing import unpack
-from streamridge.learners.policy import Policy
 from streamridge.learners.rolling import Searching
 from streamridge.learners.state import joined, part
 from streamridge.learners.stream import StreamLearner

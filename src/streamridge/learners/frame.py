@@ -1,4 +1,4 @@
-"""The constant part of a learner, and how one progress of the learner becomes the next.
+"""The part of a learner that changes, the part that stays, and how one progress becomes the next.
 
 A row is labelled by the values that come after it. Then it joins the window of the fit that
 predicted it, and at the window's end the training set of the next fit.
@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import require_count, require_finite, require_shape
 from streamridge.errors import InvalidInputError
+from streamridge.learners.base import Fitted, Policy
 from streamridge.learners.costs import Costs
-from streamridge.learners.policy import Fitted, Policy
-from streamridge.learners.progress import Progress
 from streamridge.learners.rows import (
     Row,
     Rows,
@@ -28,6 +27,55 @@ from streamridge.learners.rows import (
 )
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Layout, Samples, concatenate, in_order, require_width
+
+
+@dataclass(frozen=True)
+class Progress(Generic[FitT]):
+    """Everything that changes in a learner; each observation replaces it as a whole.
+
+    Parameters
+    ----------
+    current
+        The fit in force.
+    policy
+        How hyperparameters are chosen, with all that it remembers.
+    window
+        Rows of the current fit with all labels known.
+    waiting
+        Rows of the current fit with labels still to come, NaN until then; at first the end of the
+        history.
+    retired
+        The previous fit, while rows that it predicted wait for labels; else None.
+    late, overdue
+        Like `window` and `waiting`, but for earlier fits.
+    admitted
+        Rows of the past that became known late; they join the next training set.
+    newest
+        Time of the newest row.
+    earlier
+        Samples before the training set that are kept for searches.
+    steps
+        Observations since the last refit.
+    refits
+        Fits made so far.
+    """
+
+    current: Fitted[FitT]
+    policy: Policy
+    newest: float
+    earlier: Samples
+    window: Rows = ()
+    waiting: Rows = ()
+    retired: Fitted[FitT] | None = None
+    late: Rows = ()
+    overdue: Rows = ()
+    admitted: Rows = ()
+    steps: int = 0
+    refits: int = 1
+
+    def under(self, policy: Policy) -> Progress[FitT]:
+        """Return the progress with another policy; itself if it has that one already."""
+        return self if policy is self.policy else replace(self, policy=policy)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.hyperparameters.coordinates import Chart
 from streamridge.hyperparameters.feasible import Product
 from streamridge.hyperparameters.space import Space
+from streamridge.learners.base import Fitted, Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame
 from streamridge.learners.lazy_descent import AdaGradStep, LazyDescent, StepRule
-from streamridge.learners.policy import Fitted, Tally
 from streamridge.learners.stream import StreamLearner
 from streamridge.models.base import FitT, Model, step_gradients
 from streamridge.samples import Samples

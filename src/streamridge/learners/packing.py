@@ -8,10 +8,8 @@ import numpy as np
 
 from streamridge.arrays import Matrix, require_count, require_finite, require_number
 from streamridge.errors import InvalidInputError, StateError
-from streamridge.learners.base import State
-from streamridge.learners.frame import Frame
-from streamridge.learners.policy import Fitted, Policy
-from streamridge.learners.progress import Progress
+from streamridge.learners.base import Fitted, Policy, State
+from streamridge.learners.frame import Frame, Progress
 from streamridge.learners.rows import stack, unstack
 from streamridge.learners.state import part
 from streamridge.models.base import FitT

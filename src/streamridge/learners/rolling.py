@@ -15,9 +15,9 @@ import numpy as np
 from streamridge.arrays import Mask, Matrix, Vector, require_count, require_shape
 from streamridge.hyperparameters.feasible import require_feasible
 from streamridge.hyperparameters.space import Space
+from streamridge.learners.base import Fitted, Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame
-from streamridge.learners.policy import Fitted, Tally
 from streamridge.learners.stream import StreamLearner
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples

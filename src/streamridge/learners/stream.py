@@ -15,12 +15,10 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Vector, require_number
 from streamridge.errors import InvalidInputError
-from streamridge.learners.base import State
+from streamridge.learners.base import State, Tally
 from streamridge.learners.costs import Costs
-from streamridge.learners.frame import Frame
+from streamridge.learners.frame import Frame, Progress
 from streamridge.learners.packing import pack, unpack
-from streamridge.learners.policy import Tally
-from streamridge.learners.progress import Progress
 from streamridge.learners.rows import unstack
 from streamridge.models.base import FitT, knows_spread, learn_spread, predict_with_residuals
 from streamridge.samples import Inputs, Samples
