@@ -186,3 +186,12 @@ def test_importing_the_package_does_not_import_dask():
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert said.stdout.split() == ["False", "False"]
+
+
+def test_a_scheduler_without_a_worker_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr("streamridge.runs.engines.dask.PATIENCE", "1s")
+    with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
+        engine = DaskEngine(empty.scheduler_address)
+
+        with pytest.raises(InvalidInputError, match=r"must have a worker, got none for 1s\. Start"):
+            compare(series("a", 0), "fixed", engine=engine, **QUICK)

@@ -24,7 +24,6 @@ from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study, simulated_series
 from streamridge.forecaster.methods import parse_names
 from streamridge.runs.carrying import parse_engine
-from streamridge.runs.keeping import require_whole
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import opened_sources
 
@@ -121,7 +120,6 @@ def traffic(
         say_left_out(study.left_out, console)
         study.prepare()
         cells = study.cells()
-        require_whole(cells)
         counted = Counted(cells)
         with watched(cells, chosen, console) as outcomes:
             for outcome in outcomes:

@@ -41,7 +41,7 @@ def kept_tasks(folder: Path, tasks: Sequence[Task]) -> tuple[Task, ...]:
     prepare("keep", folder / PLAN, folder / RUNS, plan)
     files = run_files(folder / RUNS, sources, methods)
     ready = tuple(replace(task, keep_in=files[task.source.sensor, task.method]) for task in tasks)
-    require_whole(ready)
+    require_whole(files.values())
     return ready
 
 
@@ -94,11 +94,11 @@ def run_files(
     }
 
 
-def require_whole(tasks: Iterable[Task]) -> None:
-    """Raise before any work when the kept run of a task is damaged."""
-    for task in tasks:
-        if task.keep_in is not None and task.keep_in.exists():
-            read_kept(task.keep_in)
+def require_whole(files: Iterable[Path]) -> None:
+    """Raise before any work when one of the files that are there holds a damaged run."""
+    for file in files:
+        if file.exists():
+            read_kept(file)
 
 
 def keep_plan(name: str, file: Path, plan: Plan) -> None:

@@ -274,6 +274,15 @@ def test_a_damaged_cell_is_named_with_what_mends_it(tmp_path):
         study.kept()
 
 
+def test_a_damaged_cell_of_a_method_that_is_only_shown_is_found_before_any_work(tmp_path):
+    study = study_of(tmp_path, methods=["fixed"])
+    study.prepare()
+    study.cells()[0].keep_in.write_bytes(b"rubbish")
+
+    with pytest.raises(StateError, match=r"mainline-1-fixed\.run is not"):
+        study_of(tmp_path, methods=["ohl"]).prepare()
+
+
 def test_a_detector_with_too_few_data_is_left_out(tmp_path):
     one, other = simulated_series(TOY, 0)
     short = replace(other, values=other.values[:150])

@@ -19,7 +19,14 @@ from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.forecaster.methods import parse_names
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.keeping import Plan, digests, prepare, run_files, settings_digest
+from streamridge.runs.keeping import (
+    Plan,
+    digests,
+    prepare,
+    require_whole,
+    run_files,
+    settings_digest,
+)
 from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept
 from streamridge.runs.sources import LeftOut, Source, Sources
@@ -91,8 +98,9 @@ class Study:
     left_out: tuple[LeftOut, ...] = ()
 
     def prepare(self) -> None:
-        """Make the folder, or raise when it holds another study or nothing can be kept there."""
+        """Make the folder; raise if it holds another study or a damaged cell, or is read-only."""
         prepare("out", self.folder / "study.json", self.folder / "cells", self.plan())
+        require_whole(self._files(self.shown).values())
 
     def plan(self) -> Plan:
         """Return all that the cells depend on, as plain JSON."""
