@@ -669,7 +669,10 @@ DAMAGED = {
     "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
     "retired.lam": (np.ones(9), r"state must hold 'retired\.runs'"),
     "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),
-    "record.window.t": (np.float64(3.0), "state must hold rows of 4 features and 1 labels in 'window'"),
+    "record.window.t": (
+        np.float64(3.0),
+        "state must hold rows of 4 features and 1 labels in 'window'",
+    ),
 }
 
 

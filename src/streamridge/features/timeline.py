@@ -149,15 +149,20 @@ class Timeline:
         """Return whether a step is remembered: not too old, nor in a long gap."""
         return bool(self._found(np.array([step]))[1][0])
 
+    def remembered(self) -> Steps:
+        """Return the steps that are remembered."""
+        steps = np.arange(self.oldest, self.newest + 1)
+        return steps[self._found(steps)[1]]
+
     def readings(self) -> tuple[Steps, Vector, Mask]:
         """Return the steps and values of the remembered readings, and which are trusted."""
-        steps = self._steps()
+        steps = self.remembered()
         steps = steps[(self._flags[: len(steps)] & READ) > 0]
         return steps, self.values(steps), self.trusted(steps)
 
     def changed_since_refit(self) -> Steps:
         """Return the steps that are new since the last `mark`, or trusted otherwise than then."""
-        steps, flags = self._steps(), self._flags[: self._used]
+        steps, flags = self.remembered(), self._flags[: self._used]
         changed = ((flags & TRUSTED) > 0) != ((flags & AT_REFIT) > 0)
         return steps[changed | (steps > self.marked)]
 
@@ -196,11 +201,6 @@ class Timeline:
     def _used(self) -> int:
         """Return how many steps memory is in use for."""
         return self._slot(self.newest + 1)
-
-    def _steps(self) -> Steps:
-        """Return the steps that are remembered."""
-        steps = np.arange(self.oldest, self.newest + 1)
-        return steps[self._found(steps)[1]]
 
     def _grow(self, count: int) -> None:
         """Make room for further steps."""

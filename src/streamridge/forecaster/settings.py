@@ -40,6 +40,7 @@ class Settings:
     tune_every: int
     validation_size: int
     seed: int
+    defer_refits: bool = False
 
     def __post_init__(self) -> None:
         require_local_step(parse_step(self.step), parse_zone(self.tz))
@@ -48,7 +49,7 @@ class Settings:
             object.__setattr__(self, name, require_count(name, getattr(self, name)))
         for name in ("tune_every", "seed"):
             object.__setattr__(self, name, require_count(name, getattr(self, name), least=0))
-        for name in ("learn", "guard"):
+        for name in ("learn", "guard", "defer_refits"):
             object.__setattr__(self, name, bool(getattr(self, name)))
         if self.horizon > self.update_every:
             raise InvalidInputError(

@@ -100,6 +100,8 @@ class Policy(Protocol):
 class Learner(Protocol):
     """A model that predicts a stream step by step, and learns from what it then observes."""
 
+    workspace: Workspace | None
+
     @property
     def hyperparameters(self) -> dict[str, float]:
         """Return the hyperparameters in force, by name."""
@@ -167,17 +169,14 @@ class Learner(Protocol):
         raised, nothing has changed.
         """
 
-    def refit(self, workspace: Workspace | None = None) -> None:
-        """Learn from the window, and refit on all that is known now, in this memory.
+    def refit(self) -> None:
+        """Learn from the window, and refit on all that is known now.
 
         A `FitError` leaves everything as it was.
         """
 
     def pass_over(self, time: float) -> None:
         """Skip a step that has no value, or none to learn from."""
-
-    def admit(self, samples: Samples) -> None:
-        """Add samples of the past that became known late to the next training set."""
 
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name and refit; other weights of a simplex share what is left."""
@@ -195,8 +194,11 @@ class Learner(Protocol):
         after it. So catch the error, postpone the refit, and observe again.
         """
 
+    def rest(self) -> None:
+        """Drop the training set and the fit; they are made again when they are needed."""
+
     def release(self) -> None:
-        """Drop what can be recomputed, at the cost of a factorization at the next window's end."""
+        """Drop all that can be recomputed, at the cost of a factorization at the next refit."""
 
     def state(self) -> State:
         """Return everything that changes, as arrays and numbers for `restore`."""

@@ -174,7 +174,9 @@ class Frame(Generic[FitT]):
         until = progress.since
         if progress.retired is None or t < until + self.horizon - 1:
             return progress
-        policy = self._absorbed(progress, progress.retired, until - self.horizon + 1, until, workspace)
+        policy = self._absorbed(
+            progress, progress.retired, until - self.horizon + 1, until, workspace
+        )
         return replace(progress, retired=None, policy=policy)
 
     def moved(self, progress: Progress[FitT], workspace: Workspace) -> Policy:

@@ -47,7 +47,9 @@ def _unpacked(state: State, frame: Frame[FitT], policy: Policy, record: Record) 
         raise StateError(
             f"state must have fewer than {frame.update_every} steps since its refit, got {steps}."
         )
-    record = record.restore({key: np.asarray(value) for key, value in part(state, "record").items()})
+    record = record.restore(
+        {key: np.asarray(value) for key, value in part(state, "record").items()}
+    )
     return Progress(
         record=record,
         current=_fitted("current", state, frame, record),

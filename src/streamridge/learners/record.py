@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector, require_finite
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import StateError
 from streamridge.learners.rows import Row, Rows, complete, known_at_the_end, stack, unstack, waiting
-from streamridge.samples import Inputs, Samples, concatenate, in_order
+from streamridge.samples import Inputs, Samples, concatenate
 
 # The parts of kept rows that are rows, not samples.
-ROWS = ("window", "waiting", "admitted")
+ROWS = ("window", "waiting")
 
 
 class Record(Protocol):
@@ -43,9 +43,6 @@ class Record(Protocol):
     def at(self, times: Vector, refits_ago: int) -> Samples:
         """Return the rows of a training set as they were known at the last refit, or before it."""
 
-    def admitted_too(self, samples: Samples) -> Self:
-        """Return the record with rows of the past that became known late."""
-
     def state(self) -> dict[str, Matrix]:
         """Return everything that changes, as arrays for `restore`."""
 
@@ -65,14 +62,11 @@ class KeptRows:
         Rows since then with all labels known.
     waiting
         Rows with labels still to come, NaN until then; at first the end of the history.
-    admitted
-        Rows of the past that became known late; they join the next training set.
     """
 
     settled: Samples
     window: Rows = ()
     waiting: Rows = ()
-    admitted: Rows = ()
 
     @classmethod
     def of(cls, history: Samples) -> KeptRows:
@@ -112,10 +106,6 @@ class KeptRows:
             Inputs(settled.t[rows], settled.x[rows], settled.inputs.layout), settled.y[rows]
         )
 
-    def admitted_too(self, samples: Samples) -> KeptRows:
-        """Return the record with rows that join the next training set."""
-        return replace(self, admitted=self.admitted + unstack(samples))
-
     def state(self) -> dict[str, Matrix]:
         """Return every row, as arrays."""
         parts = {"settled": self.settled}
@@ -134,10 +124,7 @@ class KeptRows:
         return KeptRows(settled, **rows)
 
     def _known(self) -> Samples:
-        known = concatenate([self.settled, self._stacked(self.window)])
-        if self.admitted:
-            known = in_order(concatenate([known, self._stacked(self.admitted)]))
-        return known
+        return concatenate([self.settled, self._stacked(self.window)])
 
     def _stacked(self, rows: Rows) -> Samples:
         return stack(rows, self.settled.inputs.layout, self.settled.y.shape[1])
@@ -153,11 +140,3 @@ class KeptRows:
                 f"got shapes {t.shape}, {x.shape}, {y.shape}."
             )
         return Samples(Inputs(t, x, layout), y)
-
-
-def require_past(samples: Samples, newest: float) -> None:
-    """Raise if a sample is later than the newest value."""
-    if len(samples) and samples.t.max() > newest:
-        raise InvalidInputError(
-            f"time must be no later than {newest:.15g}, got {samples.t.max():.15g}."
-        )

@@ -19,7 +19,6 @@ from streamridge.learners.base import State, Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame, Progress
 from streamridge.learners.packing import pack, unpack
-from streamridge.learners.record import require_past
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, knows_spread, learn_spread, predict_with_residuals
 from streamridge.samples import Inputs, Samples
@@ -149,9 +148,7 @@ class StreamLearner(Generic[FitT]):
         t = self._require_later(time)
         row = None if x is None else self._frame.row(t, x)
         workspace = self._memory()
-        progress = self._frame.taken(
-            self._progress, t, row, require_number("y", y), workspace
-        )
+        progress = self._frame.taken(self._progress, t, row, require_number("y", y), workspace)
         if not self._frame.deferred:
             progress = self._tuned(progress)
             if progress.steps >= self._frame.update_every:
@@ -159,34 +156,22 @@ class StreamLearner(Generic[FitT]):
         self._progress = progress
         self._progress = progress.under(progress.policy.settle())
 
-    def refit(self, workspace: Workspace | None = None) -> None:
+    def refit(self) -> None:
         """Learn from the window, and refit on all that is known now.
 
         It may come any time, and learns from all rows since the last one; the next is due m
         observations later. A `FitError` leaves everything as it was.
-
-        Parameters
-        ----------
-        workspace
-            Memory for the refit; by default the learner's own, or new memory.
         """
-        progress = self._refitted(self._tuned(self._progress), workspace or self._memory())
+        progress = self._refitted(self._tuned(self._progress), self._memory())
         self._progress = progress
         self._progress = progress.under(progress.policy.settle())
 
-    def admit(self, samples: Samples) -> None:
-        """Add samples of the past that became known late to the next training set."""
-        require_past(samples, self._progress.newest)
-        record = self._progress.record.admitted_too(samples)
-        self._progress = replace(self._progress, record=record)
-
-    def assign(self, values: Mapping[str, float], workspace: Workspace | None = None) -> None:
+    def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name and refit; other weights of a simplex share what is left."""
         policy = self._progress.policy
         policy = policy.put(self._space.assigned(policy.lam, values))
         # Rows that were predicted before are not learned from, so no fit is kept for them.
-        memory = workspace or self._memory()
-        self._progress = self._frame.renewed(self._progress, policy, None, memory)
+        self._progress = self._frame.renewed(self._progress, policy, None, self._memory())
 
     def freeze(self, *names: str) -> None:
         """Keep hyperparameters constant; naming one weight of a simplex freezes them all."""
@@ -203,10 +188,14 @@ class StreamLearner(Generic[FitT]):
         """Skip a step that has no value, or none to learn from."""
         self._progress = replace(self._progress, newest=self._require_later(time))
 
-    def release(self) -> None:
-        """Drop what can be recomputed, at the cost of a factorization at the next window's end."""
+    def rest(self) -> None:
+        """Drop the training set and the fit; they are made again when they are needed."""
         for fitted in self._progress.fits:
             fitted.release()
+
+    def release(self) -> None:
+        """Drop all that can be recomputed, at the cost of a factorization at the next refit."""
+        self.rest()
         if self.workspace is not None:
             self.workspace.clear()
 
@@ -235,7 +224,7 @@ class StreamLearner(Generic[FitT]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: the memory of refits is not."""
-        return self.__dict__ | {"workspace": None if self.workspace is None else Workspace()}
+        return self.__dict__ | {"workspace": None}
 
     def _memory(self) -> Workspace:
         return Workspace() if self.workspace is None else self.workspace
