@@ -387,8 +387,8 @@ class Forecaster:
             forecaster = cls.of(Settings.of(header["settings"]))
             forecaster._stepper.counts.update(header["counts"])
             forecaster._stepper.sensor.clock.restore(header["clock"])
-            state = upgraded(state, forecaster.settings.horizon)
-            forecaster._stepper.restore(state, fitted=header["fitted"])
+            newest = upgraded(state, forecaster.settings.horizon)
+            forecaster._stepper.restore(newest, fitted=header["fitted"])
         except StateError:
             raise
         except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:

@@ -61,7 +61,7 @@ class Recollection:
             tried = 2 * tried
 
     def renewed(self, oldest: float) -> Recollection:
-        """Return the record itself; the sensor forgets what no row from `oldest` on looks back at."""
+        """Return the record itself; the sensor forgets what rows from `oldest` on do not need."""
         self.sensor.timeline.mark()
         self.sensor.timeline.forget_before(int(oldest) - self.sensor.reach)
         return self

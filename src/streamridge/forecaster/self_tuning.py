@@ -213,7 +213,7 @@ class SelfTuningModel:
 
 def _fitted_again(
     frame: Frame[Any], learned: Mapping[str, NDArray[Any]], record: Recollection
-) -> Mapping[str, NDArray[Any]]:
+) -> dict[str, NDArray[Any]]:
     """Return the state of an earlier format, with its fit made again from the readings it holds."""
     rows = record.between(-np.inf, np.inf)
     times = rows.t[np.isin(rows.t, learned["current.t"])]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from streamridge.arrays import require_count
@@ -83,11 +85,19 @@ class Settings:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Settings:
-        """Return the settings that `described` gave as plain JSON."""
+        """Return the settings that `described` gave as plain JSON; equal ones are one object."""
+        return _built(json.dumps(described, sort_keys=True))
+
+    @classmethod
+    def _of(cls, parts: dict[str, Any]) -> Settings:
         try:
-            parts = dict(described)
             step = parse_step(parts.pop("step"))
             built = {name: build(parts.pop(name)) for name in ("preset", "tuner")}
             return cls(step=step, **built, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=256)  # a fleet of forecasters has few different settings
+def _built(text: str) -> Settings:
+    return Settings._of(json.loads(text))

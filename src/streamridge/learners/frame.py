@@ -1,4 +1,4 @@
-"""The part of a learner that changes, the part that stays, and how one progress becomes the next."""
+"""The part of a learner that changes, the part that stays, and how progress is made."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class Frame(Generic[FitT]):
         until: float,
         workspace: Workspace,
     ) -> Policy:
-        """Return the policy after it has learned from the rows of a span that `fitted` predicted."""
+        """Return the policy after it has learned from rows of a span that `fitted` predicted."""
         policy = progress.policy
         if not policy.learns:
             return policy
