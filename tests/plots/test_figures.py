@@ -37,7 +37,7 @@ def draw_weekdays(axes, rng, actual):
 
 
 def draw_coverage(axes, rng, actual):
-    return plot_rolling_coverage(axes, {"ohl": (TIMES, rng.random(len(TIMES)))}, level=0.9)
+    return plot_rolling_coverage(axes, {"ohl": (TIMES, rng.random(len(TIMES)))}, levels=(0.9,))
 
 
 def draw_costs(axes, rng, actual):

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix, Vector
 from streamridge.errors import FitError
 from streamridge.features.base import RowMaker, input_at, samples_at, samples_reading
 from streamridge.forecaster.calibration import Calibration, Made
+from streamridge.forecaster.levels import JUDGED, Levels
 from streamridge.forecaster.self_tuning import SelfTuningModel
 from streamridge.forecaster.sensor import Sensor
 from streamridge.forecaster.settings import Settings
@@ -29,8 +30,6 @@ class Ahead:
     """The next forecast, with all that is needed to learn from it."""
 
     values: Vector
-    below: Vector
-    above: Vector
     row: Vector | None = None  # the model's input, if all its values are trusted
     made: Made | None = None  # the model's forecast, if there is a model
 
@@ -51,7 +50,7 @@ class Stepper:
         self.counts: Counter[str] = Counter()
         self.costs = Costs()
         self._calibration = Calibration.start(
-            settings.horizon, settings.level, corrects=settings.preset.corrects
+            settings.horizon, settings.levels, corrects=settings.preset.corrects
         )
         self._next_try = 0  # steps at which a first fit is tried again
         self._late: tuple[tuple[int, int], ...] = ()  # steps read late, and when to learn from each
@@ -103,7 +102,14 @@ class Stepper:
                 self.model.learner.pass_over(self.sensor.next_step - 1)
 
     def advance(self, value: float, columns: Vector | None) -> None:
-        """Take the next step; the value is NaN without a reading, `columns` None if not known."""
+        """Take the next step; the value is NaN without a reading, `columns` None if not known.
+
+        A reading outside the known bounds is taken for none, but counted as implausible.
+        """
+        impossible = not self.sensor.bounds.hold(value)
+        if impossible:
+            self.counts["implausible"] += 1
+            value = np.nan
         if not self.sensor.has_readings:
             if not np.isnan(value):  # else there is nothing to fill the gap with
                 self.sensor.push(value, value, None, columns)
@@ -111,7 +117,7 @@ class Stepper:
         ahead = self.look_ahead(columns)
         self._ahead = {}
         if np.isnan(value):
-            self.counts["missing"] += 1
+            self.counts["missing"] += not impossible
             self._calibration = self._calibration.pass_over()
             self.sensor.push_gap(float(ahead.values[0]), columns)
             if self.model is not None:
@@ -124,7 +130,7 @@ class Stepper:
         """Learn from a reading and its forecast."""
         step, in_time = self.sensor.next_step, not self.sensor.silent
         doubting = self._settings.guard and self.model is not None
-        band = max(ahead.above[0], -ahead.below[0]) if doubting else None
+        band = self._half_band(ahead) if doubting else None
         verdict = self.sensor.push(value, float(ahead.values[0]), band, columns)
         if verdict != "stuck":  # it would teach the bands that nothing ever changes
             self._calibration = self._calibration.observe(
@@ -146,7 +152,7 @@ class Stepper:
         key = b"" if columns is None else columns.tobytes()
         if key not in self._ahead:
             if self.model is None or self.sensor.silent > self._settings.day:
-                self._ahead = {key: Ahead(*self.sensor.seasonal())}
+                self._ahead = {key: Ahead(self.sensor.seasonal())}
             else:
                 self._ahead = {key: self._modelled(self.model, columns)}
         return self._ahead[key]
@@ -158,10 +164,28 @@ class Stepper:
         spreads = np.maximum(spreads, self.sensor.least)
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
         made = replace(made, values=self.sensor.bounded(made.values))
-        below, above = self._calibration.bands.offsets(spreads)
-        if self.sensor.silent:
-            below, above = self.sensor.widened(below, above)
-        return Ahead(made.values, below, above, inputs.x[0] if complete else None, made)
+        return Ahead(made.values, inputs.x[0] if complete else None, made)
+
+    def bands(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return the lower and upper ends of the next forecast's bands, (H, L) each."""
+        values = ahead.values[:, None]
+        below, above = self._offsets(ahead, levels)
+        return (
+            np.minimum(self.sensor.bounded(values + below), values),
+            np.maximum(self.sensor.bounded(values + above), values),
+        )
+
+    def _offsets(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return how far the next forecast's bands reach below and above it, (H, L) each."""
+        if ahead.made is None:
+            return self.sensor.seasonal_offsets(levels)
+        below, above = self._calibration.bands.offsets(ahead.made.spreads, levels)
+        return self.sensor.widened(below, above, levels) if self.sensor.silent else (below, above)
+
+    def _half_band(self, ahead: Ahead) -> float:
+        """Return the wider side of the band that the next reading is judged by."""
+        below, above = self._offsets(ahead, (JUDGED,))
+        return float(max(above[0, 0], -below[0, 0]))
 
     def _first_fit(self) -> None:
         """Start the model once there is enough history."""

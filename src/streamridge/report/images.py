@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.files.names import FileNames
+from streamridge.forecaster.levels import band_words
 from streamridge.metrics import rmse_by_hour, rmse_by_weekday
 from streamridge.plots.axes import matplotlib_part, new_figure, plain
 from streamridge.plots.figures import (
@@ -31,7 +32,7 @@ from streamridge.plots.tuning import (
 from streamridge.report.sensors import (
     Moves,
     SensorRuns,
-    coverage_in_time,
+    coverages_in_time,
     moves_of,
 )
 from streamridge.runs.run import Run
@@ -81,7 +82,7 @@ def _figures(
     """Yield for every figure a part of its file's name, its title, and the figure."""
     lead = sensor.lead
     if sensor.scored:
-        title = f"{lead.method}, one step ahead, with the {lead.level:.0%} band"
+        title = f"{lead.method}, one step ahead, with {band_words(lead.levels)}"
         yield "forecast", title, _forecast(lead, unit)
         yield "errors", "errors and coverage", _errors(sensor, unit)
     yield "costs", "where the seconds went", _costs(sensor)
@@ -104,7 +105,8 @@ def _forecast(run: Run, unit: str) -> Figure:
     figure = new_figure(1, height_per_row=4.0)
     last = slice(-max(2, SHOWN_DAYS * run.day), None)
     band = (run.value[last, 0], run.lower[last, 0], run.upper[last, 0])
-    plot_band(figure.axes[0], run.times[last], run.actual[last], *band, unit=unit)
+    times, actual = run.times[last], run.actual[last]
+    plot_band(figure.axes[0], times, actual, *band, unit=unit, levels=run.levels)
     return figure
 
 
@@ -114,12 +116,16 @@ def _errors(sensor: SensorRuns, unit: str) -> Figure:
     times = {run.method: run.local_times for run in sensor.scored}
     hours = {name: rmse_by_hour(times[name], each) for name, each in errors.items()}
     days = {name: rmse_by_weekday(times[name], each) for name, each in errors.items()}
-    curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.scored}
+    curves = {
+        name: (run.times, shares)
+        for run in sensor.scored
+        for name, shares in coverages_in_time(run).items()
+    }
     first, second, third, last = figure.axes
     plot_running_rmse(first, errors, steps_a_day=sensor.lead.day, unit=unit)
     plot_error_by_hour(second, hours, unit=unit)
     plot_error_by_weekday(third, days, unit=unit)
-    plot_rolling_coverage(last, curves, level=sensor.lead.level)
+    plot_rolling_coverage(last, curves, levels=sensor.levels)
     return figure
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamridge.arrays import Vector
+from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.metrics import coverage_window, rolling_coverage
+from streamridge.metrics import coverage_window, percent, rolling_coverage
 from streamridge.plots.tuning import BOUND_MARKS
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.series.clock import Times
@@ -40,6 +41,11 @@ class SensorRuns:
     def baseline(self) -> Run | None:
         """Return the run that the others are compared with, if there is one."""
         return next((run for run in self.runs if run.method == BASELINE), None)
+
+    @property
+    def levels(self) -> Levels:
+        """Return the levels of the bands of all runs, each once."""
+        return tuple(dict.fromkeys(level for run in self.runs for level in run.levels))
 
     @property
     def scored(self) -> tuple[Run, ...]:
@@ -90,10 +96,17 @@ def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
     return [SensorRuns(sensor, tuple(each.values())) for sensor, each in grouped.items()]
 
 
-def coverage_in_time(run: Run) -> Vector:
-    """Return the share of values within their band over the week before each step, (T,)."""
+def coverages_in_time(run: Run) -> dict[str, Vector]:
+    """Return the share of values within their band over the week before each step, (T,) each.
+
+    They are by method; with several levels, by method and level.
+    """
     window = coverage_window(len(run.times), run.day)
-    return rolling_coverage(run.actual, run.lower[:, 0], run.upper[:, 0], window)
+    labels = [f"{run.method}, {percent(level)}%" for level in run.levels]
+    return {
+        label: rolling_coverage(run.actual, band.lower[:, 0], band.upper[:, 0], window)
+        for label, band in zip(labels if len(labels) > 1 else [run.method], run.bands, strict=True)
+    }
 
 
 def moves_of(run: Run) -> Moves | None:
