@@ -11,13 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from streamridge.arrays import Vector
 from streamridge.cli.options import Json
 from streamridge.cli.outcome import in_words
 from streamridge.forecaster.bounds import BoundPair
-from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.levels import by_level, in_percent, named
+from streamridge.forecaster.levels import band_columns, in_percent
 from streamridge.series.clock import step_name
 
 
@@ -54,6 +52,8 @@ def _facts(forecaster: Forecaster) -> dict[str, Any]:
     extras = forecaster.settings.preset.features.extras
     forecast = forecaster.predict(dict.fromkeys(extras, np.nan) if extras else None)
     known = forecast.source != "none"
+    ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
+    columns = {"value": forecast.value, **ends}
     return {
         "settings": forecaster.settings.described(),
         "counts": forecaster.counts,
@@ -63,21 +63,9 @@ def _facts(forecaster: Forecaster) -> dict[str, Any]:
         "forecast": {
             "source": forecast.source,
             "time": [str(time.astype("M8[s]")) for time in forecast.time] if known else [],
-            **{name: column.tolist() if known else [] for name, column in _columns(forecast)},
+            **{name: column.tolist() if known else [] for name, column in columns.items()},
         },
     }
-
-
-def _columns(forecast: Forecast) -> list[tuple[str, Vector]]:
-    """Return the numbers of a forecast by name; with several levels, such as "lower_80"."""
-    ends = {
-        name: column
-        for side in ("lower", "upper")
-        for name, column in named(
-            side, forecast.levels, by_level(getattr(forecast, side), forecast.levels)
-        ).items()
-    }
-    return [("value", forecast.value), *ends.items()]
 
 
 def _shown_bounds(bounds: BoundPair) -> str:

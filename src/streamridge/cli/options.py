@@ -105,8 +105,9 @@ BoundsText = Annotated[
     typer.Option(
         "--bounds",
         metavar="LEAST,GREATEST",
-        help="Values that the sensors can show: 0, for none below zero, 0,100 or ,100. A reading "
-        "beyond is implausible, and no forecast or band goes there.",
+        help="Least and greatest value that sensors can show; one may be left out, as in "
+        "--bounds 0, for counts. No forecast or band goes beyond, and a reading beyond is "
+        "implausible.",
     ),
 ]
 Jobs = Annotated[
@@ -193,7 +194,7 @@ def parse_bounds(text: str | None) -> BoundPair | None:
     >>> parse_bounds("0")
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: --bounds must be two numbers with a comma between, \
-of which one may be left out, such as 0, or 0,100, got '0'.
+of which one may be left out, such as '0,' or '0,100', got '0'.
     """
     if text is None:
         return None
@@ -202,6 +203,6 @@ of which one may be left out, such as 0, or 0,100, got '0'.
     except ValueError:
         raise InvalidInputError(
             "--bounds must be two numbers with a comma between, of which one may be left out, "
-            f"such as 0, or 0,100, got {text!r}."
+            f"such as '0,' or '0,100', got {text!r}."
         ) from None
     return require_bounds((lower, upper))

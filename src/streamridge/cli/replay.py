@@ -77,7 +77,7 @@ def replay(
     Every step is forecast before its value is read. Readings that were dropped, filled in or in
     conflict are counted and shown. A sensor that fails does not stop the others.
 
-    Example: streamridge replay roads.csv --sensor ramp-3 --steps 960 --report report
+    Example: streamridge replay roads.csv --level 0.8,0.95 --bounds 0, --steps 960 --report report
     """
     console = Console(stderr=True, quiet=quiet)
     chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)

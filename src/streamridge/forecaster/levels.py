@@ -105,6 +105,24 @@ def by_level(ends: NDArray[np.float64], levels: Levels) -> list[Vector]:
     return [ends] if len(levels) == 1 else list(np.moveaxis(ends, -1, 0))
 
 
+def band_columns(
+    levels: Levels, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the ends of bands by name, level by level: "lower_80", "upper_80", "lower_95", ...
+
+    Examples
+    --------
+    >>> list(band_columns((0.8, 0.95), np.zeros((1, 2)), np.ones((1, 2))))
+    ['lower_80', 'upper_80', 'lower_95', 'upper_95']
+    """
+    pairs = zip(by_level(lower, levels), by_level(upper, levels), strict=True)
+    return {
+        side + name: ends
+        for name, pair in named("", levels, list(pairs)).items()
+        for side, ends in zip(("lower", "upper"), pair, strict=True)
+    }
+
+
 def _require_share(level: float) -> None:
     if not 0 < level < 1:
         hint = f" Write {level / 100:g} for {level:g} %." if 10 <= level < 100 else ""

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Colours of tuning, which stands out, of fitting, of predicting, and of the rest.
 KIND_COLORS = (COLORS[1], COLORS[0], COLORS[5], "#BBBBBB")
 
+# The tint of the widest band; each narrower one is darker by as much.
+TINT, DARKEST_TINT = 0.22, 0.66
+
 
 def plot_band(
     axes: Axes,
@@ -88,11 +91,18 @@ def plot_error_by_weekday(
 
 
 def plot_rolling_coverage(
-    axes: Axes, curves_by_name: Mapping[str, tuple[Times, Vector]], *, levels: Sequence[float]
+    axes: Axes,
+    curves_by_name: Mapping[str, tuple[Times, Vector | Matrix]],
+    *,
+    levels: Sequence[float],
 ) -> Axes:
-    """Draw the share of values within their band over time, and the levels it should have."""
+    """Draw the share of values within their band over time, and the levels it should have.
+
+    With several levels, the shares of a method are (T, L), and its lines look the same.
+    """
     for i, (name, (times, shares)) in enumerate(curves_by_name.items()):
-        axes.plot(times, shares, label=plain(name), **line_style(i))
+        lines = axes.plot(times, shares, **line_style(i))
+        lines[0].set_label(plain(name))
     for level in levels:
         axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
     axes.set(ylabel="share within the band")
@@ -124,13 +134,14 @@ def _fill_bands(
     upper: Vector | Matrix,
     levels: Sequence[float],
 ) -> None:
-    """Fill bands, the widest first; where they overlap, the tint is darker."""
+    """Fill bands, the widest first and the faintest."""
     below, above = (ends.reshape(len(times), -1) for ends in (lower, upper))
     several = len(levels) > 1
-    for i in np.argsort(levels)[::-1] if several else [0]:
+    for rank, i in enumerate(np.argsort(levels)[::-1] if several else [0], start=1):
         label = f"{percent(levels[i])}% band" if several else "band"
+        tint = min(rank * TINT, DARKEST_TINT)
         ends = below[:, i], above[:, i]
-        axes.fill_between(times, *ends, color=COLORS[0], alpha=0.22, lw=0, label=label)
+        axes.fill_between(times, *ends, color=COLORS[0], alpha=tint, lw=0, label=label)
 
 
 def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:

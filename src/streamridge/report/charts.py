@@ -30,7 +30,7 @@ from streamridge.report.look import (
     stamps,
     titled,
 )
-from streamridge.report.sensors import SensorRuns, coverages_in_time
+from streamridge.report.sensors import SensorRuns, coverage_in_time
 from streamridge.runs.run import Band, Run
 from streamridge.series.clock import Times
 
@@ -103,7 +103,7 @@ def coverage_figure(sensor: SensorRuns) -> go.Figure:
     curves = [
         method_curve(i, name, run.times, shares)
         for i, run in enumerate(sensor.scored)
-        for name, shares in coverages_in_time(run).items()
+        for name, shares in zip(_names_by_level(run), coverage_in_time(run).T, strict=True)
     ]
     return make_figure(
         [*curves, *(_level_line(sensor, level) for level in sensor.levels)],
@@ -166,6 +166,13 @@ def _band_traces(
     lower = _line(times, band.lower[shown, 0], color, 0, name=f"{name}, lower end", **options)
     lower.update(fill="tonexty", fillcolor=_faint(color))
     return [upper, lower]
+
+
+def _names_by_level(run: Run) -> list[str]:
+    """Return what the curves of a run's levels are called."""
+    if len(run.levels) == 1:
+        return [run.method]
+    return [f"{run.method}, {percent(level)}%" for level in run.levels]
 
 
 def _bands(run: Run) -> str:

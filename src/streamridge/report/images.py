@@ -32,7 +32,7 @@ from streamridge.plots.tuning import (
 from streamridge.report.sensors import (
     Moves,
     SensorRuns,
-    coverages_in_time,
+    coverage_in_time,
     moves_of,
 )
 from streamridge.runs.run import Run
@@ -116,11 +116,7 @@ def _errors(sensor: SensorRuns, unit: str) -> Figure:
     times = {run.method: run.local_times for run in sensor.scored}
     hours = {name: rmse_by_hour(times[name], each) for name, each in errors.items()}
     days = {name: rmse_by_weekday(times[name], each) for name, each in errors.items()}
-    curves = {
-        name: (run.times, shares)
-        for run in sensor.scored
-        for name, shares in coverages_in_time(run).items()
-    }
+    curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.scored}
     first, second, third, last = figure.axes
     plot_running_rmse(first, errors, steps_a_day=sensor.lead.day, unit=unit)
     plot_error_by_hour(second, hours, unit=unit)

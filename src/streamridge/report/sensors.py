@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix
 from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.metrics import coverage_window, percent, rolling_coverage
+from streamridge.metrics import coverage_window, rolling_coverage
 from streamridge.plots.tuning import BOUND_MARKS
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.series.clock import Times
@@ -96,17 +96,15 @@ def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
     return [SensorRuns(sensor, tuple(each.values())) for sensor, each in grouped.items()]
 
 
-def coverages_in_time(run: Run) -> dict[str, Vector]:
-    """Return the share of values within their band over the week before each step, (T,) each.
-
-    They are by method; with several levels, by method and level.
-    """
+def coverage_in_time(run: Run) -> Matrix:
+    """Return the share of values within their band over the week before each step, (T, L)."""
     window = coverage_window(len(run.times), run.day)
-    labels = [f"{run.method}, {percent(level)}%" for level in run.levels]
-    return {
-        label: rolling_coverage(run.actual, band.lower[:, 0], band.upper[:, 0], window)
-        for label, band in zip(labels if len(labels) > 1 else [run.method], run.bands, strict=True)
-    }
+    return np.column_stack(
+        [
+            rolling_coverage(run.actual, band.lower[:, 0], band.upper[:, 0], window)
+            for band in run.bands
+        ]
+    )
 
 
 def moves_of(run: Run) -> Moves | None:

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, MissingExtraError
-from streamridge.forecaster.levels import Levels, band_words, by_level, named, require_levels
+from streamridge.forecaster.levels import (
+    Levels,
+    band_columns,
+    band_words,
+    by_level,
+    named,
+    require_levels,
+)
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.learners.costs import Costs
 from streamridge.metrics import coverage, mae, rmse
@@ -206,6 +213,7 @@ class Run:
         ahead = np.arange(horizon)
         at = np.arange(rows)[:, None] + ahead
         actual = np.append(self.actual, np.nan)[np.minimum(at, rows)]
+        ends_by_name = band_columns(self.levels, self.lower, self.upper)
         return {
             "sensor": np.full(rows * horizon, self.sensor),
             "method": np.full(rows * horizon, self.method),
@@ -213,16 +221,8 @@ class Run:
             "horizon": np.tile(1 + ahead, rows),
             "actual": actual.ravel(),
             "value": self.value.ravel(),
-            **self._band_columns(),
+            **{name: ends.ravel() for name, ends in ends_by_name.items()},
         }
-
-    def _band_columns(self) -> dict[str, Vector]:
-        """Return the ends of the bands as columns, level by level."""
-        columns: dict[str, Vector] = {}
-        for name, band in named("band", self.levels, self.bands).items():
-            for side in ("lower", "upper"):
-                columns[name.replace("band", side)] = getattr(band, side).ravel()
-        return columns
 
     def frame(self, backend: str | None = None) -> Any:
         """Return `columns` as a frame of the kind that the series came in, or of another."""
