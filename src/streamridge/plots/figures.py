@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # Colours of tuning, which stands out, of fitting, of predicting, and of the rest.
 KIND_COLORS = (COLORS[1], COLORS[0], COLORS[5], "#BBBBBB")
 
-# The tint of the widest band; each narrower one is darker by as much.
-TINT, DARKEST_TINT = 0.22, 0.66
+# The tint of the widest band, by how much that of each narrower one is darker, and the darkest.
+TINT, DARKER, DARKEST = 0.22, 0.1, 0.6
 
 
 def plot_band(
@@ -137,9 +137,9 @@ def _fill_bands(
     """Fill bands, the widest first and the faintest."""
     below, above = (ends.reshape(len(times), -1) for ends in (lower, upper))
     several = len(levels) > 1
-    for rank, i in enumerate(np.argsort(levels)[::-1] if several else [0], start=1):
+    for rank, i in enumerate(np.argsort(levels)[::-1] if several else [0]):
         label = f"{percent(levels[i])}% band" if several else "band"
-        tint = min(rank * TINT, DARKEST_TINT)
+        tint = min(TINT + rank * DARKER, DARKEST)
         ends = below[:, i], above[:, i]
         axes.fill_between(times, *ends, color=COLORS[0], alpha=tint, lw=0, label=label)
 

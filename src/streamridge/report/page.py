@@ -39,8 +39,8 @@ from streamridge.series.clock import parse_step, step_name
 READING = (
     "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
     "weight. The lowest RMSE of each sensor is bold. Coverage is the share of readings within "
-    "their band. Missing steps had no reading and are not scored. Seconds are those of the whole "
-    "run."
+    "their band. Missing steps had no reading, or one outside the known bounds, and are not "
+    "scored. Seconds are those of the whole run."
 )
 ZOOMING = (
     "At most the last four weeks. Drag to zoom, double-click to see everything, or move the strip "
