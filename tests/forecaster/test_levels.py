@@ -216,10 +216,10 @@ def test_every_level_covers_its_share_of_a_road():
     roads = simulate_roads(np.random.default_rng(3), detectors=1, days=20)
     levels = (0.5, 0.8, 0.95)
 
-    run = replay(Forecaster(level=levels, train_size=200), roads.frame())
+    run = replay(Forecaster(level=levels, train_size=100), roads.frame())
 
-    # Misses of a side come within |log of the change of reach| / (rate * steps) of their share:
-    # here, with 1632 steps at a rate of 5 % and changes by at most a third, within 0.4 %.
+    # Shares of misses come ever nearer to those wanted; after 1600 steps, within 1 % on all of
+    # several roads that were tried.
     assert len(run.actual) > 1600
     for level, share in run.coverages.items():
         assert share == pytest.approx(level, abs=0.015), level
