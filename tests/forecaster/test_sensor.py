@@ -26,7 +26,7 @@ def test_bands_of_a_silent_sensor_never_shrink(silence):
     lower, upper = sensor.widened(below, above, (0.9,))
 
     # The same time a season ago has hardly any band of its own, and still none gets narrower.
-    lowest, highest = sensor.seasonal_offsets((0.9,))
+    lowest, highest = sensor.seasonal_offsets(sensor.seasonal(), (0.9,))
     assert -30.0 < lowest < 0 < highest < 30.0
     assert lower == below
     assert upper == above

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,8 @@ class ConformalBands:
         (H, L), (H, L)
             The band of a higher level contains that of a lower one.
         """
-        below, above = np.moveaxis(self._multiples(levels) * spreads[:, None, None], 1, 0)
-        return -below, above
+        reach = self._multiples(levels) * spreads[:, None, None]
+        return -reach[:, 0], reach[:, 1]
 
     def observe(self, horizon: int, error: float, spread: float) -> ConformalBands:
         """Return the bands after the error of a forecast is known; `horizon` counts from 0."""
@@ -113,15 +114,33 @@ class ConformalBands:
         quantile of a Gaussian. Below the lowest and above the highest, it is in proportion to the
         quantile.
         """
-        quantiles = np.array([gaussian_quantile(level) for level in levels])
         known = nested(self.reach, self.levels.index(JUDGED))
+        if levels == self.levels:  # nothing to derive
+            return known
+        at, shares, beyond = _places(self.levels, levels)
         highest = known[..., -1:]
-        knots = np.array([0.0, *map(gaussian_quantile, self.levels), FAR])
-        heights = np.concatenate([0 * highest, known, highest * (FAR / knots[-2])], axis=-1)
-        at = np.searchsorted(knots, quantiles, side="right") - 1
+        heights = np.concatenate([0 * highest, known, beyond * highest], axis=-1)
         low, high = heights[..., at], heights[..., at + 1]
-        shares = (quantiles - knots[at]) / (knots[at + 1] - knots[at])
         return np.minimum(low + shares * (high - low), high)
+
+
+@lru_cache(maxsize=256)
+def _places(known: Levels, levels: Levels) -> tuple[NDArray[np.intp], Vector, float]:
+    """Return where levels lie between known ones, by the quantiles of a Gaussian.
+
+    Returns
+    -------
+    (L,)
+        The known level at or below each, counted from 1; 0 stands for the level of zero.
+    (L,)
+        The share of the way from there to the next, of which the last is `FAR`.
+    float
+        How many times as far as the highest known level `FAR` is.
+    """
+    quantiles = np.array([gaussian_quantile(level) for level in levels])
+    knots = np.array([0.0, *map(gaussian_quantile, known), FAR])
+    at = np.searchsorted(knots, quantiles, side="right") - 1
+    return at, (quantiles - knots[at]) / (knots[at + 1] - knots[at]), FAR / float(knots[-2])
 
 
 def nested(reach: NDArray[np.float64], judged: int) -> NDArray[np.float64]:
@@ -142,6 +161,8 @@ def nested(reach: NDArray[np.float64], judged: int) -> NDArray[np.float64]:
     >>> nested(np.array([3.0, 1.0, 2.0, 1.5]), 2)
     array([1., 1., 2., 2.])
     """
+    if reach.shape[-1] == 1:
+        return reach
     lower = np.minimum.accumulate(reach[..., judged::-1], axis=-1)[..., ::-1]
     higher = np.maximum.accumulate(reach[..., judged:], axis=-1)
     return np.concatenate([lower, higher[..., 1:]], axis=-1)

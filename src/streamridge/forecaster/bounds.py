@@ -48,7 +48,7 @@ class Bounds:
 
     def clipped(self, values: Vector) -> Vector:
         """Return values moved to the nearest bound where they are beyond."""
-        return np.clip(values, self.lower, self.upper)
+        return np.minimum(np.maximum(values, self.lower), self.upper)
 
 
 def require_bounds(bounds: Sequence[float | None] | None) -> BoundPair | None:

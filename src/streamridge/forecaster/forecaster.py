@@ -286,7 +286,8 @@ class Forecaster:
             the nearest. Steps that are left out are gaps. A reading of an earlier step is a
             duplicate, a conflict (the first reading stays), or fills a gap late.
         value
-            The reading; None or NaN if there is none.
+            The reading; None or NaN if there is none. One outside the known bounds is counted as
+            implausible, and is else taken for none.
         extras
             Values of the further columns at that time. Without them, the step's row is not learned
             from.

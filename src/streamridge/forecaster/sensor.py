@@ -89,9 +89,9 @@ class Sensor:
         values = np.array([self.past.seasonal(step, self._settings.day) for step in steps])
         return self.bounds.clipped(values)
 
-    def seasonal_offsets(self, levels: Levels) -> tuple[Matrix, Matrix]:
-        """Return how far the bands of the seasonal forecast reach below and above, (H, L) each."""
-        return self._naive.offsets(self.seasonal(), self.least, levels)
+    def seasonal_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return how far the bands of a seasonal forecast reach below and above, (H, L) each."""
+        return self._naive.offsets(values, self.least, levels)
 
     def bounded(self, values: Vector) -> Vector:
         """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
@@ -101,7 +101,7 @@ class Sensor:
         """Return the bands of a silent sensor, which widen with time up to the seasonal ones."""
         ahead = 1 + np.arange(len(below))
         wider = np.sqrt((self.silent + ahead) / ahead)[:, None]
-        lowest, highest = self.seasonal_offsets(levels)
+        lowest, highest = self.seasonal_offsets(self.seasonal(), levels)
         return (
             np.minimum(below, np.maximum(wider * below, lowest)),
             np.maximum(above, np.minimum(wider * above, highest)),

@@ -178,7 +178,7 @@ class Stepper:
     def _offsets(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the next forecast's bands reach below and above it, (H, L) each."""
         if ahead.made is None:
-            return self.sensor.seasonal_offsets(levels)
+            return self.sensor.seasonal_offsets(ahead.values, levels)
         below, above = self._calibration.bands.offsets(ahead.made.spreads, levels)
         return self.sensor.widened(below, above, levels) if self.sensor.silent else (below, above)
 
