@@ -10,6 +10,7 @@ import numpy as np
 
 from streamridge.errors import StateError
 from streamridge.files.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
+from streamridge.forecaster.levels import one_or_all, require_levels
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
@@ -17,7 +18,7 @@ from streamridge.runs.run import Run
 
 KIND = "run"
 ARRAYS = ("times", "local_times", "refit_times", "actual", "value", "lower", "upper", "by_model")
-PLAIN = ("sensor", "method", "lived", "seconds", "level")
+PLAIN = ("sensor", "method", "lived", "seconds")
 MAPPINGS = ("hyperparameters", "active_bounds", "counts")
 
 
@@ -28,6 +29,7 @@ def write_run(path: Path, run: Run) -> None:
         "interrupted": run.interrupted,
         **{name: getattr(run, name) for name in PLAIN},
         **{name: dict(getattr(run, name)) for name in MAPPINGS},
+        "level": run.level,
         "costs": asdict(run.costs),
         "step": int(run.step / np.timedelta64(1, "us")),
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
@@ -64,6 +66,7 @@ def _run(header: Header, arrays: Arrays) -> Run:
     parts |= {name: arrays[name] for name in ARRAYS}
     return Run(
         **parts,
+        level=one_or_all(require_levels(header["level"])),
         costs=Costs(**header["costs"]),
         step=np.timedelta64(header["step"], "us"),
         path=walked or None,
