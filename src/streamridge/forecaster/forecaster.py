@@ -327,11 +327,30 @@ class Forecaster:
         step, on_grid = stepper.sensor.place(time)
         stepper.counts["readings"] += 1
         stepper.counts["off_grid"] += not on_grid
+        if stepper.sensor.is_excluded(step):
+            stepper.counts["excluded"] += 1
+            number = np.nan
         if step < stepper.sensor.next_step:
             stepper.look_back(step, number)
             return
         stepper.fill_gap(step - stepper.sensor.next_step)
         stepper.advance(number, columns)
+
+    def exclude(self, start: object, end: object) -> None:
+        """Learn nothing from a span of time, such as a closure or a known fault.
+
+        Its readings count as missing, so forecasts go on through it as through a silence. It may
+        lie ahead or behind. What has been learned from readings behind stays in bands and
+        hyperparameters; they leave the training set at the next refit, which `refit` brings about
+        at once.
+
+        Parameters
+        ----------
+        start, end
+            The first and the last time that is excluded, as `observe` takes them.
+        """
+        self._stepper.sensor.exclude(start, end)
+        self._stepper.changed()
 
     def refit(self, workspace: Workspace | None = None) -> None:
         """Learn from the readings since the last refit, and fit the model to all that is known.

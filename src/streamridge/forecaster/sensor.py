@@ -45,6 +45,7 @@ class Sensor:
         self.clock = SensorClock(settings.step, settings.tz)
         self.bounds = Bounds.of(settings.bounds)
         self.silent = 0  # steps since the last reading
+        self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to be learned from
         self._settings = settings
         self._naive = SeasonalNaive.start(settings.levels)
         self._plausibility = Plausibility()
@@ -144,6 +145,17 @@ class Sensor:
         self.silent = 0
         return verdict
 
+    def exclude(self, start: object, end: object) -> None:
+        """Learn nothing from a span of time: not from readings to come, nor from those known."""
+        self.excluded = (*self.excluded, self.clock.span(start, end))
+        if self.has_readings:
+            steps = self.timeline.remembered()
+            self.timeline.distrust(steps[self.clock.within(steps, self.excluded[-1:])])
+
+    def is_excluded(self, step: int) -> bool:
+        """Return whether a step lies in a span that is not to be learned from."""
+        return bool(self.excluded and self.clock.within(np.array([step]), self.excluded)[0])
+
     def look_back(self, step: int, value: float) -> Arrival:
         """Take a reading of a past step, and return how it counts; a first reading stays."""
         if not self.timeline.is_remembered(step):
@@ -179,7 +191,7 @@ class Sensor:
                 "timeline": self.timeline.state(),
                 "naive": self._naive.state(),
                 "plausibility": self._plausibility.state(),
-                "own": {"numbers": own},
+                "own": {"numbers": own, "excluded": np.array(self.excluded).reshape(-1, 2)},
             }
         )
 
@@ -190,6 +202,7 @@ class Sensor:
         self._plausibility = self._plausibility.restore(part(state, "plausibility"))
         self._resolution, silent = state["own.numbers"].tolist()
         self.silent = int(silent)
+        self.excluded = tuple((int(first), int(last)) for first, last in state["own.excluded"])
 
     def _learn_of(self, value: float) -> None:
         """Update the smallest change and the seasonal errors, whatever the verdict is."""
