@@ -121,6 +121,7 @@ class ConformalBands:
         highest = known[..., -1:]
         heights = np.concatenate([0 * highest, known, beyond * highest], axis=-1)
         low, high = heights[..., at], heights[..., at + 1]
+        # Rounding must not lift a band beyond that of the next known level.
         return np.minimum(low + shares * (high - low), high)
 
 

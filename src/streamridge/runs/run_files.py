@@ -10,7 +10,7 @@ import numpy as np
 
 from streamridge.errors import StateError
 from streamridge.files.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
-from streamridge.forecaster.levels import one_or_all, require_levels
+from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
@@ -66,12 +66,17 @@ def _run(header: Header, arrays: Arrays) -> Run:
     parts |= {name: arrays[name] for name in ARRAYS}
     return Run(
         **parts,
-        level=one_or_all(require_levels(header["level"])),
+        level=_level(header["level"]),
         costs=Costs(**header["costs"]),
         step=np.timedelta64(header["step"], "us"),
         path=walked or None,
         interrupted=header.get("interrupted", False),
     )
+
+
+def _level(kept: float | list[float]) -> float | Levels:
+    """Return one level, or several, which JSON keeps as a list."""
+    return tuple(kept) if isinstance(kept, list) else kept
 
 
 def _groups(header: Header) -> tuple[GroupNames, ...]:
