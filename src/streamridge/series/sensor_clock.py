@@ -60,6 +60,10 @@ class SensorClock:
         self.clock, self._zoned = clock, zoned
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
 
+    def adopt(self, clock: Clock) -> None:
+        """Take over the clock of a series; later times may have offsets or not."""
+        self.clock = clock
+
     def span(self, start: object, end: object) -> tuple[int, int]:
         """Return the first and the last moment of a span of time, for `within`."""
         (first, zoned), (last, also) = self._moments(start), self._moments(end)
