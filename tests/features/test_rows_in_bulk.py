@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamridge import Features, Profiles
+from streamridge import Features
 from streamridge.features.base import input_at
 from streamridge.features.calendar import calendar_at
 from streamridge.features.past import Past
 from streamridge.features.timeline import Timeline
 from streamridge.series.clock import Clock, parse_zone
+from tests.features.test_profiles import profiles
 
 HOURLY = timedelta(hours=1)
 # Some weeks before clocks go forward in Berlin, in hours since 1970.
@@ -44,10 +45,10 @@ def assert_one_by_one(features, past, steps):
 @pytest.mark.parametrize(
     "features",
     [
-        Profiles(24, lags=16),
-        Profiles(24, lags=3, week_lags=5, ahead=4, days=10, weeks=9),
-        Profiles(24, lags=2, ahead=30),
-        Profiles(1, lags=2, week_lags=1, ahead=3),
+        profiles(24, lags=16),
+        profiles(24, lags=3, week_lags=5, ahead=4, days=10, weeks=9),
+        profiles(24, lags=2, ahead=30),
+        profiles(1, lags=2, week_lags=1, ahead=3),
         Features(lags=5, seasonal=(24, 168), calendar=(24, 168, 205.7, np.pi)),
     ],
     ids=["usual", "many days", "a day ahead and more", "steps of a day", "lags"],
@@ -73,14 +74,14 @@ def test_bulk_is_one_by_one(features, zone, start):
     zone=st.sampled_from([None, "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]),
 )
 def test_bulk_is_one_by_one_at_any_steps(seed, back, ahead, zone):
-    features = Profiles(24, lags=6, ahead=ahead, extras=("rain", "sun"))
+    features = profiles(24, lags=6, ahead=ahead, extras=("rain", "sun"))
     past = past_of(seed, zone=zone, extras=2)
 
     assert_one_by_one(features, past, past.timeline.newest - np.array(back))
 
 
 def test_a_hole_of_years_takes_no_room():
-    features, past = Profiles(24), past_of(2)
+    features, past = profiles(24), past_of(2)
     steps = np.array([past.timeline.newest - 10**12, past.timeline.newest])
 
     x, complete = features.rows(past, steps)
@@ -91,9 +92,9 @@ def test_a_hole_of_years_takes_no_room():
 
 def test_without_steps_there_are_no_rows():
     for zone in (None, "Europe/Berlin"):
-        x, complete = Profiles(24).rows(past_of(3, zone=zone), np.array([], dtype=int))
+        x, complete = profiles(24).rows(past_of(3, zone=zone), np.array([], dtype=int))
 
-        assert x.shape == (0, Profiles(24).layout.width)
+        assert x.shape == (0, profiles(24).layout.width)
         assert complete.shape == (0,)
 
 

@@ -47,7 +47,7 @@ class PlainForecaster:
 
     def __init__(self, settings):
         self.settings, self.features = settings, settings.preset.features
-        self.day, self.horizon = settings.day, settings.horizon
+        self.patience, self.horizon = settings.patience, settings.horizon
         self.past = None
         self.silent, self.resolution = 0, np.inf
         self.naive_size, self.naive = 0.0, Bands(1, settings.level)
@@ -112,7 +112,7 @@ class PlainForecaster:
 
     def look_ahead(self):
         """Return values, reach below and above, the row if trusted, and what a model made."""
-        if self.learner is None or self.silent > self.day:
+        if self.learner is None or self.silent > self.patience:
             return *self.seasonal(), None, None
         step = self.past.newest + 1
         x, is_complete = self.past.row(step)
@@ -150,18 +150,20 @@ class PlainForecaster:
         """Return the past with a first reading; it holds what a late one can still change."""
         reach = self.features.reach
         behind = max(reach, min(self.settings.warmup, self.settings.train_size))
-        past = PlainPast(self.features, self.horizon, step, reach + behind + self.horizon + 1)
+        capacity = reach + behind + self.horizon + 1
+        past = PlainPast(self.features, self.settings.periods, self.horizon, step, capacity)
         past.push(value, read=True, trusted=True)
         return past
 
     def fill(self, count):
-        """Take left-out steps: a day and one of them each on its own, then the week before."""
-        for _ in range(min(count, self.day + 1)):
+        """Take left-out steps: a season and one of them each on its own, then the longest one."""
+        for _ in range(min(count, self.patience + 1)):
             self.advance(None)
-        oldest, leapt = self.past.oldest, count - self.day - 1
+        oldest, leapt = self.past.oldest, count - self.patience - 1
+        longest = round(max(self.settings.periods, default=1))
         for _ in range(leapt):
-            week_ago = max(self.past.newest + 1 - 7 * self.day, oldest)
-            self.past.push(self.past.ever(week_ago), read=False, trusted=False)
+            season_ago = max(self.past.newest + 1 - longest, oldest)
+            self.past.push(self.past.ever(season_ago), read=False, trusted=False)
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:
@@ -293,7 +295,7 @@ class PlainForecaster:
             self.first_fit()
         for step, due in self.late:
             if due <= self.past.newest:
-                lags = max(self.features.lags, self.features.week_lags)
+                lags = max((s.lags for s in self.features.seasons), default=self.features.lags + 1)
                 first = max(step - self.horizon + 1, self.past.oldest)
                 last = min(step + lags, self.past.newest - self.horizon + 1)
                 rows = self.past.rows(range(first, last + 1))

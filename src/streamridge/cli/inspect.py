@@ -14,7 +14,7 @@ from rich.table import Table
 from streamridge.cli.options import Json
 from streamridge.cli.outcome import in_words
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.series.clock import step_name
+from streamridge.series.clock import step_name, time_text
 
 
 def inspect(
@@ -57,7 +57,7 @@ def _facts(forecaster: Forecaster) -> dict[str, Any]:
         "frozen": list(forecaster.frozen),
         "forecast": {
             "source": forecast.source,
-            "time": [str(time.astype("M8[s]")) for time in forecast.time] if known else [],
+            "time": [time_text(time) for time in forecast.time] if known else [],
             **{
                 part: getattr(forecast, part).tolist() if known else []
                 for part in ("value", "lower", "upper")

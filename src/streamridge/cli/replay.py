@@ -30,7 +30,7 @@ from streamridge.runs.run import Run
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
 from streamridge.runs.tasks import Task, make_tasks, ready_made
-from streamridge.series.clock import step_name
+from streamridge.series.clock import step_name, time_text
 from streamridge.series.series import Series
 
 # What a forecaster meets beside what was wrong with the file.
@@ -43,6 +43,7 @@ def replay(
     method: options.Methods = None,
     model: options.Model = options.ModelName.DEFAULT,
     step: options.Step = None,
+    seasons: options.Seasons = None,
     tz: options.Tz = None,
     fold: options.Fold = "infer",
     first: options.From = None,
@@ -83,6 +84,7 @@ def replay(
     methods = ready_made(
         model.value,
         parse_methods(method or ["ohl"]),
+        seasons=options.parse_seasons(seasons),
         horizon=horizon,
         level=level,
         tz=tz,
@@ -153,7 +155,7 @@ def require_outputs(
 
 def say_what_was_read(console: Console, series: Series) -> None:
     """Say what a series is, and what was wrong with it."""
-    begin, end = series.times[[0, -1]].astype("M8[m]")
+    begin, end = (time_text(time, "m") for time in series.times[[0, -1]])
     counts = replace(series.counts, readings=0).found()
     wrong = f"; {in_words(counts)}" if counts else ""
     console.print(

@@ -37,3 +37,22 @@ def _renamed(name: str) -> str:
     for old in ("descent.", "tally."):
         name = name.replace(f"{LEARNER}{old}", f"{LEARNER}policy.")
     return name.replace(f"{LEARNER}untuned", f"{LEARNER}policy.untuned")
+
+
+def upgraded_preset(recipe: Any) -> Any:
+    """Return the recipe of a preset with features as this version describes them.
+
+    Before there were seasons of any length, `Profiles` knew a day and a week.
+    """
+    features = recipe.get("features") if isinstance(recipe, dict) else None
+    if not isinstance(features, dict) or "day" not in features or features["kind"] != "Profiles":
+        return recipe
+    day, week = (
+        {"kind": "Season", "name": name, "period": period, "count": count, "lags": lags}
+        for name, period, count, lags in (
+            ("day", features["day"], features["days"], features["lags"]),
+            ("week", 7 * features["day"], features["weeks"], features["week_lags"]),
+        )
+    )
+    kept = {name: features[name] for name in ("kind", "ahead", "extras")}
+    return {**recipe, "features": {**kept, "seasons": [day, week]}}

@@ -83,7 +83,7 @@ class Sensor:
     def seasonal(self) -> tuple[Vector, Vector, Vector]:
         """Return the values of a season ago as forecasts, and how far their bands reach."""
         steps = range(self.next_step, self.next_step + self._settings.horizon)
-        values = np.array([self.past.seasonal(step, self._settings.day) for step in steps])
+        values = np.array([self.past.seasonal(step, self._settings.periods) for step in steps])
         return values, *self._naive.offsets(values, self.least)
 
     def bounded(self, values: Vector) -> Vector:
@@ -106,9 +106,9 @@ class Sensor:
         self.timeline.push(fill, read=False, trusted=False, extras=columns)
 
     def leap(self, count: int) -> None:
-        """Take many steps without a reading at once, filled with the last week over and over."""
+        """Take many steps without a reading at once, filled with the longest season, repeated."""
         self.silent += count
-        self.timeline.leap(count, 7 * self._settings.day)
+        self.timeline.leap(count, round(max(self._settings.periods, default=1)))
 
     def push(
         self, value: float, forecast: float, band: float | None, columns: Vector | None
@@ -188,5 +188,5 @@ class Sensor:
         change = abs(value - self.past.latest)
         if 0 < change < self._resolution:
             self._resolution = change
-        naive = self.past.seasonal(self.next_step, self._settings.day)
+        naive = self.past.seasonal(self.next_step, self._settings.periods)
         self._naive = self._naive.observe(value - naive, self.least)
