@@ -79,6 +79,45 @@ def test_a_row_holds_what_its_blocks_say(ahead, rng):
     np.testing.assert_array_equal(complete, trusted[lags].all(axis=1))
 
 
+@pytest.mark.parametrize(
+    "seasons",
+    [
+        (Season("day", 20 / 3, count=5, lags=4),),
+        (Season("day", DAY, lags=2), Season("year", 61.25, count=3, lags=1, beside=2, apart=3)),
+        (Season("a", 5, lags=2), Season("b", 11.5, lags=3), Season("c", 40, lags=1)),
+    ],
+    ids=["a fraction", "with days beside", "three"],
+)
+def test_a_row_holds_any_seasons(seasons, rng):
+    values = rng.normal(100, 20, 250)
+    trusted = rng.random(len(values)) < 0.9
+    features = Profiles(seasons, ahead=2)
+    steps = np.arange(20, 248)
+
+    x, complete = features.rows(past_of(values, trusted), START + steps)
+
+    assert complete.sum() > 100
+    assert x.shape[1] == features.layout.width == len(features.layout.names)
+    for row, t in zip(x[complete], steps[complete], strict=True):
+        np.testing.assert_allclose(row, slow_row(values, trusted, t, features), atol=1e-9)
+
+
+def test_without_seasons_a_row_holds_the_latest_changes():
+    features = Profiles((), lags=3)
+
+    x, complete = features.rows(past_of(np.arange(9.0) ** 2), np.array([START + 3, START + 9]))
+
+    assert features.layout.blocks == (("latest", 1), ("changes", 3))
+    assert features.reach == len(features.behind) == 4
+    assert x[1].tolist() == [64.0, 15.0, 13.0, 11.0]
+    assert complete.tolist() == [False, True]
+
+
+def test_days_beside_reach_less_than_a_season():
+    with pytest.raises(InvalidInputError, match="beside must reach less than a season, got 3"):
+        Season("day", 6, beside=3, apart=2)
+
+
 def test_in_the_first_week_days_stand_for_weeks():
     values = np.arange(3.0 * DAY)
     features = profiles(DAY, lags=2, week_lags=2)

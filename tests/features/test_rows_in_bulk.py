@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamridge import Features
+from streamridge import Features, Profiles
 from streamridge.features.base import input_at
 from streamridge.features.calendar import calendar_at
 from streamridge.features.past import Past
+from streamridge.features.profiles import Season
 from streamridge.features.timeline import Timeline
 from streamridge.series.clock import Clock, parse_zone
 from tests.features.test_profiles import profiles
@@ -49,9 +50,11 @@ def assert_one_by_one(features, past, steps):
         profiles(24, lags=3, week_lags=5, ahead=4, days=10, weeks=9),
         profiles(24, lags=2, ahead=30),
         profiles(1, lags=2, week_lags=1, ahead=3),
+        Profiles((), lags=4),
+        Profiles((Season("odd", 17.3, 5, 3), Season("long", 200, 3, 2, beside=4, apart=5))),
         Features(lags=5, seasonal=(24, 168), calendar=(24, 168, 205.7, np.pi)),
     ],
-    ids=["usual", "many days", "a day ahead and more", "steps of a day", "lags"],
+    ids=["usual", "many days", "a day ahead and more", "steps of a day", "none", "any", "lags"],
 )
 @pytest.mark.parametrize(
     ("zone", "start"), [(None, 0), ("Europe/Berlin", SPRING), ("Europe/Berlin", AUTUMN)]

@@ -208,3 +208,14 @@ def test_setting_and_freezing_are_those_of_the_plain_version(horizon):
     for each in (forecaster, plain):
         each.unfreeze("drifting.rate")
     walk(forecaster, plain, stream[210:])
+
+
+@pytest.mark.parametrize(
+    "seasons",
+    [(), ("20h",), ("20h", "7d"), ("1d", "7d", "95d")],
+    ids=["none", "odd", "two", "long"],
+)
+def test_with_other_seasons_every_step_is_that_of_the_plain_version(seasons):
+    forecaster, plain = both(seasons=seasons, horizon=2)
+
+    walk(forecaster, plain, troubled(5)[:420])

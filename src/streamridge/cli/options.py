@@ -74,8 +74,8 @@ Warmup = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Steps before the first scored one. Three days by default, fewer where a step is below "
-        "five minutes or a day and more; with the paper's model 60.",
+        help="Steps before the first scored one. Three days by default, fewer where a step is "
+        "below five minutes or a day and more; with the paper's model 60.",
     ),
 ]
 Steps = Annotated[int | None, typer.Option(min=1, help="Number of steps to score. All by default.")]

@@ -110,7 +110,7 @@ def _in_utc(
     readings: Readings, zone: ZoneInfo | None, fold: Fold, skip: bool
 ) -> tuple[Times, Mask]:
     """Return the times in UTC, and which of them exist."""
-    if zone is None or readings.zoned:
+    if zone is None or readings.zoned or readings.indexed:
         return readings.times, np.ones(len(readings.times), dtype=bool)
     times, exists = to_utc(readings.times, zone, fold)
     wrong_times = readings.times[~exists & ~np.isnan(readings.values)]
@@ -270,14 +270,13 @@ def _count(times: Times, values: Vector, steps: Steps, stays: Vector, clock: Any
 
 def _require_sane_span(sensor: str, clock: AnyClock, at: Steps) -> None:
     gaps = np.diff(at)
-    longest = MOST_STEPS if isinstance(clock, IndexClock) else longest_gap(clock.step)
+    if isinstance(clock, IndexClock):
+        longest, limit = MOST_STEPS, f"{MOST_STEPS} steps"
+    else:
+        span = longest_gap(clock.step)
+        longest, limit = span // clock.step, f"{span.days} days"
     if gaps.size and gaps.max() > longest:
         before, after = map(time_text, clock.times(at[np.argmax(gaps) :][:2]))
-        limit = (
-            f"{longest} steps"
-            if isinstance(clock, IndexClock)
-            else f"{(longest * clock.step).days} days"
-        )
         raise InvalidInputError(
             f"{sensor}: stamps must be less than {limit} apart, "
             f"got {after} after {before}. Correct the stamp, or pass --from or --to."

@@ -67,10 +67,9 @@ class SensorClock:
         steps = clock.steps(candidates)
         at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
         longest = longest_gap(self._step)
-        if newest is not None and int(steps[at]) - newest > longest:
+        if newest is not None and (int(steps[at]) - newest) * self._step > longest:
             raise InvalidInputError(
-                f"time must be within {(longest * self._step).days} days of the newest reading, "
-                f"got {time!s}."
+                f"time must be within {longest.days} days of the newest reading, got {time!s}."
             )
         self.clock, self._zoned = clock, zoned
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
@@ -117,9 +116,9 @@ class SensorClock:
         return phase if isinstance(phase, int) else phase.total_seconds()
 
 
-def longest_gap(step: timedelta) -> int:
-    """Return how many steps may lie between two readings before a stamp is taken to be wrong."""
-    return max(LONGEST_GAP // step, LEAST_STEPS)
+def longest_gap(step: timedelta) -> timedelta:
+    """Return how far two readings may lie apart before a stamp is taken to be wrong."""
+    return max(LONGEST_GAP, LEAST_STEPS * step)
 
 
 def phase_of(time: np.datetime64, step: timedelta) -> timedelta:
