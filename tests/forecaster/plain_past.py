@@ -8,10 +8,10 @@ from tests.forecaster.plain_learner import Row
 class PlainPast:
     """All values by step, which were read, which are trusted, and which are remembered."""
 
-    def __init__(self, features, horizon, start):
-        self.features, self.horizon, self.day = features, horizon, features.day
+    def __init__(self, features, periods, horizon, start, reach):
+        self.features, self.periods, self.horizon = features, periods, horizon
         self.start = self.oldest = start
-        self.reach = features.reach + self.day + 1  # how far back a row may look
+        self.reach = reach  # how far back a row may look
         self.values, self.read, self.trusts = [], [], []
 
     def __len__(self):
@@ -38,7 +38,7 @@ class PlainPast:
         return self.oldest <= step <= self.newest and self.trusts[step - self.start]
 
     def seasonal_value(self, step):
-        for season in (7 * self.day, self.day):
+        for season in [round(period) for period in self.periods[::-1]]:
             if self.start <= step - season <= self.newest:
                 return self.value_at(step - season)
         return self.latest
@@ -61,32 +61,40 @@ class PlainPast:
     def distrust(self, step):
         self.trusts[step - self.start] = False
 
-    def course(self, at, season, count, now):
-        """Return the mean of the trusted values seasons before a step, and whether it has any."""
-        steps = [at - season * k for k in range(1, count + 1)]
+    def course(self, at, seasons, now):
+        """Return the mean of the trusted values seasons before a step, and whether it has any.
+
+        Where the last of the seasons has none, the one before it stands in.
+        """
+        season = seasons[-1]
+        beside = [season.apart * j for j in range(-season.beside, season.beside + 1)]
+        seasons_back = [round(season.period * k) for k in range(1, season.count + 1)]
+        steps = [at - back - j for back in seasons_back for j in beside]
         known = [self.value_at(s) for s in steps if s < now and self.is_trusted(s)]
         if known:
             return sum(known) / len(known), True
-        return self.value_at(min(at - season, now - 1)), False
+        if len(seasons) > 1:
+            return self.course(at, seasons[:-1], now)
+        return self.value_at(min(steps[0], now - 1)), False
 
     def row(self, step):
         """Return the features of a step, and whether all that they rest on is trusted."""
         f = self.features
-        lags = max(f.lags, f.week_lags)
+        lags = max((season.lags for season in f.seasons), default=f.lags + 1)
         around = range(step - lags, step + f.ahead + 1)
-        days = {at: self.course(at, self.day, f.days, step) for at in around}
-        weeks = {at: self.course(at, 7 * self.day, f.weeks, step) for at in around}
-        weekly = {at: (weeks if weeks[at][1] else days)[at][0] for at in around}
-        daily = {at: days[at][0] for at in around}
-        x = [self.value_at(step - 1)]
-        for typical, count in ((daily, f.lags), (weekly, f.week_lags)):
-            x += [self.value_at(step - k) - typical[step - k] for k in range(1, count + 1)]
+        x, read = [self.value_at(step - 1)], True
+        if not f.seasons:
+            x += [self.value_at(step - k) - self.value_at(step - k - 1) for k in range(1, lags)]
+        for i, season in enumerate(f.seasons):
+            course = {at: self.course(at, f.seasons[: i + 1], step) for at in around}
+            typical = {at: value for at, (value, _) in course.items()}
+            read = read and all(known for _, known in course.values())
+            x += [self.value_at(step - k) - typical[step - k] for k in range(1, season.lags + 1)]
             x += [typical[step]]
             x += [typical[step + k] - typical[step + k - 1] for k in range(f.ahead + 1)]
-        angles = [2 * np.pi * (step % period / period) for period in (self.day, 7 * self.day)]
+        angles = [2 * np.pi * (step % s.period / s.period) for s in f.seasons if s.period > 1]
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
-        read = all(self.is_trusted(step - k) for k in range(1, lags + 1))
-        return np.array(x), read and all(known for _, known in days.values())
+        return np.array(x), read and all(self.is_trusted(step - k) for k in range(1, lags + 1))
 
     def forget_before(self, step):
         self.oldest = max(self.oldest, step)
