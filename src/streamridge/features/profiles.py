@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Profiles:
         """Return how many steps back a row looks."""
         return int(self._back.max(initial=0)) + self._behind
 
-    @property
+    @cached_property
     def _behind(self) -> int:
         """Return how many of the latest values a row cannot do without."""
         return max((season.lags for season in self.seasons), default=self.lags + 1)
@@ -142,7 +142,7 @@ class Profiles:
         return x, read.all(axis=1) & known & given
 
     def _courses(self, past: Past, windows: _Windows) -> tuple[list[Matrix], Mask]:
-        """Return the typical courses around each row, (n, w) each, and where they are all known."""
+        """Return the typical courses around each row, (n, w), and where the shortest is known."""
         courses: list[Matrix] = []
         known = np.ones(windows.at.shape, dtype=bool)
         for typical, is_known in self._means(past, windows):
@@ -166,9 +166,7 @@ class Profiles:
 
     def _mean_of_each(self, values: Matrix, trusted: Mask) -> list[tuple[Matrix, Mask]]:
         """Return the mean over each season's part of the first axis, and where it is known."""
-        ends = np.cumsum([0, *(len(season.back) for season in self.seasons)])
-        parts = [slice(*ends) for ends in pairwise(ends.tolist())]
-        return [_mean(values[part], trusted[part]) for part in parts]
+        return [_mean(values[part], trusted[part]) for part in self._parts]
 
     def _against(self, course: Matrix, recent: Matrix, lags: int) -> list[Matrix]:
         """Return the deviations of the latest values, the typical value, and its changes."""
@@ -182,6 +180,12 @@ class Profiles:
         """Return how many steps back the values lie that all courses are the mean of."""
         none = np.array([], dtype=np.int64)
         return np.concatenate([none, *(season.back for season in self.seasons)])
+
+    @cached_property
+    def _parts(self) -> tuple[slice, ...]:
+        """Return where each season stands in `_back`."""
+        ends = accumulate((len(season.back) for season in self.seasons), initial=0)
+        return tuple(slice(first, end) for first, end in pairwise(ends))
 
     @cached_property
     def _periods(self) -> tuple[float, ...]:

@@ -27,8 +27,9 @@ from streamridge.series.seasons import season_name
 DAYS, WEEKS, YEARS = 7, 4, 10
 # Number of deviations from the course of a season that is not the shortest.
 FEW_LAGS = 4
-# Seasons of this length have been seen a few times only.
-LONG = timedelta(days=90)
+# A season of this length has been seen a few times only, and a value at a shorter step than this is
+# mostly noise: a typical value is then also one of the times around it.
+LONG, FINE = timedelta(days=90), timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,16 @@ def _usual_season(season: Length, period: float, *, lags: int, shortest: bool) -
         count=DAYS if shortest else WEEKS,
         lags=lags if shortest else FEW_LAGS,
     )
-    if isinstance(season, int) or season < LONG:
+    if isinstance(season, int):
         return usual
-    # There are few years, so that a typical value is also one of the days around it.
-    apart = max(1, round(period / 120))
-    return replace(usual, count=YEARS, beside=round(period / 24 / apart), apart=apart)
+    if season >= LONG:
+        apart = max(1, round(period / 120))
+        return replace(usual, count=YEARS, beside=round(period / 24 / apart), apart=apart)
+    step = season / period
+    if step >= FINE:
+        return usual
+    apart = round(FINE / step)
+    return replace(usual, beside=min(3, int(period / 8 / apart)), apart=apart)
 
 
 def default_preset(
