@@ -20,12 +20,13 @@ class Forecast:
     Parameters
     ----------
     time
-        (H,), the times of the steps.
+        (H,), the times of the steps; whole numbers for an integer index.
     value, lower, upper
         (H,), the forecast, and the band that should hold the actual value as often as `level` says.
     source
         "model"; "seasonal", the value a season ago, before there is a model and when the sensor has
-        been silent for a day; or "none" before the first reading, when the numbers are NaN.
+        been silent for the shortest season, or for eight steps of a day or longer; or "none" before
+        the first reading, when the numbers are NaN.
     """
 
     time: Times
