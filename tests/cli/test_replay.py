@@ -76,11 +76,17 @@ def test_a_saved_forecaster_can_be_inspected_and_loaded(invoke, flows, tmp_path)
     facts = json.loads(invoke("inspect", str(path), "--json").stdout)
 
     assert shown.exit_code == 0, shown.output
-    for word in ("steps of 1h", "regularization", "weight.linear", "forecast by model"):
+    for word in (
+        "sensor ramp, steps of 1h",
+        "regularization",
+        "weight.linear",
+        "forecast by model",
+    ):
         assert word in shown.stdout
     forecast = Forecaster.load(path).predict()
     assert facts["forecast"]["value"] == forecast.value.tolist()
     assert facts["bytes"] == path.stat().st_size
+    assert facts["settings"]["sensor"] == "ramp"
 
 
 def test_a_damaged_checkpoint_is_refused(invoke, tmp_path):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import InvalidInputError, StateError, about
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.formats import upgraded
@@ -26,6 +27,22 @@ from streamridge.tuners.base import Tuner
 WARMUP_DAYS = 3
 # Larger readings would overflow when they are squared and summed.
 LARGEST = 1e12
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _named(
+    method: Callable[Concatenate[Forecaster, P], R],
+) -> Callable[Concatenate[Forecaster, P], R]:
+    """Let the errors of a method begin with the name of the forecaster's sensor."""
+
+    @wraps(method)
+    def named(self: Forecaster, /, *args: P.args, **options: P.kwargs) -> R:
+        with about(self.settings.sensor):
+            return method(self, *args, **options)
+
+    return named
 
 
 class Forecaster:
@@ -70,6 +87,8 @@ class Forecaster:
         False learns from every reading, plausible or not, and never rolls tuning back.
     preset
         A model to use instead of the default one, with its features and step rule.
+    sensor
+        Name of the sensor, with which messages begin.
 
     Examples
     --------
@@ -101,6 +120,7 @@ class Forecaster:
         tune_every: int | None = None,
         validation_size: int | None = None,
         seed: int = 0,
+        sensor: str | None = None,
     ) -> None:
         length = parse_step(step)
         day = DAY // length
@@ -126,6 +146,7 @@ class Forecaster:
             tune_every=7 * day if tune_every is None else tune_every,
             validation_size=train_size if validation_size is None else validation_size,
             seed=seed,
+            sensor=sensor,
         )
         self._stepper = Stepper(self._settings)
 
@@ -197,6 +218,7 @@ class Forecaster:
         return self._stepper.sensor.has_readings
 
     @property
+    @_named
     def next_time(self) -> np.datetime64:
         """Return the time of the next forecast; there must have been a reading."""
         return self._stepper.sensor.clock.known.times(np.array([self._stepper.sensor.next_step]))[0]
@@ -225,15 +247,18 @@ class Forecaster:
         return () if self._stepper.model is None else self._stepper.model.learner.frozen
 
     @property
+    @_named
     def path(self) -> HyperparameterPath:
         """Return the path of the hyperparameters, refit by refit."""
         return self._require_model().path
 
     @property
+    @_named
     def refit_times(self) -> Times:
         """Return the times of the refits in `path`, shape (n,)."""
         return self._stepper.sensor.clock.known.times(self.path.steps)
 
+    @_named
     def predict(self, extras: Mapping[str, float] | None = None) -> Forecast:
         """Return the forecast of the next steps; this changes nothing.
 
@@ -257,6 +282,7 @@ class Forecaster:
             "seasonal" if ahead.made is None else "model",
         )
 
+    @_named
     def observe(
         self, time: object, value: float | None, extras: Mapping[str, float] | None = None
     ) -> None:
@@ -286,25 +312,30 @@ class Forecaster:
         stepper.fill_gap(step - stepper.sensor.next_step)
         stepper.advance(number, columns)
 
-    def set(self, **values: float) -> None:
+    @_named
+    def set(self, /, **values: float) -> None:
         """Set hyperparameters by name, such as `set(**{"drifting.rate": 1e-4})`, and refit."""
         self._require_model().assign(values)
         self._stepper.counts["fits"] += 1
         self._stepper.changed()
 
+    @_named
     def freeze(self, *names: str) -> None:
         """Keep hyperparameters constant from now on."""
         self._require_model().learner.freeze(*names)
 
+    @_named
     def unfreeze(self, *names: str) -> None:
         """Learn frozen hyperparameters again."""
         self._require_model().learner.unfreeze(*names)
 
+    @_named
     def release(self) -> None:
         """Drop what can be recomputed, at the cost of a factorization at the next refit."""
         if self._stepper.model is not None:
             self._stepper.model.learner.release()
 
+    @_named
     def save(self, path: str | Path) -> None:
         """Save the whole forecaster to one file, which is written completely or not at all."""
         header = {

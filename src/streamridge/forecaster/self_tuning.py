@@ -84,6 +84,7 @@ class SelfTuningModel:
         # A search compares its result with its start; only steps along gradients can go astray.
         watched = settings.guard and settings.learn and settings.tuner is None
         self._guard = Guard(settings.preset.model, learner) if watched else None
+        self._about = "" if settings.sensor is None else f"{settings.sensor}: "
         self._naming = settings.preset.model.space.naming
         self._path = [(self.newest, learner.lam)]
 
@@ -128,7 +129,9 @@ class SelfTuningModel:
         try:
             self.learner.observe(step, x, value)
         except FitError as error:
-            logger.warning("the refit failed, and the fit in force is kept: %s", error)
+            logger.warning(
+                "%sthe refit failed, and the fit in force is kept: %s", self._about, error
+            )
             self.learner.postpone_refit()
             self.learner.observe(step, x, value)
             failed = ("failed_refits",)
@@ -138,7 +141,7 @@ class SelfTuningModel:
             rolled_back = self._guard.watch() if self._guard else False
         self._settle()
         if rolled_back:
-            logger.warning("self-tuning was worse than before and was rolled back")
+            logger.warning("%sself-tuning was worse than before and was rolled back", self._about)
         return ("fits", "rollbacks") if rolled_back else ("fits",)
 
     def admit(self, samples: Samples) -> None:

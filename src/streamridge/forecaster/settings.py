@@ -21,6 +21,9 @@ from streamridge.series.clock import (
 )
 from streamridge.tuners.base import Tuner
 
+# Settings that the first saved forecasters did not have: left out where they are not given.
+OPTIONAL = ("sensor",)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -40,6 +43,7 @@ class Settings:
     tune_every: int
     validation_size: int
     seed: int
+    sensor: str | None = None
 
     def __post_init__(self) -> None:
         require_local_step(parse_step(self.step), parse_zone(self.tz))
@@ -56,6 +60,8 @@ class Settings:
             )
         if self.tuner is not None:
             self._require_tuner(self.tuner)
+        if self.sensor is not None and not (isinstance(self.sensor, str) and self.sensor):
+            raise InvalidInputError(f"sensor must be a name, or None, got {self.sensor!r}.")
 
     def _require_tuner(self, tuner: Tuner) -> None:
         if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):
@@ -75,8 +81,9 @@ class Settings:
         return self.train_size + (self.validation_size if self.tuner is not None else 0)
 
     def described(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """Return the settings as plain JSON, without those that are optional and not given."""
+        every = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = {name: each for name, each in every.items() if name not in OPTIONAL or each}
         parts = {name: describe(getattr(self, name)) for name in ("preset", "tuner")}
         return plain | parts | {"step": step_name(self.step)}
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, about
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.runs.run import Run
@@ -44,7 +44,7 @@ def step_through(
     )
     start, interrupted, forecasts = thread_time(), False, []
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), about(series.sensor):
             for time, value, known in readings:
                 forecast = forecaster.predict(known)
                 forecaster.observe(time, value, known)
@@ -78,7 +78,8 @@ def _join(forecaster: Forecaster, series: Series) -> None:
     """Let a forecaster that has lived before go on to the first step of a series."""
     if forecaster.has_readings and series.times[0] > forecaster.next_time:
         (before,) = _stamps(series, series.times[:1] - np.timedelta64(series.clock.step))
-        forecaster.observe(before, None)
+        with about(series.sensor):
+            forecaster.observe(before, None)
 
 
 def _stamps(series: Series, times: Times) -> list[datetime]:

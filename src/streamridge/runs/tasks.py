@@ -218,9 +218,9 @@ def ready_made(model: ModelName, methods: Sequence[str], **choices: Any) -> Meth
 
 
 def settings_of(model: ModelName) -> tuple[str, ...]:
-    """Return the names of the settings that a ready-made model takes."""
+    """Return the names of the settings that a ready-made model takes for every sensor."""
     own = dict.fromkeys([*signature(Forecaster).parameters, *signature(_maker(model)).parameters])
-    return tuple(name for name in own if name not in ("step", "settings"))
+    return tuple(name for name in own if name not in ("step", "settings", "sensor"))
 
 
 def _maker(model: ModelName) -> Callable[..., Forecaster]:

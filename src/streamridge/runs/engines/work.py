@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from streamridge.errors import StreamRidgeError
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
@@ -134,8 +135,7 @@ def attempt(
 
     try:
         job = load()
-        given = job.forecaster
-        forecaster = forecaster_of(given) if isinstance(given, bytes) else Forecaster.of(given)
+        forecaster = _forecaster_for(job)
         run = step_through(
             forecaster,
             job.series,
@@ -151,9 +151,19 @@ def attempt(
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what went wrong, with the kind of error where its text alone would not do."""
-    name, text = type(error).__name__, str(error)
-    return text if text and type(error).__module__.startswith("streamridge") else f"{name}: {text}"
+    """Return what went wrong, with the kind of error where its text alone would not do.
+
+    The sensor is not named: whoever shows the reason says which run it is of.
+    """
+    known = isinstance(error, StreamRidgeError) and error.reason
+    return known or f"{type(error).__name__}: {error}"
+
+
+def _forecaster_for(job: Job) -> Forecaster:
+    """Return the forecaster that goes on, or a new one with the name of its series."""
+    if isinstance(job.forecaster, bytes):
+        return forecaster_of(job.forecaster)
+    return Forecaster.of(replace(job.forecaster, sensor=job.series.sensor or None))
 
 
 def content_of(forecaster: Forecaster) -> bytes:
