@@ -229,3 +229,32 @@ def test_the_same_seed_simulates_the_same_roads(invoke, tmp_path):
         invoke("simulate", "--out", name, "--days", "2", "--seed", "7")
 
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_excluded_times_are_counted_and_keep_their_forecasts(invoke, flows, tmp_path):
+    span = ("--exclude", "2021-06-17T00:00/2021-06-17T05:00")
+    only = ("--sensor", "main", "--predictions", "forecasts.csv")
+
+    result = invoke("replay", str(flows), *QUICK[:-1], *span, *only, "--json")
+
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert (record["scored"], record["excluded"], record["missing"]) == (38, 6, 4)
+    assert "main (ohl): 6 excluded" in result.stderr
+    assert pd.read_csv(tmp_path / "forecasts.csv")["value"].notna().sum() == 48
+
+
+@pytest.mark.parametrize(
+    ("span", "message"),
+    [
+        ("2021-06-17", "exclude must be START/END"),
+        ("2021-06-17/2021-06-16", "exclude must not end before it starts"),
+        ("2021-06-17/soon", "time must be an ISO 8601 time"),
+    ],
+)
+def test_a_bad_span_is_found_before_any_work(invoke, flows, tmp_path, span, message):
+    result = invoke("compare", str(flows), *QUICK, "--exclude", span, "--save", "models")
+
+    assert result.exit_code == 2
+    assert f"error: {message}" in result.stderr
+    assert not (tmp_path / "models").exists()

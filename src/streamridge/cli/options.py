@@ -60,6 +60,14 @@ Fold = Annotated[
 ]
 From = Annotated[str | None, typer.Option("--from", help="First time to use.")]
 To = Annotated[str | None, typer.Option("--to", help="Last time to use.")]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="START/END",
+        help="Times whose readings are not learned from and not scored, such as "
+        "2021-06-13T08:00/2021-06-14; repeat the flag for several.",
+    ),
+]
 Warmup = Annotated[
     int | None,
     typer.Option(

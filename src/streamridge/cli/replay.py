@@ -30,8 +30,9 @@ from streamridge.runs.run import Run
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
 from streamridge.runs.tasks import Task, make_tasks, ready_made
-from streamridge.series.clock import step_name
+from streamridge.series.clock import parse_zone, step_name
 from streamridge.series.series import Series
+from streamridge.series.spans import spans_of
 
 # What a forecaster meets beside what was wrong with the file.
 MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")
@@ -47,6 +48,7 @@ def replay(
     fold: options.Fold = "infer",
     first: options.From = None,
     last: options.To = None,
+    exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
     train_size: options.TrainSize = 2880,
@@ -93,6 +95,7 @@ def replay(
         lags=lags,
         extras=tuple(extra) if extra else None,
     )
+    spans = spans_of(exclude or (), parse_zone(tz))
     require_outputs(predictions=predictions, report=report, save=save, keep=keep)
     selection = Selection(
         sensors=sensor,
@@ -107,7 +110,7 @@ def replay(
         last=last,
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
-        made = make_tasks(sources, methods, warmup=warmup, steps=steps)
+        made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
         say_left_out(made.left_out, console)
         tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)
         shown: Shown = JsonLines() if as_json else TableOfRuns()
@@ -173,6 +176,7 @@ def say_left_out(sensors: Iterable[LeftOut], console: Console) -> None:
 def say_what_was_met(run: Run, console: Console) -> None:
     """Say what a forecaster met on its way."""
     met = {name: run.counts.get(name, 0) for name in MET}
+    met["excluded"] = run.record()["excluded"]
     if any(met.values()):
         console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
 

@@ -93,7 +93,7 @@ def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
 def coverage_in_time(run: Run) -> Vector:
     """Return the share of values within their band over the week before each step, (T,)."""
     window = coverage_window(len(run.times), run.day)
-    return rolling_coverage(run.actual, run.lower[:, 0], run.upper[:, 0], window)
+    return rolling_coverage(run.scored, run.lower[:, 0], run.upper[:, 0], window)
 
 
 def moves_of(run: Run) -> Moves | None:

@@ -62,6 +62,8 @@ class Run:
         Whether it was stopped before its end.
     backend
         The kind of frame that the series came in.
+    excluded
+        (T,), which steps were named as not to be learned from; they count in no score.
     """
 
     sensor: str
@@ -85,6 +87,7 @@ class Run:
     level: float
     interrupted: bool = False
     backend: str | None = field(default=None, repr=False)
+    excluded: NDArray[np.bool_] | None = None
 
     @property
     def horizon(self) -> int:
@@ -95,6 +98,13 @@ class Run:
     def day(self) -> int:
         """Return the steps of a day."""
         return max(1, round(np.timedelta64(1, "D") / self.step))
+
+    @property
+    def scored(self) -> Vector:
+        """Return the readings that scores count, shape (T,); NaN at all other steps."""
+        if self.excluded is None:
+            return self.actual
+        return np.where(self.excluded, np.nan, self.actual)
 
     @property
     def rmse(self) -> float:
@@ -109,19 +119,19 @@ class Run:
     @property
     def coverage(self) -> float:
         """Return the share of values within their band, one step ahead."""
-        return coverage(self.actual, self.lower[:, 0], self.upper[:, 0])
+        return coverage(self.scored, self.lower[:, 0], self.upper[:, 0])
 
     def errors(self, ahead: int = 1) -> Vector:
-        """Return actual less forecast, made `ahead` steps before, where there was a reading."""
+        """Return actual less forecast, made `ahead` steps before, of the readings that count."""
         if not 1 <= ahead <= self.horizon:
             raise InvalidInputError(f"ahead must lie between 1 and {self.horizon}, got {ahead}.")
-        later = self.actual[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
+        later = self.scored[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
         return later[~np.isnan(later)]
 
     @property
     def errors_in_time(self) -> Vector:
-        """Return actual less forecast, one step ahead, shape (T,); NaN without a reading."""
-        return self.actual - self.value[:, 0]
+        """Return actual less forecast, one step ahead, shape (T,); NaN where nothing is scored."""
+        return self.scored - self.value[:, 0]
 
     def rmse_until(self, steps: int | None) -> float:
         """Return RMSE(t) after some of the scored steps, or all."""
@@ -130,7 +140,7 @@ class Run:
 
     def record(self) -> dict[str, Any]:
         """Return the figures of the run as plain values, NaN as None."""
-        read = ~np.isnan(self.actual)
+        read, scored = (int((~np.isnan(each)).sum()) for each in (self.actual, self.scored))
         figures = {
             "rmse": self.rmse,
             "mae": self.mae,
@@ -140,8 +150,9 @@ class Run:
             "sensor": self.sensor,
             "method": self.method,
             "steps": self.lived,
-            "scored": int(read.sum()),
-            "missing": int((~read).sum()),
+            "scored": scored,
+            "missing": len(self.actual) - read,
+            "excluded": read - scored,
             **{name: None if np.isnan(figure) else figure for name, figure in figures.items()},
             "seconds_total": self.seconds,
             "seconds_tuning": self.costs.tuning,

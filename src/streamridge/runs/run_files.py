@@ -33,6 +33,8 @@ def write_run(path: Path, run: Run) -> None:
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
     }
     arrays: dict[str, Any] = {name: _stored(getattr(run, name)) for name in ARRAYS}
+    if run.excluded is not None:
+        arrays["excluded"] = run.excluded
     if run.path is not None:
         arrays |= {"path.steps": run.path.steps, "path.values": run.path.values}
     write_checkpoint(path, header, arrays)
@@ -68,6 +70,7 @@ def _run(header: Header, arrays: Arrays) -> Run:
         step=np.timedelta64(header["step"], "us"),
         path=walked or None,
         interrupted=header.get("interrupted", False),
+        excluded=arrays.get("excluded"),
     )
 
 

@@ -17,6 +17,7 @@ from streamridge.forecaster.forecaster import Forecaster
 from streamridge.runs.run import Run
 from streamridge.series.clock import Times
 from streamridge.series.series import Series
+from streamridge.series.spans import Span, within
 
 # Called after each step with how many are done, of how many.
 StepProgress = Callable[[int, int], None]
@@ -29,13 +30,16 @@ def step_through(
     method: str,
     warmup: int | None = None,
     steps: int | None = None,
+    exclude: Sequence[Span] = (),
     progress: StepProgress | None = None,
 ) -> Run:
     """Return what a forecaster makes of a series that is longer than the warm-up.
 
+    It forecasts the spans to exclude, but does not learn from them, and they count in no score.
     Linear algebra is limited to one thread meanwhile, so that results repeat to the last bit.
     Ctrl-C ends the run early with what there is.
     """
+    _exclude(forecaster, series, exclude)
     _join(forecaster, series)
     first = forecaster.settings.warmup if warmup is None else warmup
     end = len(series) if steps is None else min(len(series), first + steps)
@@ -61,6 +65,7 @@ def step_through(
         method=method,
         seconds=thread_time() - start,
         interrupted=interrupted,
+        excluded=within(exclude, series.times[min(first, len(forecasts)) : len(forecasts)]),
     )
 
 
@@ -72,6 +77,13 @@ def require_ahead(forecaster: Forecaster, series: Series) -> None:
             f"{series.sensor}: the series must go on from {forecaster.next_time}, where the "
             f"forecaster is, got one from {first}."
         )
+
+
+def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> None:
+    """Let a forecaster learn nothing from some spans."""
+    with about(series.sensor):
+        for span in spans:
+            forecaster.exclude(*_stamps(series, np.array([span.start, span.end])))
 
 
 def _join(forecaster: Forecaster, series: Series) -> None:

@@ -13,6 +13,7 @@ from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
 from streamridge.runs.stepping import step_through
 from streamridge.series.series import Series
+from streamridge.series.spans import Span
 
 # Called with a task's number, and how many of its steps are done.
 Progress = Callable[[int, int], None]
@@ -32,6 +33,8 @@ class Job:
         What the run is called.
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
+    exclude
+        Spans that are forecast, but neither learned from nor scored.
     returns_forecaster
         Whether the forecaster is wanted back with the run.
     """
@@ -41,6 +44,7 @@ class Job:
     method: str
     warmup: int | None = None
     steps: int | None = None
+    exclude: tuple[Span, ...] = ()
     returns_forecaster: bool = False
 
 
@@ -142,6 +146,7 @@ def attempt(
             method=job.method,
             warmup=job.warmup,
             steps=job.steps,
+            exclude=job.exclude,
             progress=progress,
         )
         wanted = job.returns_forecaster and not run.interrupted  # it may be within a step
