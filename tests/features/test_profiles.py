@@ -24,21 +24,21 @@ def past_of(values, trusted=None, zone=None, capacity=None):
     return Past(timeline, Clock(timedelta(hours=24 / DAY), zone=parse_zone(zone)))
 
 
-def slow_profile(values, trusted, t, season, count):
+def slow_profile(values, trusted, t, season, count, now):
     seen = [
         values[t - season * k]
         for k in range(1, count + 1)
-        if t - season * k >= 0 and trusted[t - season * k]
+        if 0 <= t - season * k < now and trusted[t - season * k]
     ]
     return np.mean(seen) if seen else None
 
 
 def slow_row(values, trusted, t, features):
     def daily(s):
-        return slow_profile(values, trusted, s, features.day, features.days)
+        return slow_profile(values, trusted, s, features.day, features.days, t)
 
     def weekly(s):
-        found = slow_profile(values, trusted, s, 7 * features.day, features.weeks)
+        found = slow_profile(values, trusted, s, 7 * features.day, features.weeks, t)
         return daily(s) if found is None else found
 
     row = [values[t - 1]]
@@ -50,7 +50,7 @@ def slow_row(values, trusted, t, features):
     return np.array([*row, *np.sin(angles), *np.cos(angles)])
 
 
-@pytest.mark.parametrize("ahead", [1, 3])
+@pytest.mark.parametrize("ahead", [1, 3, DAY + 2])
 def test_a_row_holds_what_its_blocks_say(ahead, rng):
     values = rng.normal(100, 20, 40 * DAY)
     trusted = rng.random(len(values)) < 0.9
@@ -84,7 +84,11 @@ def test_no_row_sees_its_own_value_or_later(rng):
     changed[20 * DAY :] += 100
     steps = START + np.arange(10 * DAY, 20 * DAY + 1)
 
-    for features in (Profiles(day=DAY, lags=4), Features(lags=4, seasonal=(DAY,), calendar=(DAY,))):
+    for features in (
+        Profiles(day=DAY, lags=4),
+        Profiles(day=DAY, lags=4, ahead=2 * DAY),
+        Features(lags=4, seasonal=(DAY,), calendar=(DAY,)),
+    ):
         before, _ = features.rows(past_of(values), steps)
         after, _ = features.rows(past_of(changed), steps)
         np.testing.assert_array_equal(before, after)

@@ -86,7 +86,7 @@ class PlainPast:
             x += [self.value_at(step - k) - typical[step - k] for k in range(1, count + 1)]
             x += [typical[step]]
             x += [typical[step + k] - typical[step + k - 1] for k in range(f.ahead + 1)]
-        angles = [2 * np.pi * step / period for period in (self.day, 7 * self.day)]
+        angles = [2 * np.pi * (step % period / period) for period in (self.day, 7 * self.day)]
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
         read = all(self.is_trusted(step - k) for k in range(1, lags + 1))
         return np.array(x), read and all(known for _, known in days.values())

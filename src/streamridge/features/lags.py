@@ -19,6 +19,7 @@ from streamridge.arrays import (
     require_shape,
 )
 from streamridge.errors import InvalidInputError
+from streamridge.features.calendar import calendar_at
 from streamridge.features.past import Past
 from streamridge.samples import Layout, Samples
 from streamridge.series.clock import Steps
@@ -108,7 +109,7 @@ class Features:
             )
         at = np.arange(first, end)
         y = sliding_window_view(values, horizon)[at]
-        x = np.hstack([self._lagged(values, at), self.calendar_at(at + start)])
+        x = np.hstack([self._lagged(values, at), calendar_at(at + start, self.calendar)])
         return Samples.of(at + start, x, y, self.layout)
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
@@ -124,14 +125,9 @@ class Features:
             columns.append(stand_in)
         at = np.hstack(columns)
         extras, given = past.extras(steps)
-        x = np.hstack([past.values(at), self.calendar_at(past.local(steps)), extras])
+        x = np.hstack([past.values(at), calendar_at(past.local(steps), self.calendar), extras])
         return x, past.trusted(at).all(axis=1) & given
 
     def _lagged(self, values: Vector, at: Steps) -> Matrix:
         behind = np.concatenate([np.arange(1, self.lags + 1), np.array(self.seasonal, dtype=int)])
         return values[at[:, None] - behind]
-
-    def calendar_at(self, at: Steps) -> Matrix:
-        """Return the calendar columns at some steps of the local clock."""
-        angles = 2 * np.pi * at[:, None] / np.array(self.calendar)
-        return np.hstack([np.sin(angles), np.cos(angles)])

@@ -55,6 +55,8 @@ class Past:
 
         On the day after clocks went forward, a day ago is 23 hours ago.
         """
+        if self.clock.zone is None:
+            return steps - season
         return steps - season + self.clock.shifts(steps) - self.clock.shifts(steps - season)
 
     def within(self, steps: Steps) -> Mask:
@@ -69,27 +71,11 @@ class Past:
                 return float(self.values(at)[0])
         return self.latest
 
-    def profile(
-        self, steps: Steps, season: int, count: int, *, before: Steps
-    ) -> tuple[Matrix, Mask]:
-        """Return the mean of trusted readings whole seasons before each step, and where it exists.
-
-        Only readings from before the steps `before` count, since a course far ahead would reach
-        beyond them. A step without any takes the filled-in value, or else the latest one.
-        """
-        seasons = season * np.arange(1, count + 1).reshape(-1, *(1 for _ in steps.shape))
-        at = self.ago(steps, seasons)
-        trusted = self.trusted(at) & (at < before)
-        values = np.where(trusted, self.values(at), 0.0)
-        read = trusted.sum(axis=0)
-        known = np.array(trusted.any(axis=0), dtype=bool)
-        mean = values.sum(axis=0) / np.maximum(read, 1)
-        return np.where(known, mean, self.values(np.minimum(at[0], before - 1))), known
-
     def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the further columns, zero where unknown, and which steps know all of them."""
         columns = self.timeline.extras(steps)
         if self.upcoming is not None:
             is_next = (steps == self.timeline.newest + 1)[:, None]
             columns = np.where(is_next, self.upcoming, columns)
-        return np.nan_to_num(columns), np.array(~np.isnan(columns).any(axis=1), dtype=bool)
+        unknown = np.isnan(columns)
+        return np.where(unknown, 0.0, columns), np.array(~unknown.any(axis=1), dtype=bool)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from streamridge.arrays import Mask, Matrix, require_count
-from streamridge.features.lags import Features
+from streamridge.features.calendar import calendar_at
 from streamridge.features.past import Past
 from streamridge.samples import Layout
 from streamridge.series.clock import Steps
@@ -59,7 +59,7 @@ class Profiles:
                 ("day_profile", 2 + self.ahead),
                 ("week_lags", self.week_lags),
                 ("week_profile", 2 + self.ahead),
-                ("calendar", self._calendar.layout.width - 1),
+                ("calendar", 2 * len(self._periods)),
                 *((("extras", len(self.extras)),) if self.extras else ()),
             ),
             own_unit=("extras",),
@@ -82,14 +82,15 @@ class Profiles:
         return tuple(range(1, max(self.lags, self.week_lags) + 1))
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows at some steps, and which of them use trusted readings only."""
-        lags = np.arange(1, max(self.lags, self.week_lags) + 1)
-        at = steps[:, None] - lags
-        recent = past.values(at)
-        around = steps[:, None] + np.arange(-len(lags), self.ahead + 1)
-        now = steps[:, None]
-        daily, known = past.profile(around, self.day, self.days, before=now)
-        weekly, has_weeks = past.profile(around, 7 * self.day, self.weeks, before=now)
+        """Return the rows at some steps, and which of them use trusted readings only.
+
+        What a row holds depends on its step alone, to the last bit, however many are made at once.
+        """
+        lags = max(self.lags, self.week_lags)
+        windows = _Windows.of(steps, lags, self.ahead)
+        recent = past.values(windows.steps)[windows.at[:, lags - 1 :: -1]]
+        read = past.trusted(windows.steps)[windows.at[:, :lags]]
+        (daily, known), (weekly, has_weeks) = self._courses(past, windows)
         weekly = np.where(has_weeks, weekly, daily)  # in the first week
         extras, given = past.extras(steps)
         x = np.hstack(
@@ -97,11 +98,26 @@ class Profiles:
                 recent[:, :1],
                 *self._against(daily, recent, self.lags),
                 *self._against(weekly, recent, self.week_lags),
-                self._calendar.calendar_at(past.local(steps)),
+                calendar_at(past.local(steps), self._periods),
                 extras,
             ]
         )
-        return x, past.trusted(at).all(axis=1) & known.all(axis=1) & given
+        return x, read.all(axis=1) & known.all(axis=1) & given
+
+    def _courses(self, past: Past, windows: _Windows) -> list[tuple[Matrix, Mask]]:
+        """Return both typical courses around each row, (n, w), and where they are known."""
+        at = past.ago(windows.steps, self._back[:, None])
+        if not np.any(at + self.ahead >= windows.steps):
+            courses = self._means(past.values(at), past.trusted(at))
+            return [(typical[windows.at], known[windows.at]) for typical, known in courses]
+        # A course so far ahead must not look at the row's own step or later ones.
+        at, now = at[:, windows.at], windows.rows[:, None]
+        return self._means(past.values(np.minimum(at, now - 1)), past.trusted(at) & (at < now))
+
+    def _means(self, values: Matrix, trusted: Mask) -> list[tuple[Matrix, Mask]]:
+        """Return the mean over days and that over weeks, and where they are known."""
+        parts = slice(self.days), slice(self.days, None)
+        return [_mean(values[part], trusted[part]) for part in parts]
 
     def _against(self, course: Matrix, recent: Matrix, lags: int) -> tuple[Matrix, Matrix, Matrix]:
         """Return the deviations of the latest values, the typical value, and its changes."""
@@ -111,6 +127,55 @@ class Profiles:
         return recent[:, :lags] - typical, course[:, now : now + 1], changes
 
     @cached_property
-    def _calendar(self) -> Features:
-        periods = tuple(period for period in (self.day, 7 * self.day) if period > 1)
-        return Features(lags=1, calendar=periods)
+    def _back(self) -> Steps:
+        """Return how many steps back the days and weeks lie that courses are the mean of."""
+        days, weeks = np.arange(1, self.days + 1), np.arange(1, self.weeks + 1)
+        return self.day * np.concatenate([days, 7 * weeks])
+
+    @property
+    def _periods(self) -> tuple[float, ...]:
+        return tuple(period for period in (self.day, 7 * self.day) if period > 1)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The steps around each row; those that a row shares with the one before are there once.
+
+    Parameters
+    ----------
+    rows
+        (n,), the steps of the rows.
+    steps
+        (s,), all steps around them.
+    at
+        (n, w), where the steps around each row stand in `steps`.
+    """
+
+    rows: Steps
+    steps: Steps
+    at: Steps
+
+    @classmethod
+    def of(cls, rows: Steps, behind: int, ahead: int) -> _Windows:
+        """Return the windows that reach some steps behind and ahead of each row."""
+        width = behind + 1 + ahead
+        new = np.full(len(rows), width)  # of the steps of a window, those not in the one before
+        new[1:] = rows[1:] - rows[:-1]
+        new[(new < 0) | (new > width)] = width
+        ends = np.cumsum(new)
+        steps = np.repeat(rows + ahead + 1 - ends, new) + np.arange(new.sum())
+        return cls(rows, steps, ends[:, None] + np.arange(-width, 0))
+
+
+def _mean(values: Matrix, trusted: Mask) -> tuple[Matrix, Mask]:
+    """Return the mean over the first axis of trusted values, and where there are any.
+
+    It is summed one by one, so that it depends on its own values alone, to the last bit. Without a
+    trusted value, the first value stands in.
+    """
+    total = np.zeros(values.shape[1:])
+    for each in np.where(trusted, values, 0.0):
+        total += each
+    read = trusted.sum(axis=0)
+    known = np.array(read > 0, dtype=bool)
+    return np.where(known, total / np.maximum(read, 1), values[0]), known

@@ -18,6 +18,8 @@ Steps = NDArray[np.int64]
 Times = NDArray[np.datetime64]
 
 DAY = timedelta(days=1)
+# Zones change their offset at half hours of UTC only; they are looked up some days at a time.
+HALF_HOUR, STRETCH = 1800, 512
 EPOCH = np.datetime64("1970-01-01T00:00", "us")
 UNITS = {
     "s": timedelta(seconds=1),
@@ -134,21 +136,30 @@ class Clock:
 
     def shifts(self, steps: Steps) -> Steps:
         """Return by how many steps local time is ahead of the clock; zero without a zone."""
-        if self.zone is None:
+        if self.zone is None or not steps.size:
             return np.zeros_like(steps)
-        # Zones change their offset at half hours of UTC only: one lookup serves every step within.
-        halves = self.times(steps).astype("M8[30m]")
-        distinct, where = np.unique(halves, return_inverse=True)
-        offsets = [
-            _offset(half, self.zone) / self.step for half in distinct.astype("M8[us]").tolist()
+        seconds = self.step // UNITS["s"] * steps + self.phase // UNITS["s"]
+        halves = seconds // HALF_HOUR
+        stretches, within = halves // STRETCH, halves % STRETCH
+        first = int(stretches.min())
+        touched = np.bincount((stretches - first).ravel()) > 0
+        shifts = [
+            _shifts(first + at, self.step, self.zone) for at in np.flatnonzero(touched).tolist()
         ]
-        return np.rint(np.array(offsets)).astype(np.int64)[where].reshape(steps.shape)
+        which = np.cumsum(touched) - 1
+        return np.array(shifts)[which[stretches - first], within]
 
     @property
     def _origin(self) -> np.datetime64:
         return EPOCH + np.timedelta64(self.phase)
 
 
-@lru_cache(maxsize=8192)  # every step looks back at the same times in the last weeks
+@lru_cache(maxsize=256)  # every step looks back at the same times in the last weeks
+def _shifts(stretch: int, step: timedelta, zone: ZoneInfo) -> Steps:
+    """Return by how many steps local time is ahead, for every half hour of a stretch."""
+    halves = EPOCH + np.timedelta64(HALF_HOUR, "s") * (stretch * STRETCH + np.arange(STRETCH))
+    return np.rint([_offset(half, zone) / step for half in halves.tolist()]).astype(np.int64)
+
+
 def _offset(utc: datetime, zone: ZoneInfo) -> timedelta:
     return utc.replace(tzinfo=UTC).astimezone(zone).utcoffset() or timedelta(0)

@@ -1,0 +1,111 @@
+"""Rows made many at once are the rows made one by one, to the last bit."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamridge import Features, Profiles
+from streamridge.features.base import input_at
+from streamridge.features.calendar import calendar_at
+from streamridge.features.past import Past
+from streamridge.features.timeline import Timeline
+from streamridge.series.clock import Clock, parse_zone
+
+HOURLY = timedelta(hours=1)
+# Some weeks before clocks go forward in Berlin, in hours since 1970.
+SPRING = (np.datetime64("2021-02-10T00", "h") - np.datetime64("1970-01-01T00", "h")).astype(int)
+AUTUMN = SPRING + 31 * 7 * 24
+
+
+def past_of(seed, *, start=SPRING, zone=None, extras=0, count=1300, capacity=1200):
+    """Return a past with gaps, readings that are not trusted, and unknown further columns."""
+    rng = np.random.default_rng(seed)
+    timeline = Timeline(capacity, extras)
+    timeline.start_at(int(start))
+    for value in rng.normal(100, 30, count) * 10.0 ** rng.integers(-6, 6, count):
+        read = rng.random() < 0.97
+        columns = rng.normal(size=extras) if rng.random() < 0.9 else None
+        timeline.push(value, read=read, trusted=read and rng.random() < 0.97, extras=columns)
+    return Past(timeline, Clock(HOURLY, zone=parse_zone(zone)))
+
+
+def assert_one_by_one(features, past, steps):
+    x, complete = features.rows(past, steps)
+
+    for row, is_complete, step in zip(x, complete, steps, strict=True):
+        alone, alone_complete = input_at(features, past, int(step))
+        assert alone.x[0].tobytes() == row.tobytes(), step
+        assert alone_complete == is_complete
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        Profiles(24, lags=16),
+        Profiles(24, lags=3, week_lags=5, ahead=4, days=10, weeks=9),
+        Profiles(24, lags=2, ahead=30),
+        Profiles(1, lags=2, week_lags=1, ahead=3),
+        Features(lags=5, seasonal=(24, 168), calendar=(24, 168, 205.7, np.pi)),
+    ],
+    ids=["usual", "many days", "a day ahead and more", "steps of a day", "lags"],
+)
+@pytest.mark.parametrize(
+    ("zone", "start"), [(None, 0), ("Europe/Berlin", SPRING), ("Europe/Berlin", AUTUMN)]
+)
+def test_bulk_is_one_by_one(features, zone, start):
+    past = past_of(1, start=start, zone=zone)
+    newest = past.timeline.newest
+    steps = np.concatenate(
+        [np.arange(newest - 1250, newest - 1190), np.arange(newest - 60, newest)]
+    )
+
+    assert_one_by_one(features, past, steps)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 99),
+    back=st.lists(st.integers(-2, 1299), min_size=1, max_size=40),
+    ahead=st.sampled_from([1, 4]),
+    zone=st.sampled_from([None, "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]),
+)
+def test_bulk_is_one_by_one_at_any_steps(seed, back, ahead, zone):
+    features = Profiles(24, lags=6, ahead=ahead, extras=("rain", "sun"))
+    past = past_of(seed, zone=zone, extras=2)
+
+    assert_one_by_one(features, past, past.timeline.newest - np.array(back))
+
+
+def test_a_hole_of_years_takes_no_room():
+    features, past = Profiles(24), past_of(2)
+    steps = np.array([past.timeline.newest - 10**12, past.timeline.newest])
+
+    x, complete = features.rows(past, steps)
+
+    assert x.shape == (2, features.layout.width)
+    assert not complete[0]
+
+
+def test_without_steps_there_are_no_rows():
+    for zone in (None, "Europe/Berlin"):
+        x, complete = Profiles(24).rows(past_of(3, zone=zone), np.array([], dtype=int))
+
+        assert x.shape == (0, Profiles(24).layout.width)
+        assert complete.shape == (0,)
+
+
+@pytest.mark.parametrize("period", [96, 7 * 288, 1440 / 7, 365.25, 100 * np.pi])
+def test_a_coordinate_of_the_calendar_depends_on_its_step_alone(period):
+    steps = 1_700_000 + np.arange(1003)
+
+    at_once = calendar_at(steps, (period,))
+
+    assert at_once.tobytes() == b"".join(
+        calendar_at(s, (period,)).tobytes() for s in steps[:, None]
+    )
+    turns = steps % period / period
+    wanted = np.column_stack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
+    np.testing.assert_allclose(at_once, wanted, atol=1e-9)
