@@ -258,3 +258,35 @@ def test_a_bad_span_is_found_before_any_work(invoke, flows, tmp_path, span, mess
     assert result.exit_code == 2
     assert f"error: {message}" in result.stderr
     assert not (tmp_path / "models").exists()
+
+
+def test_holidays_are_dates_of_a_file_or_those_of_a_country(invoke, flows, tmp_path):
+    (tmp_path / "dates.txt").write_text("# free\n2021-06-16  # Wednesday\n\n2021-06-14\n")
+    only = ("--sensor", "main", "--save")
+
+    dates = invoke("replay", str(flows), *QUICK, "--holidays", "dates.txt", *only, "dates")
+    country = invoke("replay", str(flows), *QUICK, "--holidays", "de-BE", *only, "country")
+
+    for result in (dates, country):
+        assert result.exit_code == 0, result.output
+    saved = [Forecaster.load(tmp_path / name / "main.sr") for name in ("dates", "country")]
+    wanted = [("2021-06-14", "2021-06-16"), "DE-BE"]
+    assert [each.settings.holidays for each in saved] == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("XX", "holidays must be a country's code such as DE or GB-ENG, or dates"),
+        ("none.txt", "holidays must be a country's code such as DE, or a text file of dates"),
+        ("bad.txt", "bad.txt line 2: a holiday must be a date such as 2024-12-25, got 'someday'"),
+    ],
+)
+def test_bad_holidays_are_found_before_any_work(invoke, flows, tmp_path, given, message):
+    (tmp_path / "bad.txt").write_text("2021-06-16\nsomeday # or other\n")
+
+    result = invoke("replay", str(flows), *QUICK, "--holidays", given, "--save", "models")
+
+    assert result.exit_code == 2
+    assert f"error: {message}" in result.stderr
+    assert not (tmp_path / "models").exists()

@@ -150,7 +150,9 @@ class PlainForecaster:
         """Return the past with a first reading; it holds what a late one can still change."""
         reach = self.features.reach
         behind = max(reach, min(self.settings.warmup, self.settings.train_size))
-        past = PlainPast(self.features, self.horizon, step, reach + behind + self.horizon + 1)
+        capacity = reach + behind + self.horizon + 1
+        holidays = self.settings.holidays or ()
+        past = PlainPast(self.features, self.horizon, step, capacity, holidays)
         past.push(value, read=True, trusted=True)
         return past
 

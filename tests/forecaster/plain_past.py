@@ -8,7 +8,8 @@ from tests.forecaster.plain_learner import Row
 class PlainPast:
     """All values by step, which were read, which are trusted, and how many are remembered."""
 
-    def __init__(self, features, horizon, start, capacity):
+    def __init__(self, features, horizon, start, capacity, holidays=()):
+        self.holidays = {np.datetime64(day) for day in holidays}
         self.features, self.horizon, self.day = features, horizon, features.day
         self.start, self.capacity = start, capacity
         self.values, self.read, self.trusts = [], [], []
@@ -40,8 +41,13 @@ class PlainPast:
     def is_trusted(self, step):
         return self.oldest <= step <= self.newest and self.trusts[step - self.start]
 
+    def before_sunday(self, step):
+        """Return how many steps a step of a holiday comes before the Sunday of its week; else 0."""
+        day = np.datetime64(int(step) // self.day, "D")
+        return self.day * (6 - day.tolist().weekday()) if day in self.holidays else 0
+
     def seasonal_value(self, step):
-        for season in (7 * self.day, self.day):
+        for season in (7 * self.day - self.before_sunday(step), self.day):
             if self.start <= step - season <= self.newest:
                 return self.value_at(step - season)
         return self.latest
@@ -64,21 +70,30 @@ class PlainPast:
     def distrust(self, step):
         self.trusts[step - self.start] = False
 
-    def course(self, at, season, count, now):
-        """Return the mean of the trusted values seasons before a step, and whether it has any."""
-        steps = [at - season * k for k in range(1, count + 1)]
+    def daily_course(self, at, now):
+        days = [at - self.day * k for k in range(1, self.features.days + 1)]
+        return self.mean(days, now)
+
+    def weekly_course(self, at, now):
+        """Return the mean over weeks; of a holiday, over Sundays, and over no holiday of others."""
+        sunday = at + self.before_sunday(at)
+        weeks = [sunday - 7 * self.day * k for k in range(1, self.features.weeks + 1)]
+        return self.mean([week for week in weeks if not self.before_sunday(week)], now)
+
+    def mean(self, steps, now):
+        """Return the mean of the trusted values of steps, and whether it has any."""
         known = [self.value_at(s) for s in steps if s < now and self.is_trusted(s)]
         if known:
             return sum(known) / len(known), True
-        return self.value_at(min(at - season, now - 1)), False
+        return self.value_at(min(steps[0], now - 1)) if steps else np.nan, False
 
     def row(self, step):
         """Return the features of a step, and whether all that they rest on is trusted."""
         f = self.features
         lags = max(f.lags, f.week_lags)
         around = range(step - lags, step + f.ahead + 1)
-        days = {at: self.course(at, self.day, f.days, step) for at in around}
-        weeks = {at: self.course(at, 7 * self.day, f.weeks, step) for at in around}
+        days = {at: self.daily_course(at, step) for at in around}
+        weeks = {at: self.weekly_course(at, step) for at in around}
         weekly = {at: (weeks if weeks[at][1] else days)[at][0] for at in around}
         daily = {at: days[at][0] for at in around}
         x = [self.value_at(step - 1)]
@@ -86,7 +101,8 @@ class PlainPast:
             x += [self.value_at(step - k) - typical[step - k] for k in range(1, count + 1)]
             x += [typical[step]]
             x += [typical[step + k] - typical[step + k - 1] for k in range(f.ahead + 1)]
-        angles = [2 * np.pi * (step % period / period) for period in (self.day, 7 * self.day)]
+        at = step + self.before_sunday(step)
+        angles = [2 * np.pi * (at % period / period) for period in (self.day, 7 * self.day)]
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
         read = all(self.is_trusted(step - k) for k in range(1, lags + 1))
         return np.array(x), read and all(known for _, known in days.values())

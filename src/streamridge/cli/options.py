@@ -51,6 +51,14 @@ Tz = Annotated[
     str | None,
     typer.Option("--tz", "--timezone", help="Time zone of local times, such as Europe/London."),
 ]
+Holidays = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CODE|FILE",
+        help="Days that run like a Sunday: the code of a country, such as DE or GB-ENG, or a file "
+        "with one ISO date a line.",
+    ),
+]
 Fold = Annotated[
     local_time.Fold,
     typer.Option(

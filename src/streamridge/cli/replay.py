@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from streamridge.cli.outcome import (
     in_words,
 )
 from streamridge.cli.watching import watched
+from streamridge.files.dates import read_dates
 from streamridge.files.names import FileNames
 from streamridge.forecaster.methods import parse_methods
 from streamridge.forecaster.settings import Settings
@@ -31,9 +33,12 @@ from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
 from streamridge.runs.tasks import Task, make_tasks, ready_made
 from streamridge.series.clock import parse_zone, step_name
+from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
 from streamridge.series.spans import spans_of
 
+# The code of a country or of a part of it; all else names a file.
+COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
 # What a forecaster meets beside what was wrong with the file.
 MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")
 
@@ -45,6 +50,7 @@ def replay(
     model: options.Model = options.ModelName.DEFAULT,
     step: options.Step = None,
     tz: options.Tz = None,
+    holidays: options.Holidays = None,
     fold: options.Fold = "infer",
     first: options.From = None,
     last: options.To = None,
@@ -94,6 +100,7 @@ def replay(
         seed=seed,
         lags=lags,
         extras=tuple(extra) if extra else None,
+        holidays=None if holidays is None else _holidays(holidays),
     )
     spans = spans_of(exclude or (), parse_zone(tz))
     require_outputs(predictions=predictions, report=report, save=save, keep=keep)
@@ -179,6 +186,11 @@ def say_what_was_met(run: Run, console: Console) -> None:
     met["excluded"] = run.record()["excluded"]
     if any(met.values()):
         console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
+
+
+def _holidays(given: str) -> GivenHolidays:
+    """Return the code of a country, or the dates of a file."""
+    return given if COUNTRY.fullmatch(given) else read_dates(Path(given))
 
 
 def _saving(tasks: Sequence[Task], folder: Path | None) -> Sequence[Task]:

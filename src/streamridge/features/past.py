@@ -8,7 +8,8 @@ import numpy as np
 
 from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.features.timeline import Timeline
-from streamridge.series.clock import Clock, Steps
+from streamridge.series.clock import DAY, Clock, Steps
+from streamridge.series.holidays import Holidays
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,14 @@ class Past:
         What a step is, and when local clocks changed.
     upcoming
         The further columns of the next step, if they are known.
+    holidays
+        The days that run like a Sunday, if they are known.
     """
 
     timeline: Timeline
     clock: Clock
     upcoming: Vector | None = None
+    holidays: Holidays | None = None
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps; the latest value replaces those not remembered."""
@@ -59,14 +63,28 @@ class Past:
             return steps - season
         return steps - season + self.clock.shifts(steps) - self.clock.shifts(steps - season)
 
+    def before_sunday(self, steps: Steps) -> Steps:
+        """Return how many steps each step of a holiday comes before that time on Sunday; else 0.
+
+        A holiday runs like the Sunday of its week: a week before that lies the last Sunday.
+        """
+        if self.holidays is None:
+            return np.zeros_like(steps)
+        days = self.clock.times(self.local(steps)).astype("M8[D]").astype(np.int64)
+        return np.rint(self.holidays.before_sunday(days) * (DAY / self.clock.step)).astype(np.int64)
+
     def within(self, steps: Steps) -> Mask:
         """Return which steps are not before the first reading."""
         return steps >= self.timeline.start
 
     def seasonal(self, step: int, day: int) -> float:
-        """Return the value at the same time a week earlier, else a day earlier, else the latest."""
-        for season in (7 * day, day):
-            at = self.ago(np.array([step]), season)
+        """Return the value at the same time a week earlier, else a day earlier, else the latest.
+
+        A week before a holiday, which runs like the Sunday of its week, lies the last Sunday.
+        """
+        now = np.array([step])
+        for season in (7 * day - self.before_sunday(now), day):
+            at = self.ago(now, season)
             if self.within(at)[0] and at[0] <= self.timeline.newest:
                 return float(self.values(at)[0])
         return self.latest

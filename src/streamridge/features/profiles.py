@@ -23,6 +23,10 @@ class Profiles:
     it also holds how far the latest values were off, the typical value, and its changes up to and
     after the step.
 
+    Where holidays are known, they run like Sundays: their weekly course is that of the last
+    Sundays, they are left out of the weekly course of other days, and so is their place in the
+    calendar.
+
     Parameters
     ----------
     day
@@ -98,7 +102,7 @@ class Profiles:
                 recent[:, :1],
                 *self._against(daily, recent, self.lags),
                 *self._against(weekly, recent, self.week_lags),
-                calendar_at(past.local(steps), self._periods),
+                calendar_at(past.local(steps) + past.before_sunday(steps), self._periods),
                 extras,
             ]
         )
@@ -106,13 +110,30 @@ class Profiles:
 
     def _courses(self, past: Past, windows: _Windows) -> list[tuple[Matrix, Mask]]:
         """Return both typical courses around each row, (n, w), and where they are known."""
-        at = past.ago(windows.steps, self._back[:, None])
+        at = past.ago(windows.steps, self._back_from(past, windows.steps))
         if not np.any(at + self.ahead >= windows.steps):
-            courses = self._means(past.values(at), past.trusted(at))
+            courses = self._means(past.values(at), self._usable(past, at))
             return [(typical[windows.at], known[windows.at]) for typical, known in courses]
         # A course so far ahead must not look at the row's own step or later ones.
         at, now = at[:, windows.at], windows.rows[:, None]
-        return self._means(past.values(np.minimum(at, now - 1)), past.trusted(at) & (at < now))
+        usable = self._usable(past, at) & (at < now)
+        return self._means(past.values(np.minimum(at, now - 1)), usable)
+
+    def _back_from(self, past: Past, steps: Steps) -> Steps:
+        """Return how many steps before each step its days and weeks lie; of a holiday, Sundays."""
+        back = self._back[:, None]
+        if past.holidays is None:
+            return back
+        back = np.repeat(back, len(steps), axis=1)
+        back[self.days :] -= past.before_sunday(steps)
+        return back
+
+    def _usable(self, past: Past, at: Steps) -> Mask:
+        """Return which steps courses are the mean of: not a holiday on the weekday of others."""
+        trusted = past.trusted(at)
+        if past.holidays is not None:
+            trusted[self.days :] &= past.before_sunday(at[self.days :]) == 0
+        return trusted
 
     def _means(self, values: Matrix, trusted: Mask) -> list[tuple[Matrix, Mask]]:
         """Return the mean over days and that over weeks, and where they are known."""

@@ -21,6 +21,7 @@ from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.costs import Costs
 from streamridge.series.clock import DAY, Times, parse_step
+from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.tuners.base import Tuner
 
 # Days before the first fit: two days of rows, and a day of past behind the first.
@@ -89,6 +90,11 @@ class Forecaster:
         A model to use instead of the default one, with its features and step rule.
     sensor
         Name of the sensor, with which messages begin.
+    holidays
+        Days that run like a Sunday: a list of dates, or the code of a country such as "DE", or of
+        a part of it such as "GB-ENG", which needs `pip install 'streamridge[holidays]'`. Days are
+        those of the zone. The default model compares a holiday with the last Sundays, and leaves
+        it out of what is typical of its weekday.
 
     Examples
     --------
@@ -121,6 +127,7 @@ class Forecaster:
         validation_size: int | None = None,
         seed: int = 0,
         sensor: str | None = None,
+        holidays: GivenHolidays | None = None,
     ) -> None:
         length = parse_step(step)
         day = DAY // length
@@ -147,6 +154,7 @@ class Forecaster:
             validation_size=train_size if validation_size is None else validation_size,
             seed=seed,
             sensor=sensor,
+            holidays=None if holidays is None else parse_holidays(holidays),
         )
         self._stepper = Stepper(self._settings)
 
@@ -165,7 +173,7 @@ class Forecaster:
 
         Its period counts steps, not local time: a zone would shift it by an hour twice a year.
         """
-        for name in ("tz", "extras"):
+        for name in ("tz", "extras", "holidays"):
             if settings.get(name):
                 raise InvalidInputError(
                     f"{name} must be left out with the paper's model, got {settings[name]!r}. "

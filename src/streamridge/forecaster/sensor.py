@@ -15,6 +15,7 @@ from streamridge.forecaster.naive import SeasonalNaive
 from streamridge.forecaster.plausibility import Plausibility, Verdict
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.state import joined, part
+from streamridge.series.holidays import Holidays
 from streamridge.series.sensor_clock import SensorClock
 
 # The smallest size of error, as a share of the value.
@@ -43,6 +44,7 @@ class Sensor:
         self.clock = SensorClock(settings.step, settings.tz)
         self.silent = 0  # steps since the last reading
         self._settings = settings
+        self._holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self._naive = SeasonalNaive.start(settings.level)
         self._plausibility = Plausibility()
         self._resolution = np.inf  # the smallest change between readings
@@ -60,11 +62,11 @@ class Sensor:
     @property
     def past(self) -> Past:
         """Return the past as features see it."""
-        return Past(self.timeline, self.clock.known)
+        return self.past_before(None)
 
     def past_before(self, columns: Vector | None) -> Past:
         """Return the past before a step with these further columns."""
-        return Past(self.timeline, self.clock.known, columns)
+        return Past(self.timeline, self.clock.known, columns, self._holidays)
 
     @property
     def least(self) -> float:

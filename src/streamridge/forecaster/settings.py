@@ -19,10 +19,11 @@ from streamridge.series.clock import (
     require_local_step,
     step_name,
 )
+from streamridge.series.holidays import PlainHolidays, parse_holidays
 from streamridge.tuners.base import Tuner
 
 # Settings that the first saved forecasters did not have: left out where they are not given.
-OPTIONAL = ("sensor",)
+OPTIONAL = ("sensor", "holidays")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Settings:
     validation_size: int
     seed: int
     sensor: str | None = None
+    holidays: PlainHolidays | None = None
 
     def __post_init__(self) -> None:
         require_local_step(parse_step(self.step), parse_zone(self.tz))
@@ -62,6 +64,8 @@ class Settings:
             self._require_tuner(self.tuner)
         if self.sensor is not None and not (isinstance(self.sensor, str) and self.sensor):
             raise InvalidInputError(f"sensor must be a name, or None, got {self.sensor!r}.")
+        if self.holidays is not None:
+            object.__setattr__(self, "holidays", parse_holidays(self.holidays) or None)
 
     def _require_tuner(self, tuner: Tuner) -> None:
         if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):

@@ -70,7 +70,7 @@ def compare(
     options
         What to read, and how: `sensors`, `step`, `tz`, `aggregate` and the other parts of
         `Selection`. All others are settings of `Forecaster`, the same for all methods:
-        `train_size`, `tune_every`, `seed`, ...
+        `train_size`, `tune_every`, `seed`, `holidays`, ...
 
     Notes
     -----
@@ -94,8 +94,8 @@ def compare(
     shared = {name: read[name] for name in ("tz", "extras") if name in read}
     selection = Selection(**read)
     spans = spans_of(exclude, parse_zone(selection.tz))
+    ways = ready_made(model, names, **options, **shared)
     with opened_sources(series, selection) as sources:
-        ways = ready_made(model, names, **options, **shared)
         tasks = make_tasks(sources, ways, warmup=warmup, steps=steps, exclude=spans)
         if keep is not None:
             tasks = Tasks(kept_tasks(Path(keep), tasks.ready), tasks.left_out)

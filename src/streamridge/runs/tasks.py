@@ -26,6 +26,7 @@ from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept, write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.series.clock import Steps
+from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span
 
 ModelName = Literal["default", "paper"]
@@ -224,6 +225,8 @@ def require_longer(sensor: str, steps: int, warmup: int) -> None:
 
 def ready_made(model: ModelName, methods: Sequence[str], **choices: Any) -> Methods:
     """Return ways of tuning a ready-made model by name; choices are settings of `Forecaster`."""
+    if choices.get("holidays") is not None:  # a country that is not known is found at once
+        choices["holidays"] = parse_holidays(choices["holidays"])
     return {name: partial(_tuned, name, model, choices) for name in methods}
 
 

@@ -1,0 +1,125 @@
+"""Holidays: those of a list of dates, or of a country, each of which runs like a Sunday."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR, date
+from functools import cached_property, lru_cache
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.errors import InvalidInputError, MissingExtraError, shown
+from streamridge.series.readings import parse_time
+
+# As they are given: a country's code, or dates of any kind.
+GivenHolidays: TypeAlias = "str | Iterable[object]"
+# As they are kept: a country's code, or dates as ISO text, in order.
+PlainHolidays: TypeAlias = "str | tuple[str, ...]"
+# Days since 1970-01-01.
+Days: TypeAlias = NDArray[np.int64]
+
+EXPECTED = "holidays must be a country's code such as DE or GB-ENG, or dates such as 2024-12-25"
+# 1970-01-01 was a Thursday, three days after a Monday.
+SINCE_MONDAY, SUNDAY = 3, 6
+NO_DAYS = np.zeros(0, dtype=np.int64)
+
+
+def parse_holidays(given: GivenHolidays) -> PlainHolidays:
+    """Return holidays as plain values; raise if a country or a date is not known.
+
+    Parameters
+    ----------
+    given
+        The code of a country, such as "DE", or of a part of it, such as "GB-ENG"; or dates: ISO
+        texts, dates, datetimes or values of numpy.datetime64.
+
+    Examples
+    --------
+    >>> parse_holidays(["2024-12-26", date(2024, 12, 25)])
+    ('2024-12-25', '2024-12-26')
+    """
+    if isinstance(given, str):
+        return _known_code(given)
+    if not isinstance(given, Iterable):
+        raise InvalidInputError(f"{EXPECTED}, got {shown(given)}.")
+    return tuple(sorted({parse_date(each) for each in given}))
+
+
+def parse_date(given: object) -> str:
+    """Return a day as ISO text; of a time it is the day that the time names."""
+    try:
+        stamp, _ = parse_time(given.isoformat()[:10] if isinstance(given, date) else given)
+    except InvalidInputError:
+        raise InvalidInputError(f"{EXPECTED}, got {shown(given)}.") from None
+    return str(stamp.astype("M8[D]"))
+
+
+@dataclass(frozen=True)
+class Holidays:
+    """The holidays that a sensor's days are looked up in.
+
+    Parameters
+    ----------
+    plain
+        What `parse_holidays` returned.
+
+    Examples
+    --------
+    >>> christmas = np.array(["2024-12-24", "2024-12-25"], "M8[D]").astype(np.int64)
+    >>> Holidays(("2024-12-25",)).before_sunday(christmas)  # a Wednesday
+    array([0, 4])
+    """
+
+    plain: PlainHolidays
+
+    def before_sunday(self, days: Days) -> Days:
+        """Return how many days each holiday comes before the Sunday of its week; else 0."""
+        weekday = (days + SINCE_MONDAY) % 7
+        return np.where(np.isin(days, self._around(days)), SUNDAY - weekday, 0)
+
+    def _around(self, days: Days) -> Days:
+        """Return all holidays of the years that some days lie in."""
+        if not isinstance(self.plain, str):
+            return self._listed
+        years = np.unique(days.astype("M8[D]").astype("M8[Y]").astype(np.int64)) + 1970
+        known = [
+            _of_year(self.plain, year) for year in years.tolist() if MINYEAR <= year <= MAXYEAR
+        ]
+        return np.concatenate([NO_DAYS, *known])
+
+    @cached_property
+    def _listed(self) -> Days:
+        return np.array(self.plain, dtype="M8[D]").astype(np.int64)
+
+
+@lru_cache(maxsize=1024)
+def _of_year(code: str, year: int) -> Days:
+    """Return the holidays of a country in a year."""
+    return np.array(sorted(_country(code, year)), dtype="M8[D]").astype(np.int64)
+
+
+def _known_code(code: str) -> str:
+    """Return the code of a country, or of a part of it, as it is known."""
+    country, dash, part = code.strip().partition("-")
+    known = f"{country.upper()}{dash}{part}"
+    try:
+        _country(known, ())
+    except NotImplementedError as error:
+        raise InvalidInputError(f"{EXPECTED}, got {code!r} ({error}).") from None
+    return known
+
+
+def _country(code: str, years: int | Iterable[int]) -> Any:
+    country, _, part = code.partition("-")
+    try:
+        package = import_module("holidays")
+    except ImportError:
+        raise MissingExtraError(
+            f"holidays must be installed for those of a country, got {code!r}. "
+            "Install it with: pip install 'streamridge[holidays]', or give a list of dates."
+        ) from None
+    return package.country_holidays(country, subdiv=part or None, years=years)
