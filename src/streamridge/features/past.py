@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.features.timeline import Timeline
 from streamridge.series.clock import DAY, Clock, Steps
 from streamridge.series.holidays import Holidays
+
+SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Past:
         """
         if self.holidays is None:
             return np.zeros_like(steps)
-        days = self.clock.times(self.local(steps)).astype("M8[D]").astype(np.int64)
+        step, phase = (length // SECOND for length in (self.clock.step, self.clock.phase))
+        days = (step * self.local(steps) + phase) // (DAY // SECOND)
         return np.rint(self.holidays.before_sunday(days) * (DAY / self.clock.step)).astype(np.int64)
 
     def within(self, steps: Steps) -> Mask:

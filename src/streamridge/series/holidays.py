@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, date
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -25,7 +25,8 @@ Days: TypeAlias = NDArray[np.int64]
 EXPECTED = "holidays must be a country's code such as DE or GB-ENG, or dates such as 2024-12-25"
 # 1970-01-01 was a Thursday, three days after a Monday.
 SINCE_MONDAY, SUNDAY = 3, 6
-NO_DAYS = np.zeros(0, dtype=np.int64)
+# Days that are looked up at a time and kept: rows look at the same weeks over and over.
+STRETCH = 1024
 
 
 def parse_holidays(given: GivenHolidays) -> PlainHolidays:
@@ -78,28 +79,33 @@ class Holidays:
 
     def before_sunday(self, days: Days) -> Days:
         """Return how many days each holiday comes before the Sunday of its week; else 0."""
-        weekday = (days + SINCE_MONDAY) % 7
-        return np.where(np.isin(days, self._around(days)), SUNDAY - weekday, 0)
+        stretches, within = np.divmod(days, STRETCH)
+        if days.size and stretches.min() == stretches.max():
+            return _stretch(self, int(stretches.flat[0]))[within]
+        found = np.zeros_like(days)
+        for stretch in np.unique(stretches).tolist():
+            inside = stretches == stretch
+            found[inside] = _stretch(self, stretch)[within[inside]]
+        return found
 
-    def _around(self, days: Days) -> Days:
-        """Return all holidays of the years that some days lie in."""
-        if not isinstance(self.plain, str):
-            return self._listed
-        years = np.unique(days.astype("M8[D]").astype("M8[Y]").astype(np.int64)) + 1970
-        known = [
-            _of_year(self.plain, year) for year in years.tolist() if MINYEAR <= year <= MAXYEAR
-        ]
-        return np.concatenate([NO_DAYS, *known])
-
-    @cached_property
-    def _listed(self) -> Days:
-        return np.array(self.plain, dtype="M8[D]").astype(np.int64)
+    def within(self, first: int, last: int) -> Days:
+        """Return the holidays from one day to another."""
+        if isinstance(self.plain, str):
+            years = np.array([first, last]).astype("M8[D]").astype("M8[Y]").astype(np.int64) + 1970
+            begin, end = np.clip(years, MINYEAR, MAXYEAR).tolist()
+            dates = sorted(_country(self.plain, range(begin, end + 1)))
+        else:
+            dates = list(self.plain)
+        days = np.array(dates, dtype="M8[D]").astype(np.int64)
+        return days[(first <= days) & (days <= last)]
 
 
-@lru_cache(maxsize=1024)
-def _of_year(code: str, year: int) -> Days:
-    """Return the holidays of a country in a year."""
-    return np.array(sorted(_country(code, year)), dtype="M8[D]").astype(np.int64)
+@lru_cache(maxsize=256)
+def _stretch(holidays: Holidays, stretch: int) -> Days:
+    """Return what `before_sunday` says of every day of a stretch."""
+    days = stretch * STRETCH + np.arange(STRETCH)
+    free = np.isin(days, holidays.within(int(days[0]), int(days[-1])))
+    return np.where(free, SUNDAY - (days + SINCE_MONDAY) % 7, 0)
 
 
 def _known_code(code: str) -> str:
@@ -113,7 +119,7 @@ def _known_code(code: str) -> str:
     return known
 
 
-def _country(code: str, years: int | Iterable[int]) -> Any:
+def _country(code: str, years: Iterable[int]) -> Any:
     country, _, part = code.partition("-")
     try:
         package = import_module("holidays")
