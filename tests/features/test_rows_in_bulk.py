@@ -30,7 +30,7 @@ def past_of(seed, *, start=SPRING, zone=None, extras=0, count=1300, capacity=120
         read = rng.random() < 0.97
         columns = rng.normal(size=extras) if rng.random() < 0.9 else None
         timeline.push(value, read=read, trusted=read and rng.random() < 0.97, extras=columns)
-    return Past(timeline, Clock(HOURLY, zone=parse_zone(zone)), holidays=holidays)
+    return Past(timeline, Clock(HOURLY, zone=parse_zone(zone), holidays=holidays))
 
 
 def assert_one_by_one(features, past, steps):

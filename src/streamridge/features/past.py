@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 
 from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.features.timeline import Timeline
-from streamridge.series.clock import DAY, Clock, Steps
-from streamridge.series.holidays import Holidays
-
-SECOND = timedelta(seconds=1)
+from streamridge.series.clock import Clock, Steps
 
 
 @dataclass(frozen=True)
@@ -24,17 +20,14 @@ class Past:
     timeline
         The values that were read or filled in.
     clock
-        What a step is, and when local clocks changed.
+        What a step is, when local clocks changed, and which days are holidays.
     upcoming
         The further columns of the next step, if they are known.
-    holidays
-        The days that run like a Sunday, if they are known.
     """
 
     timeline: Timeline
     clock: Clock
     upcoming: Vector | None = None
-    holidays: Holidays | None = None
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps; the latest value replaces those not remembered."""
@@ -66,17 +59,6 @@ class Past:
             return steps - season
         return steps - season + self.clock.shifts(steps) - self.clock.shifts(steps - season)
 
-    def before_sunday(self, steps: Steps) -> Steps:
-        """Return how many steps each step of a holiday comes before that time on Sunday; else 0.
-
-        A holiday runs like the Sunday of its week: a week before that lies the last Sunday.
-        """
-        if self.holidays is None:
-            return np.zeros_like(steps)
-        step, phase = (length // SECOND for length in (self.clock.step, self.clock.phase))
-        days = (step * self.local(steps) + phase) // (DAY // SECOND)
-        return np.rint(self.holidays.before_sunday(days) * (DAY / self.clock.step)).astype(np.int64)
-
     def within(self, steps: Steps) -> Mask:
         """Return which steps are not before the first reading."""
         return steps >= self.timeline.start
@@ -87,7 +69,7 @@ class Past:
         A week before a holiday, which runs like the Sunday of its week, lies the last Sunday.
         """
         now = np.array([step])
-        for season in (7 * day - self.before_sunday(now), day):
+        for season in (7 * day - self.clock.before_sunday(now), day):
             at = self.ago(now, season)
             if self.within(at)[0] and at[0] <= self.timeline.newest:
                 return float(self.values(at)[0])

@@ -102,7 +102,7 @@ class Profiles:
                 recent[:, :1],
                 *self._against(daily, recent, self.lags),
                 *self._against(weekly, recent, self.week_lags),
-                calendar_at(past.local(steps) + past.before_sunday(steps), self._periods),
+                calendar_at(past.local(steps) + past.clock.before_sunday(steps), self._periods),
                 extras,
             ]
         )
@@ -122,17 +122,15 @@ class Profiles:
     def _back_from(self, past: Past, steps: Steps) -> Steps:
         """Return how many steps before each step its days and weeks lie; of a holiday, Sundays."""
         back = self._back[:, None]
-        if past.holidays is None:
+        if past.clock.holidays is None:
             return back
-        back = np.repeat(back, len(steps), axis=1)
-        back[self.days :] -= past.before_sunday(steps)
-        return back
+        return back - np.where(self._weekly[:, None], past.clock.before_sunday(steps), 0)
 
     def _usable(self, past: Past, at: Steps) -> Mask:
         """Return which steps courses are the mean of: not a holiday on the weekday of others."""
         trusted = past.trusted(at)
-        if past.holidays is not None:
-            trusted[self.days :] &= past.before_sunday(at[self.days :]) == 0
+        if past.clock.holidays is not None:
+            trusted[self._weekly] &= past.clock.before_sunday(at[self._weekly]) == 0
         return trusted
 
     def _means(self, values: Matrix, trusted: Mask) -> list[tuple[Matrix, Mask]]:
@@ -152,6 +150,11 @@ class Profiles:
         """Return how many steps back the days and weeks lie that courses are the mean of."""
         days, weeks = np.arange(1, self.days + 1), np.arange(1, self.weeks + 1)
         return self.day * np.concatenate([days, 7 * weeks])
+
+    @cached_property
+    def _weekly(self) -> Mask:
+        """Return which values of `_back` are those of the same weekday."""
+        return np.arange(len(self._back)) >= self.days
 
     @property
     def _periods(self) -> tuple[float, ...]:

@@ -41,10 +41,10 @@ class Sensor:
         # A late reading can change rows as far as lags reach; the first fit needs its history.
         behind = max(features.reach, min(settings.warmup, settings.look_back))
         self.timeline = Timeline(features.reach + behind + horizon + 1, len(features.extras))
-        self.clock = SensorClock(settings.step, settings.tz)
+        holidays = None if settings.holidays is None else Holidays(settings.holidays)
+        self.clock = SensorClock(settings.step, settings.tz, holidays)
         self.silent = 0  # steps since the last reading
         self._settings = settings
-        self._holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self._naive = SeasonalNaive.start(settings.level)
         self._plausibility = Plausibility()
         self._resolution = np.inf  # the smallest change between readings
@@ -62,11 +62,11 @@ class Sensor:
     @property
     def past(self) -> Past:
         """Return the past as features see it."""
-        return self.past_before(None)
+        return Past(self.timeline, self.clock.known)
 
     def past_before(self, columns: Vector | None) -> Past:
         """Return the past before a step with these further columns."""
-        return Past(self.timeline, self.clock.known, columns, self._holidays)
+        return Past(self.timeline, self.clock.known, columns)
 
     @property
     def least(self) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError
+from streamridge.series.holidays import Holidays
 
 Steps = NDArray[np.int64]
 Times = NDArray[np.datetime64]
@@ -108,6 +109,8 @@ class Clock:
         Offset of the sensor's stamps within a step.
     zone
         The sensor's time zone, if its days follow local time; times are then UTC.
+    holidays
+        The days that run like the Sunday of their week, if they are known.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class Clock:
     step: timedelta
     phase: timedelta = timedelta(0)
     zone: ZoneInfo | None = None
+    holidays: Holidays | None = None
 
     @property
     def day(self) -> int:
@@ -148,6 +152,17 @@ class Clock:
         ]
         which = np.cumsum(touched) - 1
         return np.array(shifts)[which[stretches - first], within]
+
+    def before_sunday(self, steps: Steps) -> Steps:
+        """Return by how many steps those of a holiday come before the same time on Sunday; else 0.
+
+        A week before that time on Sunday lies the last Sunday.
+        """
+        if self.holidays is None:
+            return np.zeros_like(steps)
+        step, phase = (length // UNITS["s"] for length in (self.step, self.phase))
+        days = (step * (steps + self.shifts(steps)) + phase) // (DAY // UNITS["s"])
+        return np.rint(self.holidays.before_sunday(days) * (DAY / self.step)).astype(np.int64)
 
     @property
     def _origin(self) -> np.datetime64:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError, MissingExtraError, shown
-from streamridge.series.readings import parse_time
 
 # As they are given: a country's code, or dates of any kind.
 GivenHolidays: TypeAlias = "str | Iterable[object]"
@@ -52,11 +51,13 @@ def parse_holidays(given: GivenHolidays) -> PlainHolidays:
 
 def parse_date(given: object) -> str:
     """Return a day as ISO text; of a time it is the day that the time names."""
+    text = given.isoformat() if isinstance(given, date) else str(given).strip()
     try:
-        stamp, _ = parse_time(given.isoformat()[:10] if isinstance(given, date) else given)
-    except InvalidInputError:
+        if text[10:11] not in ("", " ", "T"):
+            raise ValueError(text)
+        return date.fromisoformat(text[:10]).isoformat()
+    except ValueError:
         raise InvalidInputError(f"{EXPECTED}, got {shown(given)}.") from None
-    return str(stamp.astype("M8[D]"))
 
 
 @dataclass(frozen=True)

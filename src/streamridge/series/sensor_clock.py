@@ -9,6 +9,7 @@ import numpy as np
 
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.series.clock import Clock, parse_zone
+from streamridge.series.holidays import Holidays
 from streamridge.series.local_time import moments
 from streamridge.series.readings import parse_time
 
@@ -26,6 +27,8 @@ class SensorClock:
         Time between readings.
     tz
         Time zone of times without an offset.
+    holidays
+        The days that run like a Sunday, if they are known.
 
     Examples
     --------
@@ -36,8 +39,11 @@ class SensorClock:
     (1, False)
     """
 
-    def __init__(self, step: timedelta, tz: str | None = None) -> None:
+    def __init__(
+        self, step: timedelta, tz: str | None = None, holidays: Holidays | None = None
+    ) -> None:
         self._zone = parse_zone(tz)
+        self._holidays = holidays
         self._step = step
         self.clock: Clock | None = None
         self._zoned = False
@@ -57,7 +63,7 @@ class SensorClock:
             )
         local = self._zone is not None and not zoned
         candidates = _moments(stamp, self._zone) if local and self._zone else np.array([stamp])
-        clock = self.clock or Clock(self._step, self._phase(candidates[0]), self._zone)
+        clock = self.clock or self._made(self._phase(candidates[0]))
         steps = clock.steps(candidates)
         at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
         if newest is not None and (int(steps[at]) - newest) * self._step > LONGEST_GAP:
@@ -84,10 +90,11 @@ class SensorClock:
     def restore(self, state: dict[str, float | bool | None]) -> None:
         """Continue from the state of a clock with the same step and zone."""
         phase = state["phase"]
-        self.clock = (
-            None if phase is None else Clock(self._step, timedelta(seconds=phase), self._zone)
-        )
+        self.clock = None if phase is None else self._made(timedelta(seconds=phase))
         self._zoned = bool(state["zoned"])
+
+    def _made(self, phase: timedelta) -> Clock:
+        return Clock(self._step, phase, self._zone, self._holidays)
 
     def _phase(self, time: np.datetime64) -> timedelta:
         within = (time - time.astype("M8[D]")) % np.timedelta64(self._step)
