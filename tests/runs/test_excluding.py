@@ -52,6 +52,14 @@ def test_nothing_is_learned_from_an_excluded_span():
     np.testing.assert_array_equal(one.value[LAST + 1 - 3 * DAY :], two.value[LAST + 1 - 3 * DAY :])
 
 
+def test_a_span_is_local_where_there_is_a_zone():
+    zoned = replay(small(tz="Europe/Berlin"), frame(wrong()), exclude=[TEXT])
+
+    named = np.isnan(zoned.errors_in_time)
+    assert named.sum() == 12
+    assert zoned.local_times[named][0] == SPAN[0]
+
+
 def test_a_missing_step_of_a_span_counts_as_missing():
     values = wrong()
     values[FIRST : FIRST + 2] = np.nan

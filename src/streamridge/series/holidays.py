@@ -22,6 +22,7 @@ PlainHolidays: TypeAlias = "str | tuple[str, ...]"
 Days: TypeAlias = NDArray[np.int64]
 
 EXPECTED = "holidays must be a country's code such as DE or GB-ENG, or dates such as 2024-12-25"
+DATES = (str, date, np.datetime64)
 # 1970-01-01 was a Thursday, three days after a Monday.
 SINCE_MONDAY, SUNDAY = 3, 6
 # Days that are looked up at a time and kept: rows look at the same weeks over and over.
@@ -53,7 +54,7 @@ def parse_date(given: object) -> str:
     """Return a day as ISO text; of a time it is the day that the time names."""
     text = given.isoformat() if isinstance(given, date) else str(given).strip()
     try:
-        if text[10:11] not in ("", " ", "T"):
+        if not isinstance(given, DATES) or text[10:11] not in ("", " ", "T"):
             raise ValueError(text)
         return date.fromisoformat(text[:10]).isoformat()
     except ValueError:
