@@ -29,6 +29,7 @@ from streamridge.learners.online import OnlineLearner
 from streamridge.learners.regret import gradient_variation, local_regret, projected_gradient
 from streamridge.learners.rolling import RollingLearner
 from streamridge.learners.smoothed_leader import SmoothedLeader
+from streamridge.learners.workspace import Workspace
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
@@ -81,6 +82,7 @@ __all__ = [
     "StateError",
     "Step",
     "StreamRidgeError",
+    "Workspace",
     "compare",
     "datasets",
     "gradient_variation",

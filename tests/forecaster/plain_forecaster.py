@@ -55,7 +55,7 @@ class PlainForecaster:
         self.said, self.learned = [], [[] for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
-        self.learner, self.next_try, self.late, self.happened = None, 0, [], Counter()
+        self.learner, self.next_try, self.happened = None, 0, Counter()
 
     @property
     def counts(self):
@@ -111,11 +111,11 @@ class PlainForecaster:
         return min(max(share, 0.0), 1.0) * self.mean_error
 
     def look_ahead(self):
-        """Return values, reach below and above, the row if trusted, and what a model made."""
+        """Return values, reach below and above, and what a model made."""
         if self.learner is None or self.silent > self.day:
-            return *self.seasonal(), None, None
+            return *self.seasonal(), None
         step = self.past.newest + 1
-        x, is_complete = self.past.row(step)
+        x, _ = self.past.row(step)
         raw, spreads = self.learner.predict(step, x)
         raw, spreads = self.bounded(raw), np.maximum(spreads, self.least)
         values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
@@ -127,10 +127,10 @@ class PlainForecaster:
                 below[h] = min(below[h], max(wider * below[h], lowest[h]))
                 above[h] = max(above[h], min(wider * above[h], highest[h]))
         made = (step, raw, values, spreads, self.mean_error)
-        return values, below, above, x if is_complete else None, made
+        return values, below, above, made
 
     def predict(self):
-        values, below, above, _, made = self.look_ahead()
+        values, below, above, made = self.look_ahead()
         lower = np.minimum(self.bounded(values + below), values)
         upper = np.maximum(self.bounded(values + above), values)
         return Expected(values, lower, upper, "seasonal" if made is None else "model")
@@ -147,12 +147,8 @@ class PlainForecaster:
         self.advance(value)
 
     def begun(self, step, value):
-        """Return the past with a first reading; it holds what a late one can still change."""
-        reach = self.features.reach
-        behind = max(reach, min(self.settings.warmup, self.settings.train_size))
-        capacity = reach + behind + self.horizon + 1
-        holidays = self.settings.holidays or ()
-        past = PlainPast(self.features, self.horizon, step, capacity, holidays)
+        """Return the past with a first reading."""
+        past = PlainPast(self.features, self.horizon, step, self.settings.holidays or ())
         past.push(value, read=True, trusted=True)
         return past
 
@@ -171,7 +167,7 @@ class PlainForecaster:
             self.pass_over()
 
     def advance(self, value):
-        values, below, above, x, made = self.look_ahead()
+        values, below, above, made = self.look_ahead()
         if value is None:
             self.happened["missing"] += 1
             self.said.append(0.0)
@@ -179,10 +175,9 @@ class PlainForecaster:
             self.silent += 1
             self.pass_over()
         else:
-            self.take(value, values[0], max(above[0], -below[0]), x, made)
-        self.learn_late()
+            self.take(value, values[0], max(above[0], -below[0]), made)
 
-    def take(self, value, forecast, band, x, made):
+    def take(self, value, forecast, band, made):
         step, in_time = self.past.newest + 1, self.silent == 0
         self.learn_of_the_sensor(value)
         doubting = self.settings.guard and self.learner is not None
@@ -198,7 +193,7 @@ class PlainForecaster:
             self.happened[verdict] += 1
             self.pass_over()
         else:
-            events = self.learner.observe(step, x, value)
+            events = self.learner.observe(step)
             self.happened.update(events)
             if events:
                 self.renew_range()
@@ -276,8 +271,8 @@ class PlainForecaster:
         if arrival == "late":
             self.past.correct(step, value)
             self.silent = min(self.silent, self.past.newest - step)
-            self.late.append((step, self.past.newest + self.horizon - 1))
-            self.learn_late()
+            if self.learner is None:
+                self.first_fit()
 
     def arrival(self, step, value):
         if step < self.past.oldest:
@@ -288,32 +283,25 @@ class PlainForecaster:
             return "implausible"
         return "late"
 
-    def learn_late(self):
-        """Admit the rows that late readings completed, once the last of their labels is due."""
-        if self.late and self.learner is None:
-            self.late = []
-            self.first_fit()
-        for step, due in self.late:
-            if due <= self.past.newest:
-                lags = max(self.features.lags, self.features.week_lags)
-                first = max(step - self.horizon + 1, self.past.oldest)
-                last = min(step + lags, self.past.newest - self.horizon + 1)
-                rows = self.past.rows(range(first, last + 1))
-                self.learner.admitted += [row for row in rows if row.t <= self.learner.newest]
-        self.late = [each for each in self.late if each[1] > self.past.newest]
-
     def first_fit(self):
+        self.keep_enough()
         count = len(self.past)
         if count < max(self.settings.warmup, self.next_try):
             return
         self.next_try = count + self.settings.update_every // 8 + 1
         if self.settings.guard:
             self.doubt_history()
-        history = self.past.rows(range(self.past.oldest, self.past.newest - self.horizon + 2))
-        if len(history) >= max(12, self.horizon):
-            self.learner = PlainLearner(self.settings, history)
+        if len(self.past.known_rows()) >= max(12, self.horizon):
+            self.learner = PlainLearner(self.settings, self.past)
             self.happened["fits"] += 1
             self.renew_range()
+
+    def keep_enough(self):
+        """Forget, now and then, what a first fit does not need."""
+        count = max(self.settings.train_size, self.settings.warmup)
+        oldest = self.past.newest - count - self.horizon - self.past.reach
+        if self.past.oldest + count < oldest:
+            self.past.forget_before(oldest)
 
     def doubt_history(self):
         """Distrust what lies three times the bulk's range beyond the bulk of the readings."""

@@ -1,4 +1,4 @@
-"""Algorithm 2 and its guard once more, on lists of all rows: slow, and plain."""
+"""Algorithm 2 and its guard once more, on rows made from the past: slow, and plain."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,18 @@ from streamridge import Box, Inputs, Samples
 
 @dataclass
 class Row:
-    """A step's features and labels, NaN until they are known, and the fit that forecast it."""
+    """A step's features and labels."""
 
     t: int
     x: np.ndarray
     y: np.ndarray
-    fit: object = None
-    lam: np.ndarray | None = None
 
 
 class PlainLearner:
-    """Algorithm 2 with its guard, on a list of all rows that were ever learned from."""
+    """Algorithm 2 with its guard; at each refit all rows are made anew of what is known then."""
 
-    def __init__(self, settings, history):
-        self.settings, self.model = settings, settings.preset.model
+    def __init__(self, settings, past):
+        self.settings, self.model, self.past = settings, settings.preset.model, past
         self.space = self.model.space
         self.lam = self.space.values
         # Positive intervals are walked in logarithms, weights as they are.
@@ -31,12 +29,9 @@ class PlainLearner:
         ]
         self.in_logs = np.concatenate(in_logs)
         self.memory, self.moves, self.frozen = np.zeros(len(self.lam)), 0, set()
-        # Labels after the last row's own time count as unknown, and are not seen again.
-        self.newest = history[-1].t
-        ended = [row for row in history if row.t + settings.horizon - 1 <= self.newest]
-        self.known = {row.t: row for row in ended}
-        self.waiting, self.fresh, self.admitted, self.path = [], [], [], []
-        self.refit()
+        self.newest, self.training, self.path = past.newest, [], []
+        self.gradients, self.retired = [], None
+        self.refit(None)
         self.trust()
         self.remember()
 
@@ -50,62 +45,65 @@ class PlainLearner:
         values, spreads = self.fit.predict_with_spread(self.stack([row]).inputs)
         return values[0], spreads[0]
 
-    def observe(self, t, x, value):
-        """Learn from a value, and return what happened."""
+    def observe(self, t):
+        """Learn from the value at a step, and return what happened."""
         self.newest = t
-        if x is not None:
-            unknown = np.full(self.settings.horizon, np.nan)
-            self.waiting.append(Row(t, x, unknown, self.fit, self.lam))
-        for row in self.waiting:
-            if t - row.t < self.settings.horizon:
-                row.y[t - row.t] = value
-        self.fresh += [row for row in self.waiting if not np.isnan(row.y).any()]
-        self.waiting = [
-            row
-            for row in self.waiting
-            if np.isnan(row.y).any() and t - row.t < self.settings.horizon - 1
-        ]
         self.steps += 1
+        if self.retired is not None and t >= self.since + self.settings.horizon - 1:
+            rows = self.past.known_rows(after=self.since - self.settings.horizon + 1)
+            self.teach(self.retired, [row for row in rows if row.t <= self.since])
+            self.retired = None
         if self.steps < self.settings.update_every:
             return []
+        return self.renew()
+
+    def renew(self):
+        """Move and refit, and return what happened."""
+        self.teach((self.fit, self.lam), self.past.known_rows(after=self.since))
+        retiring = (self.fit, self.lam)
         self.move()
-        self.refit()
+        self.refit(retiring)
         events = ["fits", "rollbacks"] if self.settings.guard and self.watch() else ["fits"]
         self.remember()
         return events
 
+    def teach(self, fitted, rows):
+        """Keep the gradients of rows by the fit that forecast them, as they are walked."""
+        fit, lam = fitted
+        for row in rows:
+            _, g = fit.loss_and_gradient(self.stack([row]))
+            self.gradients.append(g * np.where(self.in_logs, lam, 1.0))
+
     def move(self):
         """Take one step along the mean gradient of the rows that a fit has forecast."""
-        taught = [row for row in self.fresh if row.fit is not None]
+        taught, self.gradients = self.gradients, []
         if not taught or not self.settings.learn:
             return
-        g = np.mean([self.gradient(row) for row in taught], axis=0)
-        displacement, self.memory = self.settings.preset.step_rule.step(g, self.memory)
+        displacement, self.memory = self.settings.preset.step_rule.step(
+            np.mean(taught, axis=0), self.memory
+        )
         displacement[[name in self.frozen for name in self.space.names]] = 0.0
         moved = np.where(self.in_logs, self.lam * np.exp(-displacement), self.lam - displacement)
         self.lam = self.space.feasible.project(moved)
         self.moves += 1
 
-    def gradient(self, row):
-        """Return the gradient of a row's loss, by the fit that forecast it, as it is walked."""
-        _, g = row.fit.loss_and_gradient(self.stack([row]))
-        return g * np.where(self.in_logs, row.lam, 1.0)
-
-    def refit(self):
-        """Fit the last N rows that are known; what was read live counts before what came late."""
-        for row in self.fresh + self.admitted:
-            self.known.setdefault(row.t, row)
-        self.fresh, self.admitted, self.steps = [], [], 0
-        last = sorted(self.known)[-self.settings.train_size :]
-        self.training = [self.known[t] for t in last]
+    def refit(self, retiring):
+        """Fit the last N rows that are known; forget what no row of this and the last fit needs."""
+        several = self.settings.horizon > 1
+        oldest = [self.training[0].t] if retiring is not None and several else []
+        # A search would use H - 1 rows more.
+        kept = self.past.known_rows()[-self.settings.train_size - self.settings.horizon + 1 :]
+        self.training = kept[-self.settings.train_size :]
         self.fit = self.model.fit(self.stack(self.training), self.lam)
+        self.retired = retiring if several else None
+        self.since, self.steps = self.newest, 0
+        self.past.forget_before(min([kept[0].t, *oldest]) - self.past.reach)
 
     def assign(self, values):
         """Set hyperparameters and refit; rows forecast before are trained on but teach nothing."""
         self.lam = self.space.assigned(self.lam, values)
-        for row in self.waiting:
-            row.fit = None
-        self.refit()
+        self.gradients = []
+        self.refit(None)
 
     def trust(self):
         """Let the guard start from here."""

@@ -6,12 +6,13 @@ from tests.forecaster.plain_learner import Row
 
 
 class PlainPast:
-    """All values by step, which were read, which are trusted, and how many are remembered."""
+    """All values by step, which were read, which are trusted, and which are remembered."""
 
-    def __init__(self, features, horizon, start, capacity, holidays=()):
+    def __init__(self, features, horizon, start, holidays=()):
         self.holidays = {np.datetime64(day) for day in holidays}
         self.features, self.horizon, self.day = features, horizon, features.day
-        self.start, self.capacity = start, capacity
+        self.start = self.oldest = start
+        self.reach = features.reach + self.day + 1  # how far back a row may look
         self.values, self.read, self.trusts = [], [], []
 
     def __len__(self):
@@ -20,10 +21,6 @@ class PlainPast:
     @property
     def newest(self):
         return self.start + len(self.values) - 1
-
-    @property
-    def oldest(self):
-        return max(self.start, self.newest - self.capacity + 1)
 
     @property
     def latest(self):
@@ -106,6 +103,14 @@ class PlainPast:
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
         read = all(self.is_trusted(step - k) for k in range(1, lags + 1))
         return np.array(x), read and all(known for _, known in days.values())
+
+    def forget_before(self, step):
+        self.oldest = max(self.oldest, step)
+
+    def known_rows(self, after=-1):
+        """Return all rows later than a step whose past has not been forgotten."""
+        first = self.start if self.oldest == self.start else self.oldest + self.reach
+        return self.rows(range(max(first, after + 1), self.newest - self.horizon + 2))
 
     def rows(self, steps):
         """Return the rows of some steps whose features and labels are all trusted."""

@@ -379,14 +379,14 @@ class TestHindsight:
     def test_a_row_is_the_same_live_and_in_hindsight(self, step, horizon):
         rng = np.random.default_rng(0)
         settings = Forecaster(step, lags=3, horizon=horizon).settings
-        features, timeline = settings.preset.features, Timeline(capacity=2000)
+        features, timeline = settings.preset.features, Timeline()
         past, live_rows = Past(timeline, Clock(settings.step)), []
         for i in range(200):
             timeline.push(float(rng.normal(100, 20)), read=True, trusted=True)
-            live_rows.append(input_at(features, past, i + 1)[0].x[0])
+            live_rows.append(input_at(features, past, i + 1).x[0])
 
         for i in range(150, 199 - horizon):
-            later = input_at(features, past, i + 1)[0].x[0]
+            later = input_at(features, past, i + 1).x[0]
             np.testing.assert_allclose(later, live_rows[i], atol=1e-9)
 
 
@@ -578,7 +578,7 @@ class TestHostileReadings:
         np.testing.assert_array_equal(forecaster.predict().value, before)
 
     def test_extras_that_are_not_given_are_not_remembered_from_a_ring_ago(self):
-        timeline = Timeline(capacity=9, extras=1)
+        timeline = Timeline(extras=1)
         for value in range(20):
             timeline.push(float(value), read=True, trusted=True, extras=np.array([7.0]))
 

@@ -78,6 +78,13 @@ def test_settings_without_a_name_are_described_as_ever():
     assert Settings.of(described).sensor is None
 
 
+def test_settings_that_differ_by_their_sensor_share_their_parts():
+    one, two = (Settings.of(small(sensor=name).settings.described()) for name in ("A1", "A2"))
+
+    assert (one.sensor, two.sensor) == ("A1", "A2")
+    assert one.preset is two.preset
+
+
 def test_log_lines_begin_with_the_sensor(caplog):
     forecaster, model = watched(sensor="A1")
     live(forecaster, daily(4 * DAY))

@@ -205,11 +205,11 @@ def test_a_refit_that_keeps_failing_can_be_postponed(rng):
 
     # The reading leaves the training set in the end, and learning goes on.
     assert postponed > 0
-    assert learner.state()["current.t"][0] > 80
+    assert learner.training.t[0] > 80
     state = learner.state()
     assert state["newest"] == samples.t[-1]
     # The watcher has seen every row of the closed windows once, however often they were tried.
-    assert sum(seen) + len(state["window.t"]) == len(samples) - N
+    assert sum(seen) + len(state["record.window.t"]) == len(samples) - N
 
 
 def test_memory_passes_from_fit_to_fit(samples):
@@ -239,7 +239,7 @@ def test_a_released_learner_makes_its_factor_again_when_the_window_ends(
 def test_a_long_history_is_cut_to_the_train_size(samples):
     learner = make_learner(samples, train_size=20)
 
-    np.testing.assert_array_equal(learner.state()["current.t"], samples.t[N - 20 : N])
+    np.testing.assert_array_equal(learner.training.t, samples.t[N - 20 : N])
 
 
 def test_a_learned_period_moves_within_its_trust_region(samples):
@@ -316,7 +316,7 @@ def test_history_grows_up_to_the_train_size(samples):
     sizes = []
     for step in run(learner, samples[5:45]):
         if step.time % 4 == 0:
-            sizes.append(len(learner.state()["current.t"]))
+            sizes.append(len(learner.training.t))
 
     assert sizes == [9, 13, 17, 20, 20, 20, 20, 20, 20, 20]
 
@@ -394,12 +394,12 @@ class TestHorizon:
 
         learn(learner, samples[N : N + M])
 
-        trained = learner.state()
+        trained = learner.training
         # At the refit after step N + M - 1 the rows of the last two steps still wait.
-        assert trained["current.t"][-1] == samples.t[N + M - self.H]
+        assert trained.t[-1] == samples.t[N + M - self.H]
         last = N + M - self.H
-        np.testing.assert_array_equal(trained["current.y"][-1], samples.y[last])
-        assert len(trained["overdue.t"]) == self.H - 1
+        np.testing.assert_array_equal(trained.y[-1], samples.y[last])
+        assert len(learner.state()["record.waiting.t"]) == self.H - 1
 
     def test_the_first_move_follows_the_complete_rows_and_the_second_the_late_ones_too(
         self, samples
@@ -428,7 +428,7 @@ class TestHorizon:
 
         learn(learner, samples[N : N + 4 * M])
 
-        np.testing.assert_array_equal(np.diff(learner.state()["current.t"]), 1.0)
+        np.testing.assert_array_equal(np.diff(learner.training.t), 1.0)
 
     def test_late_rows_cost_no_factorization(self, samples, factored):
         learner = self.make_learner(samples)
@@ -471,7 +471,7 @@ class TestHorizon:
         learner.assign({"regularization": 2.0})
         learn(learner, samples[N + M + after : N + 3 * M + after])
 
-        times = learner.state()["current.t"]
+        times = learner.training.t
         np.testing.assert_array_equal(np.diff(times), 1.0)
         assert times[-1] == samples.t[N + 3 * M + after - self.H]
 
@@ -495,7 +495,7 @@ class TestHorizon:
         learn(learner, samples[N : N + 30])
 
         assert learner.refits == 11
-        np.testing.assert_array_equal(np.diff(learner.state()["current.t"]), 1.0)
+        np.testing.assert_array_equal(np.diff(learner.training.t), 1.0)
 
     @pytest.mark.parametrize("step", [0.5, 900.0])
     def test_times_that_do_not_count_steps_are_refused(self, samples, step):
@@ -519,7 +519,7 @@ class TestHorizon:
         for row in rows:
             learner.observe(samples.t[row], samples.x[row], samples.y[row, 0])
 
-        trained = learner.state()["current.t"]
+        trained = learner.training.t
         missed = samples.t[N + 3]
         assert not {missed - 2, missed - 1, missed} & set(trained)
         assert missed - 3 in trained
@@ -577,7 +577,7 @@ def test_the_callers_arrays_may_be_reused(samples):
         x[:] = samples.x[row]
         reused.observe(samples.t[row], x, samples.y[row, 0])
         x[:] = np.nan
-    reused.state()["current.x"][:] = np.nan
+    reused.state()["record.settled.x"][:] = np.nan
 
     assert_same_state(plain.state(), reused.state())
 
@@ -631,7 +631,7 @@ def test_bad_settings_are_refused(build, message, samples):
 def test_a_state_without_a_part_is_refused(samples):
     learner = make_learner(samples)
     state = learner.state()
-    del state["window.y"]
+    del state["record.window.y"]
 
     with pytest.raises(StateError, match=r"state must hold 'window\.y', got"):
         learner.restore(state)
@@ -648,10 +648,10 @@ def test_a_state_of_another_model_is_refused(samples):
 def test_a_state_with_other_features_is_refused(samples):
     learner = make_learner(samples)
     state = learner.state()
-    state["current.x"] = state["current.x"][:, :2]
+    state["record.settled.x"] = state["record.settled.x"][:, :2]
 
     with pytest.raises(
-        StateError, match="state must hold rows of 4 features and 1 labels in 'current'"
+        StateError, match="state must hold rows of 4 features and 1 labels in 'settled'"
     ):
         learner.restore(state)
 
@@ -660,16 +660,19 @@ DAMAGED = {
     "steps": (np.int64(99), "state must have fewer than 8 steps since its refit, got 99"),
     "refits": (None, "state is damaged: refits must be a whole number of at least 1, got None"),
     "policy.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
-    "current.x": (np.full((N, 4), np.nan), "state is damaged: current.x must be finite"),
-    "current.y": (np.full((N, 1), np.nan), "state is damaged: current.y must be finite"),
+    "record.settled.x": (np.full((N, 4), np.nan), "state is damaged: settled.x must be finite"),
+    "record.settled.y": (np.full((N, 1), np.nan), "state is damaged: settled.y must be finite"),
     "newest": (np.nan, "state is damaged: newest must be finite, got nan"),
     "policy.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
     "policy.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
     "policy.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
     "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
-    "retired.lam": (np.zeros(9), r"state must hold 'retired\.t'"),
+    "retired.lam": (np.ones(9), r"state must hold 'retired\.runs'"),
     "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),
-    "window.t": (np.float64(3.0), "state must hold rows of 4 features and 1 labels in 'window'"),
+    "record.window.t": (
+        np.float64(3.0),
+        "state must hold rows of 4 features and 1 labels in 'window'",
+    ),
 }
 
 

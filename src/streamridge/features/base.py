@@ -24,10 +24,6 @@ class RowMaker(Protocol):
         """Return how many steps back a row looks."""
 
     @property
-    def behind(self) -> tuple[int, ...]:
-        """Return, in steps back, the values without which a row cannot be made."""
-
-    @property
     def compared(self) -> tuple[str, ...]:
         """Return the names of the columns by which rows are compared."""
 
@@ -39,10 +35,10 @@ class RowMaker(Protocol):
         """Return the rows at some steps, and which of them use trusted readings only."""
 
 
-def input_at(features: RowMaker, past: Past, step: int) -> tuple[Inputs, bool]:
-    """Return the row at one step, and whether it uses trusted readings only."""
-    x, complete = features.rows(past, np.array([step]))
-    return Inputs(np.array([float(step)]), x, features.layout), bool(complete[0])
+def input_at(features: RowMaker, past: Past, step: int) -> Inputs:
+    """Return the row at one step."""
+    x, _ = features.rows(past, np.array([step]))
+    return Inputs(np.array([float(step)]), x, features.layout)
 
 
 def samples_at(features: RowMaker, past: Past, steps: Steps, horizon: int) -> Samples:
@@ -52,11 +48,3 @@ def samples_at(features: RowMaker, past: Past, steps: Steps, horizon: int) -> Sa
     usable = complete & past.trusted(ahead).all(axis=1)
     inputs = Inputs(steps[usable].astype(np.float64), x[usable], features.layout)
     return Samples(inputs, past.values(ahead[usable]))
-
-
-def samples_reading(features: RowMaker, past: Past, step: int, horizon: int) -> Samples:
-    """Return the samples that read a step as lag or target and can be learned from."""
-    offsets = np.array(sorted({*features.behind, *range(-horizon + 1, 1)}))
-    steps = step + offsets
-    first, last = past.timeline.oldest, past.timeline.newest - horizon + 1
-    return samples_at(features, past, steps[(steps >= first) & (steps <= last)], horizon)

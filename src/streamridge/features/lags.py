@@ -82,11 +82,6 @@ class Features:
         """Return how many steps back a row looks."""
         return max(self.lags, *self.seasonal, 0)
 
-    @property
-    def behind(self) -> tuple[int, ...]:
-        """Return the lags of a row, in steps back."""
-        return (*range(1, self.lags + 1), *self.seasonal)
-
     def samples(self, series: ArrayLike, *, horizon: int = 1, start: int = 0) -> Samples:
         """Return the rows of a series without gaps.
 

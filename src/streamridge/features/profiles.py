@@ -80,11 +80,6 @@ class Profiles:
         """Return how many steps back a row looks."""
         return max(self.days, 7 * self.weeks) * self.day + max(self.lags, self.week_lags)
 
-    @property
-    def behind(self) -> tuple[int, ...]:
-        """Return how many steps back the values lie that a row cannot do without."""
-        return tuple(range(1, max(self.lags, self.week_lags) + 1))
-
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the rows at some steps, and which of them use trusted readings only.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,124 +13,216 @@ from streamridge.arrays import Mask, Matrix, Vector, require_shape
 from streamridge.errors import StateError
 from streamridge.series.clock import Steps
 
+# What is known of a step, in bits: it was read, its reading is trusted, and it was trusted at the
+# last refit and at the one before.
+READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE = (np.uint8(1 << bit) for bit in range(4))
+# Steps that memory is taken for at a time.
+CHUNK = 128
+
 
 class Timeline:
-    """The last values of a series, with every gap filled, in a ring of fixed size.
+    """The last values of a series, with every gap filled; it grows until steps are forgotten.
+
+    Long gaps are cut out: their steps count, but are not remembered.
 
     Parameters
     ----------
-    capacity
-        How many steps are remembered.
     extras
         How many further columns there are.
 
     Examples
     --------
-    >>> timeline = Timeline(capacity=3)
+    >>> timeline = Timeline()
     >>> for value in (5.0, 6.0, 7.0, 8.0):
     ...     timeline.push(value, read=True, trusted=value != 7)
-    >>> timeline.values(np.array([1, 2, 3])), timeline.trusted(np.array([0, 1, 2]))
-    (array([6., 7., 8.]), array([False,  True, False]))
+    >>> timeline.forget_before(1)
+    >>> timeline.values(np.array([0, 1, 2, 3])), timeline.trusted(np.array([0, 1, 2]))
+    (array([nan,  6.,  7.,  8.]), array([False,  True, False]))
     """
 
-    def __init__(self, capacity: int, extras: int = 0) -> None:
-        self._values = np.full(capacity, np.nan)
-        self._extras = np.full((capacity, extras), np.nan)
-        self._read = np.zeros(capacity, dtype=bool)
-        self._trusted = np.zeros(capacity, dtype=bool)
+    def __init__(self, extras: int = 0) -> None:
+        self._values = np.full(CHUNK, np.nan)
+        self._extras = np.full((CHUNK, extras), np.nan)
+        self._flags = np.zeros(CHUNK, dtype=np.uint8)
+        self._holes: Steps = np.zeros((0, 2), dtype=np.int64)  # first step, and the one after
         self.start = 0  # the first step ever
+        self.oldest = 0  # the oldest step that is remembered
         self.newest = -1  # the last step; start - 1 while there is none
+        self.marked = -1  # the last step at the last refit
 
     def __len__(self) -> int:
         return self.newest - self.start + 1
 
-    @property
-    def oldest(self) -> int:
-        """Return the oldest step that is remembered."""
-        return max(self.start, self.newest - len(self._values) + 1)
-
     def start_at(self, step: int) -> None:
         """Set the step of the first value to be pushed."""
-        self.start, self.newest = step, step - 1
+        self.start = self.oldest = step
+        self.newest = self.marked = step - 1
 
     def push(
         self, value: float, *, read: bool, trusted: bool, extras: Vector | None = None
     ) -> None:
         """Add the next step, with its further columns if they are known."""
+        self._grow(1)
         self.newest += 1
-        self._put(self.newest, value, read, trusted)
-        self._extras[self.newest % len(self._extras)] = np.nan if extras is None else extras
+        at = self._slot(self.newest)
+        self._values[at] = value
+        self._flags[at] = READ * read | TRUSTED * trusted
+        self._extras[at] = np.nan if extras is None else extras
 
     def correct(self, step: int, value: float) -> None:
         """Replace a filled-in value by a reading that arrived late."""
-        self._put(step, value, read=True, trusted=True)
+        at = self._slot(step)
+        self._values[at] = value
+        self._flags[at] |= READ | TRUSTED
 
     def distrust(self, steps: Steps) -> None:
         """Mark remembered steps as not to be learned from."""
-        self._trusted[self._at(steps)] = False
+        self._flags[self._found(steps)[0]] &= ~TRUSTED
 
-    def leap(self, count: int, period: int) -> None:
-        """Add many steps without a reading at once, by repeating the last period."""
+    def leap(self, count: int, period: int, needed: int) -> None:
+        """Add many steps without a reading at once, by repeating the last period.
+
+        Of the new steps only the last ones, as many as are `needed`, are remembered.
+        """
         last = np.arange(self.newest - period + 1, self.newest + 1)
         pattern = self.values(np.maximum(last, self.oldest))
+        cut = max(count - needed, 0)
+        if cut:
+            hole = [[self.newest + 1, self.newest + 1 + cut]]
+            self._holes = np.concatenate([self._holes, np.array(hole, dtype=np.int64)])
+        self._grow(count - cut)
         self.newest += count
-        steps = np.arange(max(self.newest - count + 1, self.oldest), self.newest + 1)
-        at = self._at(steps)
+        steps = np.arange(self.newest - (count - cut) + 1, self.newest + 1)
+        at, _ = self._found(steps)
         self._values[at] = pattern[(steps - last[0]) % period]
-        self._read[at] = self._trusted[at] = False
+        self._flags[at] = 0
         self._extras[at] = np.nan
+
+    def mark(self) -> None:
+        """Remember which steps are trusted at this refit, and which were at the last."""
+        before = np.where(self._flags & AT_REFIT, AT_REFIT_BEFORE, np.uint8(0))
+        now = np.where(self._flags & TRUSTED, AT_REFIT, np.uint8(0))
+        self._flags = (self._flags & (READ | TRUSTED)) | now | before
+        self.marked = self.newest
+
+    def as_at_refit(self, refits_ago: int) -> Timeline:
+        """Return the timeline with the trust of the last refit (0), or of the one before (1).
+
+        Where a step was trusted then, its value is still the same.
+        """
+        flag = AT_REFIT_BEFORE if refits_ago else AT_REFIT
+        view = copy(self)
+        view._flags = np.where(self._flags & flag, TRUSTED, np.uint8(0))
+        return view
+
+    def forget_before(self, step: int) -> None:
+        """Forget the steps before this one, and give back their memory."""
+        oldest = min(max(step, self.oldest), self.newest + 1)
+        for first, end in self._holes.tolist():
+            oldest = end if first <= oldest < end else oldest
+        kept = slice(self._slot(oldest), self._used)
+        self._values, self._flags = self._values[kept].copy(), self._flags[kept].copy()
+        self._extras = self._extras[kept].copy()
+        self.oldest, self._holes = oldest, self._holes[self._holes[:, 0] > oldest]
+        self._grow(1)
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps, NaN where they are not remembered."""
-        return np.where(self._remembered(steps), self._values[self._at(steps)], np.nan)
+        at, found = self._found(steps)
+        return np.where(found, self._values[at], np.nan)
 
     def trusted(self, steps: Steps) -> Mask:
         """Return which steps have a reading that can be learned from."""
-        return self._remembered(steps) & self._trusted[self._at(steps)]
+        at, found = self._found(steps)
+        return found & ((self._flags[at] & TRUSTED) > 0)
 
     def extras(self, steps: Steps) -> Matrix:
         """Return the further columns at some steps, NaN where they are not remembered."""
-        remembered = self._remembered(steps)[:, None]
-        return np.where(remembered, self._extras[self._at(steps)], np.nan)
+        at, found = self._found(steps)
+        return np.where(found[:, None], self._extras[at], np.nan)
 
     def was_read(self, step: int) -> bool:
         """Return whether a remembered step has a reading."""
-        return bool(self._read[step % len(self._read)])
+        return bool(self._flags[self._slot(step)] & READ)
+
+    def is_remembered(self, step: int) -> bool:
+        """Return whether a step is remembered: not too old, nor in a long gap."""
+        return bool(self._found(np.array([step]))[1][0])
+
+    def remembered(self) -> Steps:
+        """Return the steps that are remembered."""
+        steps = np.arange(self.oldest, self.newest + 1)
+        return steps[self._found(steps)[1]]
 
     def readings(self) -> tuple[Steps, Vector, Mask]:
         """Return the steps and values of the remembered readings, and which are trusted."""
-        steps = np.arange(self.oldest, self.newest + 1)
-        steps = steps[self._read[self._at(steps)]]
+        steps = self.remembered()
+        steps = steps[(self._flags[: len(steps)] & READ) > 0]
         return steps, self.values(steps), self.trusted(steps)
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
+    def changed_since_refit(self) -> Steps:
+        """Return the steps that are new since the last `mark`, or trusted otherwise than then."""
+        steps, flags = self.remembered(), self._flags[: self._used]
+        changed = ((flags & TRUSTED) > 0) != ((flags & AT_REFIT) > 0)
+        return steps[changed | (steps > self.marked)]
+
+    def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
+        used = slice(0, self._used)
         return {
-            "values": self._values.copy(),
-            "extras": self._extras.copy(),
-            "read": self._read.copy(),
-            "trusted": self._trusted.copy(),
-            "span": np.array([self.start, self.newest]),
+            "values": self._values[used].copy(),
+            "extras": self._extras[used].copy(),
+            "flags": self._flags[used].copy(),
+            "holes": self._holes.copy(),
+            "span": np.array([self.start, self.oldest, self.newest, self.marked]),
         }
 
-    def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from the state of a timeline of the same capacity."""
-        for name in ("values", "read", "trusted"):
-            require_shape(name, state[name], self._values.shape)
-        require_shape("extras", state["extras"], self._extras.shape)
-        start, newest = (int(step) for step in state["span"])
-        if newest < start - 1:
-            raise StateError(f"span must not end before it starts, got [{start}, {newest}].")
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from a state with as many further columns."""
+        start, oldest, newest, marked = (int(step) for step in state["span"])
+        if not start <= oldest <= newest + 1:
+            raise StateError(
+                f"span must hold steps in order, got first {start}, oldest {oldest} and newest "
+                f"{newest}."
+            )
+        holes = np.array(state["holes"], dtype=np.int64)
+        require_shape("holes", holes, (None, 2))
+        count = newest + 1 - oldest - int(np.diff(holes).sum())
+        for name in ("values", "flags"):
+            require_shape(name, state[name], (count,))
+        require_shape("extras", state["extras"], (count, self._extras.shape[1]))
+        self.start, self.oldest, self.newest, self.marked = start, oldest, newest, marked
+        self._holes = holes
         self._values, self._extras = (state[name].astype(float) for name in ("values", "extras"))
-        self._read, self._trusted = (state[name].astype(bool) for name in ("read", "trusted"))
-        self.start, self.newest = start, newest
+        self._flags = state["flags"].astype(np.uint8)
+        self._grow(1)
 
-    def _put(self, step: int, value: float, read: bool, trusted: bool) -> None:
-        at = step % len(self._values)
-        self._values[at], self._read[at], self._trusted[at] = value, read, trusted
+    @property
+    def _used(self) -> int:
+        """Return how many steps memory is in use for."""
+        return self._slot(self.newest + 1)
 
-    def _at(self, steps: Steps) -> Steps:
-        return steps % len(self._values)
+    def _grow(self, count: int) -> None:
+        """Make room for further steps."""
+        missing = self._used + count - len(self._values)
+        if missing > 0:
+            more = missing + CHUNK
+            self._values = np.pad(self._values, (0, more), constant_values=np.nan)
+            self._flags = np.pad(self._flags, (0, more))
+            self._extras = np.pad(self._extras, ((0, more), (0, 0)), constant_values=np.nan)
 
-    def _remembered(self, steps: Steps) -> Mask:
-        return (steps >= self.oldest) & (steps <= self.newest)
+    def _slot(self, step: int) -> int:
+        """Return the place of one step that is remembered, or comes next."""
+        skipped = sum(end - first for first, end in self._holes.tolist() if end <= step)
+        return int(step - self.oldest - skipped)
+
+    def _found(self, steps: Steps) -> tuple[Steps, Mask]:
+        """Return the places of some steps, zero where they are not remembered; and which are."""
+        at = steps - self.oldest
+        found = (at >= 0) & (steps <= self.newest)
+        if len(self._holes):
+            first, end = self._holes.T
+            passed = np.searchsorted(end, steps, side="right")
+            at = at - np.append(0, np.cumsum(end - first))[passed]
+            found &= steps < np.append(first, self.newest + 1)[passed]
+        return np.where(found, at, 0), found

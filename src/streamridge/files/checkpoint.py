@@ -22,9 +22,9 @@ from streamridge.errors import StateError
 from streamridge.files.atomic import replacing
 
 MAGIC = b"streamridge checkpoint\n"
-VERSION = 2
+VERSION = 3
 DIGEST_BYTES = 32
-DTYPES = ("<f8", "<i8", "|b1", "<M8[us]")
+DTYPES = ("<f8", "<f4", "<i8", "|u1", "|b1", "<M8[us]")
 _START = len(MAGIC) + 12
 
 Header = dict[str, Any]
@@ -33,6 +33,26 @@ Arrays = Mapping[str, NDArray[Any]]
 
 def write_checkpoint(path: Path, header: Header, arrays: Arrays) -> None:
     """Write a header of plain values, and arrays; after an error the old file is still there."""
+    content = encoded(header, arrays)
+    with replacing(path) as file:
+        file.write(content)
+
+
+def read_checkpoint(path: Path) -> tuple[Header, dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a file; an error says why it cannot be trusted."""
+    return decoded(read_content(path), str(path))
+
+
+def read_content(path: Path) -> bytes:
+    """Return the content of a file; raise if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def encoded(header: Header, arrays: Arrays) -> bytes:
+    """Return a header of plain values, and arrays, as the content of a file."""
     table, pieces, offset = [], [], 0
     for name, array in arrays.items():
         plain = np.ascontiguousarray(array)
@@ -45,17 +65,11 @@ def write_checkpoint(path: Path, header: Header, arrays: Arrays) -> None:
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     numbers = VERSION.to_bytes(4, "little") + len(text).to_bytes(8, "little")
     body = b"".join([MAGIC, numbers, text, *pieces])
-    with replacing(path) as file:
-        file.write(body)
-        file.write(blake2b(body, digest_size=DIGEST_BYTES).digest())
+    return body + blake2b(body, digest_size=DIGEST_BYTES).digest()
 
 
-def read_checkpoint(path: Path) -> tuple[Header, dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a file; an error says why it cannot be trusted."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise StateError(f"{path} cannot be read: {error.strerror}.") from None
+def decoded(content: bytes, path: str) -> tuple[Header, dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a file's content; errors call it by its path."""
     if not content.startswith(MAGIC):
         raise StateError(f"{path} is not a streamridge checkpoint.")
     version = int.from_bytes(content[len(MAGIC) : len(MAGIC) + 4], "little")

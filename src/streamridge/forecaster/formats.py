@@ -1,25 +1,34 @@
-"""Forecasters that an earlier version saved, translated into the names of this version."""
+"""Forecasters that an earlier version saved, translated into the arrays of this version."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+
+from streamridge.features.timeline import AT_REFIT, READ, TRUSTED
 
 State = Mapping[str, NDArray[Any]]
 
-LEARNER = "model.learner."
+LEARNER, TIMELINE = "model.learner.", "sensor.timeline."
 
 
-def upgraded(state: State) -> State:
-    """Return the state of a file of any format, with the names of the newest format.
+def upgraded(state: State, horizon: int) -> State:
+    """Return the state of a file of any format, with the arrays of the newest format.
 
     In format 1 every learner kept a descent, the steps since a search, and the cost of searches. In
-    format 2 it keeps what its policy needs.
+    format 2 it kept what its policy needs, and every row. In format 3 rows are made from the
+    readings; a fit of an earlier format is made again from those that its file still holds.
     """
-    if f"{LEARNER}descent.z" not in state:
-        return state
+    if f"{LEARNER}descent.z" in state:
+        state = _second(state)
+    return _third(state, horizon) if f"{TIMELINE}read" in state else state
+
+
+def _second(state: State) -> State:
+    """Return the state of format 1 in format 2."""
     renamed = {_renamed(name): array for name, array in state.items()}
     renamed[f"{LEARNER}policy.found"] = state[f"{LEARNER}descent.z"]
     renamed[f"{LEARNER}policy.held"] = (state[f"{LEARNER}descent.reach"] == 0).astype(float)
@@ -27,7 +36,7 @@ def upgraded(state: State) -> State:
 
 
 def _renamed(name: str) -> str:
-    """Return the present name of a part of format 1.
+    """Return the name in format 2 of a part of format 1.
 
     Examples
     --------
@@ -37,3 +46,31 @@ def _renamed(name: str) -> str:
     for old in ("descent.", "tally."):
         name = name.replace(f"{LEARNER}{old}", f"{LEARNER}policy.")
     return name.replace(f"{LEARNER}untuned", f"{LEARNER}policy.untuned")
+
+
+def _third(state: State, horizon: int) -> State:
+    """Return the state of format 2 in format 3."""
+    third = dict(state) | _unrolled(state)
+    if f"{LEARNER}current.t" in state:
+        # A refit trains on all rows whose labels were known then.
+        third[f"{LEARNER}since"] = state[f"{LEARNER}current.t"][-1] + horizon - 1
+        third[f"{TIMELINE}span"][3] = third[f"{LEARNER}since"]
+    return third
+
+
+def _unrolled(state: State) -> dict[str, NDArray[Any]]:
+    """Return the timeline of format 2, a ring of fixed size, as one of format 3."""
+    values, read, trusted, extras = (
+        state[f"{TIMELINE}{name}"] for name in ("values", "read", "trusted", "extras")
+    )
+    start, newest = (int(step) for step in state[f"{TIMELINE}span"])
+    oldest = max(start, newest - len(values) + 1)
+    at = np.arange(oldest, newest + 1) % len(values)
+    flags = READ * read[at] | (TRUSTED | AT_REFIT) * trusted[at]
+    return {
+        f"{TIMELINE}values": values[at],
+        f"{TIMELINE}extras": extras[at],
+        f"{TIMELINE}flags": flags.astype(np.uint8),
+        f"{TIMELINE}holes": np.zeros((0, 2), dtype=np.int64),
+        f"{TIMELINE}span": np.array([start, oldest, newest, start - 1]),
+    }

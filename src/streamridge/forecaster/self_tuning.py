@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
-from streamridge.errors import FitError, InvalidInputError, listed
+from streamridge.errors import FitError, InvalidInputError, StateError, listed
+from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.base import Learner, Policy
 from streamridge.learners.costs import Costs
+from streamridge.learners.fitted import runs_of
 from streamridge.learners.frame import Frame
 from streamridge.learners.guard import Guard
 from streamridge.learners.online import Descending
@@ -25,13 +27,14 @@ from streamridge.learners.packing import unpack
 from streamridge.learners.rolling import Searching
 from streamridge.learners.state import joined, part
 from streamridge.learners.stream import StreamLearner
-from streamridge.samples import Samples
+from streamridge.learners.workspace import Workspace
+from streamridge.models.base import learn_spread
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # silent unless the user sets up logging
 
-# How many refits the path of the hyperparameters keeps: about a year of daily ones.
-REMEMBERED = 400
+# How many refits the path of the hyperparameters keeps: about a month of daily ones.
+REMEMBERED = 32
 
 # Names of the events that are counted.
 Event = Literal["fits", "rollbacks", "failed_refits"]
@@ -86,29 +89,39 @@ class SelfTuningModel:
         self._guard = Guard(settings.preset.model, learner) if watched else None
         self._about = "" if settings.sensor is None else f"{settings.sensor}: "
         self._naming = settings.preset.model.space.naming
-        self._path = [(self.newest, learner.lam)]
+        self._path = np.array([self.newest]), learner.lam[None, :]
 
     @classmethod
-    def started(cls, settings: Settings, history: Samples, costs: Costs) -> SelfTuningModel:
-        """Return the model after its first fit, which is made to a history."""
-        frame = _frame(settings, costs)
-        learner = StreamLearner(frame, frame.begun(history, _policy(settings, costs)))
-        learner.learn_spread()
-        return cls(settings, learner)
+    def started(
+        cls, settings: Settings, record: Recollection, costs: Costs, workspace: Workspace
+    ) -> SelfTuningModel:
+        """Return the model after its first fit, which is made to a record in this memory."""
+        frame, newest = _frame(settings, costs), float(record.sensor.timeline.newest)
+        policy = _policy(settings, costs)
+        progress = frame.started(record, policy, workspace, newest=newest, since=newest)
+        model = cls(settings, StreamLearner(frame, progress, workspace))
+        model.learner.learn_spread()
+        return model
 
     @classmethod
     def resumed(
-        cls, settings: Settings, state: Mapping[str, NDArray[Any]], costs: Costs
+        cls,
+        settings: Settings,
+        state: Mapping[str, NDArray[Any]],
+        record: Recollection,
+        costs: Costs,
     ) -> SelfTuningModel:
         """Return the model that the state was taken from; its settings were the same."""
-        frame = _frame(settings, costs)
-        progress = unpack(part(state, "learner"), frame, _policy(settings, costs))
+        frame, learned = _frame(settings, costs), part(state, "learner")
+        if "current.runs" not in learned:
+            learned = _fitted_again(frame, learned, record)
+        progress = unpack(learned, frame, _policy(settings, costs), record)
         model = cls(settings, StreamLearner(frame, progress))
         if model._guard:
             model._guard.restore(part(state, "guard"))
         steps, values = state["path.steps"], require_finite("path", state["path.values"])
         require_shape("path", values, (len(steps), len(model.learner.hyperparameters)))
-        model._path = list(zip(steps.tolist(), values, strict=True))
+        model._path = steps.astype(np.int64), values
         return model
 
     @property
@@ -119,34 +132,37 @@ class SelfTuningModel:
     @property
     def path(self) -> HyperparameterPath:
         """Return the path of the hyperparameters."""
-        steps, values = zip(*self._path, strict=True)
-        return HyperparameterPath(np.array(steps), self._naming, np.array(values))
+        steps, values = self._path
+        return HyperparameterPath(steps, self._naming, values)
 
-    def observe(self, step: int, x: Vector | None, value: float) -> tuple[Event, ...]:
+    def hold(self, workspace: Workspace | None) -> None:
+        """Use this memory for all refits from now on; None holds none between them."""
+        self.learner.workspace = workspace
+        self._rest()
+
+    def observe(self, step: int, value: float) -> tuple[Event, ...]:
         """Learn from a value, and return the events that happened."""
         refits = self.learner.refits
-        failed: tuple[Event, ...] = ()
         try:
-            self.learner.observe(step, x, value)
+            self.learner.observe(step, None, value)
         except FitError as error:
-            logger.warning(
-                "%sthe refit failed, and the fit in force is kept: %s", self._about, error
-            )
-            self.learner.postpone_refit()
-            self.learner.observe(step, x, value)
-            failed = ("failed_refits",)
-        if self.learner.refits == refits:
-            return failed
-        with self.learner.costs.spending("tuning"):
-            rolled_back = self._guard.watch() if self._guard else False
-        self._settle()
-        if rolled_back:
-            logger.warning("%sself-tuning was worse than before and was rolled back", self._about)
-        return ("fits", "rollbacks") if rolled_back else ("fits",)
+            self._survive(error)
+            self.learner.observe(step, None, value)
+            return ("failed_refits",)
+        return self._watched() if self.learner.refits > refits else ()
 
-    def admit(self, samples: Samples) -> None:
-        """Add rows that became known late to the next training set."""
-        self.learner.admit(samples[: int(np.searchsorted(samples.t, self.newest, side="right"))])
+    def refit(self, workspace: Workspace | None) -> tuple[Event, ...]:
+        """Refit now, in this memory, and return the events that happened."""
+        held = self.learner.workspace
+        self.learner.workspace = workspace or held
+        try:
+            self.learner.refit()
+            return self._watched()
+        except FitError as error:
+            self._survive(error)
+            return ("failed_refits",)
+        finally:
+            self.hold(held)
 
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name, and refit at once."""
@@ -169,13 +185,60 @@ class SelfTuningModel:
     def _settle(self) -> None:
         """Let a new fit learn the size of its errors, and add its hyperparameters to the path."""
         self.learner.learn_spread()
-        self._path = [*self._path[-REMEMBERED + 1 :], (self.newest, self.learner.lam)]
+        steps, values = self._path
+        self._path = (
+            np.append(steps[-REMEMBERED + 1 :], self.newest),
+            np.vstack([values[-REMEMBERED + 1 :], self.learner.lam]),
+        )
+        self._rest()
+
+    def _rest(self) -> None:
+        """Keep nothing but the numbers of a fit, unless memory is held for the next one."""
+        if self.learner.workspace is None:
+            self.learner.rest()
+
+    def _survive(self, error: FitError) -> None:
+        """Keep the fit in force for another window."""
+        logger.warning("%sthe refit failed, and the fit in force is kept: %s", self._about, error)
+        self.learner.postpone_refit()
+
+    def _watched(self) -> tuple[Event, ...]:
+        """Return the events of a refit that was made, after the guard has judged the window."""
+        with self.learner.costs.spending("tuning"):
+            rolled_back = self._guard.watch() if self._guard else False
+        self._settle()
+        if rolled_back:
+            logger.warning("%sself-tuning was worse than before and was rolled back", self._about)
+        return ("fits", "rollbacks") if rolled_back else ("fits",)
+
+
+def _fitted_again(
+    frame: Frame[Any], learned: Mapping[str, NDArray[Any]], record: Recollection
+) -> dict[str, NDArray[Any]]:
+    """Return the state of an earlier format, with its fit made again from the readings it holds."""
+    rows = record.between(-np.inf, np.inf)
+    times = rows.t[np.isin(rows.t, learned["current.t"])]
+    if not len(times):
+        raise StateError("readings must make one row of the fit at least, got none. Start anew.")
+    with frame.costs.spending("fitting"):
+        fit = frame.model.fit(record.at(times, 0), learned["current.lam"])
+    learn_spread(fit)
+    numbers = {f"current.fit.{name}": array for name, array in fit.state().items()}
+    kept = {name: array for name, array in learned.items() if not name.startswith("retired.")}
+    return {**kept, **numbers, "current.runs": runs_of(times)}
 
 
 def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
     preset = settings.preset
-    layout, horizon = preset.features.layout, settings.horizon
-    return Frame(preset.model, layout, horizon, settings.train_size, settings.update_every, costs)
+    return Frame(
+        preset.model,
+        preset.features.layout,
+        settings.horizon,
+        settings.train_size,
+        settings.update_every,
+        costs,
+        deferred=settings.defer_refits,
+    )
 
 
 def _policy(settings: Settings, costs: Costs) -> Policy:
@@ -188,7 +251,6 @@ def _policy(settings: Settings, costs: Costs) -> Policy:
             step=preset.step_rule,
             coordinates=partial(chart_of, preset.coordinates),
             learn=settings.learn,
-            costs=costs,
         )
     return Searching.of(
         preset.model,

@@ -37,10 +37,10 @@ class Sensor:
     """
 
     def __init__(self, settings: Settings) -> None:
-        features, horizon = settings.preset.features, settings.horizon
-        # A late reading can change rows as far as lags reach; the first fit needs its history.
-        behind = max(features.reach, min(settings.warmup, settings.look_back))
-        self.timeline = Timeline(features.reach + behind + horizon + 1, len(features.extras))
+        features = settings.preset.features
+        # Clock changes can lead a row as far as a day further back.
+        self.reach = features.reach + settings.day + 1
+        self.timeline = Timeline(len(features.extras))
         holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self.clock = SensorClock(settings.step, settings.tz, holidays)
         self.silent = 0  # steps since the last reading
@@ -110,7 +110,7 @@ class Sensor:
     def leap(self, count: int) -> None:
         """Take many steps without a reading at once, filled with the last week over and over."""
         self.silent += count
-        self.timeline.leap(count, 7 * self._settings.day)
+        self.timeline.leap(count, 7 * self._settings.day, needed=self.reach)
 
     def push(
         self, value: float, forecast: float, band: float | None, columns: Vector | None
@@ -141,7 +141,7 @@ class Sensor:
 
     def look_back(self, step: int, value: float) -> Arrival:
         """Take a reading of a past step, and return how it counts; a first reading stays."""
-        if step < self.timeline.oldest:
+        if not self.timeline.is_remembered(step):
             return "too_late"
         if self.timeline.was_read(step):
             same = self.timeline.values(np.array([step]))[0] == value

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from streamridge.arrays import require_count
@@ -23,7 +25,7 @@ from streamridge.series.holidays import PlainHolidays, parse_holidays
 from streamridge.tuners.base import Tuner
 
 # Settings that the first saved forecasters did not have: left out where they are not given.
-OPTIONAL = ("sensor", "holidays")
+OPTIONAL = ("defer_refits", "sensor", "holidays")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Settings:
     tune_every: int
     validation_size: int
     seed: int
+    defer_refits: bool = False
     sensor: str | None = None
     holidays: PlainHolidays | None = None
 
@@ -54,7 +57,7 @@ class Settings:
             object.__setattr__(self, name, require_count(name, getattr(self, name)))
         for name in ("tune_every", "seed"):
             object.__setattr__(self, name, require_count(name, getattr(self, name), least=0))
-        for name in ("learn", "guard"):
+        for name in ("learn", "guard", "defer_refits"):
             object.__setattr__(self, name, bool(getattr(self, name)))
         if self.horizon > self.update_every:
             raise InvalidInputError(
@@ -93,11 +96,25 @@ class Settings:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Settings:
-        """Return the settings that `described` gave as plain JSON."""
+        """Return the settings that `described` gave as plain JSON.
+
+        Equal ones are one object, and those that differ by their sensor alone share their parts.
+        """
+        parts = dict(described)
+        sensor = parts.pop("sensor", None)
+        shared = _built(json.dumps(parts, sort_keys=True))
+        return shared if sensor is None else replace(shared, sensor=sensor)
+
+    @classmethod
+    def _of(cls, parts: dict[str, Any]) -> Settings:
         try:
-            parts = dict(described)
             step = parse_step(parts.pop("step"))
             built = {name: build(parts.pop(name)) for name in ("preset", "tuner")}
             return cls(step=step, **built, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=256)  # a fleet of forecasters has few different settings
+def _built(text: str) -> Settings:
+    return Settings._of(json.loads(text))

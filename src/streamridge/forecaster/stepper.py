@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Vector
 from streamridge.errors import FitError
-from streamridge.features.base import RowMaker, input_at, samples_at, samples_reading
+from streamridge.features.base import input_at
 from streamridge.forecaster.calibration import Calibration, Made
-from streamridge.forecaster.self_tuning import SelfTuningModel
+from streamridge.forecaster.recollection import Recollection
+from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor import Sensor
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.costs import Costs
 from streamridge.learners.state import joined, part
+from streamridge.learners.workspace import Workspace
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
@@ -31,7 +33,6 @@ class Ahead:
     values: Vector
     below: Vector
     above: Vector
-    row: Vector | None = None  # the model's input, if all its values are trusted
     made: Made | None = None  # the model's forecast, if there is a model
 
 
@@ -47,47 +48,51 @@ class Stepper:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.sensor = Sensor(settings)
+        self.record = Recollection(settings.preset.features, self.sensor, settings.horizon)
         self.model: SelfTuningModel | None = None
         self.counts: Counter[str] = Counter()
         self.costs = Costs()
+        self.workspace: Workspace | None = None
         self._calibration = Calibration.start(
             settings.horizon, settings.level, corrects=settings.preset.corrects
         )
         self._next_try = 0  # steps at which a first fit is tried again
-        self._late: tuple[tuple[int, int], ...] = ()  # steps read late, and when to learn from each
         self._ahead: dict[bytes, Ahead] = {}  # the next forecast, by its further columns
+
+    def hold(self, workspace: Workspace | None) -> None:
+        """Use this memory for all refits from now on; None holds none between them."""
+        self.workspace = workspace
+        if self.model is not None:
+            self.model.hold(workspace)
 
     def changed(self) -> None:
         """Forget the next forecasts: the model has been changed from outside."""
         self._ahead = {}
 
+    @property
+    def refit_due(self) -> bool:
+        """Return whether a refit, or the first fit, should be made now."""
+        if self.model is None:
+            return len(self.sensor.timeline) >= max(self._settings.warmup, self._next_try)
+        return self.model.learner.refit_due
+
+    def refit(self, workspace: Workspace | None) -> None:
+        """Refit now, or make the first fit, in this memory."""
+        self._ahead = {}
+        if self.model is None:
+            self._first_fit(workspace)
+        else:
+            self._count(self.model.refit(workspace))
+
     def look_back(self, step: int, value: float) -> None:
-        """Take a reading of a step that has passed, and learn from the rows it completes."""
+        """Take a reading of a step that has passed; the next refit learns from it."""
         if np.isnan(value):
             return
         arrival = self.sensor.look_back(step, value)
         self.counts[arrival] += 1
         if arrival == "late":
             self._ahead = {}
-            due = self.sensor.next_step + self._settings.horizon - 2
-            self._late = (*self._late, (step, due))
-            self._learn_late()
-
-    def _learn_late(self) -> None:
-        """Learn from the rows that late readings completed, once all their labels are known."""
-        if not self._late:
-            return
-        newest = self.sensor.next_step - 1
-        if self.model is None:
-            self._late = ()
-            self._first_fit()
-            return
-        for step, due in self._late:
-            if due <= newest:
-                horizon = self._settings.horizon
-                rows = samples_reading(self._features, self.sensor.past, step, horizon)
-                self.model.admit(rows)
-        self._late = tuple(each for each in self._late if each[1] > newest)
+            self._try_first_fit()
 
     def fill_gap(self, count: int) -> None:
         """Take `count` steps without a reading; those after the first day are filled at once."""
@@ -118,7 +123,6 @@ class Stepper:
                 self.model.learner.pass_over(self.sensor.next_step - 1)
         else:
             self._take(value, ahead, columns)
-        self._learn_late()
 
     def _take(self, value: float, ahead: Ahead, columns: Vector | None) -> None:
         """Learn from a reading and its forecast."""
@@ -131,15 +135,18 @@ class Stepper:
                 step, value, ahead.made if in_time else None, learns=verdict == "good"
             )
         if self.model is None:
-            self._first_fit()
+            self._try_first_fit()
         elif verdict == "good":
-            events = self.model.observe(step, ahead.row, value)
-            self.counts.update(events)
-            if "fits" in events:
-                self.sensor.renew()
+            self._count(self.model.observe(step, value))
         else:
             self.model.learner.pass_over(step)
             self.counts[verdict] += 1
+
+    def _count(self, events: tuple[Event, ...]) -> None:
+        """Count what happened, and let the sensor look at its readings after a refit."""
+        self.counts.update(events)
+        if "fits" in events:
+            self.sensor.renew()
 
     def look_ahead(self, columns: Vector | None) -> Ahead:
         """Return the forecast from the next step on, given its further columns; computed once."""
@@ -153,7 +160,8 @@ class Stepper:
 
     def _modelled(self, model: SelfTuningModel, columns: Vector | None) -> Ahead:
         step = self.sensor.next_step
-        inputs, complete = input_at(self._features, self.sensor.past_before(columns), step)
+        features = self._settings.preset.features
+        inputs = input_at(features, self.sensor.past_before(columns), step)
         raw, spreads = model.learner.predict_with_spread(step, inputs.x[0])
         spreads = np.maximum(spreads, self.sensor.least)
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
@@ -161,27 +169,37 @@ class Stepper:
         below, above = self._calibration.bands.offsets(spreads)
         if self.sensor.silent:
             below, above = self.sensor.widened(below, above)
-        return Ahead(made.values, below, above, inputs.x[0] if complete else None, made)
+        return Ahead(made.values, below, above, made)
 
-    def _first_fit(self) -> None:
-        """Start the model once there is enough history."""
-        timeline, horizon = self.sensor.timeline, self._settings.horizon
-        if len(timeline) < max(self._settings.warmup, self._next_try):
+    def _try_first_fit(self) -> None:
+        """Start the model once there is enough history, unless refits wait to be asked for."""
+        if self.model is not None:
             return
-        self._next_try = len(timeline) + self._settings.update_every // 8 + 1
+        self.record.keep_for(max(self._settings.look_back, self._settings.warmup))
+        if self.refit_due and not self._settings.defer_refits:
+            self._first_fit(None)
+
+    def _first_fit(self, workspace: Workspace | None) -> None:
+        """Start the model, if enough rows can be made; else try again some steps later."""
+        self._next_try = len(self.sensor.timeline) + self._settings.update_every // 8 + 1
         if self._settings.guard:
             self.sensor.doubt_history()
-        steps = np.arange(timeline.oldest, timeline.newest - horizon + 2)
-        history = samples_at(self._features, self.sensor.past, steps, horizon)
-        if len(history) < max(LEAST_ROWS, horizon):
+        least = max(LEAST_ROWS, self._settings.horizon)
+        if len(self.record.latest(least)) < least:
             return
+        memory = workspace or self.workspace or Workspace()
         try:
-            self.model = SelfTuningModel.started(self._settings, history, self.costs)
+            model = SelfTuningModel.started(self._settings, self.record, self.costs, memory)
         except FitError:  # it may succeed with more readings
             self.counts["failed_refits"] += 1
             return
-        self.counts["fits"] += 1
-        self.sensor.renew()
+        self.model = model
+        self.model.hold(self.workspace)
+        self._count(("fits",))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the memory of refits is not."""
+        return self.__dict__ | {"workspace": None}
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, except the counts and the clock, as arrays."""
@@ -191,24 +209,16 @@ class Stepper:
                 "calibration": self._calibration.state(),
                 "model": self.model.state() if self.model else {},
                 "costs": {"seconds": np.array(astuple(self.costs))},
-                "own": {
-                    "late": np.array(self._late, dtype=np.int64).reshape(-1, 2),
-                    "next_try": np.array(self._next_try),
-                },
+                "own": {"next_try": np.array(self._next_try)},
             }
         )
 
     def restore(self, state: Mapping[str, NDArray[Any]], *, fitted: bool) -> None:
         """Continue from the state of a stepper with the same settings."""
         self.costs = Costs(*state["costs.seconds"].tolist())
-        self._late = tuple((int(step), int(due)) for step, due in state["own.late"])
         self._next_try = int(state["own.next_try"])
         self.sensor.restore(part(state, "sensor"))
         self._calibration = self._calibration.restore(part(state, "calibration"))
         if fitted:
             learned = part(state, "model")
-            self.model = SelfTuningModel.resumed(self._settings, learned, self.costs)
-
-    @property
-    def _features(self) -> RowMaker:
-        return self._settings.preset.features
+            self.model = SelfTuningModel.resumed(self._settings, learned, self.record, self.costs)

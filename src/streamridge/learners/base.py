@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self
+from typing import Any, Protocol, Self
 
 from numpy.typing import ArrayLike
 
 from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.learners.costs import Costs
-from streamridge.models.base import FitT
+from streamridge.learners.fitted import Fitted
+from streamridge.learners.workspace import Workspace
 from streamridge.samples import Samples
 
 # A learner's state: arrays and numbers by name.
@@ -33,15 +34,6 @@ class Tally:
     def after(self, fits: int, gradients: int) -> Tally:
         """Return the tally after one more search."""
         return Tally(self.tunings + 1, self.fits + fits, self.gradients + gradients)
-
-
-@dataclass(frozen=True)
-class Fitted(Generic[FitT]):
-    """A fit with its training set and the hyperparameters it was made at."""
-
-    samples: Samples
-    lam: Vector
-    fit: FitT
 
 
 class Policy(Protocol):
@@ -64,14 +56,21 @@ class Policy(Protocol):
         """Return how many moves were left out because their gradient was not finite."""
 
     @property
+    def learns(self) -> bool:
+        """Return whether the policy learns from the windows of fits, by `absorb`."""
+
+    @property
     def look_back(self) -> int:
         """Return how many samples before the training set the policy needs."""
 
     def start(self, known: Samples) -> Self:
         """Return the policy before the first fit, given the samples that are known."""
 
+    def waited(self) -> Self:
+        """Return the policy after one more observation."""
+
     def tune(self, known: Callable[[], Samples]) -> Self:
-        """Return the policy after an observation; `known` gives the samples, if it needs them."""
+        """Return the policy after a search, if one is due; `known` gives the samples for it."""
 
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
         """Return the policy after learning from samples that `fitted` predicted."""
@@ -100,6 +99,8 @@ class Policy(Protocol):
 
 class Learner(Protocol):
     """A model that predicts a stream step by step, and learns from what it then observes."""
+
+    workspace: Workspace | None
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -141,6 +142,14 @@ class Learner(Protocol):
     def training(self) -> Samples:
         """Return the samples of the fit in force."""
 
+    @property
+    def trained_until(self) -> float:
+        """Return the time of the last sample of the fit in force."""
+
+    @property
+    def refit_due(self) -> bool:
+        """Return whether the window has ended, and its refit has not been made yet."""
+
     def named(self, lam: Vector) -> dict[str, float]:
         """Return the coordinates of lam by name."""
 
@@ -160,11 +169,14 @@ class Learner(Protocol):
         raised, nothing has changed.
         """
 
+    def refit(self) -> None:
+        """Learn from the window, and refit on all that is known now.
+
+        A `FitError` leaves everything as it was.
+        """
+
     def pass_over(self, time: float) -> None:
         """Skip a step that has no value, or none to learn from."""
-
-    def admit(self, samples: Samples) -> None:
-        """Add samples of the past that became known late to the next training set."""
 
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name and refit; other weights of a simplex share what is left."""
@@ -182,8 +194,11 @@ class Learner(Protocol):
         after it. So catch the error, postpone the refit, and observe again.
         """
 
+    def rest(self) -> None:
+        """Drop the training set and the fit; they are made again when they are needed."""
+
     def release(self) -> None:
-        """Drop what can be recomputed, at the cost of a factorization at the next window's end."""
+        """Drop all that can be recomputed, at the cost of a factorization at the next refit."""
 
     def state(self) -> State:
         """Return everything that changes, as arrays and numbers for `restore`."""

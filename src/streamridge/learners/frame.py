@@ -1,8 +1,4 @@
-"""The part of a learner that changes, the part that stays, and how one progress becomes the next.
-
-A row is labelled by the values that come after it. Then it joins the window of the fit that
-predicted it, and at the window's end the training set of the next fit.
-"""
+"""The part of a learner that changes, the part that stays, and how progress is made."""
 
 from __future__ import annotations
 
@@ -14,19 +10,14 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import require_count, require_finite, require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.learners.base import Fitted, Policy
+from streamridge.learners.base import Policy
 from streamridge.learners.costs import Costs
-from streamridge.learners.rows import (
-    Row,
-    Rows,
-    complete,
-    known_at_the_end,
-    require_history,
-    stack,
-    waiting,
-)
+from streamridge.learners.fitted import Fitted
+from streamridge.learners.record import KeptRows, Record
+from streamridge.learners.rows import Row, require_history
+from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, Model
-from streamridge.samples import Layout, Samples, concatenate, in_order, require_width
+from streamridge.samples import Layout, Samples, require_width
 
 
 @dataclass(frozen=True)
@@ -35,43 +26,37 @@ class Progress(Generic[FitT]):
 
     Parameters
     ----------
+    record
+        The rows that can be learned from.
     current
         The fit in force.
     policy
         How hyperparameters are chosen, with all that it remembers.
-    window
-        Rows of the current fit with all labels known.
-    waiting
-        Rows of the current fit with labels still to come, NaN until then; at first the end of the
-        history.
+    newest
+        Time of the newest value.
+    since
+        Time of the last refit: the rows after it are predicted by the fit in force.
     retired
         The previous fit, while rows that it predicted wait for labels; else None.
-    late, overdue
-        Like `window` and `waiting`, but for earlier fits.
-    admitted
-        Rows of the past that became known late; they join the next training set.
-    newest
-        Time of the newest row.
-    earlier
-        Samples before the training set that are kept for searches.
     steps
         Observations since the last refit.
     refits
         Fits made so far.
     """
 
+    record: Record
     current: Fitted[FitT]
     policy: Policy
     newest: float
-    earlier: Samples
-    window: Rows = ()
-    waiting: Rows = ()
+    since: float
     retired: Fitted[FitT] | None = None
-    late: Rows = ()
-    overdue: Rows = ()
-    admitted: Rows = ()
     steps: int = 0
     refits: int = 1
+
+    @property
+    def fits(self) -> tuple[Fitted[FitT], ...]:
+        """Return the fit in force, and the retired one if there is one."""
+        return (self.current,) if self.retired is None else (self.current, self.retired)
 
     def under(self, policy: Policy) -> Progress[FitT]:
         """Return the progress with another policy; itself if it has that one already."""
@@ -94,6 +79,8 @@ class Frame(Generic[FitT]):
         m, the steps between refits.
     costs
         Counter of the seconds spent on fitting and predicting.
+    deferred
+        Whether refits and searches wait until they are asked for.
     """
 
     model: Model[FitT]
@@ -102,6 +89,7 @@ class Frame(Generic[FitT]):
     train_size: int
     update_every: int
     costs: Costs = field(default_factory=Costs)
+    deferred: bool = False
 
     def __post_init__(self) -> None:
         require_count("train_size", self.train_size)
@@ -120,8 +108,8 @@ class Frame(Generic[FitT]):
         layout, horizon = history.inputs.layout, history.y.shape[1]
         return cls(model, layout, horizon, train_size, update_every, costs)
 
-    def begun(self, history: Samples, policy: Policy) -> Progress[FitT]:
-        """Return the progress after the first fit.
+    def begun(self, history: Samples, policy: Policy, workspace: Workspace) -> Progress[FitT]:
+        """Return the progress after the first fit, which is made to kept rows.
 
         Parameters
         ----------
@@ -131,15 +119,24 @@ class Frame(Generic[FitT]):
             because labels are matched to rows by time.
         policy
             How hyperparameters are chosen.
+        workspace
+            Memory for the fit.
         """
         require_history(history, self.update_every)
-        settled, rest = known_at_the_end(history)
-        newest = float(history.t[-1])
-        policy = policy.start(settled)
-        earlier, samples = self._parted(settled, policy.look_back)
-        with self.costs.spending("fitting"):
-            fitted = Fitted(samples, policy.lam, self.model.fit(samples, policy.lam))
-        return Progress(fitted, policy, newest, earlier=earlier, waiting=waiting(rest, newest))
+        record = KeptRows.of(history)
+        newest, since = float(history.t[-1]), float(record.settled.t[-1])
+        return self.started(record, policy, workspace, newest, since)
+
+    def started(
+        self, record: Record, policy: Policy, workspace: Workspace, newest: float, since: float
+    ) -> Progress[FitT]:
+        """Return the progress after the first fit to a record.
+
+        Rows later than `since` count as predicted by this fit.
+        """
+        policy = policy.start(record.latest(self._wanted(policy)))
+        first = self._fitted(record, policy, workspace)
+        return Progress(first.record, first, policy, newest, since)
 
     def row(self, t: float, x: ArrayLike) -> Row:
         """Return a checked row whose labels are not known yet."""
@@ -154,64 +151,100 @@ class Frame(Generic[FitT]):
         if self.horizon > 1 and not t.is_integer():
             raise InvalidInputError(f"time must be a whole number of steps, got {t:.15g}.")
 
-    def taken(self, progress: Progress[FitT], t: float, rows: Rows, value: float) -> Progress[FitT]:
-        """Return the progress with new rows, and with the value as a label where rows wait for it.
+    def known(self, progress: Progress[FitT]) -> Samples:
+        """Return all samples that a search may use, in order of time."""
+        return progress.record.latest(self._wanted(progress.policy) + progress.steps)
 
-        A row that can no longer get all its labels is dropped and not learned from.
-        """
-        mine = [each.labelled(t, value) for each in progress.waiting + rows]
-        earlier = [each.labelled(t, value) for each in progress.overdue]
+    def taken(
+        self,
+        progress: Progress[FitT],
+        t: float,
+        row: Row | None,
+        value: float,
+        workspace: Workspace,
+    ) -> Progress[FitT]:
+        """Return the progress after a value; it may be the last label of the retired fit's rows."""
         progress = replace(
             progress,
+            record=progress.record.taken(row, t, value),
+            policy=progress.policy.waited(),
             newest=t,
-            window=progress.window + complete(mine),
-            waiting=waiting(mine, t),
-            late=progress.late + complete(earlier),
-            overdue=waiting(earlier, t),
             steps=progress.steps + 1,
         )
-        if progress.retired is None or progress.overdue:
+        until = progress.since
+        if progress.retired is None or t < until + self.horizon - 1:
             return progress
-        policy = progress.policy.absorb(progress.retired, self.stacked(progress.late))
+        policy = self._absorbed(
+            progress, progress.retired, until - self.horizon + 1, until, workspace
+        )
         return replace(progress, retired=None, policy=policy)
 
+    def moved(self, progress: Progress[FitT], workspace: Workspace) -> Policy:
+        """Return the policy after it has learned from the window of the fit in force."""
+        return self._absorbed(
+            progress, progress.current, progress.since, progress.newest, workspace
+        ).move()
+
     def renewed(
-        self, progress: Progress[FitT], policy: Policy, retiring: Fitted[FitT] | None
+        self,
+        progress: Progress[FitT],
+        policy: Policy,
+        retiring: Fitted[FitT] | None,
+        workspace: Workspace,
     ) -> Progress[FitT]:
         """Return the progress with a new fit to the last N samples at the policy's hyperparameters.
 
         The fit `retiring` is kept while rows that it predicted wait for labels.
         """
-        earlier, samples = self._parted(self.known(progress), policy.look_back)
-        overdue = progress.overdue + progress.waiting
-        retired = retiring if overdue else None
-        lam, before = policy.lam, None if retired else progress.current.fit
-        with self.costs.spending("fitting"):
-            fit = self.model.fit(samples, lam, before)
+        retired = retiring if self.horizon > 1 else None
+        fitted = self._fitted(progress.record, policy, workspace, retired)
+        if retired is not None:
+            retired.refits_ago = 1
         return Progress(
-            current=Fitted(samples, lam, fit),
+            record=fitted.record,
+            current=fitted,
             policy=policy,
             newest=progress.newest,
-            earlier=earlier,
+            since=progress.newest,
             retired=retired,
-            overdue=overdue,
             refits=progress.refits + 1,
         )
 
-    def known(self, progress: Progress[FitT]) -> Samples:
-        """Return all kept samples whose labels are known, in order of time."""
-        fresh = self.stacked(progress.late + progress.window)
-        samples = concatenate([progress.earlier, progress.current.samples, fresh])
-        if progress.admitted:
-            samples = in_order(concatenate([samples, self.stacked(progress.admitted)]))
-        return samples
+    def _wanted(self, policy: Policy) -> int:
+        """Return how many samples a fit and a search need at most, with H - 1 between the two."""
+        return self.train_size + policy.look_back + self.horizon - 1
 
-    def stacked(self, rows: Rows) -> Samples:
-        """Return rows as samples."""
-        return stack(rows, self.layout, self.horizon)
+    def _absorbed(
+        self,
+        progress: Progress[FitT],
+        fitted: Fitted[FitT],
+        after: float,
+        until: float,
+        workspace: Workspace,
+    ) -> Policy:
+        """Return the policy after it has learned from rows of a span that `fitted` predicted."""
+        policy = progress.policy
+        if not policy.learns:
+            return policy
+        window = progress.record.between(after, until)
+        if not len(window):
+            return policy
+        with self.costs.spending("tuning"):
+            return policy.absorb(workspace.solved(fitted), window)
 
-    def _parted(self, known: Samples, look_back: int) -> tuple[Samples, Samples]:
-        """Return the samples to keep before the training set, and the training set."""
-        samples = known[-self.train_size :]
-        before = known[: len(known) - len(samples)]
-        return before[len(before) - min(look_back, len(before)) :], samples
+    def _fitted(
+        self,
+        record: Record,
+        policy: Policy,
+        workspace: Workspace,
+        retired: Fitted[FitT] | None = None,
+    ) -> Fitted[FitT]:
+        """Return a new fit to the last N rows, with the record as it is after that."""
+        known = record.latest(self._wanted(policy))
+        samples, lam = known[-self.train_size :], policy.lam
+        with self.costs.spending("fitting"):
+            fit = workspace.fit(self.model, samples, lam, retired)
+        oldest = float(known.t[0]) if retired is None else min(float(known.t[0]), retired.first)
+        fitted = Fitted.made(self.model, record.renewed(oldest), samples, lam, fit)
+        workspace.own(fitted)
+        return fitted

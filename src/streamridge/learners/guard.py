@@ -147,7 +147,7 @@ class Guard(Generic[FitT]):
     def _remember(self) -> None:
         """Remember what the next window will be judged by."""
         self._tuned = self._learner.lam
-        self._end = float(self._learner.training.t[-1])
+        self._end = self._learner.trained_until
 
     def _losses(self) -> Vector:
         """Return the squared errors of the two small fits in the window that has just ended."""

@@ -16,11 +16,13 @@ from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.hyperparameters.coordinates import Chart
 from streamridge.hyperparameters.feasible import Product
 from streamridge.hyperparameters.space import Space
-from streamridge.learners.base import Fitted, Tally
+from streamridge.learners.base import Tally
 from streamridge.learners.costs import Costs
+from streamridge.learners.fitted import Fitted
 from streamridge.learners.frame import Frame
 from streamridge.learners.lazy_descent import AdaGradStep, LazyDescent, StepRule
 from streamridge.learners.stream import StreamLearner
+from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, Model, step_gradients
 from streamridge.samples import Samples
 
@@ -40,8 +42,6 @@ class Descending:
         The coordinates in which they move.
     descent
         Algorithm 3 on these coordinates.
-    costs
-        Counter of the seconds spent on gradients.
     learns
         False keeps every hyperparameter fixed and computes no gradient.
     watch
@@ -53,7 +53,6 @@ class Descending:
     space: Space
     chart: Chart
     descent: LazyDescent
-    costs: Costs
     learns: bool = True
     watch: Watcher | None = None
     unseen: tuple[tuple[Vector, Matrix], ...] = ()
@@ -68,7 +67,6 @@ class Descending:
         coordinates: Callable[[Product], Chart] = Chart.log,
         learn: bool = True,
         watch: Watcher | None = None,
-        costs: Costs | None = None,
     ) -> Descending:
         """Return the policy at the initial hyperparameters of a space."""
         chart = coordinates(space.feasible)
@@ -80,7 +78,7 @@ class Descending:
             reach=_reach(space, chart),
         )
         learns = learn and bool(space.learned.any())
-        return cls(space, chart, descent, costs or Costs(), learns, watch)
+        return cls(space, chart, descent, learns, watch)
 
     @property
     def lam(self) -> Vector:
@@ -116,19 +114,20 @@ class Descending:
         """Return the policy unchanged: the first fit is made at the initial hyperparameters."""
         return self
 
+    def waited(self) -> Self:
+        """Return the policy unchanged: it counts moves, not observations."""
+        return self
+
     def tune(self, known: Callable[[], Samples]) -> Self:
         """Return the policy unchanged: it moves only at the ends of windows."""
         return self
 
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
         """Return the policy with the gradients of a window that `fitted` predicted, lines 13-14."""
-        if not self.learns or not len(window):
-            return self
-        with self.costs.spending("tuning"):
-            if self.watch is None:
-                _, in_lam = fitted.fit.loss_and_gradient(window)
-                return self._added(self.chart.pull_back(fitted.lam, in_lam), len(window))
-            each = self.chart.pull_back(fitted.lam, step_gradients(fitted.fit, window))
+        if self.watch is None:
+            _, in_lam = fitted.fit.loss_and_gradient(window)
+            return self._added(self.chart.pull_back(fitted.lam, in_lam), len(window))
+        each = self.chart.pull_back(fitted.lam, step_gradients(fitted.fit, window))
         unseen = (*self.unseen, (self.chart.encode(fitted.lam), each))
         return replace(self._added(each.sum(axis=0), len(window)), unseen=unseen)
 
@@ -246,7 +245,7 @@ class OnlineLearner(StreamLearner[FitT]):
             coordinates=coordinates,
             learn=learn,
             watch=watch,
-            costs=costs,
         )
         frame = Frame.around(history, model, train_size, update_every, costs)
-        super().__init__(frame, frame.begun(history, policy))
+        workspace = Workspace()
+        super().__init__(frame, frame.begun(history, policy, workspace), workspace)

@@ -15,10 +15,12 @@ import numpy as np
 from streamridge.arrays import Mask, Matrix, Vector, require_count, require_shape
 from streamridge.hyperparameters.feasible import require_feasible
 from streamridge.hyperparameters.space import Space
-from streamridge.learners.base import Fitted, Tally
+from streamridge.learners.base import Tally
 from streamridge.learners.costs import Costs
+from streamridge.learners.fitted import Fitted
 from streamridge.learners.frame import Frame
 from streamridge.learners.stream import StreamLearner
+from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples
 from streamridge.tuners.backtest import Backtest, split
@@ -106,6 +108,11 @@ class Searching:
         return 0
 
     @property
+    def learns(self) -> bool:
+        """Return False: it learns from searches only."""
+        return False
+
+    @property
     def look_back(self) -> int:
         """Return the size of the validation set."""
         return self.validation_size
@@ -114,10 +121,13 @@ class Searching:
         """Return the policy after the first search, if enough is known."""
         return self._searched(known)
 
+    def waited(self) -> Self:
+        """Return the policy after one more observation."""
+        return replace(self, untuned=self.untuned + 1)
+
     def tune(self, known: Callable[[], Samples]) -> Self:
         """Return the policy after a search, if one is due; it stays due if too little is known."""
-        waited = replace(self, untuned=self.untuned + 1)
-        return waited._searched(known()) if waited._is_due else waited
+        return self._searched(known()) if self._is_due else self
 
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
         """Return the policy unchanged: it learns from searches only."""
@@ -259,4 +269,5 @@ class RollingLearner(StreamLearner[FitT]):
             costs=costs,
         )
         frame = Frame.around(history, model, train_size, update_every, costs)
-        super().__init__(frame, frame.begun(history, policy))
+        workspace = Workspace()
+        super().__init__(frame, frame.begun(history, policy, workspace), workspace)

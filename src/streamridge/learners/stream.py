@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from streamridge.arrays import Vector, require_number
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, StateError
 from streamridge.learners.base import State, Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame, Progress
 from streamridge.learners.packing import pack, unpack
-from streamridge.learners.rows import unstack
+from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, knows_spread, learn_spread, predict_with_residuals
 from streamridge.samples import Inputs, Samples
 
@@ -34,10 +34,16 @@ class StreamLearner(Generic[FitT]):
     frame
         The constant part: the model, the form of its samples, and when it is refitted.
     progress
-        The part that changes: `frame.begun(history, policy)`, or one from `unpack`.
+        The part that changes: `frame.begun(history, policy, workspace)`, or one from `unpack`.
+    workspace
+        Memory that refits use and hold for the next one; None takes new memory for each refit, and
+        gives it back.
     """
 
-    def __init__(self, frame: Frame[FitT], progress: Progress[FitT]) -> None:
+    def __init__(
+        self, frame: Frame[FitT], progress: Progress[FitT], workspace: Workspace | None = None
+    ) -> None:
+        self.workspace = workspace
         self._frame = frame
         self._progress = progress
         self._space = frame.model.space
@@ -97,6 +103,16 @@ class StreamLearner(Generic[FitT]):
         return self._progress.current.samples
 
     @property
+    def trained_until(self) -> float:
+        """Return the time of the last sample of the fit in force."""
+        return self._progress.current.last
+
+    @property
+    def refit_due(self) -> bool:
+        """Return whether the window has ended, and its refit has not been made yet."""
+        return self._progress.steps >= self._frame.update_every
+
+    @property
     def frozen(self) -> tuple[str, ...]:
         """Return the names of the hyperparameters that `freeze` keeps constant."""
         held = self._space.learned & self._progress.policy.held
@@ -130,33 +146,32 @@ class StreamLearner(Generic[FitT]):
         raised, nothing has changed.
         """
         t = self._require_later(time)
-        rows = () if x is None else (self._frame.row(t, x),)
-        value = require_number("y", y)
-        frame = self._frame
-        progress = frame.taken(self._progress, t, rows, value)
-        policy = progress.policy.tune(lambda: frame.known(progress))
-        if progress.steps == frame.update_every:
-            policy = policy.absorb(progress.current, frame.stacked(progress.window)).move()
-            progress = frame.renewed(progress, policy, retiring=progress.current)
-        self._progress = progress.under(policy)
-        self._progress = self._progress.under(policy.settle())
+        row = None if x is None else self._frame.row(t, x)
+        workspace = self._memory()
+        progress = self._frame.taken(self._progress, t, row, require_number("y", y), workspace)
+        if not self._frame.deferred:
+            progress = self._tuned(progress)
+            if progress.steps >= self._frame.update_every:
+                progress = self._refitted(progress, workspace)
+        self._progress = progress
+        self._progress = progress.under(progress.policy.settle())
 
-    def admit(self, samples: Samples) -> None:
-        """Add samples of the past that became known late to the next training set."""
-        if len(samples) and samples.t.max() > self._progress.newest:
-            raise InvalidInputError(
-                f"time must be no later than {self._progress.newest:.15g}, "
-                f"got {samples.t.max():.15g}."
-            )
-        admitted = self._progress.admitted + unstack(samples)
-        self._progress = replace(self._progress, admitted=admitted)
+    def refit(self) -> None:
+        """Learn from the window, and refit on all that is known now.
+
+        It may come any time, and learns from all rows since the last one; the next is due m
+        observations later. A `FitError` leaves everything as it was.
+        """
+        progress = self._refitted(self._tuned(self._progress), self._memory())
+        self._progress = progress
+        self._progress = progress.under(progress.policy.settle())
 
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name and refit; other weights of a simplex share what is left."""
         policy = self._progress.policy
         policy = policy.put(self._space.assigned(policy.lam, values))
         # Rows that were predicted before are not learned from, so no fit is kept for them.
-        self._progress = self._frame.renewed(self._progress, policy, retiring=None)
+        self._progress = self._frame.renewed(self._progress, policy, None, self._memory())
 
     def freeze(self, *names: str) -> None:
         """Keep hyperparameters constant; naming one weight of a simplex freezes them all."""
@@ -173,11 +188,16 @@ class StreamLearner(Generic[FitT]):
         """Skip a step that has no value, or none to learn from."""
         self._progress = replace(self._progress, newest=self._require_later(time))
 
+    def rest(self) -> None:
+        """Drop the training set and the fit; they are made again when they are needed."""
+        for fitted in self._progress.fits:
+            fitted.release()
+
     def release(self) -> None:
-        """Drop what can be recomputed, at the cost of a factorization at the next window's end."""
-        for fitted in (self._progress.current, self._progress.retired):
-            if fitted is not None:
-                fitted.fit.release()
+        """Drop all that can be recomputed, at the cost of a factorization at the next refit."""
+        self.rest()
+        if self.workspace is not None:
+            self.workspace.clear()
 
     def postpone_refit(self) -> None:
         """Keep the fit in force for another window.
@@ -193,7 +213,30 @@ class StreamLearner(Generic[FitT]):
 
     def restore(self, state: State) -> None:
         """Continue, bit for bit, from the state of a learner with the same model and settings."""
-        self._progress = unpack(state, self._frame, self._progress.policy)
+        before = self._progress
+        progress = unpack(state, self._frame, before.policy, before.record)
+        try:
+            for fitted in progress.fits:
+                fitted.wake()
+        except InvalidInputError as error:
+            raise StateError(f"state is damaged: {error}") from None
+        self._progress = progress
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the memory of refits is not."""
+        return self.__dict__ | {"workspace": None}
+
+    def _memory(self) -> Workspace:
+        return Workspace() if self.workspace is None else self.workspace
+
+    def _tuned(self, progress: Progress[FitT]) -> Progress[FitT]:
+        """Return the progress after a search, if one is due."""
+        return progress.under(progress.policy.tune(lambda: self._frame.known(progress)))
+
+    def _refitted(self, progress: Progress[FitT], workspace: Workspace) -> Progress[FitT]:
+        """Return the progress after the window was learned from, and a new fit was made."""
+        policy = self._frame.moved(progress, workspace)
+        return self._frame.renewed(progress, policy, progress.current, workspace)
 
     def _inputs(self, time: float, x: ArrayLike) -> Inputs:
         row = self._frame.row(self._require_later(time), x)

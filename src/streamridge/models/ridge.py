@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.kernels.base import Embedding, Evaluation
@@ -60,12 +61,12 @@ class Spread:
     Parameters
     ----------
     phi
-        (N, H), the dual weights.
+        (N, H), the dual weights; single precision, since a size of error needs no more digits.
     mean, least, most
         (H,), mean, minimum and maximum of $\log|r|$ over the training set.
     """
 
-    phi: Matrix
+    phi: NDArray[np.float32]
     mean: Vector
     least: Vector
     most: Vector
@@ -212,7 +213,8 @@ class Fit:
     def spread_of(self, phi: Matrix) -> Spread:
         """Return the spread of this fit with the weights phi, shape (N, H)."""
         sizes = self._log_residuals()
-        return Spread(phi, sizes.mean(axis=0), sizes.min(axis=0), sizes.max(axis=0))
+        single = phi.astype(np.float32)
+        return Spread(single, sizes.mean(axis=0), sizes.min(axis=0), sizes.max(axis=0))
 
     def _log_residuals(self) -> Matrix:
         """Return log |r| of the training set, (N, H), with |r| at least 0.001 of its median."""

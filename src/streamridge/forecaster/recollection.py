@@ -1,0 +1,104 @@
+"""The record of a forecaster: rows are not kept, but made from the readings when needed.
+
+A fit is made to the readings as they are known at that moment. A reading that arrives later than
+that, or a span that is excluded, changes the rows around it from the next refit on: until then the
+training set is made again with the trust that each reading had at the refit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.errors import StateError
+from streamridge.features.base import RowMaker, samples_at
+from streamridge.features.past import Past
+from streamridge.forecaster.sensor import Sensor
+from streamridge.learners.rows import Row
+from streamridge.samples import Samples
+from streamridge.series.clock import Steps
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """The rows of a sensor, made from what its timeline remembers.
+
+    Parameters
+    ----------
+    features
+        What a row holds.
+    sensor
+        The sensor, which remembers its readings.
+    horizon
+        H, the number of labels.
+    """
+
+    features: RowMaker
+    sensor: Sensor
+    horizon: int
+
+    def taken(self, row: Row | None, t: float, value: float) -> Recollection:
+        """Return the record itself: the sensor remembers the reading."""
+        return self
+
+    def between(self, after: float, until: float) -> Samples:
+        """Return the rows later than `after`, up to `until`, whose labels are all known."""
+        steps = self._candidates()
+        return self._made(steps[(steps > after) & (steps <= until)])
+
+    def latest(self, count: int) -> Samples:
+        """Return the last `count` rows whose labels are all known."""
+        steps, tried = self._candidates(), count
+        while True:
+            rows = self._made(steps[-tried:])
+            if len(rows) >= count or tried >= len(steps):
+                return rows[-count:]
+            tried = 2 * tried
+
+    def renewed(self, oldest: float) -> Recollection:
+        """Return the record itself; the sensor forgets what rows from `oldest` on do not need."""
+        self.sensor.timeline.mark()
+        self.sensor.timeline.forget_before(int(oldest) - self.sensor.reach)
+        return self
+
+    def keep_for(self, count: int) -> None:
+        """Let the sensor forget, now and then, what a first fit to `count` rows does not need."""
+        timeline = self.sensor.timeline
+        oldest = timeline.newest - count - self.horizon - self.sensor.reach
+        if timeline.oldest + count < oldest:
+            timeline.forget_before(oldest)
+
+    def at(self, times: Vector, refits_ago: int) -> Samples:
+        """Return the rows of a training set as they were known at the last refit, or before it."""
+        timeline = self.sensor.timeline.as_at_refit(refits_ago)
+        past = Past(timeline, self.sensor.clock.known)
+        rows = samples_at(self.features, past, times.astype(np.int64), self.horizon)
+        if len(rows) < len(times):
+            raise StateError(
+                f"readings must make all {len(times)} rows that were trained on, got {len(rows)}."
+            )
+        return rows
+
+    def state(self) -> dict[str, Matrix]:
+        """Return nothing: the sensor's state has the readings."""
+        return {}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> Recollection:
+        """Return the record itself."""
+        return self
+
+    def _candidates(self) -> Steps:
+        """Return the steps whose rows and labels lie within what is remembered."""
+        timeline = self.sensor.timeline
+        steps = timeline.remembered()
+        whole = timeline.oldest == timeline.start  # nothing before has been forgotten
+        first = timeline.oldest if whole else timeline.oldest + self.sensor.reach
+        return steps[(steps >= first) & (steps <= timeline.newest - self.horizon + 1)]
+
+    def _made(self, steps: Steps) -> Samples:
+        return samples_at(self.features, self.sensor.past, steps, self.horizon)
