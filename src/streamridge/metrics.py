@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -49,6 +51,17 @@ def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
     known = ~np.isnan(actual) & ~np.isnan(lower)
     inside = (actual >= lower) & (actual <= upper)
     return float(inside[known].mean()) if known.any() else np.nan
+
+
+def percent(share: float) -> str:
+    """Return a share as a number of percent, with the digits that it was written with.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.975)
+    ('90', '97.5')
+    """
+    return format((100 * Decimal(repr(share))).normalize(), "f")
 
 
 def running_rmse(errors: ArrayLike) -> Vector:

@@ -1,5 +1,7 @@
 import gzip
 import json
+import re
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -59,6 +61,49 @@ def test_predictions_hold_every_forecast(invoke, flows, tmp_path):
         assert len(table) == 2 * 48
         assert set(table.horizon) == {1, 2}
         assert table.value.notna().all()
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_several_levels_have_columns_of_their_own(name, invoke, flows, tmp_path):
+    arguments = ["--level", "0.8,0.95", "--predictions", name, "--sensor", "ramp"]
+
+    result = invoke("replay", str(flows), *QUICK, *arguments)
+
+    assert result.exit_code == 0, result.output
+    assert "80% coverage   95% coverage" in result.stdout
+    table = (pd.read_parquet if name.endswith("parquet") else pd.read_csv)(tmp_path / name)
+    assert list(table.columns[5:]) == ["value", "lower_80", "upper_80", "lower_95", "upper_95"]
+    assert (table.lower_95 <= table.lower_80).all()
+    assert (table.upper_95 >= table.upper_80).all()
+
+
+def test_levels_and_bounds_reach_json_and_the_saved_forecaster(invoke, flows, tmp_path):
+    arguments = ["--level", "0.95,0.5", "--bounds", "-10,140", "--save", "models", "--json"]
+
+    result = invoke("replay", str(flows), *QUICK, *arguments, "--sensor", "main")
+
+    record = json.loads(result.stdout)
+    assert {"coverage_95", "coverage_50"} <= set(record)
+    assert record["counts"]["implausible"] > 0
+    saved = Forecaster.load(tmp_path / "models" / "main.sr")
+    assert (saved.settings.level, saved.settings.bounds) == ((0.95, 0.5), (-10.0, 140.0))
+    shown = " ".join(invoke("inspect", "models/main.sr").stdout.split())
+    assert "bands of 95% and 50%" in shown
+    assert "known bounds -10,140" in shown
+    facts = json.loads(invoke("inspect", "models/main.sr", "--json").stdout)
+    assert facts["forecast"]["upper_50"] == saved.predict(level=0.5).upper.tolist()
+
+
+def test_help_ends_with_an_example_that_runs(invoke, tmp_path):
+    words = " ".join(invoke("replay", "--help", terminal_width=200).stdout.split())
+    example = re.search(r"Example: streamridge (.*? --report report)", words)[1]
+    invoke("simulate", "--out", "roads.csv", "--days", "4", "--detectors", "1")
+
+    result = invoke(*shlex.split(example), *QUICK)
+
+    assert result.exit_code == 0, result.output
+    assert "95% coverage" in result.stdout
+    assert "coverage, 95%" in (tmp_path / "report" / "index.html").read_text()
 
 
 def test_a_report_is_written(invoke, flows, tmp_path):

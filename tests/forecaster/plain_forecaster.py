@@ -25,21 +25,48 @@ class Expected(NamedTuple):
     source: str
 
 
+def gaussian(level):
+    """Return how many deviations the band of a level reaches."""
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
 class Bands:
     """Multiples of the expected size of error, which follow the quantiles of what was seen."""
 
-    def __init__(self, horizon, level):
-        self.miss_share = (1 - level) / 2
-        self.reach = np.full((horizon, 2), 1.3 * NormalDist().inv_cdf((1 + level) / 2) / 0.53)
+    def __init__(self, horizon, levels):
+        self.levels = sorted({0.9, *levels})
+        self.learned = {
+            level: np.full((horizon, 2), 1.3 * gaussian(level) / 0.53) for level in self.levels
+        }
         self.seen = [0] * horizon
 
     def learn(self, h, error, spread):
         rate = max(0.05, 1 / np.sqrt(1 + self.seen[h]))
-        for side, excess in enumerate((-error / spread, error / spread)):
-            missed = excess > self.reach[h, side]
-            self.reach[h, side] *= np.exp(rate * (missed - self.miss_share))
-            self.reach[h, side] = min(max(self.reach[h, side], 1e-3), 1e6)
+        for level, reach in self.learned.items():
+            for side, excess in enumerate((-error / spread, error / spread)):
+                missed = excess > reach[h, side]
+                reach[h, side] *= np.exp(rate * (missed - (1 - level) / 2))
+                reach[h, side] = min(max(reach[h, side], 1e-3), 1e6)
         self.seen[h] += 1
+
+    def nested(self, level):
+        """Return the multiples of a learned level, kept on its side of those next to 0.9."""
+        between = [each for each in self.levels if min(level, 0.9) <= each <= max(level, 0.9)]
+        extreme = np.max if level > 0.9 else np.min
+        return extreme([self.learned[each] for each in between], axis=0)
+
+    def reach(self, level):
+        """Return the multiples of any level, (H, 2)."""
+        below = [each for each in self.levels if each <= level]
+        above = [each for each in self.levels if each >= level]
+        if not below or not above:
+            nearest = (above or below[::-1])[0]
+            return self.nested(nearest) * gaussian(level) / gaussian(nearest)
+        low, high = below[-1], above[0]
+        if low == high:
+            return self.nested(low)
+        share = (gaussian(level) - gaussian(low)) / (gaussian(high) - gaussian(low))
+        return (1 - share) * self.nested(low) + share * self.nested(high)
 
 
 class PlainForecaster:
@@ -50,8 +77,8 @@ class PlainForecaster:
         self.day, self.horizon = settings.day, settings.horizon
         self.past = None
         self.silent, self.resolution = 0, np.inf
-        self.naive_size, self.naive = 0.0, Bands(1, settings.level)
-        self.bands, self.made = Bands(self.horizon, settings.level), []
+        self.naive_size, self.naive = 0.0, Bands(1, settings.levels)
+        self.bands, self.made = Bands(self.horizon, settings.levels), []
         self.said, self.learned = [], [[] for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
@@ -73,20 +100,30 @@ class PlainForecaster:
         return max(smallest, 1e-9 * max(abs(self.past.latest), 1.0))
 
     def seasonal(self):
-        """Return what a season ago says of the next steps, and how far its bands reach."""
+        """Return what a season ago says of the next steps."""
         ahead = range(self.past.newest + 1, self.past.newest + 1 + self.horizon)
-        values = np.array([self.past.seasonal_value(step) for step in ahead])
-        size = self.naive_size if self.naive.seen[0] else np.abs(values).max()
-        below, above = self.naive.reach[0] * max(size, self.least)
-        return values, np.full(self.horizon, -below), np.full(self.horizon, above)
+        return np.array([self.past.seasonal_value(step) for step in ahead])
+
+    def seasonal_reach(self, level):
+        """Return how far the bands of a season ago reach below and above."""
+        size = self.naive_size if self.naive.seen[0] else np.abs(self.seasonal()).max()
+        below, above = self.naive.reach(level)[0] * max(size, self.least)
+        return np.full(self.horizon, -below), np.full(self.horizon, above)
+
+    def is_possible(self, value):
+        """Return whether a reading lies within the known bounds."""
+        lower, upper = self.settings.bounds or (None, None)
+        return (lower is None or value >= lower) and (upper is None or value <= upper)
 
     def bounded(self, values):
-        """Return values within a range beyond that of late, and not below a floor of zero."""
+        """Return values within a range beyond that of late, a floor of zero, and known bounds."""
         floor = 0.0 if self.low >= 0 else -np.inf
         width = self.high - self.low
-        if not width > 0:
-            return np.maximum(values, floor)
-        return np.clip(values, max(self.low - width, floor), self.high + width)
+        if width > 0:
+            values = np.clip(values, max(self.low - width, floor), self.high + width)
+        lower, upper = self.settings.bounds or (None, None)
+        values = np.maximum(np.maximum(values, floor), -np.inf if lower is None else lower)
+        return np.minimum(values, np.inf if upper is None else upper)
 
     @property
     def mean_error(self):
@@ -111,40 +148,55 @@ class PlainForecaster:
         return min(max(share, 0.0), 1.0) * self.mean_error
 
     def look_ahead(self):
-        """Return values, reach below and above, and what a model made."""
+        """Return values, and what a model made."""
         if self.learner is None or self.silent > self.day:
-            return *self.seasonal(), None
+            return self.seasonal(), None
         step = self.past.newest + 1
         x, _ = self.past.row(step)
         raw, spreads = self.learner.predict(step, x)
         raw, spreads = self.bounded(raw), np.maximum(spreads, self.least)
         values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
-        below, above = -self.bands.reach[:, 0] * spreads, self.bands.reach[:, 1] * spreads
+        made = (step, raw, values, spreads, self.mean_error)
+        return values, made
+
+    def reach(self, made, level):
+        """Return how far the bands of the next forecast reach below and above."""
+        if made is None:
+            return self.seasonal_reach(level)
+        reach, spreads = self.bands.reach(level), made[3]
+        below, above = -reach[:, 0] * spreads, reach[:, 1] * spreads
         if self.silent:
-            _, lowest, highest = self.seasonal()
+            lowest, highest = self.seasonal_reach(level)
             for h in range(self.horizon):
                 wider = np.sqrt((self.silent + h + 1) / (h + 1))
                 below[h] = min(below[h], max(wider * below[h], lowest[h]))
                 above[h] = max(above[h], min(wider * above[h], highest[h]))
-        made = (step, raw, values, spreads, self.mean_error)
-        return values, below, above, made
+        return below, above
 
-    def predict(self):
-        values, below, above, made = self.look_ahead()
-        lower = np.minimum(self.bounded(values + below), values)
-        upper = np.maximum(self.bounded(values + above), values)
-        return Expected(values, lower, upper, "seasonal" if made is None else "model")
+    def predict(self, levels=None):
+        values, made = self.look_ahead()
+        lower, upper = [], []
+        for level in levels or self.settings.levels:
+            below, above = self.reach(made, level)
+            lower.append(np.minimum(self.bounded(values + below), values))
+            upper.append(np.maximum(self.bounded(values + above), values))
+        ends = (each[0] if len(each) == 1 else np.column_stack(each) for each in (lower, upper))
+        return Expected(values, *ends, "seasonal" if made is None else "model")
 
     def observe(self, step, value):
         self.happened["readings"] += 1
-        if self.past is None:
-            self.past = None if value is None else self.begun(step, value)
-            return
-        if step <= self.past.newest:
+        possible = value is None or self.is_possible(value)
+        if self.past is not None and step <= self.past.newest:
             self.look_back(step, value)
             return
-        self.fill(step - self.past.newest - 1)
-        self.advance(value)
+        if self.past is not None:
+            self.fill(step - self.past.newest - 1)
+        self.happened["implausible"] += not possible
+        self.happened["missing"] -= not possible and self.past is not None
+        if self.past is not None:
+            self.advance(value if possible else None)
+        elif value is not None and possible:
+            self.past = self.begun(step, value)
 
     def begun(self, step, value):
         """Return the past with a first reading."""
@@ -167,7 +219,8 @@ class PlainForecaster:
             self.pass_over()
 
     def advance(self, value):
-        values, below, above, made = self.look_ahead()
+        values, made = self.look_ahead()
+        below, above = self.reach(made, 0.9)
         if value is None:
             self.happened["missing"] += 1
             self.said.append(0.0)
@@ -279,7 +332,7 @@ class PlainForecaster:
             return "too_late"
         if step in self.past.readings():
             return "duplicates" if self.past.value_at(step) == value else "conflicts"
-        if self.settings.guard and self.is_implausible(value):
+        if not self.is_possible(value) or (self.settings.guard and self.is_implausible(value)):
             return "implausible"
         return "late"
 

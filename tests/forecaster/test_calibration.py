@@ -100,7 +100,7 @@ class TestCorrection:
 class TestBands:
     def test_they_learn_from_the_corrected_error(self):
         state = started()
-        reach = state.bands.reach[0, 1]
+        reach = state.bands.reach[0, 1, 0]
         # As the model made it the forecast would have been missed; corrected, it is hit.
         made = made_at(0, raw=[0], values=[reach], spreads=[1])
 
@@ -110,7 +110,7 @@ class TestBands:
 
     def test_each_horizon_learns_by_its_own_size_of_error(self):
         state = started(horizon=2)
-        reach = state.bands.reach[0, 1]
+        reach = state.bands.reach[0, 1, 0]
         earlier = made_at(0, raw=[0, 0], values=[0, 0], spreads=[100, 1])
         state = Calibration(state.correction, state.bands, (earlier,))
 

@@ -31,7 +31,7 @@ def working_week(weeks, dates=DATES):
 def past_of(values, *, start, zone=None, holidays=None):
     """Return a past of hourly values from a time on."""
     clock = Clock(parse_step("1h"), zone=parse_zone(zone), holidays=holidays)
-    timeline = Timeline(len(values))
+    timeline = Timeline()
     timeline.start_at(int(clock.steps(np.array([start], "M8[us]"))[0]))
     for value in values:
         timeline.push(float(value), read=True, trusted=True)

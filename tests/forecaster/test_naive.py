@@ -14,14 +14,14 @@ def of_size(size):
 
 
 def test_before_any_error_the_band_reaches_as_far_as_the_values():
-    below, above = SeasonalNaive.start(0.9).offsets(np.array([-7.0, 5.0]), least=0.1)
+    below, above = SeasonalNaive.start(0.9).offsets(np.array([-7.0, 5.0]), least=0.1, levels=(0.9,))
 
     np.testing.assert_allclose(below, -7 * MULTIPLE)
     np.testing.assert_allclose(above, 7 * MULTIPLE)
 
 
 def test_before_any_error_a_value_of_zero_has_the_least_band():
-    _, above = SeasonalNaive.start(0.9).offsets(np.zeros(2), least=0.1)
+    _, above = SeasonalNaive.start(0.9).offsets(np.zeros(2), least=0.1, levels=(0.9,))
 
     np.testing.assert_allclose(above, 0.1 * MULTIPLE)
 
@@ -29,11 +29,11 @@ def test_before_any_error_a_value_of_zero_has_the_least_band():
 def test_the_first_error_says_how_large_they_are_but_is_no_miss():
     naive = of_size(-40.0)
 
-    below, above = naive.offsets(np.array([3.0]), least=0.1)
+    below, above = naive.offsets(np.array([3.0]), least=0.1, levels=(0.9,))
 
     # One score that was not missed: at the start the rate is one, and the share 5 % a side.
     reach = 40 * MULTIPLE * np.exp(-0.05)
-    np.testing.assert_allclose([below[0], above[0]], [-reach, reach])
+    np.testing.assert_allclose([below[0, 0], above[0, 0]], [-reach, reach])
 
 
 @pytest.mark.parametrize("error", [20.0, -20.0])
@@ -43,7 +43,7 @@ def test_the_size_follows_by_one_and_a_half_percent(error):
 
 def test_an_error_is_held_against_the_size_before_it():
     naive = of_size(10.0)
-    edge = 10 * naive.bands.reach[0, 1]
+    edge = 10 * naive.bands.reach[0, 1, 0]
 
     missed, hit = (naive.observe(share * edge, least=0.1) for share in (1.0001, 0.9999))
 
@@ -56,9 +56,9 @@ def test_an_error_is_held_against_the_size_before_it():
 def test_the_band_is_never_narrower_than_the_least_error():
     naive = of_size(0.0)
 
-    _, above = naive.offsets(np.array([50.0]), least=2.0)
+    _, above = naive.offsets(np.array([50.0]), least=2.0, levels=(0.9,))
 
-    assert above[0] == pytest.approx(2 * MULTIPLE * np.exp(-0.05))
+    assert above[0, 0] == pytest.approx(2 * MULTIPLE * np.exp(-0.05))
 
 
 def test_an_error_after_none_is_held_against_the_least_error():

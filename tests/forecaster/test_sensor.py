@@ -21,13 +21,13 @@ def test_bands_of_a_silent_sensor_never_shrink(silence):
     sensor = exact_sensor()
     for _ in range(silence):
         sensor.push_gap(100.0, None)
-    below, above = np.array([-30.0]), np.array([30.0])
+    below, above = np.array([[-30.0]]), np.array([[30.0]])
 
-    lower, upper = sensor.widened(below, above)
+    lower, upper = sensor.widened(below, above, (0.9,))
 
     # The same time a season ago has hardly any band of its own, and still none gets narrower.
-    _, lowest, highest = sensor.seasonal()
-    assert -30.0 < lowest[0] < 0 < highest[0] < 30.0
+    lowest, highest = sensor.seasonal_offsets(sensor.seasonal(), (0.9,))
+    assert -30.0 < lowest < 0 < highest < 30.0
     assert lower == below
     assert upper == above
 

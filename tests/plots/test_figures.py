@@ -37,7 +37,7 @@ def draw_weekdays(axes, rng, actual):
 
 
 def draw_coverage(axes, rng, actual):
-    return plot_rolling_coverage(axes, {"ohl": (TIMES, rng.random(len(TIMES)))}, level=0.9)
+    return plot_rolling_coverage(axes, {"ohl": (TIMES, rng.random(len(TIMES)))}, levels=(0.9,))
 
 
 def draw_costs(axes, rng, actual):
@@ -93,6 +93,31 @@ def test_the_level_is_drawn_across_the_coverage(axes, rng, actual):
 
     level = next(each for each in axes.lines if each.get_label() == "level 0.9")
     assert set(level.get_ydata()) == {0.9}
+
+
+def test_narrow_bands_are_darker_than_wide_ones(axes):
+    value = np.full(len(TIMES), 100.0)
+    reach = np.array([10.0, 30.0, 20.0])
+
+    plot_band(
+        *(axes, TIMES, value, value, value[:, None] - reach, value[:, None] + reach),
+        levels=(0.5, 0.975, 0.8),
+    )
+
+    drawn = [each for each in axes.collections if str(each.get_label()).endswith("band")]
+    assert [each.get_label() for each in drawn] == ["97.5% band", "80% band", "50% band"]
+    tints = [each.get_alpha() for each in drawn]
+    assert tints == sorted(set(tints))
+    heights = [each.get_datalim(axes.transData).height for each in drawn]
+    assert heights == pytest.approx([60.0, 40.0, 20.0])
+
+
+def test_the_coverage_of_several_levels_is_a_line_each_of_one_look(axes, rng):
+    plot_rolling_coverage(axes, {"ohl": (TIMES, rng.random((len(TIMES), 2)))}, levels=(0.5, 0.8))
+
+    assert axes.get_legend_handles_labels()[1] == ["ohl", "level 0.5", "level 0.8"]
+    one, other = axes.lines[:2]
+    assert (one.get_color(), one.get_linestyle()) == (other.get_color(), other.get_linestyle())
 
 
 def test_costs_are_stacked_by_kind(axes, rng, actual):

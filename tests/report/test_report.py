@@ -338,6 +338,42 @@ def test_the_level_is_a_line_in_the_coverage_figure():
     assert set(figure.data[-1].y) == {0.9}
 
 
+def two_levels(**parts):
+    """Return a run with bands of 80 % and 95 %."""
+    run = make_run(**parts)
+    reach = np.array([12.0, 20.0])
+    ends = {"lower": run.value[..., None] - reach, "upper": run.value[..., None] + reach}
+    return replace(run, level=(0.8, 0.95), **ends)
+
+
+def test_every_level_has_a_band_the_widest_below():
+    figure = forecast_figure(only(two_levels()))
+
+    filled = [trace for trace in figure.data if trace.fill == "tonexty"]
+    assert [trace.name for trace in filled] == ["95% band, lower end", "80% band, lower end"]
+    assert "ohl, forecast and bands of 80% and 95%" in [trace.name for trace in figure.data]
+
+
+def test_every_level_has_its_coverage_in_the_table_and_the_figure():
+    sensor = only(two_levels())
+    (run,) = sensor.runs
+
+    text = words(overview("Roads", [sensor]))
+    names = [trace.name for trace in coverage_figure(sensor).data]
+
+    assert "Bands of 80% and 95%." in text
+    assert "coverage, 80%coverage, 95%scored" in text
+    for share in run.coverages.values():
+        assert f"{100 * share:.1f} %" in text
+    assert names == ["ohl, 80%", "ohl, 95%", "level 0.8", "level 0.95"]
+
+
+def test_runs_of_different_levels_share_a_table():
+    text = words(overview("Roads", [only(two_levels(), fixed_run())]))
+
+    assert "coverage, 80%coverage, 95%coverage, 90%scored" in text
+
+
 def test_hyperparameters_at_a_bound_are_marked_wherever_they_are_shown():
     moves = moves_of(make_run(active_bounds=dict.fromkeys(NAMES, "upper")))
 

@@ -294,6 +294,24 @@ def test_ctrl_c_ends_with_what_there_is():
     assert "ohl" in str(stopped)
 
 
+def test_levels_and_bounds_are_those_of_every_method(tmp_path):
+    values = daily(4 * DAY)
+    values[[20, 80]] = -9.0
+    arguments = {"level": (0.8, 0.95), "bounds": (0, None), "train_size": 96, "keep": tmp_path}
+
+    table, again = (compare(frame(values), ["ohl", "fixed"], **arguments) for _ in range(2))
+
+    assert list(table.rows()[0]) == [
+        *("sensor", "method", "scored", "rmse", "mae", "coverage_80", "coverage_95", "fits"),
+        *("gradients", "against_fixed", "seconds_tuning", "seconds_total"),
+    ]
+    assert table.frame()["coverage_95"].tolist() == [run.coverages[0.95] for run in table.runs]
+    for run, kept in zip(table.runs, again.runs, strict=True):
+        assert run.counts["implausible"] == 2
+        assert kept.coverages == run.coverages
+        assert run.lower.min() >= 0
+
+
 def test_settings_that_are_none_keep_their_default():
     step = small().settings.step
 

@@ -186,3 +186,49 @@ def test_an_error_on_the_way_names_the_series_once():
 
     with pytest.raises(InvalidInputError, match=r"^ramp-7: value must be at most 1e\+12 in size"):
         replay(small(), replace(one, values=values))
+
+
+@pytest.fixture(scope="module")
+def leveled():
+    """Return a run with two levels, two steps ahead."""
+    return replay(small(level=(0.975, 0.5), horizon=2), frame(daily(5 * DAY)))
+
+
+class TestSeveralLevels:
+    def test_each_has_its_bands_and_its_coverage(self, leveled):
+        assert leveled.levels == leveled.level == (0.975, 0.5)
+        assert leveled.lower.shape == leveled.upper.shape == (2 * DAY, 2, 2)
+        for band in leveled.bands:
+            alone = replay(small(level=band.level, horizon=2), frame(daily(5 * DAY)))
+            np.testing.assert_array_equal(leveled.value, alone.value)
+            np.testing.assert_array_equal(band.lower, alone.lower)
+            np.testing.assert_array_equal(band.upper, alone.upper)
+            assert leveled.coverages[band.level] == alone.coverage
+        assert leveled.coverage == leveled.coverages[0.975]
+
+    def test_each_has_columns_of_its_own(self, leveled):
+        table = leveled.frame()
+
+        assert list(table.columns[5:]) == [
+            *("value", "lower_97.5", "upper_97.5", "lower_50", "upper_50"),
+        ]
+        assert len(table) == 4 * DAY
+        np.testing.assert_array_equal(table["upper_50"], leveled.upper[:, :, 1].ravel())
+
+    def test_each_has_its_coverage_in_the_record(self, leveled):
+        record = leveled.record()
+
+        assert "coverage" not in record
+        assert record["coverage_97.5"] == leveled.coverages[0.975]
+        assert record["coverage_50"] == leveled.coverages[0.5]
+
+    def test_they_can_be_looked_at(self, leveled):
+        above, _ = leveled.plot().axes
+
+        assert above.get_title().endswith("with the 97.5% and 50% bands")
+        assert {"97.5% band", "50% band"} <= set(above.get_legend_handles_labels()[1])
+
+    def test_a_run_that_scored_nothing_has_them_too(self):
+        run = replay(small(level=(0.5, 0.9)), frame(daily(4)), warmup=3, steps=1)
+
+        assert run.lower.shape == (1, 1, 2)

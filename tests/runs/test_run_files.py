@@ -48,6 +48,14 @@ def test_a_run_comes_back_as_it_was(searched, tmp_path):
     assert back.record() == searched.record()
 
 
+def test_a_run_of_several_levels_comes_back_as_it_was(tmp_path):
+    run = replay(small(level=(0.95, 0.8)), frame(daily(4 * DAY)))
+
+    write_run(tmp_path / "a.run", run)
+
+    assert_same(run, read_run(tmp_path / "a.run"))
+
+
 def test_a_run_without_a_model_comes_back_without_a_path(tmp_path):
     run = replay(small(), frame(daily(2 * DAY)), warmup=DAY)
 
@@ -99,6 +107,7 @@ def test_a_run_of_format_1_is_still_read():
     run = read_run(Path(__file__).parent / "golden" / "format-1.run")
 
     assert run.rmse == pytest.approx(2.86036586)
+    assert (run.level, run.levels) == (0.9, (0.9,))
     assert (run.sensor, run.method, len(run.times)) == ("ramp-7", "ohl", 58)
     assert run.path.values.shape == (3, 21)
     assert run.path.names[0] == "weight.drifting"

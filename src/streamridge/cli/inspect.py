@@ -13,7 +13,9 @@ from rich.table import Table
 
 from streamridge.cli.options import Json
 from streamridge.cli.outcome import in_words
+from streamridge.forecaster.bounds import BoundPair
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.levels import band_columns, in_percent
 from streamridge.series.clock import step_name
 
 
@@ -36,9 +38,10 @@ def inspect(
         f"{checkpoint} ({facts['bytes'] / 1e3:.0f} kB): "
         + (f"sensor {settings.sensor}, " if settings.sensor else "")
         + f"steps of {step_name(settings.step)}, "
-        f"{settings.horizon} ahead, bands of {settings.level:.0%}, fits on {settings.train_size} "
-        f"rows every {settings.update_every} readings"
-        + (f", local time of {settings.tz}" if settings.tz else ""),
+        f"{settings.horizon} ahead, bands of {in_percent(settings.levels)}, "
+        f"fits on {settings.train_size} rows every {settings.update_every} readings"
+        + (f", local time of {settings.tz}" if settings.tz else "")
+        + (f", known bounds {_shown_bounds(settings.bounds)}" if settings.bounds else ""),
         markup=False,
         highlight=False,
     )
@@ -51,6 +54,8 @@ def _facts(forecaster: Forecaster) -> dict[str, Any]:
     extras = forecaster.settings.preset.features.extras
     forecast = forecaster.predict(dict.fromkeys(extras, np.nan) if extras else None)
     known = forecast.source != "none"
+    ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
+    columns = {"value": forecast.value, **ends}
     return {
         "settings": forecaster.settings.described(),
         "counts": forecaster.counts,
@@ -60,12 +65,14 @@ def _facts(forecaster: Forecaster) -> dict[str, Any]:
         "forecast": {
             "source": forecast.source,
             "time": [str(time.astype("M8[s]")) for time in forecast.time] if known else [],
-            **{
-                part: getattr(forecast, part).tolist() if known else []
-                for part in ("value", "lower", "upper")
-            },
+            **{name: column.tolist() if known else [] for name, column in columns.items()},
         },
     }
+
+
+def _shown_bounds(bounds: BoundPair) -> str:
+    lower, upper = ("" if each is None else f"{each:g}" for each in bounds)
+    return f"{lower},{upper}"
 
 
 def _hyperparameters(forecaster: Forecaster) -> Table:
@@ -77,8 +84,9 @@ def _hyperparameters(forecaster: Forecaster) -> Table:
 
 
 def _forecast(forecast: dict[str, Any]) -> Table:
-    table = Table("next", "value", "lower", "upper", title=f"forecast by {forecast['source']}")
-    parts = (forecast[name] for name in ("time", "value", "lower", "upper"))
-    for time, *numbers in zip(*parts, strict=True):
+    names = [name for name in forecast if name not in ("source", "time")]
+    table = Table("next", *names, title=f"forecast by {forecast['source']}")
+    parts = (forecast[name] for name in names)
+    for time, *numbers in zip(forecast["time"], *parts, strict=True):
         table.add_row(time, *(f"{number:.4g}" for number in numbers))
     return table

@@ -8,7 +8,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from streamridge.errors import InvalidInputError
 from streamridge.files import blocks, reading
+from streamridge.forecaster.bounds import BoundPair, require_bounds
+from streamridge.forecaster.levels import require_levels
 from streamridge.forecaster.methods import METHODS
 from streamridge.series import local_time, readings
 
@@ -104,7 +107,25 @@ Lags = Annotated[
     int | None, typer.Option(min=1, help="How many of the latest values the model reads.")
 ]
 Horizon = Annotated[int, typer.Option(min=1, help="Number of steps ahead to forecast.")]
-Level = Annotated[float, typer.Option(help="Share of values that shall lie within the bands.")]
+LevelText = Annotated[
+    str,
+    typer.Option(
+        "--level",
+        metavar="SHARE[,SHARE...]",
+        help="Share of values that shall lie within the bands; several for a band each, such as "
+        "0.8,0.95.",
+    ),
+]
+BoundsText = Annotated[
+    str | None,
+    typer.Option(
+        "--bounds",
+        metavar="LEAST,GREATEST",
+        help="Least and greatest value that sensors can show; one may be left out, as in "
+        "--bounds 0, for counts. No forecast or band goes beyond, and a reading beyond is "
+        "implausible.",
+    ),
+]
 Jobs = Annotated[
     int, typer.Option(min=1, help="Number of worker processes; each makes one run at a time.")
 ]
@@ -156,3 +177,48 @@ Keep = Annotated[
 ]
 Unit = Annotated[str, typer.Option(help="Unit of the values, for figures.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no messages.")]
+
+
+def parse_levels(text: str) -> tuple[float, ...]:
+    """Return the levels of a flag.
+
+    Examples
+    --------
+    >>> parse_levels("0.8,0.95")
+    (0.8, 0.95)
+    >>> parse_levels("0.8,abc")
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: --level must be numbers with commas between, such as \
+0.8,0.95, got '0.8,abc'.
+    """
+    try:
+        levels = [float(each) for each in text.split(",")]
+    except ValueError:
+        raise InvalidInputError(
+            f"--level must be numbers with commas between, such as 0.8,0.95, got {text!r}."
+        ) from None
+    return require_levels(levels)
+
+
+def parse_bounds(text: str | None) -> BoundPair | None:
+    """Return the bounds of a flag, None where there is none.
+
+    Examples
+    --------
+    >>> parse_bounds("0,"), parse_bounds(",100"), parse_bounds(None)
+    ((0.0, None), (None, 100.0), None)
+    >>> parse_bounds("0")
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: --bounds must be two numbers with a comma between, \
+of which one may be left out, such as '0,' or '0,100', got '0'.
+    """
+    if text is None:
+        return None
+    try:
+        lower, upper = (float(each) if each.strip() else None for each in text.split(","))
+    except ValueError:
+        raise InvalidInputError(
+            "--bounds must be two numbers with a comma between, of which one may be left out, "
+            f"such as '0,' or '0,100', got {text!r}."
+        ) from None
+    return require_bounds((lower, upper))

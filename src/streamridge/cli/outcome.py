@@ -17,11 +17,15 @@ from rich.text import Text
 
 from streamridge.cli.checks import FAILED
 from streamridge.files.tables import Append, growing_table
+from streamridge.forecaster.levels import Levels
+from streamridge.metrics import percent
 from streamridge.runs.engines.work import Outcome
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.runs.tasks import Task
 
-HEADINGS = ("RMSE", "MAE", "coverage", "scored", "missing", "fits", "tuning, s", "total, s")
+# Before and after the coverage of each level.
+ERRORS = ("RMSE", "MAE")
+COUNTS = ("scored", "missing", "fits", "tuning, s", "total, s")
 
 
 class Counted:
@@ -90,6 +94,7 @@ class TableOfRuns:
 
     def __init__(self) -> None:
         self._at_hand: list[Run] = []
+        self._levels: Levels = ()
         # Sensor, method, figures, and the change against the baseline.
         self._lines: list[tuple[str, str, list[str], str]] = []
 
@@ -98,6 +103,7 @@ class TableOfRuns:
         if self._at_hand and self._at_hand[0].sensor != run.sensor:
             self._add_lines()
         self._at_hand.append(run)
+        self._levels = run.levels  # the same for all runs of a command
 
     def close(self) -> None:
         """Print the table."""
@@ -107,7 +113,8 @@ class TableOfRuns:
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("sensor")
         table.add_column("method")
-        for heading in (*HEADINGS, *(("against fixed",) if compared else ())):
+        headings = (*ERRORS, *_coverage_headings(self._levels), *COUNTS)
+        for heading in (*headings, *(("against fixed",) if compared else ())):
             table.add_column(heading, justify="right")
         for sensor, method, cells, against in self._lines:
             # A name may hold brackets.
@@ -138,12 +145,18 @@ def in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
 
 
+def _coverage_headings(levels: Levels) -> list[str]:
+    if len(levels) == 1:
+        return ["coverage"]
+    return [f"{percent(level)}% coverage" for level in levels]
+
+
 def _cells(run: Run) -> list[str]:
     record = run.record()
     return [
         f"{run.rmse:.4g}",
         f"{run.mae:.4g}",
-        f"{run.coverage:.1%}",
+        *(f"{share:.1%}" for share in run.coverages.values()),
         str(record["scored"]),
         str(record["missing"]),
         str(record["fits"]),

@@ -62,7 +62,8 @@ def replay(
     tune_every: options.TuneEvery = None,
     lags: options.Lags = None,
     horizon: options.Horizon = 1,
-    level: options.Level = 0.9,
+    level: options.LevelText = "0.9",
+    bounds: options.BoundsText = None,
     jobs: options.Jobs = 1,
     engine: options.EngineName = "local",
     scheduler: options.Scheduler = None,
@@ -84,7 +85,7 @@ def replay(
     Every step is forecast before its value is read. Readings that were dropped, filled in or in
     conflict are counted and shown. A sensor that fails does not stop the others.
 
-    Example: streamridge replay roads.csv --sensor ramp-3 --steps 960 --report report
+    Example: streamridge replay roads.csv --level 0.8,0.95 --bounds 0, --steps 960 --report report
     """
     console = Console(stderr=True, quiet=quiet)
     chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)
@@ -92,7 +93,8 @@ def replay(
         model.value,
         parse_methods(method or ["ohl"]),
         horizon=horizon,
-        level=level,
+        level=options.parse_levels(level),
+        bounds=options.parse_bounds(bounds),
         tz=tz,
         train_size=train_size,
         update_every=update_every,

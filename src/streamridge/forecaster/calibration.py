@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.forecaster.levels import Level
 from streamridge.learners.state import joined, part
 
 
@@ -55,7 +56,7 @@ class Calibration:
     pending: tuple[Made, ...] = ()
 
     @classmethod
-    def start(cls, horizon: int, level: float, *, corrects: bool) -> Calibration:
+    def start(cls, horizon: int, level: Level, *, corrects: bool) -> Calibration:
         """Return the state before any error is known."""
         correction = ErrorCorrection.start(horizon) if corrects else None
         return cls(correction, ConformalBands.start(horizon, level))
@@ -111,7 +112,7 @@ class Calibration:
         )
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> Calibration:
-        """Return the calibration with a saved state of the same horizon and level."""
+        """Return the calibration with a saved state of the same horizon and levels."""
         pending = part(state, "pending")
         columns = [require_finite(name, pending[name]) for name in ("raw", "values", "spreads")]
         for column in columns:

@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix, Vector
+from streamridge.forecaster.levels import Levels
 from streamridge.series.clock import Times
 
 Source = Literal["model", "seasonal", "none"]
@@ -21,24 +22,45 @@ class Forecast:
     ----------
     time
         (H,), the times of the steps.
-    value, lower, upper
-        (H,), the forecast, and the band that should hold the actual value as often as `level` says.
+    value
+        (H,), the forecast.
+    lower, upper
+        (H,), the band that should hold the actual value as often as its level says. With several
+        levels (H, L), a column per level; a higher level's band contains that of a lower one.
     source
         "model"; "seasonal", the value a season ago, before there is a model and when the sensor has
         been silent for a day; or "none" before the first reading, when the numbers are NaN.
+    levels
+        (L,), the levels of the bands, in the order they were asked for.
     """
 
     time: Times
     value: Vector
-    lower: Vector
-    upper: Vector
+    lower: Vector | Matrix
+    upper: Vector | Matrix
     source: Source
+    levels: Levels
 
     def __len__(self) -> int:
         return len(self.value)
 
     @classmethod
-    def none(cls, horizon: int) -> Forecast:
+    def banded(
+        cls,
+        time: Times,
+        value: Vector,
+        bands: tuple[Matrix, Matrix],
+        *,
+        source: Source,
+        levels: Levels,
+    ) -> Forecast:
+        """Return a forecast with the ends of its bands, (H, L) each; one level has no axis."""
+        lower, upper = (ends[:, 0] if len(levels) == 1 else ends for ends in bands)
+        return cls(time, value, lower, upper, source, levels)
+
+    @classmethod
+    def none(cls, horizon: int, levels: Levels) -> Forecast:
         """Return the forecast before the first reading, when nothing is known."""
-        unknown = np.full(horizon, np.nan)
-        return cls(np.full(horizon, "NaT", "M8[us]"), unknown, unknown, unknown, "none")
+        times, unknown = np.full(horizon, "NaT", "M8[us]"), np.full((horizon, len(levels)), np.nan)
+        bands = (unknown, unknown)
+        return cls.banded(times, unknown[:, 0], bands, source="none", levels=levels)

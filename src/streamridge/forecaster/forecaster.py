@@ -14,8 +14,10 @@ from streamridge.arrays import Vector, require_count, require_number
 from streamridge.errors import InvalidInputError, StateError, about
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import decoded, encoded, read_content
+from streamridge.forecaster.bounds import BoundPair
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.formats import upgraded
+from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.presets import Preset, default_preset, paper_preset
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings
@@ -58,7 +60,8 @@ class Forecaster:
     horizon
         H, how many steps are forecast.
     level
-        The share of values that should fall into the bands.
+        The share of values that should fall into the bands; or several shares, for a band each.
+        They change no forecast: readings are judged by the band of 90 %, which is always learned.
     tz
         Time zone of the sensor, such as "Europe/London". Times without an offset are then local,
         days and weeks follow the local clock, and forecasts are in UTC. Without a zone, times are
@@ -86,6 +89,10 @@ class Forecaster:
         How many of the latest rows a search forecasts; `train_size` by default.
     seed
         Seed of the tuner's random draws.
+    bounds
+        The least and the greatest value that the sensor can show, such as (0, None) for counts, or
+        (0, 100). No forecast and no band goes beyond. A reading beyond cannot be right, whatever
+        `guard` says: it is counted as implausible, and its step is filled as if there was none.
     guard
         False learns from every reading, plausible or not, and never rolls tuning back.
     preset
@@ -117,13 +124,14 @@ class Forecaster:
         step: str | timedelta = "15min",
         *,
         horizon: int = 1,
-        level: float = 0.9,
+        level: Level = 0.9,
         tz: str | None = None,
         lags: int = 16,
         train_size: int = 2880,
         update_every: int | None = None,
         warmup: int | None = None,
         extras: tuple[str, ...] = (),
+        bounds: BoundPair | None = None,
         learn: bool = True,
         guard: bool = True,
         preset: Preset | None = None,
@@ -160,6 +168,7 @@ class Forecaster:
             validation_size=train_size if validation_size is None else validation_size,
             seed=seed,
             defer_refits=defer_refits,
+            bounds=bounds,
             sensor=sensor,
             holidays=None if holidays is None else parse_holidays(holidays),
         )
@@ -296,27 +305,35 @@ class Forecaster:
         return self._stepper.sensor.clock.known.times(self.path.steps)
 
     @_named
-    def predict(self, extras: Mapping[str, float] | None = None) -> Forecast:
+    def predict(
+        self, extras: Mapping[str, float] | None = None, level: Level | None = None
+    ) -> Forecast:
         """Return the forecast of the next steps; this changes nothing.
 
         Parameters
         ----------
         extras
             Values of the further columns at the next step, if the forecaster has any.
+        level
+            The level of the band, or several; those of the forecaster by default. Only the bands of
+            levels that the forecaster was made with, and that of 90 %, are calibrated by what
+            happened. A band of any other level is derived from these, by the quantiles of a
+            Gaussian.
         """
         sensor, columns = self._stepper.sensor, None
+        levels = self._settings.levels if level is None else require_levels(level)
         if extras is not None or self._settings.preset.features.extras:
             columns = self._require_extras(extras)
         if not sensor.has_readings:
-            return Forecast.none(self._settings.horizon)
+            return Forecast.none(self._settings.horizon, levels)
         ahead = self._stepper.look_ahead(columns)
         steps = sensor.next_step + np.arange(self._settings.horizon)
-        return Forecast(
+        return Forecast.banded(
             sensor.clock.known.times(steps),
             ahead.values.copy(),
-            np.minimum(sensor.bounded(ahead.values + ahead.below), ahead.values),
-            np.maximum(sensor.bounded(ahead.values + ahead.above), ahead.values),
-            "seasonal" if ahead.made is None else "model",
+            self._stepper.bands(ahead, levels),
+            source="seasonal" if ahead.made is None else "model",
+            levels=levels,
         )
 
     @_named
@@ -332,7 +349,8 @@ class Forecaster:
             the nearest. Steps that are left out are gaps. A reading of an earlier step is a
             duplicate, a conflict (the first reading stays), or fills a gap late.
         value
-            The reading; None or NaN if there is none.
+            The reading; None or NaN if there is none. One outside the known bounds is counted as
+            implausible, and is else taken for none.
         extras
             Values of the further columns at that time. Without them, the step's row is not learned
             from.
@@ -343,11 +361,31 @@ class Forecaster:
         step, on_grid = stepper.sensor.place(time)
         stepper.counts["readings"] += 1
         stepper.counts["off_grid"] += not on_grid
+        if stepper.sensor.is_excluded(step):
+            stepper.counts["excluded"] += 1
+            number = np.nan
         if step < stepper.sensor.next_step:
             stepper.look_back(step, number)
             return
         stepper.fill_gap(step - stepper.sensor.next_step)
         stepper.advance(number, columns)
+
+    @_named
+    def exclude(self, start: object, end: object) -> None:
+        """Learn nothing from a span of time, such as a closure or a known fault.
+
+        Its readings count as missing, so forecasts go on through it as through a silence. It may
+        lie ahead or behind. What has been learned from readings behind stays in bands and
+        hyperparameters; they leave the training set at the next refit, which `refit` brings about
+        at once.
+
+        Parameters
+        ----------
+        start, end
+            The first and the last time that is excluded, as `observe` takes them.
+        """
+        self._stepper.sensor.exclude(start, end)
+        self._stepper.changed()
 
     @_named
     def refit(self, workspace: Workspace | None = None) -> None:

@@ -51,6 +51,7 @@ def _renamed(name: str) -> str:
 def _third(state: State, horizon: int) -> State:
     """Return the state of format 2 in format 3."""
     third = dict(state) | _unrolled(state)
+    third["sensor.own.excluded"] = np.zeros((0, 2), dtype=np.int64)
     if f"{LEARNER}current.t" in state:
         # A refit trains on all rows whose labels were known then.
         third[f"{LEARNER}since"] = state[f"{LEARNER}current.t"][-1] + horizon - 1

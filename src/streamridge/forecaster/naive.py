@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Vector, require_finite
+from streamridge.arrays import Matrix, Vector, require_finite
 from streamridge.forecaster.bands import ConformalBands
+from streamridge.forecaster.levels import Level, Levels
 
 # Weight of a new error in the size of errors: half of the size is new after about 50 steps.
 RATE = 0.015
@@ -34,15 +35,15 @@ class SeasonalNaive:
     bands: ConformalBands
 
     @classmethod
-    def start(cls, level: float) -> SeasonalNaive:
+    def start(cls, level: Level) -> SeasonalNaive:
         """Return the state before any error is known."""
         return cls(0.0, ConformalBands.start(horizon=1, level=level))
 
-    def offsets(self, values: Vector, least: float) -> tuple[Vector, Vector]:
+    def offsets(self, values: Vector, least: float, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far bands reach below and above forecasts; far, until an error is known."""
         size = max(self.size, least) if self.bands.seen[0] else max(float(abs(values).max()), least)
-        below, above = self.bands.offsets(np.array([size]))
-        return np.full(len(values), below[0]), np.full(len(values), above[0])
+        below, above = self.bands.offsets(np.array([size]), levels)
+        return np.repeat(below, len(values), axis=0), np.repeat(above, len(values), axis=0)
 
     def observe(self, error: float, least: float) -> SeasonalNaive:
         """Return the state after an error has become known."""

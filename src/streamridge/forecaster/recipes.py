@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -72,6 +74,7 @@ def register(kind: Kind) -> Kind:
             f"{KINDS[kind.__name__].__module__}."
         )
     KINDS[kind.__name__] = kind
+    _built.cache_clear()
     return kind
 
 
@@ -125,3 +128,13 @@ def build(recipe: Any) -> Any:
         return kind(**{name: build(part) for name, part in parts.items()})
     except (TypeError, StreamRidgeError) as error:
         raise StateError(f"{kind.__name__} cannot be made: {error}") from None
+
+
+def build_shared(recipe: Any) -> Any:
+    """Return the value of a recipe; equal recipes give one object, which must not be changed."""
+    return _built(json.dumps(recipe))
+
+
+@lru_cache(maxsize=256)  # a fleet of forecasters has few different parts
+def _built(text: str) -> Any:
+    return build(json.loads(text))

@@ -8,9 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix, Vector
 from streamridge.features.past import Past
 from streamridge.features.timeline import Timeline
+from streamridge.forecaster.bounds import Bounds
+from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.naive import SeasonalNaive
 from streamridge.forecaster.plausibility import Plausibility, Verdict
 from streamridge.forecaster.settings import Settings
@@ -43,9 +45,11 @@ class Sensor:
         self.timeline = Timeline(len(features.extras))
         holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self.clock = SensorClock(settings.step, settings.tz, holidays)
+        self.bounds = Bounds.of(settings.bounds)
         self.silent = 0  # steps since the last reading
+        self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to be learned from
         self._settings = settings
-        self._naive = SeasonalNaive.start(settings.level)
+        self._naive = SeasonalNaive.start(settings.levels)
         self._plausibility = Plausibility()
         self._resolution = np.inf  # the smallest change between readings
 
@@ -82,21 +86,25 @@ class Sensor:
             self.timeline.start_at(step)
         return step, on_grid
 
-    def seasonal(self) -> tuple[Vector, Vector, Vector]:
-        """Return the values of a season ago as forecasts, and how far their bands reach."""
+    def seasonal(self) -> Vector:
+        """Return the values of a season ago as forecasts, (H,)."""
         steps = range(self.next_step, self.next_step + self._settings.horizon)
         values = np.array([self.past.seasonal(step, self._settings.day) for step in steps])
-        return values, *self._naive.offsets(values, self.least)
+        return self.bounds.clipped(values)
+
+    def seasonal_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return how far the bands of a seasonal forecast reach below and above, (H, L) each."""
+        return self._naive.offsets(values, self.least, levels)
 
     def bounded(self, values: Vector) -> Vector:
         """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
-        return self._plausibility.bounded(values)
+        return self.bounds.clipped(self._plausibility.bounded(values))
 
-    def widened(self, below: Vector, above: Vector) -> tuple[Vector, Vector]:
+    def widened(self, below: Matrix, above: Matrix, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return the bands of a silent sensor, which widen with time up to the seasonal ones."""
         ahead = 1 + np.arange(len(below))
-        wider = np.sqrt((self.silent + ahead) / ahead)
-        _, lowest, highest = self.seasonal()
+        wider = np.sqrt((self.silent + ahead) / ahead)[:, None]
+        lowest, highest = self.seasonal_offsets(self.seasonal(), levels)
         return (
             np.minimum(below, np.maximum(wider * below, lowest)),
             np.maximum(above, np.minimum(wider * above, highest)),
@@ -139,6 +147,17 @@ class Sensor:
         self.silent = 0
         return verdict
 
+    def exclude(self, start: object, end: object) -> None:
+        """Learn nothing from a span of time: not from readings to come, nor from those known."""
+        self.excluded = (*self.excluded, self.clock.span(start, end))
+        if self.has_readings:
+            steps = self.timeline.remembered()
+            self.timeline.distrust(steps[self.clock.within(steps, self.excluded[-1:])])
+
+    def is_excluded(self, step: int) -> bool:
+        """Return whether a step lies in a span that is not to be learned from."""
+        return bool(self.excluded and self.clock.within(np.array([step]), self.excluded)[0])
+
     def look_back(self, step: int, value: float) -> Arrival:
         """Take a reading of a past step, and return how it counts; a first reading stays."""
         if not self.timeline.is_remembered(step):
@@ -146,7 +165,8 @@ class Sensor:
         if self.timeline.was_read(step):
             same = self.timeline.values(np.array([step]))[0] == value
             return "duplicates" if same else "conflicts"
-        if self._settings.guard and self._plausibility.is_implausible(value):
+        doubted = self._settings.guard and self._plausibility.is_implausible(value)
+        if doubted or not self.bounds.hold(value):
             return "implausible"
         self.timeline.correct(step, value)
         self.silent = min(self.silent, self.timeline.newest - step)
@@ -173,7 +193,7 @@ class Sensor:
                 "timeline": self.timeline.state(),
                 "naive": self._naive.state(),
                 "plausibility": self._plausibility.state(),
-                "own": {"numbers": own},
+                "own": {"numbers": own, "excluded": np.array(self.excluded).reshape(-1, 2)},
             }
         )
 
@@ -184,6 +204,7 @@ class Sensor:
         self._plausibility = self._plausibility.restore(part(state, "plausibility"))
         self._resolution, silent = state["own.numbers"].tolist()
         self.silent = int(silent)
+        self.excluded = tuple((int(first), int(last)) for first, last in state["own.excluded"])
 
     def _learn_of(self, value: float) -> None:
         """Update the smallest change and the seasonal errors, whatever the verdict is."""

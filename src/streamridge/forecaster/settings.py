@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 from typing import Any
 
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, StateError
-from streamridge.forecaster.bands import require_level
+from streamridge.forecaster.bounds import BoundPair, require_bounds
+from streamridge.forecaster.levels import Level, Levels, one_or_all, require_levels
 from streamridge.forecaster.presets import Preset
-from streamridge.forecaster.recipes import build, describe
+from streamridge.forecaster.recipes import build_shared, describe
 from streamridge.series.clock import (
     DAY,
     parse_step,
@@ -25,7 +24,7 @@ from streamridge.series.holidays import PlainHolidays, parse_holidays
 from streamridge.tuners.base import Tuner
 
 # Settings that the first saved forecasters did not have: left out where they are not given.
-OPTIONAL = ("defer_refits", "sensor", "holidays")
+OPTIONAL = ("defer_refits", "bounds", "sensor", "holidays")
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Settings:
     step: timedelta
     preset: Preset
     horizon: int
-    level: float
+    level: Level
     tz: str | None
     train_size: int
     update_every: int
@@ -47,12 +46,14 @@ class Settings:
     validation_size: int
     seed: int
     defer_refits: bool = False
+    bounds: BoundPair | None = None
     sensor: str | None = None
     holidays: PlainHolidays | None = None
 
     def __post_init__(self) -> None:
         require_local_step(parse_step(self.step), parse_zone(self.tz))
-        object.__setattr__(self, "level", require_level(self.level))
+        object.__setattr__(self, "level", one_or_all(require_levels(self.level)))
+        object.__setattr__(self, "bounds", require_bounds(self.bounds))
         for name in ("horizon", "train_size", "update_every", "warmup", "validation_size"):
             object.__setattr__(self, name, require_count(name, getattr(self, name)))
         for name in ("tune_every", "seed"):
@@ -78,6 +79,11 @@ class Settings:
         tuner.require_space(self.preset.model.space)
 
     @property
+    def levels(self) -> Levels:
+        """Return the levels of the bands, one or more, in the order given."""
+        return require_levels(self.level)
+
+    @property
     def day(self) -> int:
         """Return the number of steps in a day."""
         return DAY // self.step
@@ -96,25 +102,11 @@ class Settings:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Settings:
-        """Return the settings that `described` gave as plain JSON.
-
-        Equal ones are one object, and those that differ by their sensor alone share their parts.
-        """
-        parts = dict(described)
-        sensor = parts.pop("sensor", None)
-        shared = _built(json.dumps(parts, sort_keys=True))
-        return shared if sensor is None else replace(shared, sensor=sensor)
-
-    @classmethod
-    def _of(cls, parts: dict[str, Any]) -> Settings:
+        """Return the settings that `described` gave as plain JSON."""
         try:
+            parts = dict(described)
             step = parse_step(parts.pop("step"))
-            built = {name: build(parts.pop(name)) for name in ("preset", "tuner")}
+            built = {name: build_shared(parts.pop(name)) for name in ("preset", "tuner")}
             return cls(step=step, **built, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None
-
-
-@lru_cache(maxsize=256)  # a fleet of forecasters has few different settings
-def _built(text: str) -> Settings:
-    return Settings._of(json.loads(text))

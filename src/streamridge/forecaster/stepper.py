@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix, Vector
 from streamridge.errors import FitError
 from streamridge.features.base import input_at
 from streamridge.forecaster.calibration import Calibration, Made
+from streamridge.forecaster.levels import JUDGED, Levels
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor import Sensor
@@ -31,8 +32,6 @@ class Ahead:
     """The next forecast, with all that is needed to learn from it."""
 
     values: Vector
-    below: Vector
-    above: Vector
     made: Made | None = None  # the model's forecast, if there is a model
 
 
@@ -54,7 +53,7 @@ class Stepper:
         self.costs = Costs()
         self.workspace: Workspace | None = None
         self._calibration = Calibration.start(
-            settings.horizon, settings.level, corrects=settings.preset.corrects
+            settings.horizon, settings.levels, corrects=settings.preset.corrects
         )
         self._next_try = 0  # steps at which a first fit is tried again
         self._ahead: dict[bytes, Ahead] = {}  # the next forecast, by its further columns
@@ -108,7 +107,14 @@ class Stepper:
                 self.model.learner.pass_over(self.sensor.next_step - 1)
 
     def advance(self, value: float, columns: Vector | None) -> None:
-        """Take the next step; the value is NaN without a reading, `columns` None if not known."""
+        """Take the next step; the value is NaN without a reading, `columns` None if not known.
+
+        A reading outside the known bounds is taken for none, but counted as implausible.
+        """
+        impossible = not self.sensor.bounds.hold(value)
+        if impossible:
+            self.counts["implausible"] += 1
+            value = np.nan
         if not self.sensor.has_readings:
             if not np.isnan(value):  # else there is nothing to fill the gap with
                 self.sensor.push(value, value, None, columns)
@@ -116,7 +122,7 @@ class Stepper:
         ahead = self.look_ahead(columns)
         self._ahead = {}
         if np.isnan(value):
-            self.counts["missing"] += 1
+            self.counts["missing"] += not impossible
             self._calibration = self._calibration.pass_over()
             self.sensor.push_gap(float(ahead.values[0]), columns)
             if self.model is not None:
@@ -128,7 +134,7 @@ class Stepper:
         """Learn from a reading and its forecast."""
         step, in_time = self.sensor.next_step, not self.sensor.silent
         doubting = self._settings.guard and self.model is not None
-        band = max(ahead.above[0], -ahead.below[0]) if doubting else None
+        band = self._half_band(ahead) if doubting else None
         verdict = self.sensor.push(value, float(ahead.values[0]), band, columns)
         if verdict != "stuck":  # it would teach the bands that nothing ever changes
             self._calibration = self._calibration.observe(
@@ -153,7 +159,7 @@ class Stepper:
         key = b"" if columns is None else columns.tobytes()
         if key not in self._ahead:
             if self.model is None or self.sensor.silent > self._settings.day:
-                self._ahead = {key: Ahead(*self.sensor.seasonal())}
+                self._ahead = {key: Ahead(self.sensor.seasonal())}
             else:
                 self._ahead = {key: self._modelled(self.model, columns)}
         return self._ahead[key]
@@ -166,10 +172,28 @@ class Stepper:
         spreads = np.maximum(spreads, self.sensor.least)
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
         made = replace(made, values=self.sensor.bounded(made.values))
-        below, above = self._calibration.bands.offsets(spreads)
-        if self.sensor.silent:
-            below, above = self.sensor.widened(below, above)
-        return Ahead(made.values, below, above, made)
+        return Ahead(made.values, made)
+
+    def bands(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return the lower and upper ends of the next forecast's bands, (H, L) each."""
+        values = ahead.values[:, None]
+        below, above = self._offsets(ahead, levels)
+        return (
+            np.minimum(self.sensor.bounded(values + below), values),
+            np.maximum(self.sensor.bounded(values + above), values),
+        )
+
+    def _offsets(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return how far the next forecast's bands reach below and above it, (H, L) each."""
+        if ahead.made is None:
+            return self.sensor.seasonal_offsets(ahead.values, levels)
+        below, above = self._calibration.bands.offsets(ahead.made.spreads, levels)
+        return self.sensor.widened(below, above, levels) if self.sensor.silent else (below, above)
+
+    def _half_band(self, ahead: Ahead) -> float:
+        """Return the wider side of the band that the next reading is judged by."""
+        below, above = self._offsets(ahead, (JUDGED,))
+        return float(max(above[0, 0], -below[0, 0]))
 
     def _try_first_fit(self) -> None:
         """Start the model once there is enough history, unless refits wait to be asked for."""

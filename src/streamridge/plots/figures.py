@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamridge.arrays import Vector
-from streamridge.metrics import WEEKDAYS, gap_spans, lone_readings, running_curve
+from streamridge.arrays import Matrix, Vector
+from streamridge.metrics import WEEKDAYS, gap_spans, lone_readings, percent, running_curve
 from streamridge.plots.axes import (
     COLORS,
     GAP,
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Colours of tuning, which stands out, of fitting, of predicting, and of the rest.
 KIND_COLORS = (COLORS[1], COLORS[0], COLORS[5], "#BBBBBB")
 
+# The tint of the widest band, by how much that of each narrower one is darker, and the darkest.
+TINT, DARKER, DARKEST = 0.22, 0.1, 0.6
+
 
 def plot_band(
     axes: Axes,
@@ -39,13 +42,17 @@ def plot_band(
     upper: Vector,
     *,
     unit: str = "",
+    levels: Sequence[float] = (),
 ) -> Axes:
-    """Draw actual values, forecasts and their band; steps without a reading are shaded."""
+    """Draw actual values, forecasts and their band; steps without a reading are shaded.
+
+    With several levels, `lower` and `upper` are (T, L), and narrow bands are darker than wide ones.
+    """
     axes.plot(times, actual, color=INK, lw=1.3, label="actual")
     lone = lone_readings(actual)
     axes.plot(times[lone], actual[lone], ".", color=INK, ms=3)
     axes.plot(times, value, color=COLORS[0], lw=1.2, label="forecast")
-    axes.fill_between(times, lower, upper, color=COLORS[0], alpha=0.22, lw=0, label="band")
+    _fill_bands(axes, times, lower, upper, levels)
     _shade_gaps(axes, times, actual)
     axes.set(ylabel=plain(unit) or "value")
     date_axis(axes)
@@ -84,12 +91,20 @@ def plot_error_by_weekday(
 
 
 def plot_rolling_coverage(
-    axes: Axes, curves_by_name: Mapping[str, tuple[Times, Vector]], *, level: float
+    axes: Axes,
+    curves_by_name: Mapping[str, tuple[Times, Vector | Matrix]],
+    *,
+    levels: Sequence[float],
 ) -> Axes:
-    """Draw the share of values within their band over time, and the level it should have."""
+    """Draw the share of values within their band over time, and the levels it should have.
+
+    With several levels, the shares of a method are (T, L), and its lines look the same.
+    """
     for i, (name, (times, shares)) in enumerate(curves_by_name.items()):
-        axes.plot(times, shares, label=plain(name), **line_style(i))
-    axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
+        lines = axes.plot(times, shares, **line_style(i))
+        lines[0].set_label(plain(name))
+    for level in levels:
+        axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
     axes.set(ylabel="share within the band")
     date_axis(axes)
     legend_above_data(axes)
@@ -110,6 +125,23 @@ def plot_costs(axes: Axes, seconds_by_name: Mapping[str, Mapping[str, float]]) -
     axes.invert_yaxis()
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
     return axes
+
+
+def _fill_bands(
+    axes: Axes,
+    times: Times,
+    lower: Vector | Matrix,
+    upper: Vector | Matrix,
+    levels: Sequence[float],
+) -> None:
+    """Fill bands, the widest first and the faintest."""
+    below, above = (ends.reshape(len(times), -1) for ends in (lower, upper))
+    several = len(levels) > 1
+    for rank, i in enumerate(np.argsort(levels)[::-1] if several else [0]):
+        label = f"{percent(levels[i])}% band" if several else "band"
+        tint = min(TINT + rank * DARKER, DARKEST)
+        ends = below[:, i], above[:, i]
+        axes.fill_between(times, *ends, color=COLORS[0], alpha=tint, lw=0, label=label)
 
 
 def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:

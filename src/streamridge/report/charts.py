@@ -9,10 +9,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
+from streamridge.forecaster.levels import in_percent
 from streamridge.metrics import (
     WEEKDAYS,
     gap_spans,
     lone_readings,
+    percent,
     rmse_by_hour,
     rmse_by_weekday,
     running_curve,
@@ -29,7 +31,7 @@ from streamridge.report.look import (
     titled,
 )
 from streamridge.report.sensors import SensorRuns, coverage_in_time
-from streamridge.runs.run import Run
+from streamridge.runs.run import Band, Run
 from streamridge.series.clock import Times
 
 SHOWN_DAYS = 28
@@ -97,13 +99,14 @@ def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 
 
 def coverage_figure(sensor: SensorRuns) -> go.Figure:
-    """Return a figure of the share of values within their band, and the level it should have."""
+    """Return a figure of the share of values within their band, and the levels it should have."""
     curves = [
-        method_curve(i, run.method, run.times, coverage_in_time(run))
+        method_curve(i, name, run.times, shares)
         for i, run in enumerate(sensor.scored)
+        for name, shares in zip(_names_by_level(run), coverage_in_time(run).T, strict=True)
     ]
     return make_figure(
-        [*curves, _level_line(sensor)],
+        [*curves, *(_level_line(sensor, level) for level in sensor.levels)],
         height=320,
         xaxis=DATES,
         yaxis={"title": "share within the band", "tickformat": ".1%"},
@@ -137,22 +140,43 @@ def costs_figure(sensor: SensorRuns) -> go.Figure:
 
 
 def _forecast_traces(run: Run, shown: slice, color: str, *, visible: bool) -> list[go.Scatter]:
-    """Return the forecast of a method and its band; the legend shows or hides both together."""
+    """Return the forecast of a method and its bands; the legend shows or hides all together."""
     together: dict[str, Any] = {
         "legendgroup": run.method,
         "visible": True if visible else "legendonly",
     }
     times = run.times[shown]
-    edge = {**together, "showlegend": False}
-    upper = _line(times, run.upper[shown, 0], color, 0, name="upper end", **edge)
-    lower = _line(times, run.lower[shown, 0], color, 0, name="lower end", **edge)
-    lower.update(fill="tonexty", fillcolor=_faint(color))
-    name = f"{escape(run.method)}, forecast and band"
-    return [
-        upper,
-        lower,
-        _line(times, run.value[shown, 0], color, 1.4, name=name, **together),
+    # The widest first: where bands overlap, the tint is darker.
+    widest_first = sorted(run.bands, key=lambda band: band.level, reverse=True)
+    traces = [
+        trace
+        for band in widest_first
+        for trace in _band_traces(times, band, shown, color, {**together, "showlegend": False})
     ]
+    name = f"{escape(run.method)}, forecast and {_bands(run)}"
+    return [*traces, _line(times, run.value[shown, 0], color, 1.4, name=name, **together)]
+
+
+def _band_traces(
+    times: Times, band: Band, shown: slice, color: str, options: dict[str, Any]
+) -> list[go.Scatter]:
+    """Return the ends of a band, and the tint between them."""
+    name = f"{percent(band.level)}% band"
+    upper = _line(times, band.upper[shown, 0], color, 0, name=f"{name}, upper end", **options)
+    lower = _line(times, band.lower[shown, 0], color, 0, name=f"{name}, lower end", **options)
+    lower.update(fill="tonexty", fillcolor=_faint(color))
+    return [upper, lower]
+
+
+def _names_by_level(run: Run) -> list[str]:
+    """Return what the curves of a run's levels are called."""
+    if len(run.levels) == 1:
+        return [run.method]
+    return [f"{run.method}, {percent(level)}%" for level in run.levels]
+
+
+def _bands(run: Run) -> str:
+    return "band" if len(run.levels) == 1 else f"bands of {in_percent(run.levels)}"
 
 
 def _line(times: Times, values: Vector, color: str, width: float, **options: Any) -> go.Scatter:
@@ -212,8 +236,7 @@ def _bar_figure(bars: list[go.Bar], title: str, unit: str) -> go.Figure:
     )
 
 
-def _level_line(sensor: SensorRuns) -> go.Scatter:
-    level = sensor.lead.level
+def _level_line(sensor: SensorRuns, level: float) -> go.Scatter:
     times = np.concatenate([run.times for run in sensor.scored])
     return go.Scatter(
         x=stamps(np.array([times.min(), times.max()])),

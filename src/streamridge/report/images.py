@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.files.names import FileNames
+from streamridge.forecaster.levels import band_words
 from streamridge.metrics import rmse_by_hour, rmse_by_weekday
 from streamridge.plots.axes import matplotlib_part, new_figure, plain
 from streamridge.plots.figures import (
@@ -81,7 +82,7 @@ def _figures(
     """Yield for every figure a part of its file's name, its title, and the figure."""
     lead = sensor.lead
     if sensor.scored:
-        title = f"{lead.method}, one step ahead, with the {lead.level:.0%} band"
+        title = f"{lead.method}, one step ahead, with {band_words(lead.levels)}"
         yield "forecast", title, _forecast(lead, unit)
         yield "errors", "errors and coverage", _errors(sensor, unit)
     yield "costs", "where the seconds went", _costs(sensor)
@@ -104,7 +105,8 @@ def _forecast(run: Run, unit: str) -> Figure:
     figure = new_figure(1, height_per_row=4.0)
     last = slice(-max(2, SHOWN_DAYS * run.day), None)
     band = (run.value[last, 0], run.lower[last, 0], run.upper[last, 0])
-    plot_band(figure.axes[0], run.times[last], run.actual[last], *band, unit=unit)
+    times, actual = run.times[last], run.actual[last]
+    plot_band(figure.axes[0], times, actual, *band, unit=unit, levels=run.levels)
     return figure
 
 
@@ -119,7 +121,7 @@ def _errors(sensor: SensorRuns, unit: str) -> Figure:
     plot_running_rmse(first, errors, steps_a_day=sensor.lead.day, unit=unit)
     plot_error_by_hour(second, hours, unit=unit)
     plot_error_by_weekday(third, days, unit=unit)
-    plot_rolling_coverage(last, curves, level=sensor.lead.level)
+    plot_rolling_coverage(last, curves, levels=sensor.levels)
     return figure
 
 

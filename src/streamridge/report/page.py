@@ -12,6 +12,7 @@ from plotly.offline import get_plotlyjs
 
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
+from streamridge.forecaster.levels import in_percent
 from streamridge.plots.tuning import NameGroups, feature_labels
 from streamridge.report.charts import (
     costs_figure,
@@ -38,8 +39,8 @@ from streamridge.series.clock import parse_step, step_name
 READING = (
     "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
     "weight. The lowest RMSE of each sensor is bold. Coverage is the share of readings within "
-    "their band. Missing steps had no reading and are not scored. Seconds are those of the whole "
-    "run."
+    "their band. Missing steps had no reading, or one outside the known bounds, and are not "
+    "scored. Seconds are those of the whole run."
 )
 ZOOMING = (
     "At most the last four weeks. Drag to zoom, double-click to see everything, or move the strip "
@@ -152,7 +153,7 @@ def _scope(sensors: Sequence[SensorRuns]) -> str:
     runs = [run for sensor in sensors for run in sensor.runs]
     methods = ", ".join(dict.fromkeys(run.method for run in runs))
     steps = ", ".join(dict.fromkeys(step_name(parse_step(run.step)) for run in runs))
-    levels = ", ".join(dict.fromkeys(f"{run.level:.0%}" for run in runs))
+    levels = in_percent(tuple(dict.fromkeys(each for run in runs for each in run.levels)))
     times = np.concatenate([run.times for run in runs])
     count = "1 sensor" if len(sensors) == 1 else f"{len(sensors)} sensors"
     span = f"from {_minute(times.min())} to {_minute(times.max())}, " if len(times) else ""

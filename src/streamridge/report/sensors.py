@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix
+from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.metrics import coverage_window, rolling_coverage
 from streamridge.plots.tuning import BOUND_MARKS
@@ -40,6 +41,11 @@ class SensorRuns:
     def baseline(self) -> Run | None:
         """Return the run that the others are compared with, if there is one."""
         return next((run for run in self.runs if run.method == BASELINE), None)
+
+    @property
+    def levels(self) -> Levels:
+        """Return the levels of the bands of all runs, each once."""
+        return tuple(dict.fromkeys(level for run in self.runs for level in run.levels))
 
     @property
     def scored(self) -> tuple[Run, ...]:
@@ -90,10 +96,15 @@ def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
     return [SensorRuns(sensor, tuple(each.values())) for sensor, each in grouped.items()]
 
 
-def coverage_in_time(run: Run) -> Vector:
-    """Return the share of values within their band over the week before each step, (T,)."""
+def coverage_in_time(run: Run) -> Matrix:
+    """Return the share of values within their band over the week before each step, (T, L)."""
     window = coverage_window(len(run.times), run.day)
-    return rolling_coverage(run.scored, run.lower[:, 0], run.upper[:, 0], window)
+    return np.column_stack(
+        [
+            rolling_coverage(run.scored, band.lower[:, 0], band.upper[:, 0], window)
+            for band in run.bands
+        ]
+    )
 
 
 def moves_of(run: Run) -> Moves | None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamridge.metrics import rmse
+from streamridge.forecaster.levels import Levels
+from streamridge.metrics import percent, rmse
 from streamridge.report.markup import (
     Cell,
     four_digits,
@@ -47,10 +48,15 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
     against = any(sensor.baseline for sensor in sensors)
     head = [text_cell("sensor"), text_cell("method"), text_cell("RMSE", "")]
     head += [text_cell(f"against {BASELINE}", "")] if against else []
-    names = ("MAE", "coverage", "scored", "missing", "fits", "seconds")
+    levels = _columns_of_coverage(sensors)
+    names = ["coverage"] if levels is None else [f"coverage, {percent(each)}%" for each in levels]
+    names = ["MAE", *names, "scored", "missing", "fits", "seconds"]
     head += [text_cell(name, "") for name in names]
     rows = [
-        ("first" if i == 0 else "", _summary_row(sensor, run, f"#sensor-{at}", against=against))
+        (
+            "first" if i == 0 else "",
+            _summary_row(sensor, run, f"#sensor-{at}", levels, against=against),
+        )
         for at, sensor in enumerate(sensors, start=1)
         for i, run in enumerate(sensor.runs)
     ]
@@ -118,7 +124,16 @@ def hyperparameter_table(moves: Moves) -> str:
     return f"<details><summary>All values, first and last</summary>{table(head, rows)}</details>"
 
 
-def _summary_row(sensor: SensorRuns, run: Run, anchor: str, *, against: bool) -> list[Cell]:
+def _columns_of_coverage(sensors: Sequence[SensorRuns]) -> Levels | None:
+    """Return the levels that have a column each; None if every run has one level."""
+    if all(len(run.levels) == 1 for sensor in sensors for run in sensor.runs):
+        return None
+    return tuple(dict.fromkeys(level for sensor in sensors for level in sensor.levels))
+
+
+def _summary_row(
+    sensor: SensorRuns, run: Run, anchor: str, levels: Levels | None, *, against: bool
+) -> list[Cell]:
     record = run.record()
     best = len(sensor.scored) > 1 and run.rmse == min(each.rmse for each in sensor.scored)
     cells = [
@@ -127,7 +142,9 @@ def _summary_row(sensor: SensorRuns, run: Run, anchor: str, *, against: bool) ->
         Cell(four_digits(run.rmse), "best" if best else ""),
     ]
     cells += [_percent(sensor.change(run), "+.1f")] if against else []
-    cells += [Cell(four_digits(run.mae)), _percent(run.coverage, ".1f")]
+    shares = run.coverages
+    cells += [Cell(four_digits(run.mae))]
+    cells += [_percent(shares.get(level, np.nan), ".1f") for level in levels or run.levels]
     cells += [Cell(f"{record[name]:,}") for name in ("scored", "missing", "fits")]
     return [*cells, Cell(f"{run.seconds:,.1f}")]
 

@@ -70,7 +70,7 @@ def compare(
     options
         What to read, and how: `sensors`, `step`, `tz`, `aggregate` and the other parts of
         `Selection`. All others are settings of `Forecaster`, the same for all methods:
-        `train_size`, `tune_every`, `seed`, `holidays`, ...
+        `train_size`, `tune_every`, `level`, `bounds`, `holidays`, `seed`, ...
 
     Notes
     -----

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
+from streamridge.forecaster.levels import named
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_costs, plot_running_rmse
 from streamridge.runs.run import BASELINE, Run, change, frame_kind
@@ -66,10 +67,9 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row of figures per run."""
-        wanted = ("sensor", "method", "scored", "rmse", "mae", "coverage", "fits", "gradients")
         costs = ("seconds_tuning", "seconds_total")
         return [
-            {name: record[name] for name in wanted}
+            {name: record[name] for name in _figures(run)}
             | {"against_fixed": self.change(run)}
             | {name: record[name] for name in costs}
             for run in self.runs
@@ -114,3 +114,9 @@ class Comparison:
         if sensor is not None and sensor not in names:
             raise InvalidInputError(f"sensor must be one of {listed(names)}, got {sensor!r}.")
         return [run for run in self.runs if run.sensor == (sensor or names[0])]
+
+
+def _figures(run: Run) -> list[str]:
+    """Return the names of a run's figures; with several levels there is a coverage for each."""
+    shares = named("coverage", run.levels, run.levels)
+    return ["sensor", "method", "scored", "rmse", "mae", *shares, "fits", "gradients"]

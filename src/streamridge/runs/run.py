@@ -14,16 +14,42 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, MissingExtraError
+from streamridge.forecaster.levels import (
+    Levels,
+    band_columns,
+    band_words,
+    by_level,
+    named,
+    require_levels,
+)
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.learners.costs import Costs
 from streamridge.metrics import coverage, mae, rmse
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.series.clock import Times
+from streamridge.series.spans import Span, within
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 # The method that the others are held against.
 BASELINE = "fixed"
+
+
+@dataclass(frozen=True)
+class Band:
+    """The bands of one level around the forecasts of a run.
+
+    Parameters
+    ----------
+    level
+        The share of values that they should hold.
+    lower, upper
+        (T, H), their ends.
+    """
+
+    level: float
+    lower: Matrix
+    upper: Matrix
 
 
 @dataclass(frozen=True)
@@ -41,9 +67,11 @@ class Run:
     local_times
         (T,), the same on the sensor's own clock.
     actual
-        (T,), NaN where there was no reading.
-    value, lower, upper
+        (T,), NaN where there was no reading, or one outside the known bounds.
+    value
         (T, H); row i was made before `actual[i]` was known, column h is for the step i + h.
+    lower, upper
+        (T, H) with one level, (T, H, L) with several; see `bands`.
     by_model
         (T,), whether a model made the forecast, or the same time a season ago.
     lived
@@ -57,13 +85,13 @@ class Run:
     counts
         What was dropped, filled, doubted or conflicting, and how many fits were made.
     level
-        Of the bands.
+        Of the bands: a number, or several in the order given.
     interrupted
         Whether it was stopped before its end.
     backend
         The kind of frame that the series came in.
     excluded
-        (T,), which steps were named as not to be learned from; they count in no score.
+        Spans that were not learned from; they count in no score.
     """
 
     sensor: str
@@ -73,8 +101,8 @@ class Run:
     local_times: Times
     actual: Vector
     value: Matrix
-    lower: Matrix
-    upper: Matrix
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
     by_model: NDArray[np.bool_]
     lived: int
     path: HyperparameterPath | None
@@ -84,10 +112,10 @@ class Run:
     costs: Costs
     seconds: float
     counts: Mapping[str, int]
-    level: float
+    level: float | Levels
     interrupted: bool = False
     backend: str | None = field(default=None, repr=False)
-    excluded: NDArray[np.bool_] | None = None
+    excluded: tuple[Span, ...] = ()
 
     @property
     def horizon(self) -> int:
@@ -102,9 +130,7 @@ class Run:
     @property
     def scored(self) -> Vector:
         """Return the readings that scores count, shape (T,); NaN at all other steps."""
-        if self.excluded is None:
-            return self.actual
-        return np.where(self.excluded, np.nan, self.actual)
+        return np.where(within(self.excluded, self.times), np.nan, self.actual)
 
     @property
     def rmse(self) -> float:
@@ -117,9 +143,28 @@ class Run:
         return mae(self.errors())
 
     @property
+    def levels(self) -> Levels:
+        """Return the levels of the bands, one or more, in the order given."""
+        return require_levels(self.level)
+
+    @property
+    def bands(self) -> tuple[Band, ...]:
+        """Return the bands of each level, in the order given."""
+        lower, upper = (by_level(ends, self.levels) for ends in (self.lower, self.upper))
+        return tuple(map(Band, self.levels, lower, upper))
+
+    @property
+    def coverages(self) -> dict[float, float]:
+        """Return the share of values within their band, one step ahead, by level."""
+        return {
+            band.level: coverage(self.scored, band.lower[:, 0], band.upper[:, 0])
+            for band in self.bands
+        }
+
+    @property
     def coverage(self) -> float:
-        """Return the share of values within their band, one step ahead."""
-        return coverage(self.scored, self.lower[:, 0], self.upper[:, 0])
+        """Return the share of values within their band, one step ahead; of the first level."""
+        return self.coverages[self.levels[0]]
 
     def errors(self, ahead: int = 1) -> Vector:
         """Return actual less forecast, made `ahead` steps before, of the readings that count."""
@@ -139,12 +184,15 @@ class Run:
         return rmse(errors[~np.isnan(errors)])
 
     def record(self) -> dict[str, Any]:
-        """Return the figures of the run as plain values, NaN as None."""
+        """Return the figures of the run as plain values, NaN as None.
+
+        With several levels there is a coverage for each, such as "coverage_80" and "coverage_95".
+        """
         read, scored = (int((~np.isnan(each)).sum()) for each in (self.actual, self.scored))
         figures = {
             "rmse": self.rmse,
             "mae": self.mae,
-            "coverage": self.coverage,
+            **named("coverage", self.levels, list(self.coverages.values())),
         }
         return {
             "sensor": self.sensor,
@@ -166,11 +214,16 @@ class Run:
         }
 
     def columns(self) -> dict[str, Any]:
-        """Return every forecast as a row: sensor, method, time, horizon, actual, value, band."""
+        """Return every forecast as a row: sensor, method, time, horizon, actual, value, band.
+
+        The band is "lower" and "upper". With several levels there are two columns for each, such as
+        "lower_80", "upper_80", "lower_95" and "upper_95".
+        """
         rows, horizon = self.value.shape
         ahead = np.arange(horizon)
         at = np.arange(rows)[:, None] + ahead
         actual = np.append(self.actual, np.nan)[np.minimum(at, rows)]
+        ends_by_name = band_columns(self.levels, self.lower, self.upper)
         return {
             "sensor": np.full(rows * horizon, self.sensor),
             "method": np.full(rows * horizon, self.method),
@@ -178,8 +231,7 @@ class Run:
             "horizon": np.tile(1 + ahead, rows),
             "actual": actual.ravel(),
             "value": self.value.ravel(),
-            "lower": self.lower.ravel(),
-            "upper": self.upper.ravel(),
+            **{name: ends.ravel() for name, ends in ends_by_name.items()},
         }
 
     def frame(self, backend: str | None = None) -> Any:
@@ -210,8 +262,9 @@ class Run:
             self.value[last, 0],
             self.lower[last, 0],
             self.upper[last, 0],
+            levels=self.levels,
         )
-        above.set(title=f"{plain(self.sensor)}, one step ahead, with the {self.level:.0%} band")
+        above.set(title=f"{plain(self.sensor)}, one step ahead, with {band_words(self.levels)}")
         plot_running_rmse(below, {self.method: self.errors_in_time}, steps_a_day=day)
         return figure
 

@@ -10,14 +10,16 @@ import numpy as np
 
 from streamridge.errors import StateError
 from streamridge.files.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
+from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
 from streamridge.runs.run import Run
+from streamridge.series.spans import spans_of
 
 KIND = "run"
 ARRAYS = ("times", "local_times", "refit_times", "actual", "value", "lower", "upper", "by_model")
-PLAIN = ("sensor", "method", "lived", "seconds", "level")
+PLAIN = ("sensor", "method", "lived", "seconds")
 MAPPINGS = ("hyperparameters", "active_bounds", "counts")
 
 
@@ -28,13 +30,13 @@ def write_run(path: Path, run: Run) -> None:
         "interrupted": run.interrupted,
         **{name: getattr(run, name) for name in PLAIN},
         **{name: dict(getattr(run, name)) for name in MAPPINGS},
+        "level": run.level,
+        "excluded": [str(span) for span in run.excluded],
         "costs": asdict(run.costs),
         "step": int(run.step / np.timedelta64(1, "us")),
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
     }
     arrays: dict[str, Any] = {name: _stored(getattr(run, name)) for name in ARRAYS}
-    if run.excluded is not None:
-        arrays["excluded"] = run.excluded
     if run.path is not None:
         arrays |= {"path.steps": run.path.steps, "path.values": run.path.values}
     write_checkpoint(path, header, arrays)
@@ -66,12 +68,18 @@ def _run(header: Header, arrays: Arrays) -> Run:
     parts |= {name: arrays[name] for name in ARRAYS}
     return Run(
         **parts,
+        level=_level(header["level"]),
         costs=Costs(**header["costs"]),
         step=np.timedelta64(header["step"], "us"),
         path=walked or None,
         interrupted=header.get("interrupted", False),
-        excluded=arrays.get("excluded"),
+        excluded=spans_of(header.get("excluded", ()), None),
     )
+
+
+def _level(kept: float | list[float]) -> float | Levels:
+    """Return one level, or several, which JSON keeps as a list."""
+    return tuple(kept) if isinstance(kept, list) else kept
 
 
 def _groups(header: Header) -> tuple[GroupNames, ...]:

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, about
+from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.levels import one_or_all
+from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
 from streamridge.series.clock import Times
 from streamridge.series.series import Series
-from streamridge.series.spans import Span, within
+from streamridge.series.spans import Span
 
 # Called after each step with how many are done, of how many.
 StepProgress = Callable[[int, int], None]
@@ -65,7 +69,7 @@ def step_through(
         method=method,
         seconds=thread_time() - start,
         interrupted=interrupted,
-        excluded=within(exclude, series.times[min(first, len(forecasts)) : len(forecasts)]),
+        excluded=tuple(exclude),
     )
 
 
@@ -118,11 +122,10 @@ def _run_of(
 ) -> Run:
     """Return the run of some forecasts, scored from `first` on; `about` are further parts of it."""
     scored = slice(first, len(forecasts))
+    settings = forecaster.settings
     value, lower, upper = (
-        np.array([getattr(each, part) for each in forecasts[scored]]).reshape(
-            -1, forecaster.settings.horizon
-        )
-        for part in ("value", "lower", "upper")
+        np.array([getattr(each, part) for each in forecasts[scored]]).reshape(-1, *shape)
+        for part, shape in _shapes(settings).items()
     )
     path = forecaster.path if forecaster.has_model else None
     return Run(
@@ -130,7 +133,7 @@ def _run_of(
         step=np.timedelta64(series.clock.step),
         times=series.times[scored],
         local_times=series.local_times[scored],
-        actual=series.values[scored],
+        actual=_possible(series.values[scored], settings),
         value=value,
         lower=lower,
         upper=upper,
@@ -142,6 +145,19 @@ def _run_of(
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,
         counts={**series.counts.found(), **forecaster.counts},
-        level=forecaster.settings.level,
+        level=one_or_all(settings.levels),
         **about,
     )
+
+
+def _shapes(settings: Settings) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each part of a forecast; levels have an axis if there are several."""
+    horizon, levels = settings.horizon, len(settings.levels)
+    ends = (horizon,) if levels == 1 else (horizon, levels)
+    return {"value": (horizon,), "lower": ends, "upper": ends}
+
+
+def _possible(values: Vector, settings: Settings) -> Vector:
+    """Return readings with NaN for those outside the known bounds: no forecast could be right."""
+    bounds = Bounds.of(settings.bounds)
+    return np.where((values < bounds.lower) | (values > bounds.upper), np.nan, values)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError, StateError
-from streamridge.series.clock import Clock, parse_zone
+from streamridge.series.clock import Clock, Steps, Times, parse_zone
 from streamridge.series.holidays import Holidays
 from streamridge.series.local_time import moments
 from streamridge.series.readings import parse_time
@@ -46,23 +48,14 @@ class SensorClock:
         self._holidays = holidays
         self._step = step
         self.clock: Clock | None = None
-        self._zoned = False
+        self._zoned: bool | None = None  # whether times have offsets, once one was given
 
     def place(self, time: object, newest: int | None) -> tuple[int, bool]:
         """Return the step nearest to a time, and whether the time is exactly that step's.
 
         A local time that occurs twice means the moment nearer to the next expected step.
         """
-        stamp, zoned = parse_time(time)
-        if not EARLIEST <= stamp < LATEST:
-            raise InvalidInputError(f"time must be between the years 1800 and 2500, got {time!s}.")
-        if self.clock is not None and self._zone is None and zoned != self._zoned:
-            raise InvalidInputError(
-                f"time must have {'an' if self._zoned else 'no'} offset, as the times before it, "
-                f"got {time!s}."
-            )
-        local = self._zone is not None and not zoned
-        candidates = _moments(stamp, self._zone) if local and self._zone else np.array([stamp])
+        candidates, zoned = self._moments(time)
         clock = self.clock or self._made(self._phase(candidates[0]))
         steps = clock.steps(candidates)
         at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
@@ -72,6 +65,26 @@ class SensorClock:
             )
         self.clock, self._zoned = clock, zoned
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
+
+    def span(self, start: object, end: object) -> tuple[int, int]:
+        """Return the first and the last moment of a span of time, for `within`."""
+        (first, zoned), (last, also) = self._moments(start), self._moments(end)
+        if zoned != also:
+            raise InvalidInputError(
+                f"start and end must both have an offset or none, got {start!s} and {end!s}."
+            )
+        if last[-1] < first[0]:
+            raise InvalidInputError(f"end must not be before start, got {start!s} to {end!s}.")
+        self._zoned = zoned
+        return int(first[0].astype(np.int64)), int(last[-1].astype(np.int64))
+
+    def within(self, steps: Steps, spans: Sequence[tuple[int, int]]) -> Mask:
+        """Return which steps lie in one of some spans."""
+        at = self.known.times(steps).astype(np.int64)
+        inside = np.zeros(len(steps), dtype=bool)
+        for first, last in spans:
+            inside |= (first <= at) & (at <= last)
+        return inside
 
     @property
     def known(self) -> Clock:
@@ -91,7 +104,21 @@ class SensorClock:
         """Continue from the state of a clock with the same step and zone."""
         phase = state["phase"]
         self.clock = None if phase is None else self._made(timedelta(seconds=phase))
-        self._zoned = bool(state["zoned"])
+        self._zoned = None if state["zoned"] is None else bool(state["zoned"])
+
+    def _moments(self, time: object) -> tuple[Times, bool]:
+        """Return the moments that a time may mean, and whether it has an offset."""
+        stamp, zoned = parse_time(time)
+        if not EARLIEST <= stamp < LATEST:
+            raise InvalidInputError(f"time must be between the years 1800 and 2500, got {time!s}.")
+        if self._zone is None and self._zoned not in (None, zoned):
+            raise InvalidInputError(
+                f"time must have {'an' if self._zoned else 'no'} offset, as the times before it, "
+                f"got {time!s}."
+            )
+        if self._zone is None or zoned:
+            return np.array([stamp]), zoned
+        return _moments(stamp, self._zone), zoned
 
     def _made(self, phase: timedelta) -> Clock:
         return Clock(self._step, phase, self._zone, self._holidays)

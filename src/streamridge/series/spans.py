@@ -42,7 +42,7 @@ class Span:
         return cls(start, end)
 
     def __str__(self) -> str:
-        return "/".join(str(time.astype("M8[s]")) for time in (self.start, self.end))
+        return "/".join(end.astype(datetime).isoformat() for end in (self.start, self.end))
 
 
 def spans_of(given: Iterable[GivenSpan], zone: ZoneInfo | None) -> tuple[Span, ...]:
