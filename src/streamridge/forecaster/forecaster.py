@@ -17,6 +17,7 @@ from streamridge.files.checkpoint import decoded, encoded, read_content
 from streamridge.forecaster.bounds import BoundPair
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.formats import upgraded
+from streamridge.forecaster.history import read_history
 from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.presets import Preset, default_preset, paper_preset
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
@@ -203,6 +204,40 @@ class Forecaster:
             preset=paper_preset(lags=lags),
             **{"guard": False, **settings},
         )
+
+    @classmethod
+    def start(cls, series: Any, **settings: Any) -> Forecaster:
+        """Return a forecaster that knows a history, and whose model has been fitted to its end.
+
+        This takes little longer than one fit. The forecaster is the one that would have come of all
+        readings, one after the other, with a warm-up as long as the history: its hyperparameters
+        are the initial ones, and tune themselves from here on.
+
+        Parameters
+        ----------
+        series
+            The history of one sensor: a frame or series of pandas, polars or pyarrow, a `Series`,
+            or the path of a file. One month is enough for the default model.
+        settings
+            Those of a `Forecaster`. The step is found from the series by default; `sensor` also
+            says which column to take, where there are several.
+
+        Examples
+        --------
+        >>> from streamridge.datasets import simulate_roads
+        >>> roads = simulate_roads(np.random.default_rng(0), detectors=1, days=10)
+        >>> forecaster = Forecaster.start(roads.frame(), train_size=480)
+        >>> forecaster.has_model, forecaster.predict().source
+        (True, 'model')
+        """
+        reading = {name: settings.get(name) for name in ("step", "tz", "sensor")}
+        history = read_history(series, extras=tuple(settings.get("extras", ())), **reading)
+        zone = history.clock.zone
+        own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
+        forecaster = cls(**{**settings, **own})
+        with about(forecaster.settings.sensor):
+            forecaster._stepper.take_history(history)
+        return forecaster
 
     @classmethod
     def of(cls, settings: Settings) -> Forecaster:

@@ -17,6 +17,7 @@ from streamridge.forecaster.naive import SeasonalNaive
 from streamridge.forecaster.plausibility import Plausibility, Verdict
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.state import joined, part
+from streamridge.series.clock import Clock
 from streamridge.series.holidays import Holidays
 from streamridge.series.sensor_clock import SensorClock
 
@@ -85,6 +86,11 @@ class Sensor:
         if newest is None:
             self.timeline.start_at(step)
         return step, on_grid
+
+    def begin(self, clock: Clock, step: int) -> None:
+        """Take over the clock of a series, whose first reading is at this step or later."""
+        self.clock.adopt(clock)
+        self.timeline.start_at(step)
 
     def seasonal(self) -> Vector:
         """Return the values of a season ago as forecasts, (H,)."""

@@ -22,6 +22,7 @@ from streamridge.forecaster.settings import Settings
 from streamridge.learners.costs import Costs
 from streamridge.learners.state import joined, part
 from streamridge.learners.workspace import Workspace
+from streamridge.series.series import Series
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
@@ -92,6 +93,36 @@ class Stepper:
         if arrival == "late":
             self._ahead = {}
             self._try_first_fit()
+
+    def take_history(self, history: Series) -> None:
+        """Take a whole series at once; the first fit is made at its end.
+
+        It is as if each step had been taken by `advance`, with a warm-up as long as the series.
+        """
+        names = self._settings.preset.features.extras
+        columns = np.column_stack([history.extras[name] for name in names]) if names else None
+        self.sensor.begin(history.clock, history.start)
+        for at, value in enumerate(history.values.tolist()):
+            self._take_early(value, None if columns is None else columns[at])
+        self._try_first_fit()
+
+    def _take_early(self, value: float, columns: Vector | None) -> None:
+        """Take a step of a history: a reading, or a gap that a season ago fills."""
+        sensor = self.sensor
+        if not np.isnan(value):
+            self.counts["readings"] += 1
+        if not sensor.bounds.hold(value):
+            self.counts["implausible"] += 1
+            value = np.nan
+        elif np.isnan(value):
+            self.counts["missing"] += sensor.has_readings
+        if not np.isnan(value):
+            sensor.push(value, value, None, columns)
+        elif sensor.has_readings:
+            sensor.push_gap(float(sensor.seasonal()[0]), columns)
+        else:
+            sensor.begin(sensor.clock.known, sensor.next_step + 1)
+        self.record.keep_for(self._kept)
 
     def fill_gap(self, count: int) -> None:
         """Take `count` steps without a reading; those after the first day are filled at once."""
@@ -199,7 +230,7 @@ class Stepper:
         """Start the model once there is enough history, unless refits wait to be asked for."""
         if self.model is not None:
             return
-        self.record.keep_for(max(self._settings.look_back, self._settings.warmup))
+        self.record.keep_for(self._kept)
         if self.refit_due and not self._settings.defer_refits:
             self._first_fit(None)
 
@@ -220,6 +251,11 @@ class Stepper:
         self.model = model
         self.model.hold(self.workspace)
         self._count(("fits",))
+
+    @property
+    def _kept(self) -> int:
+        """Return how many steps are kept for the first fit, beside those that its rows look at."""
+        return max(self._settings.look_back, self._settings.warmup)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: the memory of refits is not."""

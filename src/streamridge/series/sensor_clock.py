@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -65,6 +66,10 @@ class SensorClock:
             )
         self.clock, self._zoned = clock, zoned
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
+
+    def adopt(self, clock: Clock) -> None:
+        """Take over the clock of a series; later times may have offsets or not."""
+        self.clock = replace(clock, holidays=self._holidays)
 
     def span(self, start: object, end: object) -> tuple[int, int]:
         """Return the first and the last moment of a span of time, for `within`."""

@@ -1,0 +1,107 @@
+"""A forecaster that starts from a history: as if it had lived through it, but quickly."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from streamridge import Forecaster, InvalidInputError
+from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same
+
+SIZES = {"train_size": 120, "update_every": DAY, "lags": 5}
+
+
+def as_series(values, name="ramp"):
+    times = START + np.arange(len(values)) * HOUR
+    return pd.Series(values, index=pd.DatetimeIndex(times), name=name)
+
+
+def troubled(count):
+    values = daily(count)
+    values[[30, 31, 60, 90]] = np.nan
+    values[40] = 1e6
+    return values
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"horizon": 3},
+        {"tz": "Europe/Berlin"},
+        {"bounds": (0, 160)},
+        {"learn": False},
+        {"holidays": ["2021-06-18", "2021-06-21"]},
+    ],
+    ids=str,
+)
+def test_it_goes_on_as_one_that_lived_through_the_history(settings):
+    values, later = troubled(6 * DAY), daily(9 * DAY)[6 * DAY :]
+    slow = Forecaster("1h", warmup=6 * DAY, **SIZES, **settings)
+    live(slow, values)
+
+    quick = Forecaster.start(as_series(values), **SIZES, **settings)
+
+    assert quick.has_model and quick.settings.step == slow.settings.step
+    for one, other in zip(
+        live(slow, later, 6 * DAY), live(quick, later, 6 * DAY), strict=True
+    ):
+        same(one, other)
+    assert quick.hyperparameters == slow.hyperparameters
+
+
+def test_a_long_history_leaves_no_more_behind_than_is_needed():
+    quick = Forecaster.start(as_series(daily(80 * DAY)), **SIZES)
+
+    assert len(quick.to_bytes()) < 20_000
+    assert quick.counts == {"readings": 80 * DAY, "fits": 1}
+
+
+def test_a_history_shorter_than_the_warm_up_has_no_model_yet():
+    quick = Forecaster.start(as_series(daily(DAY)), **SIZES)
+
+    assert not quick.has_model
+    assert quick.predict().source == "seasonal"
+
+
+def test_one_column_of_several_is_taken_by_name():
+    values = daily(4 * DAY)
+    frame = pd.DataFrame({"left": values, "right": values + 100}, index=as_series(values).index)
+
+    quick = Forecaster.start(frame, sensor="right", **SIZES)
+
+    assert quick.predict().value[0] > 100
+
+
+def test_extras_are_taken_with_it():
+    values = daily(5 * DAY)
+    frame = pd.DataFrame({"ramp": values, "rain": np.sin(values)}, index=as_series(values).index)
+
+    quick = Forecaster.start(frame, extras=("rain",), **SIZES)
+
+    assert quick.has_model and quick.predict({"rain": 0.3}).source == "model"
+
+
+def test_refits_that_wait_to_be_asked_for_wait_here_too():
+    quick = Forecaster.start(as_series(daily(5 * DAY)), defer_refits=True, **SIZES)
+
+    assert quick.refit_due and not quick.has_model
+    quick.refit()
+    assert quick.has_model and not quick.refit_due
+
+
+BAD = {
+    "no time": (lambda: pd.Series([1.0, 2.0]), {}, "must have times"),
+    "several sensors": (
+        lambda: as_series(daily(DAY)).to_frame("a").assign(b=1.0),
+        {},
+        "sensor must be one of 'a', 'b', got None",
+    ),
+    "a bad setting": (lambda: as_series(daily(DAY)), {"horizon": 0}, "horizon must be"),
+    "not a history": (lambda: 7, {}, "sources must be a path"),
+}
+
+
+@pytest.mark.parametrize(("given", "settings", "message"), BAD.values(), ids=BAD)
+def test_bad_histories_are_refused(given, settings, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Forecaster.start(given(), **settings)
