@@ -40,7 +40,7 @@ from streamridge.series.spans import spans_of
 # The code of a country or of a part of it; all else names a file.
 COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
 # What a forecaster meets beside what was wrong with the file.
-MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")
+MET = ("excluded", "outlier", "implausible", "stuck", "rollbacks", "failed_refits")
 
 
 def replay(
@@ -185,7 +185,6 @@ def say_left_out(sensors: Iterable[LeftOut], console: Console) -> None:
 def say_what_was_met(run: Run, console: Console) -> None:
     """Say what a forecaster met on its way."""
     met = {name: run.counts.get(name, 0) for name in MET}
-    met["excluded"] = run.record()["excluded"]
     if any(met.values()):
         console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
 
