@@ -28,9 +28,10 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster, replay
 from streamridge.files.reading import read_readings
-from streamridge.forecaster.presets import Preset, default_preset
+from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
 from streamridge.metrics import coverage, mae, rmse
 from streamridge.series.grid import to_series
+from streamridge.series.seasons import default_seasons
 from streamridge.series.series import Series
 
 LAGS = 20
@@ -98,7 +99,9 @@ def measure(job: tuple[Series, np.ndarray, argparse.Namespace]) -> dict[str, obj
     row: dict[str, object] = {"sensor": series.sensor, "scored": int((~np.isnan(actual)).sum())}
     makers = {"": partial(Forecaster, series.clock.step, train_size=size)}
     if options.misspecified:
-        makers["misspecified "] = partial(makers[""], preset=misspecified(default_preset(day)))
+        step = series.clock.step
+        preset = default_preset(usual_seasons(default_seasons(step), step))
+        makers["misspecified "] = partial(makers[""], preset=misspecified(preset))
     if options.paper:
         makers["paper "] = partial(
             Forecaster.paper, series.clock.step, train_size=size, warmup=warmup

@@ -9,7 +9,7 @@ from streamridge.errors import (
     StreamRidgeError,
 )
 from streamridge.features.lags import Features
-from streamridge.features.profiles import Profiles
+from streamridge.features.profiles import Profiles, Season
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.presets import Preset
@@ -75,6 +75,7 @@ __all__ = [
     "RollingLearner",
     "Run",
     "Samples",
+    "Season",
     "Simplex",
     "SmoothedLeader",
     "SquaredExponential",

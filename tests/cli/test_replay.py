@@ -201,7 +201,10 @@ def test_station_files_of_five_minutes_are_summed(invoke, tmp_path):
     [
         (["nowhere.csv"], "error: nowhere.csv"),
         (["flows.csv", "--sensor", "x"], "sensor"),
-        (["flows.csv", "--step", "7min"], "error: step must divide a day, got '7min'."),
+        (["flows.csv", "--step", "0min"], "error: step must be positive, got '0min'."),
+        (["flows.csv", "--step", "15"], "error: ramp: step must be a time such as 15min, as its"),
+        (["flows.csv", "--seasons", "1d,1d"], "error: seasons must be distinct, got ('1d', '1d')."),
+        (["flows.csv", "--seasons", "often"], "error: season must be a time such as 15min"),
         (["flows.csv", "--tz", "Mars"], "error: tz must be the name of a time zone"),
         (["flows.csv", "--level", "90"], "error: level must lie between 0 and 1, got 90.0."),
         (["flows.csv", "--from", "soon"], "error: time must be an ISO 8601 time"),

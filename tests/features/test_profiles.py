@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from streamridge import Features, InvalidInputError, Profiles
-from streamridge.features.base import samples_at, samples_reading
+from streamridge.features.base import samples_at
 from streamridge.features.past import Past
+from streamridge.features.profiles import Season
 from streamridge.features.timeline import Timeline
 from streamridge.series.clock import Clock, parse_zone
 
@@ -15,38 +16,51 @@ DAY = 8
 START = 5000
 
 
+def profiles(day=DAY, *, lags=16, week_lags=4, days=7, weeks=4, **rest):
+    """Return the features of a sensor with days and weeks."""
+    seasons = (Season("day", day, days, lags), Season("week", 7 * day, weeks, week_lags))
+    return Profiles(seasons, **rest)
+
+
 def past_of(values, trusted=None, zone=None, capacity=None):
-    timeline = Timeline(capacity or len(values))
+    timeline = Timeline()
     timeline.start_at(START)
     trusted = np.ones(len(values), bool) if trusted is None else trusted
     for value, is_trusted in zip(values, trusted, strict=True):
         timeline.push(value, read=True, trusted=bool(is_trusted))
+    if capacity is not None:
+        timeline.forget_before(timeline.newest - capacity + 1)
     return Past(timeline, Clock(timedelta(hours=24 / DAY), zone=parse_zone(zone)))
 
 
-def slow_profile(values, trusted, t, season, count, now):
-    seen = [
-        values[t - season * k]
-        for k in range(1, count + 1)
-        if 0 <= t - season * k < now and trusted[t - season * k]
+def slow_mean(values, trusted, t, season, now):
+    """Return the mean of the readings whole seasons before t and beside; None without any."""
+    at = [
+        t - round(season.period * k) + season.apart * j
+        for k in range(1, season.count + 1)
+        for j in range(-season.beside, season.beside + 1)
     ]
+    seen = [values[s] for s in at if 0 <= s < now and trusted[s]]
     return np.mean(seen) if seen else None
 
 
+def slow_course(values, trusted, t, seasons, now):
+    """Return the typical value of the last of the seasons, or else of the one before it."""
+    found = slow_mean(values, trusted, t, seasons[-1], now)
+    return slow_course(values, trusted, t, seasons[:-1], now) if found is None else found
+
+
 def slow_row(values, trusted, t, features):
-    def daily(s):
-        return slow_profile(values, trusted, s, features.day, features.days, t)
-
-    def weekly(s):
-        found = slow_profile(values, trusted, s, 7 * features.day, features.weeks, t)
-        return daily(s) if found is None else found
-
     row = [values[t - 1]]
-    for course, lags in ((daily, features.lags), (weekly, features.week_lags)):
-        row += [values[t - i] - course(t - i) for i in range(1, lags + 1)]
+    for i, season in enumerate(features.seasons):
+
+        def course(s, upto=features.seasons[: i + 1]):
+            return slow_course(values, trusted, s, upto, t)
+
+        row += [values[t - k] - course(t - k) for k in range(1, season.lags + 1)]
         row.append(course(t))
         row += [course(t + j) - course(t + j - 1) for j in range(features.ahead + 1)]
-    angles = [2 * np.pi * (START + t) / period for period in (features.day, 7 * features.day)]
+    angles = [2 * np.pi * (START + t) / season.period for season in features.seasons]
     return np.array([*row, *np.sin(angles), *np.cos(angles)])
 
 
@@ -54,7 +68,7 @@ def slow_row(values, trusted, t, features):
 def test_a_row_holds_what_its_blocks_say(ahead, rng):
     values = rng.normal(100, 20, 40 * DAY)
     trusted = rng.random(len(values)) < 0.9
-    features = Profiles(day=DAY, lags=5, week_lags=3, ahead=ahead)
+    features = profiles(DAY, lags=5, week_lags=3, ahead=ahead)
     past = past_of(values, trusted)
     steps = np.arange(29 * DAY, 40 * DAY - ahead)
 
@@ -67,9 +81,48 @@ def test_a_row_holds_what_its_blocks_say(ahead, rng):
     np.testing.assert_array_equal(complete, trusted[lags].all(axis=1))
 
 
+@pytest.mark.parametrize(
+    "seasons",
+    [
+        (Season("day", 20 / 3, count=5, lags=4),),
+        (Season("day", DAY, lags=2), Season("year", 61.25, count=3, lags=1, beside=2, apart=3)),
+        (Season("a", 5, lags=2), Season("b", 11.5, lags=3), Season("c", 40, lags=1)),
+    ],
+    ids=["a fraction", "with days beside", "three"],
+)
+def test_a_row_holds_any_seasons(seasons, rng):
+    values = rng.normal(100, 20, 250)
+    trusted = rng.random(len(values)) < 0.9
+    features = Profiles(seasons, ahead=2)
+    steps = np.arange(20, 248)
+
+    x, complete = features.rows(past_of(values, trusted), START + steps)
+
+    assert complete.sum() > 100
+    assert x.shape[1] == features.layout.width == len(features.layout.names)
+    for row, t in zip(x[complete], steps[complete], strict=True):
+        np.testing.assert_allclose(row, slow_row(values, trusted, t, features), atol=1e-9)
+
+
+def test_without_seasons_a_row_holds_the_latest_changes():
+    features = Profiles((), lags=3)
+
+    x, complete = features.rows(past_of(np.arange(9.0) ** 2), np.array([START + 3, START + 9]))
+
+    assert features.layout.blocks == (("latest", 1), ("changes", 3))
+    assert features.reach == 4
+    assert x[1].tolist() == [64.0, 15.0, 13.0, 11.0]
+    assert complete.tolist() == [False, True]
+
+
+def test_days_beside_reach_less_than_a_season():
+    with pytest.raises(InvalidInputError, match="beside must reach less than a season, got 3"):
+        Season("day", 6, beside=3, apart=2)
+
+
 def test_in_the_first_week_days_stand_for_weeks():
     values = np.arange(3.0 * DAY)
-    features = Profiles(day=DAY, lags=2, week_lags=2)
+    features = profiles(DAY, lags=2, week_lags=2)
 
     x, complete = features.rows(past_of(values), np.array([START + 2 * DAY + 3]))
 
@@ -85,8 +138,8 @@ def test_no_row_sees_its_own_value_or_later(rng):
     steps = START + np.arange(10 * DAY, 20 * DAY + 1)
 
     for features in (
-        Profiles(day=DAY, lags=4),
-        Profiles(day=DAY, lags=4, ahead=2 * DAY),
+        profiles(DAY, lags=4),
+        profiles(DAY, lags=4, ahead=2 * DAY),
         Features(lags=4, seasonal=(DAY,), calendar=(DAY,)),
     ):
         before, _ = features.rows(past_of(values), steps)
@@ -96,7 +149,7 @@ def test_no_row_sees_its_own_value_or_later(rng):
 
 def test_batch_and_stream_make_the_same_rows(rng):
     values = rng.normal(100, 20, 30 * DAY)
-    features = Profiles(day=DAY, lags=4)
+    features = profiles(DAY, lags=4)
 
     at_once, _ = features.rows(past_of(values), START + np.arange(29 * DAY, 30 * DAY))
     one_by_one = [
@@ -118,19 +171,17 @@ def test_rows_of_a_timeline_are_those_of_the_whole_series(rng):
     np.testing.assert_array_equal(rows.y, whole.y)
 
 
-def test_only_rows_that_a_step_completes_are_returned(rng):
-    values = rng.normal(100, 20, 12 * DAY)
-    features = Features(lags=3, seasonal=(DAY,))
-
-    rows = samples_reading(features, past_of(values), START + 5 * DAY, horizon=2)
-
-    expected = [-1, 0, 1, 2, 3, DAY]
-    assert (rows.t - START - 5 * DAY).astype(int).tolist() == expected
-
-
-@pytest.mark.parametrize("name", ["day", "lags", "week_lags", "days", "weeks", "ahead"])
-def test_counts_are_counts(name):
-    with pytest.raises(
-        InvalidInputError, match=f"{name} must be a whole number of at least 1, got 0"
-    ):
-        Profiles(**{"day": DAY, name: 0})
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("day", r"period must be positive, got 0\.0"),
+        ("lags", "lags must be a whole number of at least 1, got 0"),
+        ("week_lags", "lags must be a whole number of at least 1, got 0"),
+        ("days", "count must be a whole number of at least 1, got 0"),
+        ("weeks", "count must be a whole number of at least 1, got 0"),
+        ("ahead", "ahead must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_counts_are_counts(name, message):
+    with pytest.raises(InvalidInputError, match=message):
+        profiles(**{name: 0})

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamridge import Features, Profiles
-from streamridge.features.base import input_at
 from streamridge.features.calendar import calendar_at
 from streamridge.features.past import Past
+from streamridge.features.profiles import Season
 from streamridge.features.timeline import Timeline
 from streamridge.series.clock import Clock, parse_zone
 from streamridge.series.holidays import Holidays
+from tests.features.test_profiles import profiles
 
 HOURLY = timedelta(hours=1)
 # Some weeks before clocks go forward in Berlin, in hours since 1970.
@@ -24,12 +25,13 @@ AUTUMN = SPRING + 31 * 7 * 24
 def past_of(seed, *, start=SPRING, zone=None, extras=0, count=1300, capacity=1200, holidays=None):
     """Return a past with gaps, readings that are not trusted, and unknown further columns."""
     rng = np.random.default_rng(seed)
-    timeline = Timeline(capacity, extras)
+    timeline = Timeline(extras)
     timeline.start_at(int(start))
     for value in rng.normal(100, 30, count) * 10.0 ** rng.integers(-6, 6, count):
         read = rng.random() < 0.97
         columns = rng.normal(size=extras) if rng.random() < 0.9 else None
         timeline.push(value, read=read, trusted=read and rng.random() < 0.97, extras=columns)
+    timeline.forget_before(timeline.newest - capacity + 1)
     return Past(timeline, Clock(HOURLY, zone=parse_zone(zone), holidays=holidays))
 
 
@@ -37,21 +39,23 @@ def assert_one_by_one(features, past, steps):
     x, complete = features.rows(past, steps)
 
     for row, is_complete, step in zip(x, complete, steps, strict=True):
-        alone, alone_complete = input_at(features, past, int(step))
-        assert alone.x[0].tobytes() == row.tobytes(), step
-        assert alone_complete == is_complete
+        alone, alone_complete = features.rows(past, np.array([step]))
+        assert alone[0].tobytes() == row.tobytes(), step
+        assert alone_complete[0] == is_complete
 
 
 @pytest.mark.parametrize(
     "features",
     [
-        Profiles(24, lags=16),
-        Profiles(24, lags=3, week_lags=5, ahead=4, days=10, weeks=9),
-        Profiles(24, lags=2, ahead=30),
-        Profiles(1, lags=2, week_lags=1, ahead=3),
+        profiles(24, lags=16),
+        profiles(24, lags=3, week_lags=5, ahead=4, days=10, weeks=9),
+        profiles(24, lags=2, ahead=30),
+        profiles(1, lags=2, week_lags=1, ahead=3),
+        Profiles((), lags=4),
+        Profiles((Season("odd", 17.3, 5, 3), Season("long", 200, 3, 2, beside=4, apart=5))),
         Features(lags=5, seasonal=(24, 168), calendar=(24, 168, 205.7, np.pi)),
     ],
-    ids=["usual", "many days", "a day ahead and more", "steps of a day", "lags"],
+    ids=["usual", "many days", "a day ahead and more", "steps of a day", "none", "any", "lags"],
 )
 @pytest.mark.parametrize(
     ("zone", "start"), [(None, 0), ("Europe/Berlin", SPRING), ("Europe/Berlin", AUTUMN)]
@@ -72,7 +76,7 @@ def test_bulk_is_one_by_one_around_holidays(zone, ahead):
     days = np.arange("2021-03-03", "2021-04-05", 5, dtype="M8[D]")
     past = past_of(4, zone=zone, holidays=Holidays(tuple(map(str, days))))
 
-    assert_one_by_one(Profiles(24, lags=4, ahead=ahead), past, past.timeline.newest - np.arange(80))
+    assert_one_by_one(profiles(24, lags=4, ahead=ahead), past, past.timeline.newest - np.arange(80))
 
 
 @settings(max_examples=25, deadline=None)
@@ -83,14 +87,14 @@ def test_bulk_is_one_by_one_around_holidays(zone, ahead):
     zone=st.sampled_from([None, "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]),
 )
 def test_bulk_is_one_by_one_at_any_steps(seed, back, ahead, zone):
-    features = Profiles(24, lags=6, ahead=ahead, extras=("rain", "sun"))
+    features = profiles(24, lags=6, ahead=ahead, extras=("rain", "sun"))
     past = past_of(seed, zone=zone, extras=2)
 
     assert_one_by_one(features, past, past.timeline.newest - np.array(back))
 
 
 def test_a_hole_of_years_takes_no_room():
-    features, past = Profiles(24), past_of(2)
+    features, past = profiles(24), past_of(2)
     steps = np.array([past.timeline.newest - 10**12, past.timeline.newest])
 
     x, complete = features.rows(past, steps)
@@ -101,9 +105,9 @@ def test_a_hole_of_years_takes_no_room():
 
 def test_without_steps_there_are_no_rows():
     for zone in (None, "Europe/Berlin"):
-        x, complete = Profiles(24).rows(past_of(3, zone=zone), np.array([], dtype=int))
+        x, complete = profiles(24).rows(past_of(3, zone=zone), np.array([], dtype=int))
 
-        assert x.shape == (0, Profiles(24).layout.width)
+        assert x.shape == (0, profiles(24).layout.width)
         assert complete.shape == (0,)
 
 

@@ -14,6 +14,7 @@ import pytest
 from streamridge import InvalidInputError
 from streamridge.errors import MissingExtraError
 from streamridge.files.reading import read_readings
+from streamridge.series.readings import index_of
 from tests.files.test_reading import BOTH, SAME, assert_same
 
 BACKENDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
@@ -74,7 +75,10 @@ def test_times_of_frames_may_be_dates_or_texts(make, times):
         ({"time": BOTH, "a": [True, False]}, "row 0, column a: must be a number, got 'True'"),
         ({"time": BOTH, "a": BOTH}, "row 0, column a: must be a number, got '2021-06-13"),
         ({"time": [BOTH[0], None], "a": [1, 2]}, "row 1, column time: must be .* got None"),
-        ({"time": [1, 2], "a": [1, 2]}, "row 0, column time: must be .* got '1'"),
+        (
+            {"time": [1_700_000_000, 1_700_000_900], "a": [1, 2]},
+            "row 0, column time: must be .* got '1700000000'",
+        ),
         (
             {"sensor": ["a", None], "time": BOTH, "y": [1, 2]},
             "row 1, column sensor: must be the name",
@@ -118,10 +122,20 @@ def test_a_datetime_index_goes_before_a_column_of_times():
     assert_same(read_readings(frame), {"a": [1, 2]})
 
 
-@pytest.mark.parametrize("series", [pl.Series([1.0]), pd.Series([1.0])], ids=["polars", "pandas"])
+@pytest.mark.parametrize(
+    "series", [pl.Series([1.0]), pd.Series([1.0], index=["a"])], ids=["polars", "pandas"]
+)
 def test_a_series_without_times_is_refused(series):
     with pytest.raises(InvalidInputError, match=r"Series must have times, .* Pass a DataFrame"):
         read_readings(series)
+
+
+@pytest.mark.parametrize("index", [None, [3, 4, 6]])
+def test_whole_numbers_are_the_index_of_a_series(index):
+    (read,) = read_readings(pd.Series([1.0, 2.0, 3.0], index=index))
+
+    assert read.indexed
+    assert index_of(read.times).tolist() == (index or [0, 1, 2])
 
 
 @pytest.mark.parametrize(

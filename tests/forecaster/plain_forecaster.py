@@ -6,6 +6,7 @@ model, how gaps are filled, readings judged, errors corrected and bands set.
 """
 
 from collections import Counter
+from datetime import timedelta
 from itertools import groupby
 from statistics import NormalDist
 from typing import NamedTuple
@@ -74,7 +75,7 @@ class PlainForecaster:
 
     def __init__(self, settings):
         self.settings, self.features = settings, settings.preset.features
-        self.day, self.horizon = settings.day, settings.horizon
+        self.patience, self.horizon = settings.patience, settings.horizon
         self.past = None
         self.silent, self.resolution = 0, np.inf
         self.naive_size, self.naive = 0.0, Bands(1, settings.levels)
@@ -149,7 +150,7 @@ class PlainForecaster:
 
     def look_ahead(self):
         """Return values, and what a model made."""
-        if self.learner is None or self.silent > self.day:
+        if self.learner is None or self.silent > self.patience:
             return self.seasonal(), None
         step = self.past.newest + 1
         x, _ = self.past.row(step)
@@ -200,18 +201,22 @@ class PlainForecaster:
 
     def begun(self, step, value):
         """Return the past with a first reading."""
-        past = PlainPast(self.features, self.horizon, step, self.settings.holidays or ())
+        day = timedelta(days=1) // self.settings.step
+        reach = self.features.reach + day + 1
+        past = PlainPast(self.features, self.settings.periods, self.horizon, step, reach)
+        past.mark_holidays(self.settings.holidays or (), day)
         past.push(value, read=True, trusted=True)
         return past
 
     def fill(self, count):
-        """Take left-out steps: a day and one of them each on its own, then the week before."""
-        for _ in range(min(count, self.day + 1)):
+        """Take left-out steps: a season and one of them each on its own, then the longest one."""
+        for _ in range(min(count, self.patience + 1)):
             self.advance(None)
-        oldest, leapt = self.past.oldest, count - self.day - 1
+        oldest, leapt = self.past.oldest, count - self.patience - 1
+        longest = round(max(self.settings.periods, default=1))
         for _ in range(leapt):
-            week_ago = max(self.past.newest + 1 - 7 * self.day, oldest)
-            self.past.push(self.past.ever(week_ago), read=False, trusted=False)
+            season_ago = max(self.past.newest + 1 - longest, oldest)
+            self.past.push(self.past.ever(season_ago), read=False, trusted=False)
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:

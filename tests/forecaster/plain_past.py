@@ -8,11 +8,11 @@ from tests.forecaster.plain_learner import Row
 class PlainPast:
     """All values by step, which were read, which are trusted, and which are remembered."""
 
-    def __init__(self, features, horizon, start, holidays=()):
-        self.holidays = {np.datetime64(day) for day in holidays}
-        self.features, self.horizon, self.day = features, horizon, features.day
+    def __init__(self, features, periods, horizon, start, reach):
+        self.features, self.periods, self.horizon = features, periods, horizon
         self.start = self.oldest = start
-        self.reach = features.reach + self.day + 1  # how far back a row may look
+        self.reach = reach  # how far back a row may look
+        self.holidays, self.day = set(), None
         self.values, self.read, self.trusts = [], [], []
 
     def __len__(self):
@@ -38,13 +38,20 @@ class PlainPast:
     def is_trusted(self, step):
         return self.oldest <= step <= self.newest and self.trusts[step - self.start]
 
+    def mark_holidays(self, dates, day):
+        """Take days as holidays, each of `day` steps."""
+        self.holidays, self.day = {np.datetime64(each) for each in dates}, day
+
     def before_sunday(self, step):
         """Return how many steps a step of a holiday comes before the Sunday of its week; else 0."""
+        if not self.holidays:
+            return 0
         day = np.datetime64(int(step) // self.day, "D")
         return self.day * (6 - day.tolist().weekday()) if day in self.holidays else 0
 
     def seasonal_value(self, step):
-        for season in (7 * self.day - self.before_sunday(step), self.day):
+        for season in [round(period) for period in self.periods[::-1]]:
+            season -= self.before_sunday(step) if season == 7 * self.day else 0
             if self.start <= step - season <= self.newest:
                 return self.value_at(step - season)
         return self.latest
@@ -67,42 +74,45 @@ class PlainPast:
     def distrust(self, step):
         self.trusts[step - self.start] = False
 
-    def daily_course(self, at, now):
-        days = [at - self.day * k for k in range(1, self.features.days + 1)]
-        return self.mean(days, now)
+    def course(self, at, seasons, now):
+        """Return the mean of the trusted values seasons before a step, and whether it has any.
 
-    def weekly_course(self, at, now):
-        """Return the mean over weeks; of a holiday, over Sundays, and over no holiday of others."""
-        sunday = at + self.before_sunday(at)
-        weeks = [sunday - 7 * self.day * k for k in range(1, self.features.weeks + 1)]
-        return self.mean([week for week in weeks if not self.before_sunday(week)], now)
-
-    def mean(self, steps, now):
-        """Return the mean of the trusted values of steps, and whether it has any."""
+        Where the last of the seasons has none, the one before it stands in.
+        """
+        season = seasons[-1]
+        beside = [season.apart * j for j in range(-season.beside, season.beside + 1)]
+        seasons_back = [round(season.period * k) for k in range(1, season.count + 1)]
+        is_week = season.name == "week"
+        sunday = at + self.before_sunday(at) if is_week else at
+        steps = [sunday - back - j for back in seasons_back for j in beside]
+        steps = [s for s in steps if not (is_week and self.before_sunday(s))]
         known = [self.value_at(s) for s in steps if s < now and self.is_trusted(s)]
         if known:
             return sum(known) / len(known), True
-        return self.value_at(min(steps[0], now - 1)) if steps else np.nan, False
+        if len(seasons) > 1:
+            return self.course(at, seasons[:-1], now)
+        return self.value_at(min(steps[0], now - 1)), False
 
     def row(self, step):
         """Return the features of a step, and whether all that they rest on is trusted."""
         f = self.features
-        lags = max(f.lags, f.week_lags)
+        lags = max((season.lags for season in f.seasons), default=f.lags + 1)
         around = range(step - lags, step + f.ahead + 1)
-        days = {at: self.daily_course(at, step) for at in around}
-        weeks = {at: self.weekly_course(at, step) for at in around}
-        weekly = {at: (weeks if weeks[at][1] else days)[at][0] for at in around}
-        daily = {at: days[at][0] for at in around}
-        x = [self.value_at(step - 1)]
-        for typical, count in ((daily, f.lags), (weekly, f.week_lags)):
-            x += [self.value_at(step - k) - typical[step - k] for k in range(1, count + 1)]
+        x, read = [self.value_at(step - 1)], True
+        if not f.seasons:
+            x += [self.value_at(step - k) - self.value_at(step - k - 1) for k in range(1, lags)]
+        for i, season in enumerate(f.seasons):
+            course = {at: self.course(at, f.seasons[: i + 1], step) for at in around}
+            typical = {at: value for at, (value, _) in course.items()}
+            read = read and all(known for _, known in course.values())
+            x += [self.value_at(step - k) - typical[step - k] for k in range(1, season.lags + 1)]
             x += [typical[step]]
             x += [typical[step + k] - typical[step + k - 1] for k in range(f.ahead + 1)]
-        at = step + self.before_sunday(step)
-        angles = [2 * np.pi * (at % period / period) for period in (self.day, 7 * self.day)]
+        places = {s.period: step for s in f.seasons if s.period > 1}
+        places |= {s.period: step + self.before_sunday(step) for s in f.seasons if s.name == "week"}
+        angles = [2 * np.pi * (at % period / period) for period, at in places.items()]
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
-        read = all(self.is_trusted(step - k) for k in range(1, lags + 1))
-        return np.array(x), read and all(known for _, known in days.values())
+        return np.array(x), read and all(self.is_trusted(step - k) for k in range(1, lags + 1))
 
     def forget_before(self, step):
         self.oldest = max(self.oldest, step)

@@ -12,6 +12,7 @@ import pytest
 from streamridge import Forecaster, InvalidInputError, NotPositiveDefiniteError
 from streamridge.features.base import input_at
 from streamridge.features.past import Past
+from streamridge.features.profiles import Season
 from streamridge.features.timeline import Timeline
 from streamridge.forecaster.presets import default_preset
 from streamridge.series.clock import Clock
@@ -60,7 +61,8 @@ class Watched:
 
 def watched(**settings):
     """Return a small forecaster, and its model, which is watched."""
-    preset = default_preset(DAY, lags=6, horizon=settings.get("horizon", 1))
+    seasons = (Season("day", DAY, count=7, lags=6), Season("week", 7 * DAY, count=4, lags=4))
+    preset = default_preset(seasons, horizon=settings.get("horizon", 1))
     model = Watched(preset.model)
     return small(preset=replace(preset, model=model), **settings), model
 

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster
+from streamridge.features.profiles import Profiles, Season
+from streamridge.forecaster.formats import upgraded_preset
+from streamridge.forecaster.recipes import build
 
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
@@ -51,3 +54,19 @@ def test_saved_again_it_is_a_file_of_the_newest_format(name, tmp_path):
     assert b"descent" not in content
     new = Forecaster.load(tmp_path / "new.sr")
     np.testing.assert_array_equal(new.predict().value, old.predict().value)
+
+
+def test_features_of_days_and_weeks_become_seasons():
+    features = {"kind": "Profiles", "day": 96, "lags": 16, "week_lags": 4, "days": 7, "weeks": 4}
+    features |= {"ahead": 1, "extras": ["rain"]}
+
+    upgraded = upgraded_preset({"kind": "Preset", "features": features})
+
+    day, week = Season("day", 96, count=7, lags=16), Season("week", 672, count=4, lags=4)
+    assert build(upgraded["features"]) == Profiles((day, week), extras=("rain",))
+
+
+def test_other_features_stay_as_they_are():
+    recipe = {"kind": "Preset", "features": {"kind": "Features", "lags": 20}}
+
+    assert upgraded_preset(recipe) is recipe

@@ -5,11 +5,11 @@ import pytest
 
 from streamridge import Forecaster, InvalidInputError, compare, replay
 from streamridge.features.past import Past
-from streamridge.features.profiles import Profiles
 from streamridge.features.timeline import Timeline
 from streamridge.forecaster.settings import Settings
 from streamridge.series.clock import Clock, parse_step, parse_zone
 from streamridge.series.holidays import Holidays
+from tests.features.test_profiles import profiles
 from tests.forecaster.test_forecaster import DAY, START, small
 from tests.runs.test_replay import frame
 
@@ -68,7 +68,7 @@ def test_the_course_of_a_holiday_is_that_of_the_last_sundays(zone):
     local = np.arange(6 * WEEK)
     values = 100 * (local // DAY % 7) + 1000 * (local // WEEK)  # by weekday, and by week
     past = past_of(values, start=start, zone=zone, holidays=Holidays(("2021-07-21",)))
-    features = Profiles(DAY, lags=1, week_lags=1)
+    features = profiles(DAY, lags=1)
     first = past.timeline.start
     wednesdays = first + np.array([5, 6]) * WEEK + 3 * DAY
 
@@ -84,7 +84,7 @@ def test_the_course_of_a_holiday_is_that_of_the_last_sundays(zone):
 def test_the_calendar_shows_a_holiday_as_a_sunday():
     start = np.datetime64("2021-06-13T00")
     past = past_of(np.ones(6 * WEEK), start=start, holidays=Holidays(("2021-07-21",)))
-    features = Profiles(DAY, lags=1)
+    features = profiles(DAY, lags=1)
     holiday = past.timeline.start + 5 * WEEK + 3 * DAY + 7  # 7:00
 
     x, _ = features.rows(past, np.array([holiday, past.timeline.start + 4 * WEEK + 7]))
@@ -127,6 +127,28 @@ def test_bad_holidays_are_an_error():
         small(holidays="XX")
     with pytest.raises(InvalidInputError, match="holidays must be left out with the paper's model"):
         Forecaster.paper(holidays=DATES)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"step": "1h", "seasons": ("1d",)}, {"step": "7d"}, {"step": 1}], ids=str
+)
+def test_holidays_without_a_week_are_an_error(settings):
+    with pytest.raises(InvalidInputError, match="holidays must be left out where no season is a"):
+        Forecaster(**settings, holidays=DATES)
+
+
+@pytest.mark.parametrize("step", ["1d", "6h", "7min"])
+def test_holidays_go_with_any_step_that_has_a_week(step):
+    forecaster = Forecaster(step, holidays=DATES[:1], warmup=5000, seasons=("7d",))
+    length = np.timedelta64(forecaster.settings.step)
+    times = np.arange(np.datetime64("2021-06-13", "us"), np.datetime64("2021-07-21"), length)
+
+    for time in times[-1500:]:
+        forecaster.observe(time, float(time.astype("M8[D]").astype(int)))
+
+    forecast, sunday = forecaster.predict(), np.datetime64("2021-07-18")
+    assert forecast.time[0].astype("M8[D]") == np.datetime64(DATES[0])
+    assert forecast.value[0] == sunday.astype(int)
 
 
 def test_compare_finds_a_bad_country_before_it_reads_a_file():

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from streamridge import AdaGradStep, Forecaster
+from streamridge.features.profiles import Season
 from streamridge.forecaster.presets import default_preset
 from tests.forecaster.plain_forecaster import PlainForecaster
 
 # Three hours a step: a day is 8 steps and a week 56, so that short streams hold many of both.
 STEP, DAY, WEEK = np.timedelta64(3, "h"), 8, 56
+SEASONS = (Season("day", DAY, count=7, lags=3), Season("week", WEEK, count=4, lags=4))
 START = np.datetime64("2021-06-13T00:00", "h")
 FIRST = (START - np.datetime64("1970-01-01T00:00", "h")) // STEP
 
@@ -198,7 +200,7 @@ def test_half_a_band_is_its_wider_side():
 
 
 def test_without_a_guard_nothing_is_rolled_back():
-    hasty = replace(default_preset(DAY, lags=3), step_rule=AdaGradStep(8.0))
+    hasty = replace(default_preset(SEASONS, lags=3), step_rule=AdaGradStep(8.0))
     forecaster, _ = both(preset=hasty, guard=False)
 
     for step, value in in_order(daily(350, seed=3)):
@@ -219,7 +221,7 @@ def test_without_a_guard_nothing_is_doubted(horizon):
 
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(horizon, tmp_path, caplog):
-    hasty = replace(default_preset(DAY, lags=3, horizon=horizon), step_rule=AdaGradStep(8.0))
+    hasty = replace(default_preset(SEASONS, lags=3, horizon=horizon), step_rule=AdaGradStep(8.0))
     forecaster, plain = both(horizon=horizon, preset=hasty)
 
     stream = in_order(daily(350, seed=3))
@@ -245,3 +247,14 @@ def test_setting_and_freezing_are_those_of_the_plain_version(horizon):
     for each in (forecaster, plain):
         each.unfreeze("drifting.rate")
     walk(forecaster, plain, stream[210:])
+
+
+@pytest.mark.parametrize(
+    "seasons",
+    [(), ("20h",), ("20h", "7d"), ("1d", "7d", "95d")],
+    ids=["none", "odd", "two", "long"],
+)
+def test_with_other_seasons_every_step_is_that_of_the_plain_version(seasons):
+    forecaster, plain = both(seasons=seasons, horizon=2)
+
+    walk(forecaster, plain, troubled(5)[:420])

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from streamridge import InvalidInputError, compare, replay
+from streamridge import Forecaster, InvalidInputError, compare, replay
 from streamridge.runs.run_files import read_run, write_run
 from tests.forecaster.test_forecaster import DAY, START, daily, small
 from tests.runs.test_keeping import QUICK
@@ -58,6 +59,15 @@ def test_a_span_is_local_where_there_is_a_zone():
     named = np.isnan(zoned.errors_in_time)
     assert named.sum() == 12
     assert zoned.local_times[named][0] == SPAN[0]
+
+
+def test_a_span_of_an_index_is_two_whole_numbers():
+    values = pd.DataFrame({"time": np.arange(200), "ramp": daily(200)})
+
+    run = replay(Forecaster(1, seasons=(24,), train_size=60), values, exclude=["150/160"])
+
+    assert run.record()["excluded"] == 11
+    assert run.times[np.isnan(run.errors_in_time)].tolist() == list(range(150, 161))
 
 
 def test_a_missing_step_of_a_span_counts_as_missing():

@@ -94,5 +94,5 @@ def test_two_at_a_time_take_half_as_long_and_twice_the_memory(monkeypatch):
 def test_settings_are_those_of_the_step_of_a_series():
     (method,) = ready_made("default", ["ohl"], train_size=96, lags=None).values()
 
-    assert method(timedelta(hours=1)).day == 24
+    assert method(timedelta(hours=1)).periods == (24, 168)
     assert method(timedelta(minutes=15)).train_size == 96

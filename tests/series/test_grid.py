@@ -6,7 +6,7 @@ import pytest
 
 from streamridge import InvalidInputError
 from streamridge.series.grid import to_series
-from streamridge.series.readings import Readings
+from streamridge.series.readings import Readings, index_stamps
 
 QUARTER = timedelta(minutes=15)
 
@@ -19,7 +19,7 @@ def regular(count, minutes=15, start="2021-06-13T00:00"):
     return np.datetime64(start, "us") + np.arange(count) * np.timedelta64(minutes, "m")
 
 
-@pytest.mark.parametrize("minutes", [1, 5, 15, 30, 60, 1440])
+@pytest.mark.parametrize("minutes", [1, 5, 7, 15, 30, 60, 1440, 7 * 1440, 28 * 1440])
 def test_the_step_is_found(minutes):
     series = to_series(readings(regular(20, minutes), np.arange(20)))
 
@@ -150,7 +150,11 @@ def test_a_skipped_hour_is_refused_or_left_out():
             {"step": QUARTER, "aggregate": "sum"},
             "step must be a multiple of the readings' own 10min, got 15min",
         ),
-        (readings(regular(9, 7 * 1440), range(9)), {}, "readings must be a usual step apart"),
+        (
+            readings(regular(10)[[0, 1, 4, 7, 9]], range(5)),
+            {},
+            "readings must be a usual step apart",
+        ),
         (
             readings(np.append(regular(9), np.datetime64("9999-01-01", "us")), range(10)),
             {},
@@ -174,3 +178,74 @@ def test_a_part_of_a_series_is_taken_by_time():
         InvalidInputError, match="the series from 2022-01-01 must hold at least one step, got none"
     ):
         series.between(np.datetime64("2022-01-01"), None)
+
+
+def months(count, day=1):
+    """Return the same day of many months."""
+    first = np.datetime64("1981-01") + np.arange(count)
+    return first.astype("M8[D]") + np.timedelta64(day - 1, "D")
+
+
+@pytest.mark.parametrize("day", [1, 10, 15, 28])
+@pytest.mark.parametrize("step", [None, timedelta(days=30), timedelta(days=31)])
+def test_no_month_is_lost_or_doubled(day, step):
+    values = np.arange(480.0)
+
+    series = to_series(readings(months(480, day), values), step=step)
+
+    np.testing.assert_array_equal(series.values, values)
+    assert series.clock.step == timedelta(days=365.25 / 12)
+    assert abs(series.times - months(480, day)).max() < np.timedelta64(4, "D")
+
+
+def test_seven_minutes_keep_their_place():
+    times = regular(300, 7, "2021-06-13T00:03")
+
+    series = to_series(readings(times, range(300)))
+
+    np.testing.assert_array_equal(series.times, times)
+    assert series.counts.found() == {"readings": 300}
+
+
+def indexed(numbers, values):
+    stamps = index_stamps([str(number) for number in numbers])
+    return Readings("ramp", stamps, np.array(values, dtype=float))
+
+
+def test_whole_numbers_are_an_index():
+    series = to_series(indexed([3, 4, 6, 7, 5], [0, 1, 3, 4, 2]))
+
+    assert series.clock.step == 1
+    assert series.times.tolist() == [3, 4, 5, 6, 7]
+    assert series.values.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_index_may_count_by_more_than_one_and_be_summed():
+    fine = indexed(range(10, 130, 10), np.ones(12))
+
+    series = to_series(fine, step=30, aggregate="sum")
+
+    assert to_series(fine).clock.step == 10
+    assert (series.clock.step, series.values[1:-1].tolist()) == (30, [3.0, 3.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (indexed([1, 2], [1, 2]), {"step": QUARTER}, "step must be a whole number, as its times"),
+        (readings(regular(3), range(3)), {"step": 1}, "step must be a time such as 15min, as its"),
+        (
+            indexed([1, 2], [1, 2]),
+            {"zone": ZoneInfo("Europe/Berlin")},
+            "tz must be left out with an integer index, got 'Europe/Berlin'",
+        ),
+        (
+            indexed([1, 2, 9_999_999], [1, 2, 3]),
+            {"step": 1},
+            "stamps must be less than 1000000 steps apart, got 9999999 after 2",
+        ),
+    ],
+)
+def test_an_index_and_times_are_not_mixed(given, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        to_series(given, **options)

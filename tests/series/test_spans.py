@@ -17,6 +17,8 @@ BERLIN = ZoneInfo("Europe/Berlin")
     [
         ("2021-06-13T08:00/2021-06-14", None, "2021-06-13T08:00:00/2021-06-14T00:00:00"),
         ("2021-06-13/2021-06-13", None, "2021-06-13T00:00:00/2021-06-13T00:00:00"),
+        ("10/25", None, "10/25"),
+        ((-3, np.int64(4)), None, "-3/4"),
         ("2021-06-13T08:00/2021-06-14", BERLIN, "2021-06-13T06:00:00/2021-06-13T22:00:00"),
         ("2021-06-13T08:00Z/2021-06-14T00:00Z", BERLIN, "2021-06-13T08:00:00/2021-06-14T00:00:00"),
         (
@@ -43,6 +45,7 @@ def test_the_ends_of_a_span_are_moments_of_the_sensor(given, zone, text):
         (("2021-06-13",), "exclude must be START/END, such as .*, got "),
         (7, "exclude must be START/END, such as .*, got 7"),
         ("2021-06-14/2021-06-13", "exclude must not end before it starts, got '2021-06-14/2021"),
+        ("10/2021-06-13", "exclude must be START/END, such as .*, got '10/2021-06-13'"),
         ("2021-06-14/", "time must be an ISO 8601 time such as .*, got ''"),
         ("noon/2021-06-13", "time must be an ISO 8601 time such as .*, got 'noon'"),
     ],

@@ -16,7 +16,7 @@ from streamridge.cli.outcome import in_words
 from streamridge.forecaster.bounds import BoundPair
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.levels import band_columns, in_percent
-from streamridge.series.clock import step_name
+from streamridge.series.clock import step_name, time_text
 
 
 def inspect(
@@ -64,7 +64,7 @@ def _facts(forecaster: Forecaster) -> dict[str, Any]:
         "frozen": list(forecaster.frozen),
         "forecast": {
             "source": forecast.source,
-            "time": [str(time.astype("M8[s]")) for time in forecast.time] if known else [],
+            "time": [time_text(time) for time in forecast.time] if known else [],
             **{name: column.tolist() if known else [] for name, column in columns.items()},
         },
     }

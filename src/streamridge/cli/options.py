@@ -48,7 +48,17 @@ Methods = Annotated[
 Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
 Step = Annotated[
     str | None,
-    typer.Option(help="Time between readings, such as 15min. Found from the file by default."),
+    typer.Option(
+        help="Time between readings, such as 15min, 7d or 1mo; a whole number for an index. Found "
+        "from the file by default."
+    ),
+]
+Seasons = Annotated[
+    str | None,
+    typer.Option(
+        help="Times after which the series repeats itself, such as 1d,7d; none for none. By "
+        "default those of day, week and year that suit the step."
+    ),
 ]
 Tz = Annotated[
     str | None,
@@ -83,7 +93,8 @@ Warmup = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Steps before the first scored one. Three days by default; with the paper's model 60.",
+        help="Steps before the first scored one. Three days by default, fewer where a step is "
+        "below five minutes or a day and more; with the paper's model 60.",
     ),
 ]
 Steps = Annotated[int | None, typer.Option(min=1, help="Number of steps to score. All by default.")]
@@ -91,7 +102,9 @@ TrainSize = Annotated[int, typer.Option(min=24, help="Number of rows that the mo
 UpdateEvery = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Readings between refits. Those of a day by default, but at least 96."
+        min=1,
+        help="Readings between refits. Those of a day by default, but at least 96; for steps of a "
+        "day and more 24.",
     ),
 ]
 TuneEvery = Annotated[
@@ -222,3 +235,10 @@ of which one may be left out, such as '0,' or '0,100', got '0'.
             f"such as '0,' or '0,100', got {text!r}."
         ) from None
     return require_bounds((lower, upper))
+
+
+def parse_seasons(text: str | None) -> tuple[str, ...] | None:
+    """Return the seasons of a flag, separated by commas; None if it was left out."""
+    if text is None:
+        return None
+    return () if text.strip().lower() == "none" else tuple(text.split(","))

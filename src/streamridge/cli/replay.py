@@ -22,6 +22,7 @@ from streamridge.cli.outcome import (
     in_words,
 )
 from streamridge.cli.watching import watched
+from streamridge.errors import InvalidInputError
 from streamridge.files.dates import read_dates
 from streamridge.files.names import FileNames
 from streamridge.forecaster.methods import parse_methods
@@ -32,7 +33,7 @@ from streamridge.runs.run import Run
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
 from streamridge.runs.tasks import Task, make_tasks, ready_made
-from streamridge.series.clock import parse_zone, step_name
+from streamridge.series.clock import parse_zone, step_name, time_text
 from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
 from streamridge.series.spans import spans_of
@@ -49,6 +50,7 @@ def replay(
     method: options.Methods = None,
     model: options.Model = options.ModelName.DEFAULT,
     step: options.Step = None,
+    seasons: options.Seasons = None,
     tz: options.Tz = None,
     holidays: options.Holidays = None,
     fold: options.Fold = "infer",
@@ -92,6 +94,7 @@ def replay(
     methods = ready_made(
         model.value,
         parse_methods(method or ["ohl"]),
+        seasons=options.parse_seasons(seasons),
         horizon=horizon,
         level=options.parse_levels(level),
         bounds=options.parse_bounds(bounds),
@@ -120,6 +123,8 @@ def replay(
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
+        if report is not None:
+            require_times(made.ready)
         say_left_out(made.left_out, console)
         tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)
         shown: Shown = JsonLines() if as_json else TableOfRuns()
@@ -163,9 +168,19 @@ def require_outputs(
         require_extra("plotly", "plot")
 
 
+def require_times(tasks: Sequence[Task]) -> None:
+    """Raise unless series have times, which the figures of a report are drawn over."""
+    for task in tasks:
+        if isinstance(task.settings.step, int):
+            raise InvalidInputError(
+                f"{task.source.sensor}: times must be dates for a report, got whole numbers. "
+                "Leave --report out."
+            )
+
+
 def say_what_was_read(console: Console, series: Series) -> None:
     """Say what a series is, and what was wrong with it."""
-    begin, end = series.times[[0, -1]].astype("M8[m]")
+    begin, end = (time_text(time, "m") for time in series.times[[0, -1]])
     counts = replace(series.counts, readings=0).found()
     wrong = f"; {in_words(counts)}" if counts else ""
     console.print(

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.features.timeline import Timeline
-from streamridge.series.clock import Clock, Steps
+from streamridge.series.clock import AnyClock, Steps
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Past:
     """
 
     timeline: Timeline
-    clock: Clock
+    clock: AnyClock
     upcoming: Vector | None = None
 
     def values(self, steps: Steps) -> Vector:
@@ -63,14 +63,16 @@ class Past:
         """Return which steps are not before the first reading."""
         return steps >= self.timeline.start
 
-    def seasonal(self, step: int, day: int) -> float:
-        """Return the value at the same time a week earlier, else a day earlier, else the latest.
+    def seasonal(self, step: int, periods: tuple[float, ...]) -> float:
+        """Return the value the longest season earlier, else a shorter one, else the latest.
 
-        A week before a holiday, which runs like the Sunday of its week, lies the last Sunday.
+        Periods are in steps, and ascend; a fraction of a step is rounded. A week before a holiday,
+        which runs like the Sunday of its week, lies the last Sunday.
         """
         now = np.array([step])
-        for season in (7 * day - self.clock.before_sunday(now), day):
-            at = self.ago(now, season)
+        for period in reversed(periods):
+            is_week = period == self.clock.week
+            at = self.ago(now, round(period) - is_week * self.clock.before_sunday(now))
             if self.within(at)[0] and at[0] <= self.timeline.newest:
                 return float(self.values(at)[0])
         return self.latest

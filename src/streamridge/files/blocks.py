@@ -14,7 +14,7 @@ import numpy as np
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.series.clock import Times
-from streamridge.series.readings import parse_time
+from streamridge.series.readings import index_stamps, parse_time
 
 Gap: TypeAlias = Literal["error", "skip"]
 
@@ -66,6 +66,9 @@ class TextColumn:
     @cached_property
     def times(self) -> tuple[Times, Mask]:
         """Return the cells as times, NaT for an unreadable one, and which carried an offset."""
+        index = index_stamps(self.texts)
+        if index is not None:
+            return index, np.zeros(len(index), bool)
         read = {text: _time(text) for text in set(self.texts)}
         stamps = np.array([read[text][0] for text in self.texts], "datetime64[us]")
         return stamps, np.array([read[text][1] for text in self.texts], bool)

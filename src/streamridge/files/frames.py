@@ -57,7 +57,8 @@ def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
     ----------
     native
         A frame or series of pandas, polars or pyarrow. If it has a DatetimeIndex, that is its time.
-        A series is one sensor, called "value" if it has no name.
+        A series is one sensor, called "value" if it has no name; its index may also hold whole
+        numbers.
     origin
         Where it comes from.
     first
@@ -66,12 +67,14 @@ def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
     data = _narwhal(native, origin)
     index: Any = nw.maybe_get_index(data)
     columns: dict[str, Column] = {}
-    if index is not None and index.dtype.kind == "M":
+    is_series = isinstance(data, nw.Series)
+    if index is not None and index.dtype.kind in ("Miu" if is_series else "M"):
         times: Any = nw.from_native(index.to_series(), series_only=True)
         columns["time"] = FrameColumn(times)
-    elif isinstance(data, nw.Series):
+    elif is_series:
         raise InvalidInputError(
-            f"{origin.name} must have times, got a Series without a DatetimeIndex. "
+            f"{origin.name} must have times, got a Series without an index of times or whole "
+            "numbers. "
             "Pass a DataFrame with a time column."
         )
     for name, series in _named(data, origin):

@@ -15,22 +15,26 @@ from streamridge.errors import InvalidInputError, StateError, about
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import decoded, encoded, read_content
 from streamridge.forecaster.bounds import BoundPair
+from streamridge.forecaster.cadence import (
+    default_tune_every,
+    default_update_every,
+    default_warmup,
+)
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.formats import upgraded
 from streamridge.forecaster.history import read_history
 from streamridge.forecaster.levels import Level, require_levels
-from streamridge.forecaster.presets import Preset, default_preset, paper_preset
+from streamridge.forecaster.presets import Preset, default_preset, paper_preset, usual_seasons
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.costs import Costs
 from streamridge.learners.workspace import Workspace
-from streamridge.series.clock import DAY, Times, parse_step
+from streamridge.series.clock import Times, amount, parse_step
 from streamridge.series.holidays import GivenHolidays, parse_holidays
+from streamridge.series.seasons import parse_seasons
 from streamridge.tuners.base import Tuner
 
-# Days before the first fit: two days of rows, and a day of past behind the first.
-WARMUP_DAYS = 3
 # Larger readings would overflow when they are squared and summed.
 LARGEST = 1e12
 
@@ -57,7 +61,12 @@ class Forecaster:
     Parameters
     ----------
     step
-        Time between readings, such as "15min"; it must divide a day.
+        Time between readings, such as "15min", "7d" or "1mo", a twelfth of a year. A whole number
+        counts units of an integer index, so that times are whole numbers.
+    seasons
+        After what time the series tends to repeat itself, such as ("1d", "7d"); () if it never
+        does. By default day and week for steps below a day, week and year for days, a year for
+        weeks and months, and none for an index.
     horizon
         H, how many steps are forecast.
     level
@@ -72,9 +81,13 @@ class Forecaster:
     train_size
         N, the rows of a fit.
     update_every
-        m, the readings between refits; a day of them by default, but at least 96 and the horizon.
+        m, the readings between refits; by default a day of them, but at least 96, and at most a
+        quarter of `train_size` where steps are shorter than five minutes. For steps of a day or
+        longer, and for an index, 24.
     warmup
-        Steps before the first fit; three days by default. Early fits use the history there is.
+        Steps before the first fit. Early fits use the history there is. Three days by default, less
+        where that is more than 864 steps; for steps of a day or longer, and for an index, the
+        shortest season and 32 steps.
     extras
         Names of further columns, whose values are known one step ahead.
     learn
@@ -84,8 +97,8 @@ class Forecaster:
         now and then (Algorithm 1). Without one, they follow the errors at every window's end
         (Algorithm 2).
     tune_every
-        n, the readings between searches; a week of them by default. 0 searches only before the
-        first fit.
+        n, the readings between searches; a week of them by default, or seven times 24 for steps of
+        a day or longer. 0 searches only before the first fit.
     validation_size
         How many of the latest rows a search forecasts; `train_size` by default.
     seed
@@ -122,8 +135,9 @@ class Forecaster:
 
     def __init__(
         self,
-        step: str | timedelta = "15min",
+        step: str | int | timedelta = "15min",
         *,
+        seasons: tuple[str | int | timedelta, ...] | None = None,
         horizon: int = 1,
         level: Level = 0.9,
         tz: str | None = None,
@@ -145,8 +159,10 @@ class Forecaster:
         holidays: GivenHolidays | None = None,
     ) -> None:
         length = parse_step(step)
-        day = DAY // length
+        lengths = parse_seasons(seasons, length)
+        periods = tuple(amount(season) / amount(length) for season in lengths)
         require_count("horizon", horizon)
+        require_count("train_size", train_size)
         if isinstance(extras, str):
             raise InvalidInputError(f"extras must be a tuple of names, got {extras!r}.")
         if preset is not None and extras:
@@ -155,17 +171,26 @@ class Forecaster:
             )
         self._settings = Settings(
             step=length,
-            preset=preset or default_preset(day, lags=lags, horizon=horizon, extras=tuple(extras)),
+            seasons=lengths,
+            preset=preset
+            or default_preset(
+                usual_seasons(lengths, length, lags=lags),
+                lags=lags,
+                horizon=horizon,
+                extras=tuple(extras),
+            ),
             horizon=horizon,
             level=level,
             tz=tz,
             train_size=train_size,
-            update_every=max(day, 96, horizon) if update_every is None else update_every,
-            warmup=WARMUP_DAYS * day if warmup is None else warmup,
+            update_every=default_update_every(length, horizon, train_size)
+            if update_every is None
+            else update_every,
+            warmup=default_warmup(length, periods) if warmup is None else warmup,
             learn=learn,
             guard=guard,
             tuner=tuner,
-            tune_every=7 * day if tune_every is None else tune_every,
+            tune_every=default_tune_every(length, train_size) if tune_every is None else tune_every,
             validation_size=train_size if validation_size is None else validation_size,
             seed=seed,
             defer_refits=defer_refits,
@@ -178,7 +203,7 @@ class Forecaster:
     @classmethod
     def paper(
         cls,
-        step: str | timedelta = "15min",
+        step: str | int | timedelta = "15min",
         *,
         lags: int = 20,
         train_size: int = 2880,

@@ -75,3 +75,22 @@ def _unrolled(state: State) -> dict[str, NDArray[Any]]:
         f"{TIMELINE}holes": np.zeros((0, 2), dtype=np.int64),
         f"{TIMELINE}span": np.array([start, oldest, newest, start - 1]),
     }
+
+
+def upgraded_preset(recipe: Any) -> Any:
+    """Return the recipe of a preset with features as this version describes them.
+
+    Before there were seasons of any length, `Profiles` knew a day and a week.
+    """
+    features = recipe.get("features") if isinstance(recipe, dict) else None
+    if not isinstance(features, dict) or "day" not in features or features["kind"] != "Profiles":
+        return recipe
+    day, week = (
+        {"kind": "Season", "name": name, "period": period, "count": count, "lags": lags}
+        for name, period, count, lags in (
+            ("day", features["day"], features["days"], features["lags"]),
+            ("week", 7 * features["day"], features["weeks"], features["week_lags"]),
+        )
+    )
+    kept = {name: features[name] for name in ("kind", "ahead", "extras")}
+    return {**recipe, "features": {**kept, "seasons": [day, week]}}

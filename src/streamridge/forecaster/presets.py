@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from streamridge.features.base import RowMaker
 from streamridge.features.lags import Features
-from streamridge.features.profiles import Profiles
+from streamridge.features.profiles import Profiles, Season
 from streamridge.hyperparameters.coordinates import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
@@ -19,6 +20,16 @@ from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep, StepRul
 from streamridge.models.base import Model
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
+from streamridge.series.clock import Length, amount
+from streamridge.series.seasons import season_name
+
+# How many of the shortest season a typical value is the mean of, of longer ones, and of years.
+DAYS, WEEKS, YEARS = 7, 4, 10
+# Number of deviations from the course of a season that is not the shortest.
+FEW_LAGS = 4
+# A season of this length has been seen a few times only, and a value at a shorter step than this is
+# mostly noise: a typical value is then also one of the times around it.
+LONG, FINE = timedelta(days=90), timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -46,14 +57,53 @@ class Preset:
     corrects: bool = True
 
 
+def usual_seasons(
+    seasons: tuple[Length, ...], step: Length, *, lags: int = 16
+) -> tuple[Season, ...]:
+    """Return seasons, in ascending order, with what a row usually holds of them.
+
+    Parameters
+    ----------
+    seasons
+        Their lengths.
+    step
+        The step of the series.
+    lags
+        Number of deviations from the course of the shortest; there are fewer from longer ones.
+    """
+    return tuple(
+        _usual_season(season, amount(season) / amount(step), lags=lags, shortest=i == 0)
+        for i, season in enumerate(seasons)
+    )
+
+
+def _usual_season(season: Length, period: float, *, lags: int, shortest: bool) -> Season:
+    usual = Season(
+        season_name(season),
+        period,
+        count=DAYS if shortest else WEEKS,
+        lags=lags if shortest else FEW_LAGS,
+    )
+    if isinstance(season, int):
+        return usual
+    if season >= LONG:
+        apart = max(1, round(period / 120))
+        return replace(usual, count=YEARS, beside=round(period / 24 / apart), apart=apart)
+    step = season / period
+    if step >= FINE:
+        return usual
+    apart = round(FINE / step)
+    return replace(usual, beside=min(3, int(period / 8 / apart)), apart=apart)
+
+
 def default_preset(
-    day: int, *, lags: int = 16, horizon: int = 1, extras: tuple[str, ...] = ()
+    seasons: tuple[Season, ...], *, lags: int = 16, horizon: int = 1, extras: tuple[str, ...] = ()
 ) -> Preset:
-    """Return the default model for a sensor with `day` steps a day."""
-    features = Profiles(day, lags=lags, ahead=horizon, extras=extras)
+    """Return the default model for a sensor with these seasons; `lags` counts without any."""
+    features = Profiles(seasons, lags=lags, ahead=horizon, extras=extras)
     widths = dict(features.layout.blocks)
     del widths["latest"]
-    starts = {"calendar": 0.1, "extras": 0.3, "day_profile": 0.2, "week_profile": 0.2}
+    starts = {"calendar": 0.1, "extras": 0.3, **{f"{each.name}_profile": 0.2 for each in seasons}}
     scales = [
         np.full(width, starts[name]) if name in starts else 0.2 * np.exp(-np.arange(width) / 5)
         for name, width in widths.items()

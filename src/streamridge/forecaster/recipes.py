@@ -12,7 +12,7 @@ import numpy as np
 
 from streamridge.errors import InvalidInputError, StateError, StreamRidgeError
 from streamridge.features.lags import Features
-from streamridge.features.profiles import Profiles
+from streamridge.features.profiles import Profiles, Season
 from streamridge.forecaster.presets import Preset
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
@@ -35,7 +35,7 @@ KINDS: dict[str, type[Any]] = {
     for kind in (
         *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Mixture),
         *(KernelRidge, AutoregressiveRidge, Standardized),
-        *(ConstantStep, AdaGradStep, Features, Profiles, Preset),
+        *(ConstantStep, AdaGradStep, Features, Profiles, Season, Preset),
         *(Fixed, Grid, RandomSearch, HOAG, Bayesian),
     )
 }

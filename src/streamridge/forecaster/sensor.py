@@ -17,7 +17,7 @@ from streamridge.forecaster.naive import SeasonalNaive
 from streamridge.forecaster.plausibility import Plausibility, Verdict
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.state import joined, part
-from streamridge.series.clock import Clock
+from streamridge.series.clock import DAY, AnyClock
 from streamridge.series.holidays import Holidays
 from streamridge.series.sensor_clock import SensorClock
 
@@ -42,7 +42,8 @@ class Sensor:
     def __init__(self, settings: Settings) -> None:
         features = settings.preset.features
         # Clock changes can lead a row as far as a day further back.
-        self.reach = features.reach + settings.day + 1
+        day = 0 if isinstance(settings.step, int) else DAY // settings.step
+        self.reach = features.reach + day + 1
         self.timeline = Timeline(len(features.extras))
         holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self.clock = SensorClock(settings.step, settings.tz, holidays)
@@ -87,7 +88,7 @@ class Sensor:
             self.timeline.start_at(step)
         return step, on_grid
 
-    def begin(self, clock: Clock, step: int) -> None:
+    def begin(self, clock: AnyClock, step: int) -> None:
         """Take over the clock of a series, whose first reading is at this step or later."""
         self.clock.adopt(clock)
         self.timeline.start_at(step)
@@ -95,7 +96,7 @@ class Sensor:
     def seasonal(self) -> Vector:
         """Return the values of a season ago as forecasts, (H,)."""
         steps = range(self.next_step, self.next_step + self._settings.horizon)
-        values = np.array([self.past.seasonal(step, self._settings.day) for step in steps])
+        values = np.array([self.past.seasonal(step, self._settings.periods) for step in steps])
         return self.bounds.clipped(values)
 
     def seasonal_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
@@ -122,9 +123,10 @@ class Sensor:
         self.timeline.push(fill, read=False, trusted=False, extras=columns)
 
     def leap(self, count: int) -> None:
-        """Take many steps without a reading at once, filled with the last week over and over."""
+        """Take many steps without a reading at once, filled with the longest season, repeated."""
         self.silent += count
-        self.timeline.leap(count, 7 * self._settings.day, needed=self.reach)
+        period = round(max(self._settings.periods, default=1))
+        self.timeline.leap(count, period, needed=self.reach)
 
     def push(
         self, value: float, forecast: float, band: float | None, columns: Vector | None
@@ -217,5 +219,5 @@ class Sensor:
         change = abs(value - self.past.latest)
         if 0 < change < self._resolution:
             self._resolution = change
-        naive = self.past.seasonal(self.next_step, self._settings.day)
+        naive = self.past.seasonal(self.next_step, self._settings.periods)
         self._naive = self._naive.observe(value - naive, self.least)

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from streamridge.arrays import require_count
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import InvalidInputError, StateError, shown
 from streamridge.forecaster.bounds import BoundPair, require_bounds
+from streamridge.forecaster.cadence import default_patience
+from streamridge.forecaster.formats import upgraded_preset
 from streamridge.forecaster.levels import Level, Levels, one_or_all, require_levels
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.recipes import build_shared, describe
 from streamridge.series.clock import (
     DAY,
+    Length,
+    amount,
     parse_step,
     parse_zone,
+    plain_length,
     require_local_step,
-    step_name,
 )
 from streamridge.series.holidays import PlainHolidays, parse_holidays
+from streamridge.series.seasons import parse_seasons
 from streamridge.tuners.base import Tuner
 
 # Settings that the first saved forecasters did not have: left out where they are not given.
@@ -31,7 +36,8 @@ OPTIONAL = ("defer_refits", "bounds", "sensor", "holidays")
 class Settings:
     """The settings of a forecaster; `Forecaster` says what each one means."""
 
-    step: timedelta
+    step: Length
+    seasons: tuple[Length, ...]
     preset: Preset
     horizon: int
     level: Level
@@ -52,6 +58,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         require_local_step(parse_step(self.step), parse_zone(self.tz))
+        object.__setattr__(self, "seasons", parse_seasons(self.seasons, self.step))
         object.__setattr__(self, "level", one_or_all(require_levels(self.level)))
         object.__setattr__(self, "bounds", require_bounds(self.bounds))
         for name in ("horizon", "train_size", "update_every", "warmup", "validation_size"):
@@ -70,6 +77,14 @@ class Settings:
             raise InvalidInputError(f"sensor must be a name, or None, got {self.sensor!r}.")
         if self.holidays is not None:
             object.__setattr__(self, "holidays", parse_holidays(self.holidays) or None)
+            self._require_week()
+
+    def _require_week(self) -> None:
+        if self.holidays is not None and 7 * DAY not in self.seasons:
+            raise InvalidInputError(
+                "holidays must be left out where no season is a week, since they run like Sundays, "
+                f"got {shown(self.holidays)}. Or add '7d' to seasons."
+            )
 
     def _require_tuner(self, tuner: Tuner) -> None:
         if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):
@@ -83,10 +98,15 @@ class Settings:
         """Return the levels of the bands, one or more, in the order given."""
         return require_levels(self.level)
 
-    @property
-    def day(self) -> int:
-        """Return the number of steps in a day."""
-        return DAY // self.step
+    @cached_property
+    def periods(self) -> tuple[float, ...]:
+        """Return the seasons in steps, in ascending order; they may be fractions."""
+        return tuple(amount(season) / amount(self.step) for season in self.seasons)
+
+    @cached_property
+    def patience(self) -> int:
+        """Return for how many steps without a reading the model is asked."""
+        return default_patience(self.step, self.periods)
 
     @property
     def look_back(self) -> int:
@@ -98,7 +118,8 @@ class Settings:
         every = {name: getattr(self, name) for name in self.__dataclass_fields__}
         plain = {name: each for name, each in every.items() if name not in OPTIONAL or each}
         parts = {name: describe(getattr(self, name)) for name in ("preset", "tuner")}
-        return plain | parts | {"step": step_name(self.step)}
+        seasons = [plain_length(season) for season in self.seasons]
+        return plain | parts | {"step": plain_length(self.step), "seasons": seasons}
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Settings:
@@ -106,7 +127,9 @@ class Settings:
         try:
             parts = dict(described)
             step = parse_step(parts.pop("step"))
-            built = {name: build_shared(parts.pop(name)) for name in ("preset", "tuner")}
-            return cls(step=step, **built, **parts)
+            seasons = parse_seasons(parts.pop("seasons", None), step)
+            preset = build_shared(upgraded_preset(parts.pop("preset")))
+            tuner = build_shared(parts.pop("tuner"))
+            return cls(step=step, seasons=seasons, preset=preset, tuner=tuner, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None

@@ -125,8 +125,8 @@ class Stepper:
         self.record.keep_for(self._kept)
 
     def fill_gap(self, count: int) -> None:
-        """Take `count` steps without a reading; those after the first day are filled at once."""
-        alone = min(count, self._settings.day + 1 if self.sensor.has_readings else 0)
+        """Take `count` steps without a reading; those after a season are filled at once."""
+        alone = min(count, self._settings.patience + 1 if self.sensor.has_readings else 0)
         for _ in range(alone):
             self.advance(np.nan, None)
         if self.sensor.has_readings and count > alone:
@@ -189,7 +189,7 @@ class Stepper:
         """Return the forecast from the next step on, given its further columns; computed once."""
         key = b"" if columns is None else columns.tobytes()
         if key not in self._ahead:
-            if self.model is None or self.sensor.silent > self._settings.day:
+            if self.model is None or self.sensor.silent > self._settings.patience:
                 self._ahead = {key: Ahead(self.sensor.seasonal())}
             else:
                 self._ahead = {key: self._modelled(self.model, columns)}

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError
@@ -151,7 +151,7 @@ class KernelRidgeFit(Fit):
         return super().release()
 
     def state(self) -> Arrays:
-        state = {"dual_weights": self.theta}
+        state: dict[str, NDArray[Any]] = {"dual_weights": self.theta}
         if self.spread is not None:
             state["spread_weights"] = self.spread.phi
         return state

@@ -147,7 +147,7 @@ def _fill_bands(
 def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:
     spans = gap_spans(times, actual)
     if spans:
-        number = matplotlib_part("dates").date2num
+        number = matplotlib_part("dates").date2num if times.dtype.kind == "M" else float
         bars = [(number(first), number(end) - number(first)) for first, end in spans]
         # The edge keeps gaps of one step visible, and the legend's patch on top of a gap.
         axes.broken_barh(

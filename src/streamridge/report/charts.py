@@ -55,7 +55,7 @@ def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     ]
     traces += [_line(times, actual, INK, 1.5, name="actual", legendgroup="actual")]
     traces += [_dots(times, actual), *([_gap_in_legend(times)] if gaps else [])]
-    first = max(times[0], times[-1] - np.timedelta64(FIRST_VIEW_DAYS, "D"))
+    first = times[max(0, len(times) - 1 - FIRST_VIEW_DAYS * lead.day)]
     return make_figure(
         traces,
         height=440,

@@ -34,7 +34,7 @@ from streamridge.report.tables import (
 )
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
 from streamridge.runs.run import Run
-from streamridge.series.clock import parse_step, step_name
+from streamridge.series.clock import parse_length, step_name
 
 READING = (
     "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
@@ -152,7 +152,7 @@ def section(
 def _scope(sensors: Sequence[SensorRuns]) -> str:
     runs = [run for sensor in sensors for run in sensor.runs]
     methods = ", ".join(dict.fromkeys(run.method for run in runs))
-    steps = ", ".join(dict.fromkeys(step_name(parse_step(run.step)) for run in runs))
+    steps = ", ".join(dict.fromkeys(step_name(parse_length("step", run.step)) for run in runs))
     levels = in_percent(tuple(dict.fromkeys(each for run in runs for each in run.levels)))
     times = np.concatenate([run.times for run in runs])
     count = "1 sensor" if len(sensors) == 1 else f"{len(sensors)} sensors"

@@ -114,14 +114,14 @@ def _series_for(forecaster: Forecaster, given: Any, selection: Selection) -> Ser
     settings = forecaster.settings
     if not isinstance(given, Series):
         extras = settings.preset.features.extras
-        own = replace(selection, step=settings.step, tz=settings.tz, extras=extras)
-        return one_series(given, own)
-    if given.clock.step != settings.step:
+        selection = replace(selection, step=settings.step, tz=settings.tz, extras=extras)
+    regular = one_series(given, selection)
+    if regular.clock.step != settings.step:
         raise InvalidInputError(
             f"series must have the forecaster's step, {step_name(settings.step)}, "
-            f"got {step_name(given.clock.step)}."
+            f"got {step_name(regular.clock.step)}."
         )
-    return one_series(given, selection)
+    return regular
 
 
 def _sent(forecaster: Forecaster, task: Task, engine: Engine, progress: StepProgress | None) -> Run:

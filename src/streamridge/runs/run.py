@@ -63,7 +63,7 @@ class Run:
     step
         Time between readings.
     times
-        (T,), of the scored steps; in UTC where the sensor has a zone.
+        (T,), of the scored steps; in UTC where the sensor has a zone. Whole numbers for an index.
     local_times
         (T,), the same on the sensor's own clock.
     actual
@@ -96,7 +96,7 @@ class Run:
 
     sensor: str
     method: str
-    step: np.timedelta64
+    step: np.timedelta64 | np.int64
     times: Times
     local_times: Times
     actual: Vector
@@ -124,8 +124,10 @@ class Run:
 
     @property
     def day(self) -> int:
-        """Return the steps of a day."""
-        return max(1, round(np.timedelta64(1, "D") / self.step))
+        """Return the steps of a day, of which figures show some; 24 where a step is not shorter."""
+        if not isinstance(self.step, np.timedelta64) or self.step >= np.timedelta64(1, "D"):
+            return 24
+        return round(np.timedelta64(1, "D") / self.step)
 
     @property
     def scored(self) -> Vector:

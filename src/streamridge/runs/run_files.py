@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.errors import StateError
 from streamridge.files.checkpoint import Arrays, Header, read_checkpoint, write_checkpoint
@@ -33,7 +34,7 @@ def write_run(path: Path, run: Run) -> None:
         "level": run.level,
         "excluded": [str(span) for span in run.excluded],
         "costs": asdict(run.costs),
-        "step": int(run.step / np.timedelta64(1, "us")),
+        "step": _plain_step(run.step),
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
     }
     arrays: dict[str, Any] = {name: _stored(getattr(run, name)) for name in ARRAYS}
@@ -70,7 +71,7 @@ def _run(header: Header, arrays: Arrays) -> Run:
         **parts,
         level=_level(header["level"]),
         costs=Costs(**header["costs"]),
-        step=np.timedelta64(header["step"], "us"),
+        step=_step(header["step"], arrays["times"]),
         path=walked or None,
         interrupted=header.get("interrupted", False),
         excluded=spans_of(header.get("excluded", ()), None),
@@ -93,3 +94,12 @@ def _groups(header: Header) -> tuple[GroupNames, ...]:
 def _stored(array: Any) -> Any:
     """Return an array as files hold it: times in microseconds."""
     return array.astype("M8[us]") if array.dtype.kind == "M" else array
+
+
+def _plain_step(step: np.timedelta64 | np.int64) -> int:
+    """Return a step as plain JSON: in microseconds, or in units of an index."""
+    return int(step / np.timedelta64(1, "us") if isinstance(step, np.timedelta64) else step)
+
+
+def _step(plain: int, times: NDArray[Any]) -> np.timedelta64 | np.int64:
+    return np.timedelta64(plain, "us") if times.dtype.kind == "M" else np.int64(plain)

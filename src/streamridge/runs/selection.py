@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from streamridge.errors import InvalidInputError, listed
 from streamridge.files.blocks import Gap
 from streamridge.files.reading import Layout
 from streamridge.series.aggregate import coarser
-from streamridge.series.clock import parse_step, parse_zone, step_name
+from streamridge.series.clock import Length, amount, parse_step, parse_zone, step_name
 from streamridge.series.grid import to_series
 from streamridge.series.local_time import Fold
-from streamridge.series.readings import Aggregate, Readings
+from streamridge.series.readings import Aggregate, Readings, index_stamps
 from streamridge.series.series import Series
 from streamridge.series.spans import moment_of
 
@@ -46,13 +46,13 @@ class Selection:
     layout: Layout | None = None
     extras: tuple[str, ...] = ()
     gap: Gap = "error"
-    step: str | timedelta | None = None
+    step: str | Length | None = None
     tz: str | None = None
     fold: Fold = "infer"
     aggregate: Aggregate | None = None
     first: str | None = None
     last: str | None = None
-    sum_to: timedelta | None = None
+    sum_to: Length | None = None
 
     def of_readings(self, readings: Readings) -> Series:
         """Return what is selected of a sensor's readings, on a regular grid."""
@@ -97,11 +97,11 @@ class Selection:
         return self._summed(part)
 
     def _summed(self, series: Series) -> Series:
-        if self.sum_to is None or series.clock.step >= self.sum_to:
+        if self.sum_to is None or amount(series.clock.step) >= amount(self.sum_to):
             return series
         return coarser(series, self.sum_to, "sum")
 
-    def _length(self) -> timedelta | None:
+    def _length(self) -> Length | None:
         return None if self.step is None else parse_step(self.step)
 
     def _span(self) -> tuple[np.datetime64 | None, np.datetime64 | None]:
@@ -123,3 +123,11 @@ def require_options(function: str, given: Iterable[str], known: Collection[str])
             raise InvalidInputError(
                 f"{function} must be given options among {', '.join(known)}, got {name!r}."
             )
+
+
+def _moment(text: str | None, zone: ZoneInfo | None) -> np.datetime64 | None:
+    """Return a time that was given as text, in UTC where the sensor has a zone."""
+    if text is None:
+        return None
+    index = index_stamps([text])
+    return moment_of(text, zone) if index is None else index[0]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -17,6 +16,7 @@ from streamridge.errors import InvalidInputError, listed
 from streamridge.files.reading import stored_readings
 from streamridge.files.store import Store
 from streamridge.runs.selection import Selection
+from streamridge.series.clock import Length
 from streamridge.series.series import Series
 
 DIGEST_BYTES = 12
@@ -39,7 +39,7 @@ class Source:
     """
 
     sensor: str
-    step: timedelta
+    step: Length
     steps: int
     digest: str
     load: Callable[[], Series]

@@ -19,7 +19,7 @@ from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.levels import one_or_all
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
-from streamridge.series.clock import Times
+from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
 from streamridge.series.spans import Span
 
@@ -93,16 +93,23 @@ def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> N
 def _join(forecaster: Forecaster, series: Series) -> None:
     """Let a forecaster that has lived before go on to the first step of a series."""
     if forecaster.has_readings and series.times[0] > forecaster.next_time:
-        (before,) = _stamps(series, series.times[:1] - np.timedelta64(series.clock.step))
+        (before,) = _stamps(series, series.clock.times(np.array([series.start - 1])))
         with about(series.sensor):
             forecaster.observe(before, None)
 
 
-def _stamps(series: Series, times: Times) -> list[datetime]:
+def _stamps(series: Series, times: Times | Steps) -> list[datetime] | list[int]:
     """Return times of a series as the forecaster takes them: with UTC said where it is UTC."""
+    if times.dtype.kind != "M":
+        return times.tolist()
     # Not by astype(datetime): NumPy drops a Ctrl-C that comes while it looks at such a type.
     moments = times.astype("M8[us]").tolist()
     return moments if series.clock.zone is None else [each.replace(tzinfo=UTC) for each in moments]
+
+
+def _step_of(series: Series) -> np.timedelta64 | np.int64:
+    step = series.clock.step
+    return np.int64(step) if isinstance(step, int) else np.timedelta64(step)
 
 
 def _known(series: Series) -> Iterable[dict[str, float] | None]:
@@ -130,7 +137,7 @@ def _run_of(
     path = forecaster.path if forecaster.has_model else None
     return Run(
         sensor=series.sensor,
-        step=np.timedelta64(series.clock.step),
+        step=_step_of(series),
         times=series.times[scored],
         local_times=series.local_times[scored],
         actual=_possible(series.values[scored], settings),

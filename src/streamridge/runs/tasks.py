@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache, partial
 from inspect import signature
 from pathlib import Path
@@ -25,13 +24,13 @@ from streamridge.runs.engines.work import Job, Outcome
 from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept, write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
-from streamridge.series.clock import Steps
+from streamridge.series.clock import Length, Steps
 from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span
 
 ModelName = Literal["default", "paper"]
 # By the name of a method: from the time between readings to how it forecasts.
-Methods: TypeAlias = Mapping[str, Callable[[timedelta], Settings]]
+Methods: TypeAlias = Mapping[str, Callable[[Length], Settings]]
 
 # Rows of the factorization that costs are counted in; a window costs about two of its size.
 PROBE, WINDOW_IN_FACTORS = 960, 2.2
@@ -242,14 +241,14 @@ def _maker(model: ModelName) -> Callable[..., Forecaster]:
     return Forecaster if model == "default" else Forecaster.paper
 
 
-def model_settings(model: ModelName, step: timedelta, **choices: Any) -> Settings:
+def model_settings(model: ModelName, step: Length, **choices: Any) -> Settings:
     """Return the settings of a ready-made model; those that are None keep their default."""
     make = _maker(model)
     given = {name: value for name, value in choices.items() if value is not None}
     return make(step, **given).settings
 
 
-def _tuned(method: str, model: ModelName, choices: Mapping[str, Any], step: timedelta) -> Settings:
+def _tuned(method: str, model: ModelName, choices: Mapping[str, Any], step: Length) -> Settings:
     return tuned_by(method, model_settings(model, step, **choices))
 
 

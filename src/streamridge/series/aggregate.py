@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError
-from streamridge.series.clock import step_name
+from streamridge.series.clock import AnyClock, Length, amount, step_name
 from streamridge.series.readings import Aggregate
 from streamridge.series.series import Series
 
@@ -17,7 +16,7 @@ from streamridge.series.series import Series
 LEAST_SHARE = 0.5
 
 
-def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Series:
+def coarser(fine: Series, step: Length, aggregate: Aggregate | None) -> Series:
     """Return a series in longer steps, with a count of those that miss some readings.
 
     Parameters
@@ -31,7 +30,7 @@ def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Serie
         reading of the bin.
     """
     own = fine.clock.step
-    parts, rest = divmod(step, own)
+    parts, rest = divmod(amount(step), amount(own))
     if rest:
         raise InvalidInputError(
             f"{fine.sensor}: step must be a multiple of the readings' own {step_name(own)}, "
@@ -44,11 +43,12 @@ def coarser(fine: Series, step: timedelta, aggregate: Aggregate | None) -> Serie
             "Pass --aggregate sum for counts (aggregate= in Python)."
         )
     lead = fine.start % parts
+    longer: AnyClock = replace(fine.clock, step=step)  # type: ignore[arg-type]
     bins = _bins(fine.values, lead, parts)
     read = (~np.isnan(bins)).sum(axis=1)
     return Series(
         fine.sensor,
-        replace(fine.clock, step=step),
+        longer,
         (fine.start - lead) // parts,
         _last(bins) if aggregate == "last" else _whole(bins, read, aggregate),
         {name: _bins(column, lead, parts)[:, 0] for name, column in fine.extras.items()},

@@ -7,18 +7,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any, ClassVar, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, shown
 from streamridge.series.holidays import Holidays
 
 Steps = NDArray[np.int64]
-Times = NDArray[np.datetime64]
+# datetime64, or the whole numbers of an index.
+Times: TypeAlias = NDArray[Any]
+# A length of time, or a number of units of an integer index.
+Length: TypeAlias = timedelta | int
 
 DAY = timedelta(days=1)
+YEAR = 365.25 * DAY
 # Zones change their offset at half hours of UTC only; they are looked up some days at a time.
 HALF_HOUR, STRETCH = 1800, 512
 EPOCH = np.datetime64("1970-01-01T00:00", "us")
@@ -27,54 +32,78 @@ UNITS = {
     "min": timedelta(minutes=1),
     "h": timedelta(hours=1),
     "d": DAY,
+    "mo": YEAR / 12,
 }
 
 
-def parse_step(step: str | timedelta | np.timedelta64) -> timedelta:
-    """Return the length of a step; raise unless it divides a day.
+def parse_step(step: str | int | timedelta | np.timedelta64) -> Length:
+    """Return the length of a step: a time of whole seconds, or a number of units of an index.
 
     Examples
     --------
-    >>> parse_step("15min")
-    datetime.timedelta(seconds=900)
-    >>> parse_step("7min")
+    >>> parse_step("15min"), parse_step("1mo"), parse_step(1)
+    (datetime.timedelta(seconds=900), datetime.timedelta(days=30, seconds=37800), 1)
+    >>> parse_step("0min")
     Traceback (most recent call last):
-    streamridge.errors.InvalidInputError: step must divide a day, got '7min'.
+    streamridge.errors.InvalidInputError: step must be positive, got '0min'.
     """
-    length = _length(step)
-    if length <= timedelta(0) or DAY % length:
-        raise InvalidInputError(f"step must divide a day, got {step!r}.")
-    if length % UNITS["s"]:
-        raise InvalidInputError(f"step must be a whole number of seconds, got {step!r}.")
+    return parse_length("step", step)
+
+
+def parse_length(name: str, given: object) -> Length:
+    """Return a length of time in whole seconds, or a number of units of an index."""
+    length = _length(name, given)
+    if isinstance(length, timedelta) and length % UNITS["s"]:
+        raise InvalidInputError(f"{name} must be a whole number of seconds, got {given!r}.")
+    if amount(length) <= 0:
+        raise InvalidInputError(f"{name} must be positive, got {given!r}.")
     return length
 
 
-def _length(step: str | timedelta | np.timedelta64) -> timedelta:
-    if isinstance(step, timedelta):
-        return step
-    if isinstance(step, np.timedelta64) and not np.isnat(step):
+def amount(length: Length) -> int:
+    """Return the seconds of a length of time, or the units of an index."""
+    return length if isinstance(length, int) else length // UNITS["s"]
+
+
+def _length(name: str, given: object) -> Length:
+    if isinstance(given, timedelta):
+        return given
+    if isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64):
+        return int(given)
+    if isinstance(given, np.timedelta64) and not np.isnat(given):
         with suppress(TypeError):  # months and years have no length
-            return timedelta(microseconds=int(step / np.timedelta64(1, "us")))
-    match = (
-        re.fullmatch(r"(\d{0,6})\s*(s|min|h|d)", step.lower()) if isinstance(step, str) else None
-    )
+            return timedelta(microseconds=int(given / np.timedelta64(1, "us")))
+    text = given.strip().lower() if isinstance(given, str) else ""
+    if re.fullmatch(r"\d{1,7}", text, re.ASCII):
+        return int(text)
+    match = re.fullmatch(r"(\d{0,6})\s*(s|min|h|d|mo)", text, re.ASCII)
     if match is None:
-        raise InvalidInputError(f"step must be a time such as 15min, 1h or 30s, got {step!r}.")
+        raise InvalidInputError(
+            f"{name} must be a time such as 15min, 1h, 7d or 1mo, or a whole number for an index, "
+            f"got {shown(given)}."
+        )
     return int(match[1] or 1) * UNITS[match[2]]
 
 
-def step_name(step: timedelta) -> str:
+def step_name(step: Length) -> str:
     """Return the text of a step, as `parse_step` takes it.
 
     Examples
     --------
-    >>> step_name(timedelta(minutes=15)), step_name(timedelta(days=1))
-    ('15min', '1d')
+    >>> step_name(timedelta(minutes=15)), step_name(timedelta(days=7))
+    ('15min', '7d')
     """
+    if isinstance(step, int):
+        return str(step)
     for name, unit in reversed(UNITS.items()):
         if not step % unit:
             return f"{step // unit}{name}"
     return f"{step.total_seconds():g}s"
+
+
+def plain_length(length: Length) -> str | int:
+    """Return a length as plain JSON, as `parse_length` takes it."""
+    return length if isinstance(length, int) else step_name(length)
 
 
 def parse_zone(tz: str | None) -> ZoneInfo | None:
@@ -89,9 +118,13 @@ def parse_zone(tz: str | None) -> ZoneInfo | None:
         ) from None
 
 
-def require_local_step(step: timedelta, zone: ZoneInfo | None) -> None:
+def require_local_step(step: Length, zone: ZoneInfo | None) -> None:
     """Raise if steps are too long to follow the one-hour changes of local time."""
-    if zone is not None and step > UNITS["h"]:
+    if zone is None:
+        return
+    if isinstance(step, int):
+        raise InvalidInputError(f"tz must be left out with an integer index, got {zone.key!r}.")
+    if step > UNITS["h"]:
         raise InvalidInputError(
             f"step must be at most 1h with tz, got {step_name(step)}. Take a shorter step or no tz."
         )
@@ -126,9 +159,9 @@ class Clock:
     holidays: Holidays | None = None
 
     @property
-    def day(self) -> int:
-        """Return the number of steps in a day."""
-        return DAY // self.step
+    def week(self) -> float:
+        """Return the steps of a week, which may be a fraction."""
+        return 7 * DAY / self.step
 
     def steps(self, times: Times) -> Steps:
         """Return the steps nearest to some times."""
@@ -167,6 +200,55 @@ class Clock:
     @property
     def _origin(self) -> np.datetime64:
         return EPOCH + np.timedelta64(self.phase)
+
+
+@dataclass(frozen=True)
+class IndexClock:
+    """A clock that counts the units of an integer index; its times are whole numbers.
+
+    Parameters
+    ----------
+    step
+        Units of a step.
+    phase
+        Where within a step the sensor's readings lie.
+
+    Examples
+    --------
+    >>> clock = IndexClock(10, phase=3)
+    >>> clock.steps(np.array([13, 21])), clock.times(np.array([1, 2]))
+    (array([1, 2]), array([13, 23]))
+    """
+
+    step: int
+    phase: int = 0
+    zone: ClassVar[None] = None
+    holidays: ClassVar[None] = None
+    week: ClassVar[None] = None
+
+    def steps(self, times: Steps) -> Steps:
+        """Return the steps nearest to some whole numbers."""
+        return np.rint((times - self.phase) / self.step).astype(np.int64)
+
+    def times(self, steps: Steps) -> Steps:
+        """Return the whole numbers of some steps."""
+        return self.phase + steps * self.step
+
+    def shifts(self, steps: Steps) -> Steps:
+        """Return zeros: an index has no local time."""
+        return np.zeros_like(steps)
+
+    def before_sunday(self, steps: Steps) -> Steps:
+        """Return zeros: an index has no holidays."""
+        return np.zeros_like(steps)
+
+
+AnyClock: TypeAlias = Clock | IndexClock
+
+
+def time_text(time: np.datetime64 | np.int64, unit: Literal["m", "s"] = "s") -> str:
+    """Return a time as text, in minutes or seconds; a whole number as it is."""
+    return str(time.astype(f"M8[{unit}]") if time.dtype.kind == "M" else time)
 
 
 @lru_cache(maxsize=256)  # every step looks back at the same times in the last weeks

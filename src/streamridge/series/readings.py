@@ -12,7 +12,7 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector, require_shape
 from streamridge.errors import InvalidInputError, shown
-from streamridge.series.clock import Times
+from streamridge.series.clock import Steps, Times
 
 Aggregate: TypeAlias = Literal["sum", "mean", "last"]
 
@@ -21,6 +21,12 @@ PEMS_TIME = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d)", re.ASCII)
 # fromisoformat accepts any character between date and time: 2021061312345 would be 23:45.
 _ISO_TIME = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8})(?:[Tt ].+)?", re.ASCII)
 _END_OF_DAY = re.compile(r"(?<=[Tt ])24(?=:00(?::00(?:\.0+)?)?(?![:.\d]))", re.ASCII)
+
+# A whole number that stands for a time counts units of an index. It is kept as microseconds after
+# the first moment of the calendar, where no reading has ever been.
+_INDEX = re.compile(r"\d{1,7}", re.ASCII)
+INDEX_ORIGIN = np.datetime64("0001-01-01T00:00:00", "us")
+INDEX_END = INDEX_ORIGIN + np.timedelta64(10**7, "us")
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class Readings:
         require_shape("times", self.times, (None,))
         for name, column in {**self.extras, "values": self.values}.items():
             require_shape(name, column, self.times.shape)
+
+    @property
+    def indexed(self) -> bool:
+        """Return whether the times are whole numbers, which count units of an index."""
+        return bool(len(self.times) and (self.times < INDEX_END).all())
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,19 @@ def parse_time(time: object) -> tuple[np.datetime64, bool]:
         return _stamp(_from_text(time) if isinstance(time, str) else time)
     except (ValueError, OverflowError):
         raise InvalidInputError(f"time must be {A_TIME}, got {shown(time)}.") from None
+
+
+def index_stamps(texts: Sequence[str | None]) -> Times | None:
+    """Return whole numbers as the times that stand for them; None unless all texts are such."""
+    written = [(text or "").strip() for text in texts]
+    if not written or not all(map(_INDEX.fullmatch, written)):
+        return None
+    return INDEX_ORIGIN + np.array(written, dtype=np.int64) * np.timedelta64(1, "us")
+
+
+def index_of(times: Times) -> Steps:
+    """Return the whole numbers that some times stand for."""
+    return (times - INDEX_ORIGIN) // np.timedelta64(1, "us")
 
 
 def in_microseconds(times: Times) -> Times:

@@ -10,14 +10,27 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from streamridge.arrays import Mask
-from streamridge.errors import InvalidInputError, StateError
-from streamridge.series.clock import Clock, Steps, Times, parse_zone
+from streamridge.errors import InvalidInputError, StateError, shown
+from streamridge.series.clock import (
+    EPOCH,
+    AnyClock,
+    Clock,
+    IndexClock,
+    Length,
+    Steps,
+    Times,
+    parse_zone,
+)
 from streamridge.series.holidays import Holidays
 from streamridge.series.local_time import moments
 from streamridge.series.readings import parse_time
 
 # A stamp further ahead than this, or outside these years, is taken to be wrong.
 LONGEST_GAP = timedelta(days=1000)
+# Steps may be long, so that a gap of this many is always believed.
+LEAST_STEPS = 100
+# The same for an integer index; larger numbers would be seconds since 1970.
+MOST_STEPS, LARGEST_INDEX = 1_000_000, 100_000_000
 EARLIEST, LATEST = np.datetime64("1800-01-01", "us"), np.datetime64("2500-01-01", "us")
 
 
@@ -43,12 +56,12 @@ class SensorClock:
     """
 
     def __init__(
-        self, step: timedelta, tz: str | None = None, holidays: Holidays | None = None
+        self, step: Length, tz: str | None = None, holidays: Holidays | None = None
     ) -> None:
         self._zone = parse_zone(tz)
         self._holidays = holidays
         self._step = step
-        self.clock: Clock | None = None
+        self.clock: AnyClock | None = None
         self._zoned: bool | None = None  # whether times have offsets, once one was given
 
     def place(self, time: object, newest: int | None) -> tuple[int, bool]:
@@ -56,20 +69,25 @@ class SensorClock:
 
         A local time that occurs twice means the moment nearer to the next expected step.
         """
+        if isinstance(self._step, int):
+            return self._place_index(_require_index(time), self._step, newest)
         candidates, zoned = self._moments(time)
-        clock = self.clock or self._made(self._phase(candidates[0]))
+        clock = self.clock or self._made(self._step, phase_of(candidates[0], self._step))
         steps = clock.steps(candidates)
         at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
-        if newest is not None and (int(steps[at]) - newest) * self._step > LONGEST_GAP:
+        longest = longest_gap(self._step)
+        if newest is not None and (int(steps[at]) - newest) * self._step > longest:
             raise InvalidInputError(
-                f"time must be within {LONGEST_GAP.days} days of the newest reading, got {time!s}."
+                f"time must be within {longest.days} days of the newest reading, got {time!s}."
             )
         self.clock, self._zoned = clock, zoned
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
 
-    def adopt(self, clock: Clock) -> None:
+    def adopt(self, clock: AnyClock) -> None:
         """Take over the clock of a series; later times may have offsets or not."""
-        self.clock = replace(clock, holidays=self._holidays)
+        self.clock = clock
+        if isinstance(clock, Clock):
+            self.clock = replace(clock, holidays=self._holidays)
 
     def span(self, start: object, end: object) -> tuple[int, int]:
         """Return the first and the last moment of a span of time, for `within`."""
@@ -91,8 +109,18 @@ class SensorClock:
             inside |= (first <= at) & (at <= last)
         return inside
 
+    def _place_index(self, time: int, step: int, newest: int | None) -> tuple[int, bool]:
+        clock = self.clock or IndexClock(step, time % step)
+        at = clock.steps(np.array([time]))
+        if newest is not None and at[0] - newest > MOST_STEPS:
+            raise InvalidInputError(
+                f"time must be within {MOST_STEPS} steps of the newest reading, got {time}."
+            )
+        self.clock = clock
+        return int(at[0]), bool(clock.times(at)[0] == time)
+
     @property
-    def known(self) -> Clock:
+    def known(self) -> AnyClock:
         """Return the clock; raise if no reading has set it yet."""
         if self.clock is None:
             raise StateError(
@@ -102,17 +130,23 @@ class SensorClock:
 
     def state(self) -> dict[str, float | bool | None]:
         """Return everything that changes, as plain values."""
-        phase = None if self.clock is None else self.clock.phase.total_seconds()
-        return {"phase": phase, "zoned": self._zoned}
+        return {"phase": self._phase, "zoned": self._zoned}
 
     def restore(self, state: dict[str, float | bool | None]) -> None:
         """Continue from the state of a clock with the same step and zone."""
         phase = state["phase"]
-        self.clock = None if phase is None else self._made(timedelta(seconds=phase))
+        if phase is None:
+            self.clock = None
+        elif isinstance(self._step, int):
+            self.clock = IndexClock(self._step, int(phase))
+        else:
+            self.clock = self._made(self._step, timedelta(seconds=phase))
         self._zoned = None if state["zoned"] is None else bool(state["zoned"])
 
     def _moments(self, time: object) -> tuple[Times, bool]:
         """Return the moments that a time may mean, and whether it has an offset."""
+        if isinstance(self._step, int):
+            return np.array([_require_index(time)]), False
         stamp, zoned = parse_time(time)
         if not EARLIEST <= stamp < LATEST:
             raise InvalidInputError(f"time must be between the years 1800 and 2500, got {time!s}.")
@@ -125,12 +159,40 @@ class SensorClock:
             return np.array([stamp]), zoned
         return _moments(stamp, self._zone), zoned
 
-    def _made(self, phase: timedelta) -> Clock:
-        return Clock(self._step, phase, self._zone, self._holidays)
+    def _made(self, step: timedelta, phase: timedelta) -> Clock:
+        return Clock(step, phase, self._zone, self._holidays)
 
-    def _phase(self, time: np.datetime64) -> timedelta:
-        within = (time - time.astype("M8[D]")) % np.timedelta64(self._step)
-        return within.astype("m8[us]").tolist()
+    @property
+    def _phase(self) -> float | None:
+        if self.clock is None:
+            return None
+        phase = self.clock.phase
+        return phase if isinstance(phase, int) else phase.total_seconds()
+
+
+def longest_gap(step: timedelta) -> timedelta:
+    """Return how far two readings may lie apart before a stamp is taken to be wrong."""
+    return max(LONGEST_GAP, LEAST_STEPS * step)
+
+
+def phase_of(time: np.datetime64, step: timedelta) -> timedelta:
+    """Return how far a time lies behind the last step of a clock without a phase."""
+    within = (time - EPOCH) % np.timedelta64(step)
+    return within.astype("m8[us]").tolist()
+
+
+def _require_index(time: object) -> int:
+    """Return a time as a whole number of an index; raise if it is none, or looks like a date."""
+    if isinstance(time, bool) or not isinstance(time, int | np.integer):
+        raise InvalidInputError(
+            f"time must be a whole number, since the step is one, got {shown(time)}."
+        )
+    if abs(int(time)) > LARGEST_INDEX:
+        raise InvalidInputError(
+            f"time must be at most {LARGEST_INDEX} in size, got {time}. If it counts seconds or "
+            "milliseconds since 1970, pass times and a step such as 15min instead."
+        )
+    return int(time)
 
 
 def _moments(local: np.datetime64, zone: ZoneInfo) -> np.ndarray:

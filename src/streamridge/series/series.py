@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
-from streamridge.series.clock import Clock, Times
+from streamridge.series.clock import AnyClock, Times
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Series:
     """
 
     sensor: str
-    clock: Clock
+    clock: AnyClock
     start: int
     values: Vector
     extras: Mapping[str, Vector] = field(default_factory=dict)

@@ -14,18 +14,22 @@ from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError
 from streamridge.series.clock import Times
 from streamridge.series.local_time import moments
-from streamridge.series.readings import parse_time
+from streamridge.series.readings import index_of, index_stamps, parse_time
 
 # A span as it is given: "START/END", or its two ends.
 GivenSpan: TypeAlias = "str | tuple[object, object]"
+# A time, or a whole number of an index.
+Moment: TypeAlias = np.datetime64 | np.int64
+
+EXPECTED = "exclude must be START/END, such as 2021-06-13/2021-06-14T12:00"
 
 
 @dataclass(frozen=True)
 class Span:
     """All times from a start to an end, both included; in UTC where the sensor has a zone."""
 
-    start: np.datetime64
-    end: np.datetime64
+    start: Moment
+    end: Moment
 
     @classmethod
     def of(cls, given: GivenSpan, zone: ZoneInfo | None = None) -> Span:
@@ -36,13 +40,15 @@ class Span:
         >>> print(Span.of("2021-06-13/2021-06-14T12:00"))
         2021-06-13T00:00:00/2021-06-14T12:00:00
         """
-        start, end = (moment_of(time, zone) for time in _ends(given))
+        start, end = (_end(time, zone) for time in _ends(given))
+        if type(start) is not type(end):
+            raise InvalidInputError(f"{EXPECTED}, got {_text(given)!r}.")
         if end < start:
             raise InvalidInputError(f"exclude must not end before it starts, got {_text(given)!r}.")
         return cls(start, end)
 
     def __str__(self) -> str:
-        return "/".join(end.astype(datetime).isoformat() for end in (self.start, self.end))
+        return "/".join(str(end.item()).replace(" ", "T") for end in (self.start, self.end))
 
 
 def spans_of(given: Iterable[GivenSpan], zone: ZoneInfo | None) -> tuple[Span, ...]:
@@ -71,12 +77,18 @@ def moment_of(time: object, zone: ZoneInfo | None) -> np.datetime64:
     return np.datetime64((moments(local, zone) or (local,))[0], "us")
 
 
+def _end(time: object, zone: ZoneInfo | None) -> Moment:
+    """Return an end of a span: a moment, or a whole number as it is."""
+    if isinstance(time, int | np.integer):
+        return np.int64(time)
+    index = index_stamps([time]) if isinstance(time, str) else None
+    return moment_of(time, zone) if index is None else index_of(index)[0]
+
+
 def _ends(given: GivenSpan) -> tuple[object, object]:
     ends = given.split("/") if isinstance(given, str) else given
     if not isinstance(ends, list | tuple) or len(ends) != 2:
-        raise InvalidInputError(
-            f"exclude must be START/END, such as 2021-06-13/2021-06-14T12:00, got {given!r}."
-        )
+        raise InvalidInputError(f"{EXPECTED}, got {given!r}.")
     return ends[0], ends[1]
 
 

@@ -1,0 +1,87 @@
+"""Files of weeks, months, odd minutes and whole numbers, replayed from the command line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+def write(path, times, period):
+    """Write a file with a season of so many steps."""
+    t = np.arange(len(times))
+    noise = np.random.default_rng(0).standard_normal(len(t))
+    table = pd.DataFrame({"time": times, "flow": 50 + 20 * np.sin(2 * np.pi * t / period) + noise})
+    table.to_csv(path, index=False)
+    return np.sqrt(np.mean(np.diff(table.flow) ** 2))
+
+
+def dates(count, freq):
+    return pd.date_range("2001-01-01", periods=count, freq=freq)
+
+
+@pytest.mark.parametrize(
+    ("times", "period", "step", "flags"),
+    [
+        (dates(180, "7D"), 52.18, "7d", []),
+        (dates(180, "7D"), 52.18, "7d", ["--seasons", "none"]),
+        (dates(180, "MS"), 12, "1mo", []),
+        (dates(180, "MS"), 12, "1mo", ["--step", "30d"]),
+        (dates(180, "30D"), 12, "30d", ["--seasons", "360d"]),
+        (dates(500, "7min"), 60, "7min", ["--seasons", "7h"]),
+        (dates(300, "10s"), 60, "10s", ["--seasons", "10min"]),
+        (np.arange(180), 12, "1", []),
+        (np.arange(180), 12, "1", ["--seasons", "12", "--from", "20"]),
+    ],
+)
+def test_any_step_is_found_and_forecast(invoke, tmp_path, times, period, step, flags):
+    last = write(tmp_path / "flow.csv", times, period)
+
+    result = invoke("replay", "flow.csv", "--json", *flags)
+
+    assert result.exit_code == 0, result.output
+    assert f"steps of {step}, " in result.stderr
+    record = json.loads(result.stdout)
+    assert record["missing"] == 0
+    assert record["rmse"] < 0.8 * last
+    assert 0.8 < record["coverage"] <= 1
+
+
+def test_forecasts_of_an_index_are_written_with_whole_numbers(invoke, tmp_path):
+    write(tmp_path / "flow.csv", np.arange(100), 12)
+
+    result = invoke("replay", "flow.csv", "--predictions", "p.csv", "--keep", "kept")
+
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(tmp_path / "p.csv").time.tolist() == list(range(32, 100))
+    again = invoke("replay", "flow.csv", "--predictions", "again.csv", "--keep", "kept")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
+
+
+def test_a_report_needs_times(invoke, tmp_path):
+    write(tmp_path / "flow.csv", np.arange(100), 12)
+
+    result = invoke("replay", "flow.csv", "--report", "report")
+
+    assert result.exit_code == 2
+    assert "flow: times must be dates for a report, got whole numbers" in result.stderr
+
+
+def test_a_report_of_weeks_is_written(invoke, tmp_path):
+    write(tmp_path / "flow.csv", dates(120, "7D"), 52.18)
+
+    result = invoke("replay", "flow.csv", "--report", "report")
+
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "report" / "index.html").exists()
+
+
+def test_seconds_since_1970_are_not_taken_for_an_index(invoke, tmp_path):
+    write(tmp_path / "flow.csv", 1_700_000_000 + 900 * np.arange(100), 12)
+
+    result = invoke("replay", "flow.csv")
+
+    assert result.exit_code == 2
+    assert "column time: must be an ISO 8601 time" in result.stderr
+    assert "1700000000" in result.stderr
