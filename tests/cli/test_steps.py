@@ -85,3 +85,12 @@ def test_seconds_since_1970_are_not_taken_for_an_index(invoke, tmp_path):
     assert result.exit_code == 2
     assert "column time: must be an ISO 8601 time" in result.stderr
     assert "1700000000" in result.stderr
+
+
+def test_a_whole_number_is_no_time_of_a_file_with_times(invoke, tmp_path):
+    write(tmp_path / "flow.csv", dates(180, "7D"), 52.18)
+
+    result = invoke("replay", "flow.csv", "--from", "2002")
+
+    assert result.exit_code == 2
+    assert "flow: time must be an ISO 8601 time such as 2021-06-13T08:15, got 2" in result.stderr

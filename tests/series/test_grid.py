@@ -249,3 +249,18 @@ def test_an_index_may_count_by_more_than_one_and_be_summed():
 def test_an_index_and_times_are_not_mixed(given, options, message):
     with pytest.raises(InvalidInputError, match=message):
         to_series(given, **options)
+
+
+def test_a_part_of_an_index_is_taken_by_whole_numbers():
+    series = to_series(indexed(range(9), range(9)))
+    first, last = index_stamps(["3", "5"])
+
+    assert series.between(first, last).times.tolist() == [3, 4, 5]
+    with pytest.raises(InvalidInputError, match="time must be a whole number, as its times are"):
+        series.between(np.datetime64("2021-06-13", "us"), None)
+
+
+def test_an_odd_step_is_found_though_a_reading_is_missing_in_the_middle():
+    times = np.delete(regular(41, 7), 20)
+
+    assert to_series(readings(times, range(40))).clock.step == timedelta(minutes=7)

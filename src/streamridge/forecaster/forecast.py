@@ -21,7 +21,7 @@ class Forecast:
     Parameters
     ----------
     time
-        (H,), the times of the steps.
+        (H,), the times of the steps; whole numbers for an integer index.
     value
         (H,), the forecast.
     lower, upper
@@ -29,7 +29,8 @@ class Forecast:
         levels (H, L), a column per level; a higher level's band contains that of a lower one.
     source
         "model"; "seasonal", the value a season ago, before there is a model and when the sensor has
-        been silent for a day; or "none" before the first reading, when the numbers are NaN.
+        been silent for the shortest season, or for eight steps of a day or longer; or "none" before
+        the first reading, when the numbers are NaN.
     levels
         (L,), the levels of the bands, in the order they were asked for.
     """

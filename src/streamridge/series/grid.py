@@ -30,7 +30,7 @@ from streamridge.series.clock import (
     time_text,
 )
 from streamridge.series.local_time import Fold, to_utc
-from streamridge.series.readings import Aggregate, Readings, index_of
+from streamridge.series.readings import Aggregate, Readings, index_of, require_kind
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
 from streamridge.series.series import Counts, Series, span_text
 
@@ -79,6 +79,8 @@ def to_series(
     first, last
         The first and the last time to take; in UTC if there is a zone.
     """
+    for end in (first, last):
+        require_kind(readings.sensor, end, indexed=readings.indexed)
     times, exists = _in_utc(readings, zone, fold, skip)
     within = _between(times, first, last)
     within &= _around_values(times, within & exists & ~np.isnan(readings.values))
@@ -145,7 +147,7 @@ def _clock(
     """Return the clock of a sensor, which steps as asked for unless the readings are finer."""
     if asked is not None:
         require_local_step(asked, zone)
-        _require_kind(readings, asked)
+        _require_kind_of_step(readings, asked)
     if readings.indexed:
         units = _index_step(index_of(times), asked)
         require_local_step(units, zone)
@@ -155,7 +157,7 @@ def _clock(
     return Clock(own, _phase(times, own), zone)
 
 
-def _require_kind(readings: Readings, asked: Length) -> None:
+def _require_kind_of_step(readings: Readings, asked: Length) -> None:
     """Raise unless the step is a whole number where times are, and a time where they are not."""
     if isinstance(asked, int) != readings.indexed:
         kind = "a whole number" if readings.indexed else "a time such as 15min"
@@ -186,7 +188,7 @@ def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:
         return MONTH
     if asked is not None and median >= (1 - JITTER) * asked:
         return asked
-    if not median % UNITS["s"] and np.mean(apart == apart[len(apart) // 2]) >= REGULAR:
+    if not median % UNITS["s"] and np.mean(apart == np.median(apart)) >= REGULAR:
         return median
     nearest = min(USUAL_STEPS, key=lambda usual: abs(np.log(usual / median)))
     if abs(nearest / median - 1) > JITTER:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from streamridge.arrays import Mask, Vector, require_shape
 from streamridge.errors import InvalidInputError, shown
-from streamridge.series.clock import Steps, Times
+from streamridge.series.clock import Times
 
 Aggregate: TypeAlias = Literal["sum", "mean", "last"]
 
@@ -145,9 +145,17 @@ def index_stamps(texts: Sequence[str | None]) -> Times | None:
     return INDEX_ORIGIN + np.array(written, dtype=np.int64) * np.timedelta64(1, "us")
 
 
-def index_of(times: Times) -> Steps:
-    """Return the whole numbers that some times stand for."""
+def index_of(times: Any) -> Any:
+    """Return the whole number that a time stands for, or those of an array."""
     return (times - INDEX_ORIGIN) // np.timedelta64(1, "us")
+
+
+def require_kind(sensor: str, end: np.datetime64 | None, *, indexed: bool) -> None:
+    """Raise unless the end of a span is a whole number where times are, and a time elsewhere."""
+    if end is not None and (end < INDEX_END) != indexed:
+        got = index_of(end) if end < INDEX_END else end
+        wanted = "a whole number, as its times are" if indexed else A_TIME
+        raise InvalidInputError(f"{sensor}: time must be {wanted}, got {got}.")
 
 
 def in_microseconds(times: Times) -> Times:

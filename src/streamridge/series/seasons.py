@@ -18,7 +18,7 @@ def default_seasons(step: Length) -> tuple[Length, ...]:
 
     Examples
     --------
-    >>> [season_name(season) for season in default_seasons(timedelta(minutes=15))]
+    >>> [season_name(season) for season in default_seasons(DAY / 96)]
     ['day', 'week']
     >>> [season_name(season) for season in default_seasons(DAY)]
     ['week', 'year']
@@ -58,7 +58,7 @@ def season_name(season: Length) -> str:
 
     Examples
     --------
-    >>> season_name(timedelta(days=7)), season_name(timedelta(hours=8)), season_name(12)
+    >>> season_name(7 * DAY), season_name(DAY / 3), season_name(12)
     ('week', '8h', '12')
     """
     return NAMES.get(season, step_name(season))

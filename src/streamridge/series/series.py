@@ -9,7 +9,8 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
-from streamridge.series.clock import AnyClock, Times
+from streamridge.series.clock import AnyClock, IndexClock, Times
+from streamridge.series.readings import index_of, require_kind
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ class Series:
 
     def between(self, first: np.datetime64 | None, last: np.datetime64 | None) -> Series:
         """Return the part from `first` up to and including `last`."""
+        indexed = isinstance(self.clock, IndexClock)
+        for bound in (first, last):
+            require_kind(self.sensor, bound, indexed=indexed)
+        if indexed:
+            first, last = (None if each is None else index_of(each) for each in (first, last))
         times = self.times
         begin = 0 if first is None else int(np.searchsorted(times, first))
         end = len(self) if last is None else int(np.searchsorted(times, last, side="right"))
