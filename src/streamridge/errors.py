@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 # The most characters of a value, and the most values of a list, that a message shows.
 LONGEST = 60
@@ -18,7 +19,20 @@ MOST = 10
 
 
 class StreamRidgeError(Exception):
-    """The base of every error that this library raises on purpose."""
+    """The base of every error that this library raises on purpose.
+
+    Where it is about one sensor, its text begins with the sensor's name: see `about`.
+    """
+
+    sensor: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Return the text without the name of a sensor."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return self.reason if self.sensor is None else f"{self.sensor}: {self.reason}"
 
 
 class InvalidInputError(StreamRidgeError, ValueError):
@@ -61,6 +75,25 @@ class NotPositiveDefiniteError(FitError):
             f"{system} has no Cholesky factor at t={time:.15g} ({penalty}={value}). "
             f"Raise its lower bound, now {lower_bound}."
         )
+
+
+@contextmanager
+def about(sensor: str | None) -> Iterator[None]:
+    """Let the errors that are raised within begin with a sensor's name; the first name stays.
+
+    Examples
+    --------
+    >>> with about("ramp-7"):
+    ...     raise InvalidInputError("value must be a number, got 'x'.")
+    Traceback (most recent call last):
+        ...
+    streamridge.errors.InvalidInputError: ramp-7: value must be a number, got 'x'.
+    """
+    try:
+        yield
+    except StreamRidgeError as error:
+        error.sensor = error.sensor or sensor
+        raise
 
 
 def shown(value: object) -> str:

@@ -121,11 +121,17 @@ def test_a_saved_forecaster_can_be_inspected_and_loaded(invoke, flows, tmp_path)
     facts = json.loads(invoke("inspect", str(path), "--json").stdout)
 
     assert shown.exit_code == 0, shown.output
-    for word in ("steps of 1h", "regularization", "weight.linear", "forecast by model"):
+    for word in (
+        "sensor ramp, steps of 1h",
+        "regularization",
+        "weight.linear",
+        "forecast by model",
+    ):
         assert word in shown.stdout
     forecast = Forecaster.load(path).predict()
     assert facts["forecast"]["value"] == forecast.value.tolist()
     assert facts["bytes"] == path.stat().st_size
+    assert facts["settings"]["sensor"] == "ramp"
 
 
 def test_a_damaged_checkpoint_is_refused(invoke, tmp_path):
@@ -271,3 +277,64 @@ def test_the_same_seed_simulates_the_same_roads(invoke, tmp_path):
         invoke("simulate", "--out", name, "--days", "2", "--seed", "7")
 
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_excluded_times_are_counted_and_keep_their_forecasts(invoke, flows, tmp_path):
+    span = ("--exclude", "2021-06-17T00:00/2021-06-17T05:00")
+    only = ("--sensor", "main", "--predictions", "forecasts.csv")
+
+    result = invoke("replay", str(flows), *QUICK[:-1], *span, *only, "--json")
+
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert (record["scored"], record["excluded"], record["missing"]) == (38, 6, 4)
+    assert "main (ohl): 6 excluded" in result.stderr
+    assert pd.read_csv(tmp_path / "forecasts.csv")["value"].notna().sum() == 48
+
+
+@pytest.mark.parametrize(
+    ("span", "message"),
+    [
+        ("2021-06-17", "exclude must be START/END"),
+        ("2021-06-17/2021-06-16", "exclude must not end before it starts"),
+        ("2021-06-17/soon", "time must be an ISO 8601 time"),
+    ],
+)
+def test_a_bad_span_is_found_before_any_work(invoke, flows, tmp_path, span, message):
+    result = invoke("compare", str(flows), *QUICK, "--exclude", span, "--save", "models")
+
+    assert result.exit_code == 2
+    assert f"error: {message}" in result.stderr
+    assert not (tmp_path / "models").exists()
+
+
+def test_holidays_are_dates_of_a_file_or_those_of_a_country(invoke, flows, tmp_path):
+    (tmp_path / "dates.txt").write_text("# free\n2021-06-16  # Wednesday\n\n2021-06-14\n")
+    only = ("--sensor", "main", "--save")
+
+    dates = invoke("replay", str(flows), *QUICK, "--holidays", "dates.txt", *only, "dates")
+    country = invoke("replay", str(flows), *QUICK, "--holidays", "de-BE", *only, "country")
+
+    for result in (dates, country):
+        assert result.exit_code == 0, result.output
+    saved = [Forecaster.load(tmp_path / name / "main.sr") for name in ("dates", "country")]
+    wanted = [("2021-06-14", "2021-06-16"), "DE-BE"]
+    assert [each.settings.holidays for each in saved] == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("XX", "holidays must be a country's code such as DE or GB-ENG, or dates"),
+        ("none.txt", "holidays must be a country's code such as DE, or a text file of dates"),
+        ("bad.txt", "bad.txt line 2: a holiday must be a date such as 2024-12-25, got 'someday'"),
+    ],
+)
+def test_bad_holidays_are_found_before_any_work(invoke, flows, tmp_path, given, message):
+    (tmp_path / "bad.txt").write_text("2021-06-16\nsomeday # or other\n")
+
+    result = invoke("replay", str(flows), *QUICK, "--holidays", given, "--save", "models")
+
+    assert result.exit_code == 2
+    assert f"error: {message}" in result.stderr
+    assert not (tmp_path / "models").exists()

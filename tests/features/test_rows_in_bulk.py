@@ -13,6 +13,7 @@ from streamridge.features.past import Past
 from streamridge.features.profiles import Season
 from streamridge.features.timeline import Timeline
 from streamridge.series.clock import Clock, parse_zone
+from streamridge.series.holidays import Holidays
 from tests.features.test_profiles import profiles
 
 HOURLY = timedelta(hours=1)
@@ -21,7 +22,7 @@ SPRING = (np.datetime64("2021-02-10T00", "h") - np.datetime64("1970-01-01T00", "
 AUTUMN = SPRING + 31 * 7 * 24
 
 
-def past_of(seed, *, start=SPRING, zone=None, extras=0, count=1300, capacity=1200):
+def past_of(seed, *, start=SPRING, zone=None, extras=0, count=1300, capacity=1200, holidays=None):
     """Return a past with gaps, readings that are not trusted, and unknown further columns."""
     rng = np.random.default_rng(seed)
     timeline = Timeline(extras)
@@ -31,7 +32,7 @@ def past_of(seed, *, start=SPRING, zone=None, extras=0, count=1300, capacity=120
         columns = rng.normal(size=extras) if rng.random() < 0.9 else None
         timeline.push(value, read=read, trusted=read and rng.random() < 0.97, extras=columns)
     timeline.forget_before(timeline.newest - capacity + 1)
-    return Past(timeline, Clock(HOURLY, zone=parse_zone(zone)))
+    return Past(timeline, Clock(HOURLY, zone=parse_zone(zone), holidays=holidays))
 
 
 def assert_one_by_one(features, past, steps):
@@ -67,6 +68,15 @@ def test_bulk_is_one_by_one(features, zone, start):
     )
 
     assert_one_by_one(features, past, steps)
+
+
+@pytest.mark.parametrize("ahead", [1, 30])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_bulk_is_one_by_one_around_holidays(zone, ahead):
+    days = np.arange("2021-03-03", "2021-04-05", 5, dtype="M8[D]")
+    past = past_of(4, zone=zone, holidays=Holidays(tuple(map(str, days))))
+
+    assert_one_by_one(profiles(24, lags=4, ahead=ahead), past, past.timeline.newest - np.arange(80))
 
 
 @settings(max_examples=25, deadline=None)

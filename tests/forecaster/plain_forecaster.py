@@ -201,8 +201,10 @@ class PlainForecaster:
 
     def begun(self, step, value):
         """Return the past with a first reading."""
-        reach = self.features.reach + timedelta(days=1) // self.settings.step + 1
+        day = timedelta(days=1) // self.settings.step
+        reach = self.features.reach + day + 1
         past = PlainPast(self.features, self.settings.periods, self.horizon, step, reach)
+        past.mark_holidays(self.settings.holidays or (), day)
         past.push(value, read=True, trusted=True)
         return past
 

@@ -12,6 +12,7 @@ class PlainPast:
         self.features, self.periods, self.horizon = features, periods, horizon
         self.start = self.oldest = start
         self.reach = reach  # how far back a row may look
+        self.holidays, self.day = set(), None
         self.values, self.read, self.trusts = [], [], []
 
     def __len__(self):
@@ -37,8 +38,20 @@ class PlainPast:
     def is_trusted(self, step):
         return self.oldest <= step <= self.newest and self.trusts[step - self.start]
 
+    def mark_holidays(self, dates, day):
+        """Take days as holidays, each of `day` steps."""
+        self.holidays, self.day = {np.datetime64(each) for each in dates}, day
+
+    def before_sunday(self, step):
+        """Return how many steps a step of a holiday comes before the Sunday of its week; else 0."""
+        if not self.holidays:
+            return 0
+        day = np.datetime64(int(step) // self.day, "D")
+        return self.day * (6 - day.tolist().weekday()) if day in self.holidays else 0
+
     def seasonal_value(self, step):
         for season in [round(period) for period in self.periods[::-1]]:
+            season -= self.before_sunday(step) if season == 7 * self.day else 0
             if self.start <= step - season <= self.newest:
                 return self.value_at(step - season)
         return self.latest
@@ -69,7 +82,10 @@ class PlainPast:
         season = seasons[-1]
         beside = [season.apart * j for j in range(-season.beside, season.beside + 1)]
         seasons_back = [round(season.period * k) for k in range(1, season.count + 1)]
-        steps = [at - back - j for back in seasons_back for j in beside]
+        is_week = season.name == "week"
+        sunday = at + self.before_sunday(at) if is_week else at
+        steps = [sunday - back - j for back in seasons_back for j in beside]
+        steps = [s for s in steps if not (is_week and self.before_sunday(s))]
         known = [self.value_at(s) for s in steps if s < now and self.is_trusted(s)]
         if known:
             return sum(known) / len(known), True
@@ -92,7 +108,9 @@ class PlainPast:
             x += [self.value_at(step - k) - typical[step - k] for k in range(1, season.lags + 1)]
             x += [typical[step]]
             x += [typical[step + k] - typical[step + k - 1] for k in range(f.ahead + 1)]
-        angles = [2 * np.pi * (step % s.period / s.period) for s in f.seasons if s.period > 1]
+        places = {s.period: step for s in f.seasons if s.period > 1}
+        places |= {s.period: step + self.before_sunday(step) for s in f.seasons if s.name == "week"}
+        angles = [2 * np.pi * (at % period / period) for period, at in places.items()]
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
         return np.array(x), read and all(self.is_trusted(step - k) for k in range(1, lags + 1))
 

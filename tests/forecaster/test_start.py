@@ -24,7 +24,14 @@ def troubled(count):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"horizon": 3}, {"tz": "Europe/Berlin"}, {"bounds": (0, 160)}, {"learn": False}],
+    [
+        {},
+        {"horizon": 3},
+        {"tz": "Europe/Berlin"},
+        {"bounds": (0, 160)},
+        {"learn": False},
+        {"holidays": ["2021-06-18", "2021-06-21"]},
+    ],
     ids=str,
 )
 def test_it_goes_on_as_one_that_lived_through_the_history(settings):

@@ -131,6 +131,19 @@ def test_saved_and_loaded_every_step_is_that_of_the_plain_version(horizon, seed,
     assert happened | {"implausible", "stuck"} <= set(plain.counts)
 
 
+def test_with_holidays_every_step_is_that_of_the_plain_version(tmp_path):
+    # In the warm-up, two in a row, on a Saturday, a week after another, and every Tuesday.
+    dates = ["2021-06-15", "2021-06-24", "2021-06-25", "2021-07-03", "2021-07-10"]
+    tuesdays = [f"2021-{day}" for day in ("07-13", "07-20", "07-27", "08-03", "08-10")]
+    forecaster, plain = both(horizon=2, holidays=dates + tuesdays)
+    stream = troubled(seed=8)[:480]
+
+    walk(forecaster, plain, stream[:300])
+    walk(reloaded(forecaster, tmp_path), plain, stream[300:])
+
+    assert plain.learner is not None
+
+
 @pytest.mark.parametrize(
     ("horizon", "guard", "bounds"),
     [(1, True, (0, 190)), (3, True, (None, 150.5)), (1, False, (60.0, 300.0))],

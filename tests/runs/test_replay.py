@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -175,6 +177,15 @@ def test_errors_of_a_horizon_that_was_not_forecast_are_refused(ahead):
 
     with pytest.raises(InvalidInputError, match="ahead must lie between 1 and 1"):
         run.errors(ahead)
+
+
+def test_an_error_on_the_way_names_the_series_once():
+    one = series("ramp-7", 0)
+    values = one.values.copy()
+    values[90] = 1e13
+
+    with pytest.raises(InvalidInputError, match=r"^ramp-7: value must be at most 1e\+12 in size"):
+        replay(small(), replace(one, values=values))
 
 
 @pytest.fixture(scope="module")

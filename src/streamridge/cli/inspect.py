@@ -35,7 +35,9 @@ def inspect(
     console = Console()
     settings = forecaster.settings
     console.print(
-        f"{checkpoint} ({facts['bytes'] / 1e3:.0f} kB): steps of {step_name(settings.step)}, "
+        f"{checkpoint} ({facts['bytes'] / 1e3:.0f} kB): "
+        + (f"sensor {settings.sensor}, " if settings.sensor else "")
+        + f"steps of {step_name(settings.step)}, "
         f"{settings.horizon} ahead, bands of {in_percent(settings.levels)}, "
         f"fits on {settings.train_size} rows every {settings.update_every} readings"
         + (f", local time of {settings.tz}" if settings.tz else "")

@@ -64,6 +64,14 @@ Tz = Annotated[
     str | None,
     typer.Option("--tz", "--timezone", help="Time zone of local times, such as Europe/London."),
 ]
+Holidays = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CODE|FILE",
+        help="Days that run like a Sunday: the code of a country, such as DE or GB-ENG, or a file "
+        "with one ISO date a line.",
+    ),
+]
 Fold = Annotated[
     local_time.Fold,
     typer.Option(
@@ -73,6 +81,14 @@ Fold = Annotated[
 ]
 From = Annotated[str | None, typer.Option("--from", help="First time to use.")]
 To = Annotated[str | None, typer.Option("--to", help="Last time to use.")]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="START/END",
+        help="Times whose readings are not learned from and not scored, such as "
+        "2021-06-13T08:00/2021-06-14; repeat the flag for several.",
+    ),
+]
 Warmup = Annotated[
     int | None,
     typer.Option(

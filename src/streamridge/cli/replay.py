@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from streamridge.cli.outcome import (
 )
 from streamridge.cli.watching import watched
 from streamridge.errors import InvalidInputError
+from streamridge.files.dates import read_dates
 from streamridge.files.names import FileNames
 from streamridge.forecaster.methods import parse_methods
 from streamridge.forecaster.settings import Settings
@@ -31,11 +33,15 @@ from streamridge.runs.run import Run
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
 from streamridge.runs.tasks import Task, make_tasks, ready_made
-from streamridge.series.clock import step_name, time_text
+from streamridge.series.clock import parse_zone, step_name, time_text
+from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
+from streamridge.series.spans import spans_of
 
+# The code of a country or of a part of it; all else names a file.
+COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
 # What a forecaster meets beside what was wrong with the file.
-MET = ("outlier", "implausible", "stuck", "rollbacks", "failed_refits")
+MET = ("excluded", "outlier", "implausible", "stuck", "rollbacks", "failed_refits")
 
 
 def replay(
@@ -46,9 +52,11 @@ def replay(
     step: options.Step = None,
     seasons: options.Seasons = None,
     tz: options.Tz = None,
+    holidays: options.Holidays = None,
     fold: options.Fold = "infer",
     first: options.From = None,
     last: options.To = None,
+    exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
     train_size: options.TrainSize = 2880,
@@ -97,7 +105,9 @@ def replay(
         seed=seed,
         lags=lags,
         extras=tuple(extra) if extra else None,
+        holidays=None if holidays is None else _holidays(holidays),
     )
+    spans = spans_of(exclude or (), parse_zone(tz))
     require_outputs(predictions=predictions, report=report, save=save, keep=keep)
     selection = Selection(
         sensors=sensor,
@@ -112,7 +122,7 @@ def replay(
         last=last,
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
-        made = make_tasks(sources, methods, warmup=warmup, steps=steps)
+        made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
         if report is not None:
             require_times(made.ready)
         say_left_out(made.left_out, console)
@@ -192,6 +202,11 @@ def say_what_was_met(run: Run, console: Console) -> None:
     met = {name: run.counts.get(name, 0) for name in MET}
     if any(met.values()):
         console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
+
+
+def _holidays(given: str) -> GivenHolidays:
+    """Return the code of a country, or the dates of a file."""
+    return given if COUNTRY.fullmatch(given) else read_dates(Path(given))
 
 
 def _saving(tasks: Sequence[Task], folder: Path | None) -> Sequence[Task]:

@@ -20,7 +20,7 @@ class Past:
     timeline
         The values that were read or filled in.
     clock
-        What a step is, and when local clocks changed.
+        What a step is, when local clocks changed, and which days are holidays.
     upcoming
         The further columns of the next step, if they are known.
     """
@@ -66,10 +66,13 @@ class Past:
     def seasonal(self, step: int, periods: tuple[float, ...]) -> float:
         """Return the value the longest season earlier, else a shorter one, else the latest.
 
-        Periods are in steps, and ascend; a fraction of a step is rounded.
+        Periods are in steps, and ascend; a fraction of a step is rounded. A week before a holiday,
+        which runs like the Sunday of its week, lies the last Sunday.
         """
+        now = np.array([step])
         for period in reversed(periods):
-            at = self.ago(np.array([step]), round(period))
+            is_week = period == self.clock.week
+            at = self.ago(now, round(period) - is_week * self.clock.before_sunday(now))
             if self.within(at)[0] and at[0] <= self.timeline.newest:
                 return float(self.values(at)[0])
         return self.latest

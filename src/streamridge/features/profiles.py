@@ -75,6 +75,9 @@ class Profiles:
     typical value, and its changes up to and after the step. Where no season has been seen yet, the
     course of the next shorter one stands in. Without any season, a row holds the latest changes.
 
+    A holiday runs like a Sunday: its weekly course is that of the last Sundays, so is its place in
+    the week, and it is left out of the weekly course of its weekday.
+
     Parameters
     ----------
     seasons
@@ -138,8 +141,18 @@ class Profiles:
         for season, course in zip(self.seasons, courses, strict=True):
             blocks += self._against(course, recent, season.lags)
         extras, given = past.extras(steps)
-        x = np.hstack([*blocks, calendar_at(past.local(steps), self._periods), extras])
+        x = np.hstack([*blocks, self._calendar(past, steps), extras])
         return x, read.all(axis=1) & known & given
+
+    def _calendar(self, past: Past, steps: Steps) -> Matrix:
+        """Return where in each season the steps lie; in a week, a holiday lies on its Sunday."""
+        local = past.local(steps)
+        calendar = calendar_at(local, self._periods)
+        if past.clock.holidays is None:
+            return calendar
+        on_sunday = calendar_at(local + past.clock.before_sunday(steps), self._periods)
+        is_week = [period == past.clock.week for period in self._periods]
+        return np.where(2 * is_week, on_sunday, calendar)
 
     def _courses(self, past: Past, windows: _Windows) -> tuple[list[Matrix], Mask]:
         """Return the typical courses around each row, (n, w), and where the shortest is known."""
@@ -155,14 +168,35 @@ class Profiles:
 
     def _means(self, past: Past, windows: _Windows) -> list[tuple[Matrix, Mask]]:
         """Return the means of the past seasons around each row, (n, w), and where there are any."""
-        at = past.ago(windows.steps, self._back[:, None])
+        at = past.ago(windows.steps, self._back_from(past, windows.steps))
         if not np.any(at + self.ahead >= windows.steps):
-            means = self._mean_of_each(past.values(at), past.trusted(at))
+            means = self._mean_of_each(past.values(at), self._usable(past, at))
             return [(mean[windows.at], known[windows.at]) for mean, known in means]
         # A course so far ahead must not look at the row's own step or later ones.
         at, now = at[:, windows.at], windows.rows[:, None]
         values = past.values(np.minimum(at, now - 1))
-        return self._mean_of_each(values, past.trusted(at) & (at < now))
+        return self._mean_of_each(values, self._usable(past, at) & (at < now))
+
+    def _back_from(self, past: Past, steps: Steps) -> Steps:
+        """Return how many steps before each step its seasons lie; weeks of a holiday, Sundays."""
+        back = self._back[:, None]
+        if past.clock.holidays is None:
+            return back
+        weekly = self._weekly(past)[:, None]
+        return back - np.where(weekly, past.clock.before_sunday(steps), 0)
+
+    def _usable(self, past: Past, at: Steps) -> Mask:
+        """Return which steps courses are the mean of: no holiday on the weekday of other days."""
+        trusted = past.trusted(at)
+        if past.clock.holidays is not None:
+            weekly = self._weekly(past)
+            trusted[weekly] &= past.clock.before_sunday(at[weekly]) == 0
+        return trusted
+
+    def _weekly(self, past: Past) -> Mask:
+        """Return which values of `_back` are those of the same weekday."""
+        is_week = [season.period == past.clock.week for season in self.seasons]
+        return np.repeat(is_week, [len(season.back) for season in self.seasons])
 
     def _mean_of_each(self, values: Matrix, trusted: Mask) -> list[tuple[Matrix, Mask]]:
         """Return the mean over each season's part of the first axis, and where it is known."""

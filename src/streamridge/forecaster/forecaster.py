@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import InvalidInputError, StateError, about
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import decoded, encoded, read_content
 from streamridge.forecaster.bounds import BoundPair
@@ -30,11 +31,28 @@ from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.costs import Costs
 from streamridge.learners.workspace import Workspace
 from streamridge.series.clock import Times, amount, parse_step
+from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.seasons import parse_seasons
 from streamridge.tuners.base import Tuner
 
 # Larger readings would overflow when they are squared and summed.
 LARGEST = 1e12
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _named(
+    method: Callable[Concatenate[Forecaster, P], R],
+) -> Callable[Concatenate[Forecaster, P], R]:
+    """Let the errors of a method begin with the name of the forecaster's sensor."""
+
+    @wraps(method)
+    def named(self: Forecaster, /, *args: P.args, **options: P.kwargs) -> R:
+        with about(self.settings.sensor):
+            return method(self, *args, **options)
+
+    return named
 
 
 class Forecaster:
@@ -96,6 +114,13 @@ class Forecaster:
     defer_refits
         True leaves refits to you: `observe` never refits, `refit_due` tells when it is time, and
         `refit` does it.
+    sensor
+        Name of the sensor, with which messages begin.
+    holidays
+        Days that run like a Sunday: a list of dates, or the code of a country such as "DE", or of
+        a part of it such as "GB-ENG", which needs `pip install 'streamridge[holidays]'`. Days are
+        those of the zone. The default model compares a holiday with the last Sundays, and leaves
+        it out of what is typical of its weekday.
 
     Examples
     --------
@@ -130,6 +155,8 @@ class Forecaster:
         validation_size: int | None = None,
         seed: int = 0,
         defer_refits: bool = False,
+        sensor: str | None = None,
+        holidays: GivenHolidays | None = None,
     ) -> None:
         length = parse_step(step)
         lengths = parse_seasons(seasons, length)
@@ -168,6 +195,8 @@ class Forecaster:
             seed=seed,
             defer_refits=defer_refits,
             bounds=bounds,
+            sensor=sensor,
+            holidays=None if holidays is None else parse_holidays(holidays),
         )
         self._stepper = Stepper(self._settings)
 
@@ -186,7 +215,7 @@ class Forecaster:
 
         Its period counts steps, not local time: a zone would shift it by an hour twice a year.
         """
-        for name in ("tz", "extras"):
+        for name in ("tz", "extras", "holidays"):
             if settings.get(name):
                 raise InvalidInputError(
                     f"{name} must be left out with the paper's model, got {settings[name]!r}. "
@@ -231,7 +260,8 @@ class Forecaster:
         zone = history.clock.zone
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
         forecaster = cls(**{**settings, **own})
-        forecaster._stepper.take_history(history)
+        with about(forecaster.settings.sensor):
+            forecaster._stepper.take_history(history)
         return forecaster
 
     @classmethod
@@ -272,6 +302,7 @@ class Forecaster:
         return self._stepper.sensor.has_readings
 
     @property
+    @_named
     def next_time(self) -> np.datetime64:
         """Return the time of the next forecast; there must have been a reading."""
         return self._stepper.sensor.clock.known.times(np.array([self._stepper.sensor.next_step]))[0]
@@ -322,15 +353,18 @@ class Forecaster:
         return () if self._stepper.model is None else self._stepper.model.learner.frozen
 
     @property
+    @_named
     def path(self) -> HyperparameterPath:
         """Return the path of the hyperparameters, refit by refit."""
         return self._require_model().path
 
     @property
+    @_named
     def refit_times(self) -> Times:
         """Return the times of the refits in `path`, shape (n,)."""
         return self._stepper.sensor.clock.known.times(self.path.steps)
 
+    @_named
     def predict(
         self, extras: Mapping[str, float] | None = None, level: Level | None = None
     ) -> Forecast:
@@ -362,6 +396,7 @@ class Forecaster:
             levels=levels,
         )
 
+    @_named
     def observe(
         self, time: object, value: float | None, extras: Mapping[str, float] | None = None
     ) -> None:
@@ -395,6 +430,7 @@ class Forecaster:
         stepper.fill_gap(step - stepper.sensor.next_step)
         stepper.advance(number, columns)
 
+    @_named
     def exclude(self, start: object, end: object) -> None:
         """Learn nothing from a span of time, such as a closure or a known fault.
 
@@ -411,6 +447,7 @@ class Forecaster:
         self._stepper.sensor.exclude(start, end)
         self._stepper.changed()
 
+    @_named
     def refit(self, workspace: Workspace | None = None) -> None:
         """Learn from the readings since the last refit, and fit the model to all that is known.
 
@@ -428,25 +465,30 @@ class Forecaster:
             self._require_model()
         stepper.refit(workspace)
 
-    def set(self, **values: float) -> None:
+    @_named
+    def set(self, /, **values: float) -> None:
         """Set hyperparameters by name, such as `set(**{"drifting.rate": 1e-4})`, and refit."""
         self._require_model().assign(values)
         self._stepper.counts["fits"] += 1
         self._stepper.changed()
 
+    @_named
     def freeze(self, *names: str) -> None:
         """Keep hyperparameters constant from now on."""
         self._require_model().learner.freeze(*names)
 
+    @_named
     def unfreeze(self, *names: str) -> None:
         """Learn frozen hyperparameters again."""
         self._require_model().learner.unfreeze(*names)
 
+    @_named
     def release(self) -> None:
         """Drop what can be recomputed, at the cost of a factorization at the next refit."""
         if self._stepper.model is not None:
             self._stepper.model.learner.release()
 
+    @_named
     def to_bytes(self) -> bytes:
         """Return the whole forecaster as the content of a file."""
         header = {
@@ -463,6 +505,7 @@ class Forecaster:
         """Return the forecaster that `to_bytes` was called on; it continues bit for bit."""
         return cls._decoded(content, "the content")
 
+    @_named
     def save(self, path: str | Path) -> None:
         """Save the whole forecaster to one file, which is written completely or not at all."""
         content = self.to_bytes()

@@ -87,6 +87,7 @@ class SelfTuningModel:
         # A search compares its result with its start; only steps along gradients can go astray.
         watched = settings.guard and settings.learn and settings.tuner is None
         self._guard = Guard(settings.preset.model, learner) if watched else None
+        self._about = "" if settings.sensor is None else f"{settings.sensor}: "
         self._naming = settings.preset.model.space.naming
         self._path = np.array([self.newest]), learner.lam[None, :]
 
@@ -198,7 +199,7 @@ class SelfTuningModel:
 
     def _survive(self, error: FitError) -> None:
         """Keep the fit in force for another window."""
-        logger.warning("the refit failed, and the fit in force is kept: %s", error)
+        logger.warning("%sthe refit failed, and the fit in force is kept: %s", self._about, error)
         self.learner.postpone_refit()
 
     def _watched(self) -> tuple[Event, ...]:
@@ -207,7 +208,7 @@ class SelfTuningModel:
             rolled_back = self._guard.watch() if self._guard else False
         self._settle()
         if rolled_back:
-            logger.warning("self-tuning was worse than before and was rolled back")
+            logger.warning("%sself-tuning was worse than before and was rolled back", self._about)
         return ("fits", "rollbacks") if rolled_back else ("fits",)
 
 

@@ -18,6 +18,7 @@ from streamridge.forecaster.plausibility import Plausibility, Verdict
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.state import joined, part
 from streamridge.series.clock import DAY, AnyClock
+from streamridge.series.holidays import Holidays
 from streamridge.series.sensor_clock import SensorClock
 
 # The smallest size of error, as a share of the value.
@@ -44,7 +45,8 @@ class Sensor:
         day = 0 if isinstance(settings.step, int) else DAY // settings.step
         self.reach = features.reach + day + 1
         self.timeline = Timeline(len(features.extras))
-        self.clock = SensorClock(settings.step, settings.tz)
+        holidays = None if settings.holidays is None else Holidays(settings.holidays)
+        self.clock = SensorClock(settings.step, settings.tz, holidays)
         self.bounds = Bounds.of(settings.bounds)
         self.silent = 0  # steps since the last reading
         self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to be learned from

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from streamridge.arrays import require_count
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import InvalidInputError, StateError, shown
 from streamridge.forecaster.bounds import BoundPair, require_bounds
 from streamridge.forecaster.cadence import default_patience
 from streamridge.forecaster.formats import upgraded_preset
@@ -16,6 +16,7 @@ from streamridge.forecaster.levels import Level, Levels, one_or_all, require_lev
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.recipes import build_shared, describe
 from streamridge.series.clock import (
+    DAY,
     Length,
     amount,
     parse_step,
@@ -23,8 +24,12 @@ from streamridge.series.clock import (
     plain_length,
     require_local_step,
 )
+from streamridge.series.holidays import PlainHolidays, parse_holidays
 from streamridge.series.seasons import parse_seasons
 from streamridge.tuners.base import Tuner
+
+# Settings that the first saved forecasters did not have: left out where they are not given.
+OPTIONAL = ("defer_refits", "bounds", "sensor", "holidays")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Settings:
     seed: int
     defer_refits: bool = False
     bounds: BoundPair | None = None
+    sensor: str | None = None
+    holidays: PlainHolidays | None = None
 
     def __post_init__(self) -> None:
         require_local_step(parse_step(self.step), parse_zone(self.tz))
@@ -66,6 +73,18 @@ class Settings:
             )
         if self.tuner is not None:
             self._require_tuner(self.tuner)
+        if self.sensor is not None and not (isinstance(self.sensor, str) and self.sensor):
+            raise InvalidInputError(f"sensor must be a name, or None, got {self.sensor!r}.")
+        if self.holidays is not None:
+            object.__setattr__(self, "holidays", parse_holidays(self.holidays) or None)
+            self._require_week()
+
+    def _require_week(self) -> None:
+        if self.holidays is not None and 7 * DAY not in self.seasons:
+            raise InvalidInputError(
+                "holidays must be left out where no season is a week, since they run like Sundays, "
+                f"got {shown(self.holidays)}. Or add '7d' to seasons."
+            )
 
     def _require_tuner(self, tuner: Tuner) -> None:
         if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):
@@ -95,13 +114,9 @@ class Settings:
         return self.train_size + (self.validation_size if self.tuner is not None else 0)
 
     def described(self) -> dict[str, Any]:
-        """Return the settings as plain JSON; bounds only where there are some.
-
-        So settings without bounds read the same as those of versions that knew none.
-        """
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        if self.bounds is None:
-            del plain["bounds"]
+        """Return the settings as plain JSON, without those that are optional and not given."""
+        every = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = {name: each for name, each in every.items() if name not in OPTIONAL or each}
         parts = {name: describe(getattr(self, name)) for name in ("preset", "tuner")}
         seasons = [plain_length(season) for season in self.seasons]
         return plain | parts | {"step": plain_length(self.step), "seasons": seasons}

@@ -101,7 +101,7 @@ def coverage_in_time(run: Run) -> Matrix:
     window = coverage_window(len(run.times), run.day)
     return np.column_stack(
         [
-            rolling_coverage(run.actual, band.lower[:, 0], band.upper[:, 0], window)
+            rolling_coverage(run.scored, band.lower[:, 0], band.upper[:, 0], window)
             for band in run.bands
         ]
     )

@@ -18,6 +18,8 @@ from streamridge.runs.run import backend_of
 from streamridge.runs.selection import SELECTING, Selection, require_options
 from streamridge.runs.sources import opened_sources
 from streamridge.runs.tasks import ModelName, Tasks, make_tasks, ready_made, settings_of
+from streamridge.series.clock import parse_zone
+from streamridge.series.spans import GivenSpan, spans_of
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # what is not asked for is not printed
@@ -33,6 +35,7 @@ def compare(
     model: ModelName = "default",
     warmup: int | None = None,
     steps: int | None = None,
+    exclude: Iterable[GivenSpan] = (),
     jobs: int = 1,
     engine: str | Engine = "local",
     keep: str | Path | None = None,
@@ -51,6 +54,9 @@ def compare(
         The "default" model, or the "paper"'s.
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
+    exclude
+        Spans such as "2021-06-13T08:00/2021-06-14", or pairs of times, that are forecast, but
+        neither learned from nor scored.
     jobs
         How many processes; the results do not depend on it.
     engine
@@ -64,7 +70,7 @@ def compare(
     options
         What to read, and how: `sensors`, `step`, `tz`, `aggregate` and the other parts of
         `Selection`. All others are settings of `Forecaster`, the same for all methods:
-        `train_size`, `tune_every`, `level`, `bounds`, `seed`, ...
+        `train_size`, `tune_every`, `level`, `bounds`, `holidays`, `seed`, ...
 
     Notes
     -----
@@ -86,9 +92,11 @@ def compare(
     chosen = parse_engine(engine, jobs=jobs)
     read = {name: options.pop(name) for name in SELECTING if name in options}
     shared = {name: read[name] for name in ("tz", "extras") if name in read}
-    with opened_sources(series, Selection(**read)) as sources:
-        ways = ready_made(model, names, **options, **shared)
-        tasks = make_tasks(sources, ways, warmup=warmup, steps=steps)
+    selection = Selection(**read)
+    spans = spans_of(exclude, parse_zone(selection.tz))
+    ways = ready_made(model, names, **options, **shared)
+    with opened_sources(series, selection) as sources:
+        tasks = make_tasks(sources, ways, warmup=warmup, steps=steps, exclude=spans)
         if keep is not None:
             tasks = Tasks(kept_tasks(Path(keep), tasks.ready), tasks.left_out)
         return _compared(tasks, chosen, progress, backend_of(series))

@@ -35,6 +35,7 @@ def kept_tasks(folder: Path, tasks: Sequence[Task]) -> tuple[Task, ...]:
     plan = {
         "warm-up": tasks[0].warmup,
         "number of steps": tasks[0].steps,
+        "list of excluded spans": [str(span) for span in tasks[0].exclude] or None,
         "series": digests(sources.values()),
         "methods": _settings_digests(tasks),
     }

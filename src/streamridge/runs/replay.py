@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,9 @@ from streamridge.runs.selection import Selection, require_options
 from streamridge.runs.sources import Source, one_series
 from streamridge.runs.stepping import StepProgress, require_ahead, step_through
 from streamridge.runs.tasks import Task, require_longer
-from streamridge.series.clock import step_name
+from streamridge.series.clock import parse_zone, step_name
 from streamridge.series.series import Series
+from streamridge.series.spans import GivenSpan, spans_of
 
 # Parts of a selection that the forecaster does not say itself.
 READING = ("aggregate", "layout", "gap", "fold", "first", "last")
@@ -31,6 +33,7 @@ def replay(
     sensor: str | None = None,
     warmup: int | None = None,
     steps: int | None = None,
+    exclude: Iterable[GivenSpan] = (),
     method: str | None = None,
     engine: str | Engine = "local",
     progress: StepProgress | None = None,
@@ -50,6 +53,9 @@ def replay(
         Steps before the first scored one; those before the first fit by default.
     steps
         How many are scored at most; all by default.
+    exclude
+        Spans such as "2021-06-13T08:00/2021-06-14", or pairs of times, that are forecast, but
+        neither learned from nor scored: see `Forecaster.exclude`.
     method
         What the run is called; by its way of tuning by default, such as "ohl" or "fixed".
     engine
@@ -79,6 +85,7 @@ def replay(
     """
     settings = forecaster.settings
     require_options("replay", reading, READING)
+    spans = spans_of(exclude, parse_zone(settings.tz))
     method = method or method_of(settings)
     regular = _series_for(forecaster, series, Selection(sensors=_listed(sensor), **reading))
     first = settings.warmup if warmup is None else require_count("warmup", warmup, least=0)
@@ -88,10 +95,16 @@ def replay(
     require_ahead(forecaster, regular)
     if engine == "local":
         run = step_through(
-            forecaster, regular, method=method, warmup=warmup, steps=steps, progress=progress
+            forecaster,
+            regular,
+            method=method,
+            warmup=warmup,
+            steps=steps,
+            exclude=spans,
+            progress=progress,
         )
     else:
-        task = Task(Source.of(regular), settings, method, warmup, steps)
+        task = Task(Source.of(regular), settings, method, warmup, steps, exclude=spans)
         run = _sent(forecaster, task, parse_engine(engine), progress)
     return replace(run, backend=backend_of(series))
 

@@ -28,6 +28,7 @@ from streamridge.metrics import coverage, mae, rmse
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.series.clock import Times
+from streamridge.series.spans import Span, within
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 # The method that the others are held against.
@@ -89,6 +90,8 @@ class Run:
         Whether it was stopped before its end.
     backend
         The kind of frame that the series came in.
+    excluded
+        Spans that were not learned from; they count in no score.
     """
 
     sensor: str
@@ -112,6 +115,7 @@ class Run:
     level: float | Levels
     interrupted: bool = False
     backend: str | None = field(default=None, repr=False)
+    excluded: tuple[Span, ...] = ()
 
     @property
     def horizon(self) -> int:
@@ -124,6 +128,11 @@ class Run:
         if not isinstance(self.step, np.timedelta64) or self.step >= np.timedelta64(1, "D"):
             return 24
         return round(np.timedelta64(1, "D") / self.step)
+
+    @property
+    def scored(self) -> Vector:
+        """Return the readings that scores count, shape (T,); NaN at all other steps."""
+        return np.where(within(self.excluded, self.times), np.nan, self.actual)
 
     @property
     def rmse(self) -> float:
@@ -150,7 +159,7 @@ class Run:
     def coverages(self) -> dict[float, float]:
         """Return the share of values within their band, one step ahead, by level."""
         return {
-            band.level: coverage(self.actual, band.lower[:, 0], band.upper[:, 0])
+            band.level: coverage(self.scored, band.lower[:, 0], band.upper[:, 0])
             for band in self.bands
         }
 
@@ -160,16 +169,16 @@ class Run:
         return self.coverages[self.levels[0]]
 
     def errors(self, ahead: int = 1) -> Vector:
-        """Return actual less forecast, made `ahead` steps before, where there was a reading."""
+        """Return actual less forecast, made `ahead` steps before, of the readings that count."""
         if not 1 <= ahead <= self.horizon:
             raise InvalidInputError(f"ahead must lie between 1 and {self.horizon}, got {ahead}.")
-        later = self.actual[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
+        later = self.scored[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
         return later[~np.isnan(later)]
 
     @property
     def errors_in_time(self) -> Vector:
-        """Return actual less forecast, one step ahead, shape (T,); NaN without a reading."""
-        return self.actual - self.value[:, 0]
+        """Return actual less forecast, one step ahead, shape (T,); NaN where nothing is scored."""
+        return self.scored - self.value[:, 0]
 
     def rmse_until(self, steps: int | None) -> float:
         """Return RMSE(t) after some of the scored steps, or all."""
@@ -181,7 +190,7 @@ class Run:
 
         With several levels there is a coverage for each, such as "coverage_80" and "coverage_95".
         """
-        read = ~np.isnan(self.actual)
+        read, scored = (int((~np.isnan(each)).sum()) for each in (self.actual, self.scored))
         figures = {
             "rmse": self.rmse,
             "mae": self.mae,
@@ -191,8 +200,9 @@ class Run:
             "sensor": self.sensor,
             "method": self.method,
             "steps": self.lived,
-            "scored": int(read.sum()),
-            "missing": int((~read).sum()),
+            "scored": scored,
+            "missing": len(self.actual) - read,
+            "excluded": read - scored,
             **{name: None if np.isnan(figure) else figure for name, figure in figures.items()},
             "seconds_total": self.seconds,
             "seconds_tuning": self.costs.tuning,

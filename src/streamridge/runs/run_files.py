@@ -16,6 +16,7 @@ from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
 from streamridge.runs.run import Run
+from streamridge.series.spans import spans_of
 
 KIND = "run"
 ARRAYS = ("times", "local_times", "refit_times", "actual", "value", "lower", "upper", "by_model")
@@ -31,6 +32,7 @@ def write_run(path: Path, run: Run) -> None:
         **{name: getattr(run, name) for name in PLAIN},
         **{name: dict(getattr(run, name)) for name in MAPPINGS},
         "level": run.level,
+        "excluded": [str(span) for span in run.excluded],
         "costs": asdict(run.costs),
         "step": _plain_step(run.step),
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
@@ -72,6 +74,7 @@ def _run(header: Header, arrays: Arrays) -> Run:
         step=_step(header["step"], arrays["times"]),
         path=walked or None,
         interrupted=header.get("interrupted", False),
+        excluded=spans_of(header.get("excluded", ()), None),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,9 +14,10 @@ from streamridge.files.reading import Layout
 from streamridge.series.aggregate import coarser
 from streamridge.series.clock import Length, amount, parse_step, parse_zone, step_name
 from streamridge.series.grid import to_series
-from streamridge.series.local_time import Fold, moments
-from streamridge.series.readings import Aggregate, Readings, index_stamps, parse_time
+from streamridge.series.local_time import Fold
+from streamridge.series.readings import Aggregate, Readings, index_stamps
 from streamridge.series.series import Series
+from streamridge.series.spans import moment_of
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,10 @@ class Selection:
 
     def _span(self) -> tuple[np.datetime64 | None, np.datetime64 | None]:
         zone = parse_zone(self.tz)
-        return _moment(self.first, zone), _moment(self.last, zone)
+        first, last = (
+            None if time is None else moment_of(time, zone) for time in (self.first, self.last)
+        )
+        return first, last
 
 
 # The names of its parts: options of `compare` that say what to read.
@@ -127,10 +130,4 @@ def _moment(text: str | None, zone: ZoneInfo | None) -> np.datetime64 | None:
     if text is None:
         return None
     index = index_stamps([text])
-    if index is not None:
-        return index[0]
-    time, zoned = parse_time(text)
-    if zone is None or zoned:
-        return time
-    local = time.astype(datetime)
-    return np.datetime64((moments(local, zone) or (local,))[0], "us")
+    return moment_of(text, zone) if index is None else index[0]

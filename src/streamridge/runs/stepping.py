@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Vector
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, about
 from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
@@ -21,6 +21,7 @@ from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
+from streamridge.series.spans import Span
 
 # Called after each step with how many are done, of how many.
 StepProgress = Callable[[int, int], None]
@@ -33,13 +34,16 @@ def step_through(
     method: str,
     warmup: int | None = None,
     steps: int | None = None,
+    exclude: Sequence[Span] = (),
     progress: StepProgress | None = None,
 ) -> Run:
     """Return what a forecaster makes of a series that is longer than the warm-up.
 
+    It forecasts the spans to exclude, but does not learn from them, and they count in no score.
     Linear algebra is limited to one thread meanwhile, so that results repeat to the last bit.
     Ctrl-C ends the run early with what there is.
     """
+    _exclude(forecaster, series, exclude)
     _join(forecaster, series)
     first = forecaster.settings.warmup if warmup is None else warmup
     end = len(series) if steps is None else min(len(series), first + steps)
@@ -48,7 +52,7 @@ def step_through(
     )
     start, interrupted, forecasts = thread_time(), False, []
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), about(series.sensor):
             for time, value, known in readings:
                 forecast = forecaster.predict(known)
                 forecaster.observe(time, value, known)
@@ -65,6 +69,7 @@ def step_through(
         method=method,
         seconds=thread_time() - start,
         interrupted=interrupted,
+        excluded=tuple(exclude),
     )
 
 
@@ -78,11 +83,19 @@ def require_ahead(forecaster: Forecaster, series: Series) -> None:
         )
 
 
+def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> None:
+    """Let a forecaster learn nothing from some spans."""
+    with about(series.sensor):
+        for span in spans:
+            forecaster.exclude(*_stamps(series, np.array([span.start, span.end])))
+
+
 def _join(forecaster: Forecaster, series: Series) -> None:
     """Let a forecaster that has lived before go on to the first step of a series."""
     if forecaster.has_readings and series.times[0] > forecaster.next_time:
         (before,) = _stamps(series, series.clock.times(np.array([series.start - 1])))
-        forecaster.observe(before, None)
+        with about(series.sensor):
+            forecaster.observe(before, None)
 
 
 def _stamps(series: Series, times: Times | Steps) -> list[datetime] | list[int]:

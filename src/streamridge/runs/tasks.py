@@ -25,6 +25,8 @@ from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept, write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.series.clock import Length, Steps
+from streamridge.series.holidays import parse_holidays
+from streamridge.series.spans import Span
 
 ModelName = Literal["default", "paper"]
 # By the name of a method: from the time between readings to how it forecasts.
@@ -63,6 +65,8 @@ class Task:
         The file that keeps the run itself once it is whole, if any.
     begun
         A forecaster to go on with, as the content of its file; a new one by default.
+    exclude
+        Spans that are forecast, but neither learned from nor scored.
     """
 
     source: Source
@@ -73,6 +77,7 @@ class Task:
     save_to: Path | None = None
     keep_in: Path | None = None
     begun: bytes | None = None
+    exclude: tuple[Span, ...] = ()
 
     @property
     def first(self) -> int:
@@ -105,6 +110,7 @@ class Task:
             self.method,
             self.warmup,
             self.steps,
+            self.exclude,
             returns_forecaster=bool(self.begun or self.save_to),
         )
 
@@ -169,7 +175,12 @@ class Tasks:
 
 
 def make_tasks(
-    sources: Sources, methods: Methods, *, warmup: int | None = None, steps: int | None = None
+    sources: Sources,
+    methods: Methods,
+    *,
+    warmup: int | None = None,
+    steps: int | None = None,
+    exclude: tuple[Span, ...] = (),
 ) -> Tasks:
     """Return a task for each sensor and method, sensor by sensor.
 
@@ -181,7 +192,7 @@ def make_tasks(
         require_count("steps", steps)
     shared = {method: cache(settings_of) for method, settings_of in methods.items()}
     every = [
-        Task(source, settings_of(source.step), method, warmup, steps)
+        Task(source, settings_of(source.step), method, warmup, steps, exclude=exclude)
         for source in sources.found
         for method, settings_of in shared.items()
     ]
@@ -213,13 +224,15 @@ def require_longer(sensor: str, steps: int, warmup: int) -> None:
 
 def ready_made(model: ModelName, methods: Sequence[str], **choices: Any) -> Methods:
     """Return ways of tuning a ready-made model by name; choices are settings of `Forecaster`."""
+    if choices.get("holidays") is not None:  # a country that is not known is found at once
+        choices["holidays"] = parse_holidays(choices["holidays"])
     return {name: partial(_tuned, name, model, choices) for name in methods}
 
 
 def settings_of(model: ModelName) -> tuple[str, ...]:
-    """Return the names of the settings that a ready-made model takes."""
+    """Return the names of the settings that a ready-made model takes for every sensor."""
     own = dict.fromkeys([*signature(Forecaster).parameters, *signature(_maker(model)).parameters])
-    return tuple(name for name in own if name not in ("step", "settings"))
+    return tuple(name for name in own if name not in ("step", "settings", "sensor"))
 
 
 def _maker(model: ModelName) -> Callable[..., Forecaster]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError, shown
+from streamridge.series.holidays import Holidays
 
 Steps = NDArray[np.int64]
 # datetime64, or the whole numbers of an index.
@@ -141,6 +142,8 @@ class Clock:
         Offset of the sensor's stamps within a step.
     zone
         The sensor's time zone, if its days follow local time; times are then UTC.
+    holidays
+        The days that run like the Sunday of their week, if they are known.
 
     Examples
     --------
@@ -153,6 +156,12 @@ class Clock:
     step: timedelta
     phase: timedelta = timedelta(0)
     zone: ZoneInfo | None = None
+    holidays: Holidays | None = None
+
+    @property
+    def week(self) -> float:
+        """Return the steps of a week, which may be a fraction."""
+        return 7 * DAY / self.step
 
     def steps(self, times: Times) -> Steps:
         """Return the steps nearest to some times."""
@@ -176,6 +185,17 @@ class Clock:
         ]
         which = np.cumsum(touched) - 1
         return np.array(shifts)[which[stretches - first], within]
+
+    def before_sunday(self, steps: Steps) -> Steps:
+        """Return by how many steps those of a holiday come before the same time on Sunday; else 0.
+
+        A week before that time on Sunday lies the last Sunday.
+        """
+        if self.holidays is None:
+            return np.zeros_like(steps)
+        step, phase = (length // UNITS["s"] for length in (self.step, self.phase))
+        days = (step * (steps + self.shifts(steps)) + phase) // (DAY // UNITS["s"])
+        return np.rint(self.holidays.before_sunday(days) * (DAY / self.step)).astype(np.int64)
 
     @property
     def _origin(self) -> np.datetime64:
@@ -203,6 +223,8 @@ class IndexClock:
     step: int
     phase: int = 0
     zone: ClassVar[None] = None
+    holidays: ClassVar[None] = None
+    week: ClassVar[None] = None
 
     def steps(self, times: Steps) -> Steps:
         """Return the steps nearest to some whole numbers."""
@@ -214,6 +236,10 @@ class IndexClock:
 
     def shifts(self, steps: Steps) -> Steps:
         """Return zeros: an index has no local time."""
+        return np.zeros_like(steps)
+
+    def before_sunday(self, steps: Steps) -> Steps:
+        """Return zeros: an index has no holidays."""
         return np.zeros_like(steps)
 
 

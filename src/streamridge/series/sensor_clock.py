@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -20,6 +21,7 @@ from streamridge.series.clock import (
     Times,
     parse_zone,
 )
+from streamridge.series.holidays import Holidays
 from streamridge.series.local_time import moments
 from streamridge.series.readings import parse_time
 
@@ -41,6 +43,8 @@ class SensorClock:
         Time between readings.
     tz
         Time zone of times without an offset.
+    holidays
+        The days that run like a Sunday, if they are known.
 
     Examples
     --------
@@ -51,8 +55,11 @@ class SensorClock:
     (1, False)
     """
 
-    def __init__(self, step: Length, tz: str | None = None) -> None:
+    def __init__(
+        self, step: Length, tz: str | None = None, holidays: Holidays | None = None
+    ) -> None:
         self._zone = parse_zone(tz)
+        self._holidays = holidays
         self._step = step
         self.clock: AnyClock | None = None
         self._zoned: bool | None = None  # whether times have offsets, once one was given
@@ -65,7 +72,7 @@ class SensorClock:
         if isinstance(self._step, int):
             return self._place_index(_require_index(time), self._step, newest)
         candidates, zoned = self._moments(time)
-        clock = self.clock or Clock(self._step, phase_of(candidates[0], self._step), self._zone)
+        clock = self.clock or self._made(self._step, phase_of(candidates[0], self._step))
         steps = clock.steps(candidates)
         at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
         longest = longest_gap(self._step)
@@ -79,6 +86,8 @@ class SensorClock:
     def adopt(self, clock: AnyClock) -> None:
         """Take over the clock of a series; later times may have offsets or not."""
         self.clock = clock
+        if isinstance(clock, Clock):
+            self.clock = replace(clock, holidays=self._holidays)
 
     def span(self, start: object, end: object) -> tuple[int, int]:
         """Return the first and the last moment of a span of time, for `within`."""
@@ -131,7 +140,7 @@ class SensorClock:
         elif isinstance(self._step, int):
             self.clock = IndexClock(self._step, int(phase))
         else:
-            self.clock = Clock(self._step, timedelta(seconds=phase), self._zone)
+            self.clock = self._made(self._step, timedelta(seconds=phase))
         self._zoned = None if state["zoned"] is None else bool(state["zoned"])
 
     def _moments(self, time: object) -> tuple[Times, bool]:
@@ -149,6 +158,9 @@ class SensorClock:
         if self._zone is None or zoned:
             return np.array([stamp]), zoned
         return _moments(stamp, self._zone), zoned
+
+    def _made(self, step: timedelta, phase: timedelta) -> Clock:
+        return Clock(step, phase, self._zone, self._holidays)
 
     @property
     def _phase(self) -> float | None:

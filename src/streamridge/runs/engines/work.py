@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from streamridge.errors import StreamRidgeError
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
 from streamridge.runs.stepping import step_through
 from streamridge.series.series import Series
+from streamridge.series.spans import Span
 
 # Called with a task's number, and how many of its steps are done.
 Progress = Callable[[int, int], None]
@@ -31,6 +33,8 @@ class Job:
         What the run is called.
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
+    exclude
+        Spans that are forecast, but neither learned from nor scored.
     returns_forecaster
         Whether the forecaster is wanted back with the run.
     """
@@ -40,6 +44,7 @@ class Job:
     method: str
     warmup: int | None = None
     steps: int | None = None
+    exclude: tuple[Span, ...] = ()
     returns_forecaster: bool = False
 
 
@@ -134,14 +139,14 @@ def attempt(
 
     try:
         job = load()
-        given = job.forecaster
-        forecaster = forecaster_of(given) if isinstance(given, bytes) else Forecaster.of(given)
+        forecaster = _forecaster_for(job)
         run = step_through(
             forecaster,
             job.series,
             method=job.method,
             warmup=job.warmup,
             steps=job.steps,
+            exclude=job.exclude,
             progress=progress,
         )
         wanted = job.returns_forecaster and not run.interrupted  # it may be within a step
@@ -151,9 +156,19 @@ def attempt(
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what went wrong, with the kind of error where its text alone would not do."""
-    name, text = type(error).__name__, str(error)
-    return text if text and type(error).__module__.startswith("streamridge") else f"{name}: {text}"
+    """Return what went wrong, with the kind of error where its text alone would not do.
+
+    The sensor is not named: whoever shows the reason says which run it is of.
+    """
+    known = isinstance(error, StreamRidgeError) and error.reason
+    return known or f"{type(error).__name__}: {error}"
+
+
+def _forecaster_for(job: Job) -> Forecaster:
+    """Return the forecaster that goes on, or a new one with the name of its series."""
+    if isinstance(job.forecaster, bytes):
+        return forecaster_of(job.forecaster)
+    return Forecaster.of(replace(job.forecaster, sensor=job.series.sensor or None))
 
 
 def content_of(forecaster: Forecaster) -> bytes:

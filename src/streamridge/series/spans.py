@@ -1,0 +1,96 @@
+"""Spans of time that a person names: their two ends as moments, and which times lie within."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from streamridge.arrays import Mask
+from streamridge.errors import InvalidInputError
+from streamridge.series.clock import Times
+from streamridge.series.local_time import moments
+from streamridge.series.readings import index_of, index_stamps, parse_time
+
+# A span as it is given: "START/END", or its two ends.
+GivenSpan: TypeAlias = "str | tuple[object, object]"
+# A time, or a whole number of an index.
+Moment: TypeAlias = np.datetime64 | np.int64
+
+EXPECTED = "exclude must be START/END, such as 2021-06-13/2021-06-14T12:00"
+
+
+@dataclass(frozen=True)
+class Span:
+    """All times from a start to an end, both included; in UTC where the sensor has a zone."""
+
+    start: Moment
+    end: Moment
+
+    @classmethod
+    def of(cls, given: GivenSpan, zone: ZoneInfo | None = None) -> Span:
+        """Return a span that was given as a text "START/END", or as its two ends.
+
+        Examples
+        --------
+        >>> print(Span.of("2021-06-13/2021-06-14T12:00"))
+        2021-06-13T00:00:00/2021-06-14T12:00:00
+        """
+        start, end = (_end(time, zone) for time in _ends(given))
+        if type(start) is not type(end):
+            raise InvalidInputError(f"{EXPECTED}, got {_text(given)!r}.")
+        if end < start:
+            raise InvalidInputError(f"exclude must not end before it starts, got {_text(given)!r}.")
+        return cls(start, end)
+
+    def __str__(self) -> str:
+        return "/".join(str(end.item()).replace(" ", "T") for end in (self.start, self.end))
+
+
+def spans_of(given: Iterable[GivenSpan], zone: ZoneInfo | None) -> tuple[Span, ...]:
+    """Return spans as they were given, in their order."""
+    every = [given] if isinstance(given, str) else given
+    return tuple(Span.of(each, zone) for each in every)
+
+
+def within(spans: Iterable[Span], times: Times) -> Mask:
+    """Return which times lie in one of the spans, shape (n,)."""
+    inside = np.zeros(times.shape, dtype=bool)
+    for span in spans:
+        inside |= (times >= span.start) & (times <= span.end)
+    return inside
+
+
+def moment_of(time: object, zone: ZoneInfo | None) -> np.datetime64:
+    """Return a time that a person gave, in UTC where the sensor has a zone.
+
+    Of two equal local times the first is meant; one that clocks skip is taken as UTC.
+    """
+    stamp, zoned = parse_time(time)
+    if zone is None or zoned:
+        return stamp
+    local = stamp.astype(datetime)
+    return np.datetime64((moments(local, zone) or (local,))[0], "us")
+
+
+def _end(time: object, zone: ZoneInfo | None) -> Moment:
+    """Return an end of a span: a moment, or a whole number as it is."""
+    if isinstance(time, int | np.integer):
+        return np.int64(time)
+    index = index_stamps([time]) if isinstance(time, str) else None
+    return moment_of(time, zone) if index is None else index_of(index)[0]
+
+
+def _ends(given: GivenSpan) -> tuple[object, object]:
+    ends = given.split("/") if isinstance(given, str) else given
+    if not isinstance(ends, list | tuple) or len(ends) != 2:
+        raise InvalidInputError(f"{EXPECTED}, got {given!r}.")
+    return ends[0], ends[1]
+
+
+def _text(given: GivenSpan) -> str:
+    return given if isinstance(given, str) else "/".join(map(str, given))

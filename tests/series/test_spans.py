@@ -1,0 +1,68 @@
+"""Spans of time as people name them."""
+
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from streamridge import InvalidInputError
+from streamridge.series.spans import Span, spans_of, within
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("given", "zone", "text"),
+    [
+        ("2021-06-13T08:00/2021-06-14", None, "2021-06-13T08:00:00/2021-06-14T00:00:00"),
+        ("2021-06-13/2021-06-13", None, "2021-06-13T00:00:00/2021-06-13T00:00:00"),
+        ("10/25", None, "10/25"),
+        ((-3, np.int64(4)), None, "-3/4"),
+        ("2021-06-13T08:00/2021-06-14", BERLIN, "2021-06-13T06:00:00/2021-06-13T22:00:00"),
+        ("2021-06-13T08:00Z/2021-06-14T00:00Z", BERLIN, "2021-06-13T08:00:00/2021-06-14T00:00:00"),
+        (
+            (date(2021, 6, 13), datetime(2021, 6, 14, 5, tzinfo=UTC)),
+            BERLIN,
+            "2021-06-12T22:00:00/2021-06-14T05:00:00",
+        ),
+        (
+            (np.datetime64("2021-06-13"), "2021-06-14"),
+            None,
+            "2021-06-13T00:00:00/2021-06-14T00:00:00",
+        ),
+    ],
+)
+def test_the_ends_of_a_span_are_moments_of_the_sensor(given, zone, text):
+    assert str(Span.of(given, zone)) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("2021-06-13", "exclude must be START/END, such as .*, got '2021-06-13'"),
+        ("a/b/c", "exclude must be START/END, such as .*, got 'a/b/c'"),
+        (("2021-06-13",), "exclude must be START/END, such as .*, got "),
+        (7, "exclude must be START/END, such as .*, got 7"),
+        ("2021-06-14/2021-06-13", "exclude must not end before it starts, got '2021-06-14/2021"),
+        ("10/2021-06-13", "exclude must be START/END, such as .*, got '10/2021-06-13'"),
+        ("2021-06-14/", "time must be an ISO 8601 time such as .*, got ''"),
+        ("noon/2021-06-13", "time must be an ISO 8601 time such as .*, got 'noon'"),
+    ],
+)
+def test_a_bad_span_is_an_error(given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Span.of(given)
+
+
+def test_one_text_is_one_span():
+    assert spans_of("2021-06-13/2021-06-14", None) == (Span.of("2021-06-13/2021-06-14"),)
+
+
+def test_both_ends_lie_within():
+    times = np.arange("2021-06-13T00", "2021-06-13T08", dtype="M8[h]").astype("M8[us]")
+    spans = spans_of(["2021-06-13T01:00/2021-06-13T02:00", "2021-06-13T06:30/2021-06-14"], None)
+
+    inside = within(spans, times)
+
+    assert np.flatnonzero(inside).tolist() == [1, 2, 7]
