@@ -1,0 +1,279 @@
+"""A forecaster as a service runs it: refitted when it suits, put away and taken up at any moment."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from streamridge import Forecaster, InvalidInputError, Workspace
+from streamridge.files.checkpoint import decoded
+from streamridge.tuners import RandomSearch
+from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same, small
+
+
+def saved_and_loaded(forecaster, folder):
+    forecaster.save(folder / "sensor.sr")
+    return Forecaster.load(folder / "sensor.sr")
+
+
+WAYS = {
+    "bytes": lambda forecaster, _: Forecaster.from_bytes(forecaster.to_bytes()),
+    "pickle": lambda forecaster, _: pickle.loads(pickle.dumps(forecaster)),
+    "file": saved_and_loaded,
+    "released": lambda forecaster, _: forecaster.release() or forecaster,
+}
+FIRST = 4 * DAY  # the model has been fitted
+
+
+def troubled(seed=0):
+    """Return readings as they come, with gaps, late readings, a spike and a long silence."""
+    values = daily(14 * DAY, seed=seed)
+    values[FIRST + 30] *= 9
+    gaps = {FIRST + 3, FIRST + 17, FIRST + 18, FIRST + 40, *range(6 * DAY, 8 * DAY)}
+    late = {FIRST + 3: FIRST + 6, FIRST + 18: FIRST + 26, FIRST + 40: FIRST + 49}
+    stream = []
+    for i, value in enumerate(values.tolist()):
+        stream += [(i, None if i in gaps else value)]
+        stream += [(step, values[step]) for step, after in late.items() if after == i]
+    return stream
+
+
+def take(forecaster, reading):
+    """Return the forecast before a reading, and let the forecaster have the reading."""
+    step, value = reading
+    forecast = forecaster.predict()
+    forecaster.observe(START + step * HOUR, value)
+    return forecast
+
+
+def state_of(forecaster):
+    """Return everything that is saved but the seconds spent."""
+    _, state = decoded(forecaster.to_bytes(), "content")
+    return {name: array for name, array in state.items() if name != "costs.seconds"}
+
+
+def rows(forecaster):
+    return forecaster._stepper.model.learner.training
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("horizon", [1, 4])
+@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
+def test_put_away_at_every_moment_it_goes_on_as_if_nothing_had_been(way, horizon, defer, tmp_path):
+    kept, moved = (small(horizon=horizon, train_size=60, defer_refits=defer) for _ in range(2))
+
+    for i, reading in enumerate(troubled()):
+        same(take(kept, reading), take(moved, reading))
+        if i >= FIRST - 2 and i < FIRST + 2 * DAY + 9:
+            moved = way(moved, tmp_path)
+        if defer and kept.refit_due and i % 7 == 0:  # some steps late
+            assert moved.refit_due
+            kept.refit()
+            moved.refit()
+
+    assert moved.hyperparameters == kept.hyperparameters
+    assert moved.counts == kept.counts
+    one, other = state_of(moved), state_of(kept)
+    assert one.keys() == other.keys()
+    for name in one:
+        assert one[name].tobytes() == other[name].tobytes(), name
+
+
+@pytest.mark.parametrize("horizon", [1, 4])
+def test_rows_made_again_are_the_rows_that_were(horizon):
+    forecaster = small(horizon=horizon, train_size=60)
+    forecaster.workspace = Workspace()  # holds the rows of each refit as they were made
+
+    for i, reading in enumerate(troubled()):
+        take(forecaster, reading)
+        if i > FIRST:
+            learner = forecaster._stepper.model.learner
+            for fitted in learner._progress.fits:
+                were = fitted.samples
+                fitted.release()
+                again = fitted.samples
+                for letter in "txy":
+                    assert getattr(again, letter).tobytes() == getattr(were, letter).tobytes()
+
+
+class TestDeferredRefits:
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_made_when_they_are_due_they_change_nothing(self, horizon):
+        at_once, deferred = (small(horizon=horizon, defer_refits=defer) for defer in (False, True))
+
+        for reading in troubled():
+            same(take(at_once, reading), take(deferred, reading))
+            if deferred.refit_due:
+                deferred.refit()
+
+        assert deferred.hyperparameters == at_once.hyperparameters
+        assert deferred.counts == at_once.counts
+
+    def test_until_it_is_made_forecasts_are_those_of_the_fit_in_force(self):
+        late, never = (small(defer_refits=True) for _ in range(2))
+        for forecaster in (late, never):
+            live(forecaster, daily(4 * DAY))
+            forecaster.refit()
+        values = daily(6 * DAY)
+
+        for i in range(4 * DAY, 5 * DAY + 9):
+            same(take(late, (i, values[i])), take(never, (i, values[i])))
+        assert late.refit_due
+        late.refit()
+
+        assert not late.refit_due
+        assert late.counts["fits"] == 2
+        assert not np.array_equal(late.predict().value, never.predict().value)
+
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_k_readings_late_it_is_that_of_a_window_k_readings_longer(self, horizon):
+        k, values = 5, daily(12 * DAY)
+        late = small(horizon=horizon, train_size=60, defer_refits=True)
+        longer = small(horizon=horizon, train_size=60, update_every=DAY + k)
+        overdue = 0
+
+        for reading in enumerate(values.tolist()):
+            same(take(late, reading), take(longer, reading))
+            overdue = overdue + 1 if late.refit_due else 0
+            if overdue > (k if late.has_model else 0):
+                late.refit()
+
+        assert late.counts == longer.counts
+        np.testing.assert_array_equal(rows(late).x, rows(longer).x)
+
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_no_row_is_trained_on_before_it_is_known(self, horizon):
+        forecaster = small(horizon=horizon, defer_refits=True)
+
+        for i, reading in enumerate(troubled()):
+            take(forecaster, reading)
+            if forecaster.refit_due and i % 5 == 0:
+                forecaster.refit()
+                newest = forecaster._stepper.sensor.timeline.newest
+                assert rows(forecaster).t[-1] + horizon - 1 <= newest
+
+    def test_the_first_fit_waits_too_and_one_too_early_is_refused(self):
+        forecaster = small(defer_refits=True)
+        live(forecaster, daily(2 * DAY))
+        before = forecaster.to_bytes()
+
+        with pytest.raises(InvalidInputError, match="the model must have been fitted first, after"):
+            forecaster.refit()
+
+        assert forecaster.to_bytes() == before
+        live(forecaster, daily(4 * DAY)[2 * DAY :], 2 * DAY)
+        assert forecaster.predict().source == "seasonal"
+        forecaster.refit()
+        assert forecaster.predict().source == "model"
+
+    def test_a_search_waits_too(self):
+        forecaster = small(defer_refits=True, tuner=RandomSearch(2), tune_every=DAY)
+        live(forecaster, daily(4 * DAY))
+        forecaster.refit()
+        live(forecaster, daily(7 * DAY)[4 * DAY :], 4 * DAY)
+        assert forecaster.counts["tunings"] == 1
+
+        forecaster.refit()
+
+        assert forecaster.counts["tunings"] == 2
+
+    def test_a_refit_by_hand_comes_at_any_time(self):
+        forecaster = small()
+        live(forecaster, daily(4 * DAY + 5))
+        fits = forecaster.counts["fits"]
+
+        forecaster.refit()
+
+        assert forecaster.counts["fits"] == fits + 1
+        assert forecaster.predict().source == "model"
+
+
+class TestWorkspace:
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_one_serves_many_in_turn_and_changes_no_number(self, horizon):
+        workspace = Workspace()
+        alone = [small(horizon=horizon, train_size=60 + 20 * i) for i in range(3)]
+        sharing = [
+            small(horizon=horizon, train_size=60 + 20 * i, defer_refits=True) for i in range(3)
+        ]
+
+        for i in range(8 * DAY):
+            for seed, (one, other) in enumerate(zip(alone, sharing, strict=True)):
+                reading = i, daily(8 * DAY, seed=seed)[i]
+                same(take(one, reading), take(other, reading))
+                if other.refit_due:
+                    other.refit(workspace)
+
+        for one, other in zip(alone, sharing, strict=True):
+            assert one.hyperparameters == other.hyperparameters
+
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_one_of_its_own_changes_no_number(self, horizon):
+        holding, resting = (small(horizon=horizon) for _ in range(2))
+        holding.workspace = Workspace()
+
+        for reading in troubled():
+            same(take(holding, reading), take(resting, reading))
+
+    def test_models_of_different_kinds_can_share_it(self):
+        workspace = Workspace()
+        fleet = [
+            Forecaster.paper("1h", lags=5, train_size=60, update_every=DAY, warmup=3 * DAY),
+            small(),
+        ]
+
+        for reading in enumerate(daily(6 * DAY).tolist()):
+            for forecaster in fleet:
+                take(forecaster, reading)
+                if reading[0] % DAY == 0 and forecaster.has_model:
+                    forecaster.refit(workspace)
+
+        assert all(forecaster.counts["fits"] > 3 for forecaster in fleet)
+
+    def test_after_a_refit_nothing_but_the_result_is_held(self):
+        forecaster = small(train_size=240)
+        live(forecaster, daily(12 * DAY))
+        forecaster.release()
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            forecaster.refit()
+            held = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+
+        assert held < 240 * 240  # an eighth of one matrix
+
+    def test_with_a_workspace_the_matrices_are_held_and_a_release_gives_them_back(self):
+        forecaster = small(train_size=240)
+        forecaster.workspace = Workspace()
+        live(forecaster, daily(12 * DAY))
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            forecaster.release()
+            forecaster.refit()
+            held = tracemalloc.get_traced_memory()[0] - before
+            forecaster.release()
+            after = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+
+        assert held > 240 * 240 * 8 > 8 * after
+
+
+def test_a_silence_of_years_keeps_the_rows_before_it_and_little_more():
+    forecaster = small(train_size=60)
+    values = daily(8 * DAY)
+    live(forecaster, values[: 6 * DAY])
+    size = len(forecaster.to_bytes())
+
+    live(forecaster, values[6 * DAY :], 6 * DAY + 700 * DAY)
+
+    assert forecaster.counts["fits"] >= 5
+    spread = np.ptp(rows(forecaster).t)
+    assert spread > 600 * DAY  # rows of before and after
+    assert len(forecaster.to_bytes()) < 2 * size
+    twin = Forecaster.from_bytes(forecaster.to_bytes())
+    same(twin.predict(), forecaster.predict())
