@@ -170,20 +170,6 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
     return Samples(Inputs(t, x, parts[0].inputs.layout), y)
 
 
-def in_order(samples: Samples) -> Samples:
-    """Return the samples sorted by time; where several have the same time, the first is kept.
-
-    Examples
-    --------
-    >>> in_order(Samples.of([2, 1, 2], [[1.0], [2.0], [3.0]], [7.0, 8.0, 9.0])).y
-    array([[8.],
-           [7.]])
-    """
-    _, first = np.unique(samples.t, return_index=True)
-    inputs = samples.inputs
-    return Samples(Inputs(inputs.t[first], inputs.x[first], inputs.layout), samples.y[first])
-
-
 def require_width(x: Matrix, layout: Layout) -> None:
     """Raise unless the last axis of x is as long as the layout is wide.
 

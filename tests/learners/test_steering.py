@@ -60,34 +60,6 @@ def test_a_value_without_a_row_labels_the_rows_before_it():
     assert samples.t[N + 5] not in trained.t
 
 
-def test_admitted_rows_join_the_next_training_set_in_order(samples):
-    learner, complete = make(samples), make(samples)
-    late = samples[N + 2 : N + 5]
-
-    walk(complete, samples[N : N + M])
-    for i, (t, x, y) in enumerate(zip(*part_of(samples[N : N + M]), strict=True)):
-        learner.observe(t, None if 2 <= i < 5 else x, y)
-        if i == 7:
-            learner.admit(late)
-
-    np.testing.assert_array_equal(learner.training.t, complete.training.t)
-    np.testing.assert_array_equal(learner.training.x, complete.training.x)
-
-
-def test_a_row_is_admitted_once(samples):
-    learner = make(samples)
-
-    learner.admit(samples[N - 3 : N])
-    walk(learner, samples[N : N + M])
-
-    assert len(set(learner.training.t)) == len(learner.training.t) == N
-
-
-def test_a_row_of_the_future_is_not_admitted(samples):
-    with pytest.raises(InvalidInputError, match="time must be no later than 63, got 70"):
-        make(samples).admit(samples[N : N + 7])
-
-
 def test_setting_a_hyperparameter_refits_at_once(samples):
     learner = make(samples)
     walk(learner, samples[N : N + 4])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
+from streamridge.errors import InvalidInputError, StateError
 from streamridge.learners.record import Record
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples
@@ -100,9 +101,17 @@ class Fitted(Generic[FitT]):
         """Return the training set and the fit; they are made again if they were dropped."""
         if self._held is None:
             samples = self.record.at(self.times, self.refits_ago)
-            self._held = samples, self.model.resume(samples, self.lam, self._numbers)
+            self._held = samples, self._resumed(samples)
             self._numbers = {}
         return self._held
+
+    def _resumed(self, samples: Samples) -> FitT:
+        try:
+            return self.model.resume(samples, self.lam, self._numbers)
+        except KeyError as missing:
+            raise StateError(f"state of a fit must hold {missing}, got none.") from None
+        except InvalidInputError as error:
+            raise StateError(f"state of a fit is damaged: {error}") from None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: the numbers, not what can be made of them."""

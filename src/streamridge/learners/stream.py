@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamridge.arrays import Vector, require_number
-from streamridge.errors import InvalidInputError, StateError
+from streamridge.errors import InvalidInputError
 from streamridge.learners.base import State, Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.frame import Frame, Progress
@@ -215,11 +215,8 @@ class StreamLearner(Generic[FitT]):
         """Continue, bit for bit, from the state of a learner with the same model and settings."""
         before = self._progress
         progress = unpack(state, self._frame, before.policy, before.record)
-        try:
-            for fitted in progress.fits:
-                fitted.wake()
-        except InvalidInputError as error:
-            raise StateError(f"state is damaged: {error}") from None
+        for fitted in progress.fits:
+            fitted.wake()  # it raises if numbers and rows do not go together
         self._progress = progress
 
     def __getstate__(self) -> dict[str, Any]:

@@ -20,12 +20,16 @@ class Workspace:
 
     Examples
     --------
+    >>> from datetime import datetime, timedelta
     >>> import streamridge as sr
     >>> forecaster, workspace = sr.Forecaster("1h", defer_refits=True), sr.Workspace()
     >>> for hour in range(80):
-    ...     forecaster.observe(sr.datasets.START + hour * sr.datasets.HOUR, float(hour % 24))
+    ...     time = datetime(2021, 6, 13) + timedelta(hours=hour)
+    ...     forecaster.observe(time, float(hour % 24))
     ...     if forecaster.refit_due:
     ...         forecaster.refit(workspace)
+    >>> forecaster.counts["fits"]
+    1
     """
 
     def __init__(self) -> None:

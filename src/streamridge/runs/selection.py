@@ -106,10 +106,7 @@ class Selection:
 
     def _span(self) -> tuple[np.datetime64 | None, np.datetime64 | None]:
         zone = parse_zone(self.tz)
-        first, last = (
-            None if time is None else moment_of(time, zone) for time in (self.first, self.last)
-        )
-        return first, last
+        return _moment(self.first, zone), _moment(self.last, zone)
 
 
 # The names of its parts: options of `compare` that say what to read.
