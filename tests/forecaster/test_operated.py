@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, Workspace
+from streamridge import Forecaster, InvalidInputError, StateError, Workspace
 from streamridge.files.checkpoint import decoded
 from streamridge.tuners import RandomSearch
 from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same, small
@@ -17,8 +17,21 @@ def saved_and_loaded(forecaster, folder):
     return Forecaster.load(folder / "sensor.sr")
 
 
+WHOLE = {}  # by the fits made: the forecaster right after the last
+
+
+def up_to_date(forecaster):
+    """Return the forecaster of the whole kept after its last refit, and of what changed since."""
+    key = forecaster.settings, forecaster.counts.get("fits", 0)
+    whole = WHOLE.setdefault(key, forecaster.to_bytes())
+    later = forecaster.to_bytes(since_refit=True)
+    assert len(later) < len(whole) or not forecaster.has_model
+    return Forecaster.from_bytes(whole, later)
+
+
 WAYS = {
     "bytes": lambda forecaster, _: Forecaster.from_bytes(forecaster.to_bytes()),
+    "bytes since the refit": lambda forecaster, _: up_to_date(forecaster),
     "pickle": lambda forecaster, _: pickle.loads(pickle.dumps(forecaster)),
     "file": saved_and_loaded,
     "released": lambda forecaster, _: forecaster.release() or forecaster,
@@ -277,3 +290,67 @@ def test_a_silence_of_years_keeps_the_rows_before_it_and_little_more():
     assert len(forecaster.to_bytes()) < 2 * size
     twin = Forecaster.from_bytes(forecaster.to_bytes())
     same(twin.predict(), forecaster.predict())
+
+
+class TestPartsOfBytes:
+    def test_what_changes_between_refits_is_small(self):
+        forecaster = small(train_size=240)
+        live(forecaster, daily(14 * DAY + 7))
+
+        whole, later = forecaster.to_bytes(), forecaster.to_bytes(since_refit=True)
+
+        assert len(later) < 8_000 < len(whole)
+
+    def test_a_part_of_another_refit_is_refused(self):
+        forecaster = small()
+        live(forecaster, daily(4 * DAY))
+        whole = forecaster.to_bytes()
+        forecaster.refit()
+
+        with pytest.raises(StateError, match="must be of the same refit as the whole"):
+            Forecaster.from_bytes(whole, forecaster.to_bytes(since_refit=True))
+
+    def test_a_silence_since_the_refit_is_in_the_part(self):
+        forecaster = small(train_size=60)
+        values = daily(6 * DAY)
+        live(forecaster, values[: 5 * DAY])
+        whole = forecaster.to_bytes()
+        live(forecaster, values[5 * DAY : 5 * DAY + 3], 500 * DAY)
+
+        twin = Forecaster.from_bytes(whole, forecaster.to_bytes(since_refit=True))
+
+        later = values[5 * DAY + 3 :]
+        for one, other in zip(
+            live(forecaster, later, 500 * DAY + 3), live(twin, later, 500 * DAY + 3), strict=True
+        ):
+            same(one, other)
+
+    @pytest.mark.parametrize(
+        ("act", "error", "message"),
+        [
+            (lambda f: Forecaster.from_bytes("text"), InvalidInputError, "content must be bytes"),
+            (lambda f: Forecaster.from_bytes(b"text"), StateError, "content is not a streamridge"),
+            (
+                lambda f: Forecaster.from_bytes(f.to_bytes(), b"text"),
+                StateError,
+                "the later part is not a streamridge",
+            ),
+            (
+                lambda f: Forecaster.from_bytes(f.to_bytes(since_refit=True)),
+                StateError,
+                "content must hold a forecaster, got 'forecaster since its refit'",
+            ),
+            (lambda f: f.refit(7), InvalidInputError, "workspace must be a Workspace or None"),
+            (lambda f: small(defer_refits="no"), InvalidInputError, "defer_refits must be True or"),
+        ],
+    )
+    def test_bad_input_is_refused_and_nothing_changes(self, act, error, message):
+        forecaster = small()
+        live(forecaster, daily(4 * DAY))
+        before = state_of(forecaster)
+
+        with pytest.raises(error, match=message):
+            act(forecaster)
+
+        after = state_of(forecaster)
+        assert all(before[name].tobytes() == after[name].tobytes() for name in before)

@@ -81,9 +81,9 @@ def test_ctrl_c_while_processes_are_started_is_put_off_and_not_lost():
 def test_ctrl_c_after_the_last_step_loses_no_run(monkeypatch):
     def pressed(self):
         os.kill(os.getpid(), signal.SIGINT)
-        return np.array([], dtype="M8[us]")
+        return {}
 
-    monkeypatch.setattr(Forecaster, "refit_times", property(pressed))  # asked for at the end only
+    monkeypatch.setattr(Forecaster, "active_bounds", property(pressed))  # asked for at the end only
 
     (outcome,) = carried_out(tasks("ab"))
 

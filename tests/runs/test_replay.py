@@ -232,3 +232,21 @@ class TestSeveralLevels:
         run = replay(small(level=(0.5, 0.9)), frame(daily(4)), warmup=3, steps=1)
 
         assert run.lower.shape == (1, 1, 2)
+
+
+def test_a_run_has_the_whole_path_though_a_forecaster_remembers_its_last_refits():
+    forecaster = Forecaster("1h", lags=3, train_size=60, update_every=24)
+
+    run = replay(forecaster, frame(daily(40 * DAY)))
+
+    assert len(run.path.steps) == len(run.refit_times) == forecaster.counts["fits"] > 36
+    assert len(forecaster.path.steps) == 32
+    np.testing.assert_array_equal(run.path.values[-32:], forecaster.path.values)
+
+
+def test_a_replay_holds_memory_for_refits_only_while_it_lasts():
+    forecaster = Forecaster("1h", lags=3, train_size=60)
+
+    replay(forecaster, frame(daily(6 * DAY)))
+
+    assert forecaster.workspace is None

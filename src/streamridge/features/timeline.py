@@ -16,6 +16,8 @@ from streamridge.series.clock import Steps
 # What is known of a step, in bits: it was read, its reading is trusted, and it was trusted at the
 # last refit and at the one before.
 READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE = (np.uint8(1 << bit) for bit in range(4))
+# What is remembered of each step.
+ROWS = ("values", "extras", "flags")
 # Steps that memory is taken for at a time.
 CHUNK = 128
 
@@ -160,11 +162,29 @@ class Timeline:
         steps = steps[(self._flags[: len(steps)] & READ) > 0]
         return steps, self.values(steps), self.trusted(steps)
 
-    def changed_since_refit(self) -> Steps:
-        """Return the steps that are new since the last `mark`, or trusted otherwise than then."""
+    def changes(self) -> dict[str, NDArray[Any]]:
+        """Return the steps that are new since the last `mark`, or are trusted otherwise than then.
+
+        With the state of any time since that mark, `apply` makes the present state of them.
+        """
         steps, flags = self.remembered(), self._flags[: self._used]
         changed = ((flags & TRUSTED) > 0) != ((flags & AT_REFIT) > 0)
-        return steps[changed | (steps > self.marked)]
+        changed |= steps > self.marked
+        state = self.state()
+        rows = {name: state[name][changed] for name in ROWS}
+        return {"steps": steps[changed], **rows, "holes": state["holes"], "span": state["span"]}
+
+    def apply(self, changes: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what has changed later in a timeline of the same mark."""
+        steps, before = self.remembered(), self.state()
+        _, oldest, newest, _ = changes["span"].tolist()
+        count = newest + 1 - oldest - int(np.diff(changes["holes"]).sum())
+        blank = {name: np.zeros((count, *before[name].shape[1:])) for name in ROWS}
+        self.restore({**blank, "holes": changes["holes"], "span": changes["span"]})
+        for at, rows in ((steps, before), (changes["steps"], changes)):
+            slots, _ = self._found(at)
+            self._values[slots], self._extras[slots] = rows["values"], rows["extras"]
+            self._flags[slots] = rows["flags"]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""

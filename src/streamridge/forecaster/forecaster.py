@@ -11,9 +11,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number
-from streamridge.errors import InvalidInputError, StateError, about
+from streamridge.errors import InvalidInputError, about, shown
 from streamridge.files.atomic import replacing
-from streamridge.files.checkpoint import decoded, encoded, read_content
+from streamridge.files.checkpoint import read_content
+from streamridge.forecaster import saving
 from streamridge.forecaster.bounds import BoundPair
 from streamridge.forecaster.cadence import (
     default_tune_every,
@@ -21,7 +22,6 @@ from streamridge.forecaster.cadence import (
     default_warmup,
 )
 from streamridge.forecaster.forecast import Forecast
-from streamridge.forecaster.formats import upgraded
 from streamridge.forecaster.history import read_history
 from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.presets import Preset, default_preset, paper_preset, usual_seasons
@@ -259,17 +259,16 @@ class Forecaster:
         history = read_history(series, extras=tuple(settings.get("extras", ())), **reading)
         zone = history.clock.zone
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
-        forecaster = cls(**{**settings, **own})
+        forecaster = cls(**{"sensor": history.sensor, **settings, **own})
         with about(forecaster.settings.sensor):
+            _require_sizes(history.values)
             forecaster._stepper.take_history(history)
         return forecaster
 
     @classmethod
     def of(cls, settings: Settings) -> Forecaster:
         """Return a new forecaster with the settings of another."""
-        forecaster = cls.__new__(cls)
-        forecaster._settings, forecaster._stepper = settings, Stepper(settings)
-        return forecaster
+        return cls._of_parts(settings, Stepper(settings))
 
     @property
     def settings(self) -> Settings:
@@ -332,7 +331,7 @@ class Forecaster:
 
     @workspace.setter
     def workspace(self, workspace: Workspace | None) -> None:
-        self._stepper.hold(workspace)
+        self._stepper.hold(_require_workspace(workspace))
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -463,7 +462,7 @@ class Forecaster:
         stepper = self._stepper
         if stepper.model is None and not stepper.refit_due:
             self._require_model()
-        stepper.refit(workspace)
+        stepper.refit(_require_workspace(workspace))
 
     @_named
     def set(self, /, **values: float) -> None:
@@ -489,21 +488,30 @@ class Forecaster:
             self._stepper.model.learner.release()
 
     @_named
-    def to_bytes(self) -> bytes:
-        """Return the whole forecaster as the content of a file."""
-        header = {
-            "kind": "forecaster",
-            "settings": self._settings.described(),
-            "clock": self._stepper.sensor.clock.state(),
-            "counts": dict(self._stepper.counts),
-            "fitted": self.has_model,
-        }
-        return encoded(header, self._stepper.state())
+    def to_bytes(self, *, since_refit: bool = False) -> bytes:
+        """Return the forecaster as bytes, for `from_bytes`.
+
+        Parameters
+        ----------
+        since_refit
+            True returns only what has changed since the last refit, a few kB; before the first
+            refit, that is all.
+        """
+        form = saving.since_refit if since_refit else saving.to_bytes
+        return form(self._settings, self._stepper)
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Forecaster:
-        """Return the forecaster that `to_bytes` was called on; it continues bit for bit."""
-        return cls._decoded(content, "the content")
+    def from_bytes(cls, content: bytes, later: bytes | None = None) -> Forecaster:
+        """Return the forecaster that `to_bytes` was called on; it continues bit for bit.
+
+        Parameters
+        ----------
+        content
+            The whole forecaster.
+        later
+            What has changed since the refit that `content` was taken after, if that is newer.
+        """
+        return cls._of_parts(*saving.from_bytes(content, later, "content"))
 
     @_named
     def save(self, path: str | Path) -> None:
@@ -515,23 +523,12 @@ class Forecaster:
     @classmethod
     def load(cls, path: str | Path) -> Forecaster:
         """Return the forecaster that was saved; it continues bit for bit."""
-        return cls._decoded(read_content(Path(path)), str(path))
+        return cls._of_parts(*saving.from_bytes(read_content(Path(path)), None, str(path)))
 
     @classmethod
-    def _decoded(cls, content: bytes, name: str) -> Forecaster:
-        header, state = decoded(content, name)
-        if header.get("kind") != "forecaster":
-            raise StateError(f"{name} must hold a forecaster, got {header.get('kind')!r}.")
-        try:
-            forecaster = cls.of(Settings.of(header["settings"]))
-            forecaster._stepper.counts.update(header["counts"])
-            forecaster._stepper.sensor.clock.restore(header["clock"])
-            newest = upgraded(state, forecaster.settings.horizon)
-            forecaster._stepper.restore(newest, fitted=header["fitted"])
-        except StateError:
-            raise
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise StateError(f"{name} does not hold a whole forecaster: {error}") from None
+    def _of_parts(cls, settings: Settings, stepper: Stepper) -> Forecaster:
+        forecaster = cls.__new__(cls)
+        forecaster._settings, forecaster._stepper = settings, stepper
         return forecaster
 
     def _require_model(self) -> SelfTuningModel:
@@ -564,3 +561,16 @@ def _require_value(name: str, value: float | None) -> float:
     if abs(number) > LARGEST:
         raise InvalidInputError(f"{name} must be at most {LARGEST:g} in size, got {value}.")
     return number
+
+
+def _require_sizes(values: Vector) -> None:
+    """Raise unless all readings of a history are finite, or missing, and not too large."""
+    too_large = values[np.abs(values) > LARGEST]
+    if len(too_large):
+        raise InvalidInputError(f"value must be at most {LARGEST:g} in size, got {too_large[0]:g}.")
+
+
+def _require_workspace(workspace: Workspace | None) -> Workspace | None:
+    if not isinstance(workspace, Workspace | None):
+        raise InvalidInputError(f"workspace must be a Workspace or None, got {shown(workspace)}.")
+    return workspace

@@ -63,6 +63,15 @@ class HyperparameterPath:
         """Return the names of the hyperparameters, shape (d,)."""
         return tuple(name for group in self.groups for name in group.names)
 
+    def followed_by(self, later: HyperparameterPath) -> HyperparameterPath:
+        """Return the path with the refits of another one that come after its own."""
+        new = later.steps > self.steps[-1]
+        return HyperparameterPath(
+            np.append(self.steps, later.steps[new]),
+            self.groups,
+            np.vstack([self.values, later.values[new]]),
+        )
+
     def __getitem__(self, name: str) -> Vector:
         if name not in self.names:
             raise InvalidInputError(

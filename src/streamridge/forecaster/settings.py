@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, StateError, shown
 from streamridge.forecaster.bounds import BoundPair, require_bounds
@@ -66,7 +68,7 @@ class Settings:
         for name in ("tune_every", "seed"):
             object.__setattr__(self, name, require_count(name, getattr(self, name), least=0))
         for name in ("learn", "guard", "defer_refits"):
-            object.__setattr__(self, name, bool(getattr(self, name)))
+            object.__setattr__(self, name, _require_flag(name, getattr(self, name)))
         if self.horizon > self.update_every:
             raise InvalidInputError(
                 f"horizon must be at most update_every ({self.update_every}), got {self.horizon}."
@@ -133,3 +135,10 @@ class Settings:
             return cls(step=step, seasons=seasons, preset=preset, tuner=tuner, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None
+
+
+def _require_flag(name: str, value: object) -> bool:
+    """Return a flag; raise unless it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f"{name} must be True or False, got {shown(value)}.")
+    return bool(value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import repeat
 from time import thread_time
@@ -17,7 +18,9 @@ from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.levels import one_or_all
+from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.forecaster.settings import Settings
+from streamridge.learners.workspace import Workspace
 from streamridge.runs.run import Run
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
@@ -51,12 +54,15 @@ def step_through(
         _stamps(series, series.times[:end]), series.values.tolist(), _known(series), strict=False
     )
     start, interrupted, forecasts = thread_time(), False, []
+    path = _WholePath()
+    path.follow(forecaster)
     try:
-        with threadpool_limits(1), about(series.sensor):
+        with threadpool_limits(1), about(series.sensor), _held_memory(forecaster):
             for time, value, known in readings:
                 forecast = forecaster.predict(known)
                 forecaster.observe(time, value, known)
                 forecasts.append(forecast)
+                path.follow(forecaster)
                 if progress is not None:
                     progress(len(forecasts), end)
     except KeyboardInterrupt:
@@ -66,11 +72,44 @@ def step_through(
         series,
         forecasts,
         min(first, len(forecasts)),
+        path=path.known,
+        refit_times=series.clock.times(path.steps),
         method=method,
         seconds=thread_time() - start,
         interrupted=interrupted,
         excluded=tuple(exclude),
     )
+
+
+class _WholePath:
+    """The path of the hyperparameters in a run; a forecaster itself remembers its last refits."""
+
+    def __init__(self) -> None:
+        self.known: HyperparameterPath | None = None
+        self._fits = 0
+
+    @property
+    def steps(self) -> Steps:
+        """Return the steps of the refits."""
+        return np.zeros(0, dtype=np.int64) if self.known is None else self.known.steps
+
+    def follow(self, forecaster: Forecaster) -> None:
+        """Add the latest refits, if there were some."""
+        fits = forecaster.counts.get("fits", 0)
+        if fits > self._fits:
+            later, self._fits = forecaster.path, fits
+            self.known = later if self.known is None else self.known.followed_by(later)
+
+
+@contextmanager
+def _held_memory(forecaster: Forecaster) -> Iterator[None]:
+    """Let a forecaster hold the memory of its refits within the context, which is faster."""
+    own = forecaster.workspace
+    forecaster.workspace = own or Workspace()
+    try:
+        yield
+    finally:
+        forecaster.workspace = own
 
 
 def require_ahead(forecaster: Forecaster, series: Series) -> None:
@@ -134,7 +173,6 @@ def _run_of(
         np.array([getattr(each, part) for each in forecasts[scored]]).reshape(-1, *shape)
         for part, shape in _shapes(settings).items()
     )
-    path = forecaster.path if forecaster.has_model else None
     return Run(
         sensor=series.sensor,
         step=_step_of(series),
@@ -146,8 +184,6 @@ def _run_of(
         upper=upper,
         by_model=np.array([each.source == "model" for each in forecasts[scored]], dtype=bool),
         lived=len(forecasts),
-        path=path,
-        refit_times=forecaster.refit_times if path else series.times[:0],
         hyperparameters=forecaster.hyperparameters,
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,
