@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from streamridge import Forecaster
 from streamridge.forecaster.sensor import Sensor
-from tests.forecaster.test_forecaster import DAY, HOUR, START, column, live, small
+from tests.forecaster.test_forecaster import DAY, HOUR, START, column, daily, live, small
 
 
 def exact_sensor(days=9):
@@ -41,3 +42,15 @@ def test_a_forecast_that_is_corrected_stays_within_what_the_sensor_may_show():
     forecasts = live(small(), wave)
 
     assert column(forecasts[3 * DAY :]).min() >= 0.0
+
+
+def test_a_season_ago_is_remembered_whatever_the_model_looks_back_at():
+    forecaster = Forecaster.paper("1h", lags=3, train_size=30, update_every=24, warmup=48)
+    values = daily(12 * DAY)
+    live(forecaster, values)
+
+    live(forecaster, [np.nan] * (DAY + 2), 12 * DAY)
+
+    forecast = forecaster.predict()
+    assert forecast.source == "seasonal"
+    assert forecast.value[0] == values[13 * DAY + 2 - 7 * DAY]

@@ -41,9 +41,9 @@ class Sensor:
 
     def __init__(self, settings: Settings) -> None:
         features = settings.preset.features
-        # Clock changes can lead a row as far as a day further back.
+        # A season ago stands in for a model; clock changes can lead a day further back.
         day = 0 if isinstance(settings.step, int) else DAY // settings.step
-        self.reach = features.reach + day + 1
+        self.reach = max(features.reach, *map(round, settings.periods), 0) + day + 1
         self.timeline = Timeline(len(features.extras))
         holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self.clock = SensorClock(settings.step, settings.tz, holidays)
