@@ -363,7 +363,6 @@ class Forecaster:
         """Return the times of the refits in `path`, shape (n,)."""
         return self._stepper.sensor.clock.known.times(self.path.steps)
 
-    @_named
     def predict(
         self, extras: Mapping[str, float] | None = None, level: Level | None = None
     ) -> Forecast:
@@ -379,23 +378,23 @@ class Forecaster:
             happened. A band of any other level is derived from these, by the quantiles of a
             Gaussian.
         """
-        sensor, columns = self._stepper.sensor, None
-        levels = self._settings.levels if level is None else require_levels(level)
-        if extras is not None or self._settings.preset.features.extras:
-            columns = self._require_extras(extras)
-        if not sensor.has_readings:
-            return Forecast.none(self._settings.horizon, levels)
-        ahead = self._stepper.look_ahead(columns)
-        steps = sensor.next_step + np.arange(self._settings.horizon)
-        return Forecast.banded(
-            sensor.clock.known.times(steps),
-            ahead.values.copy(),
-            self._stepper.bands(ahead, levels),
-            source="seasonal" if ahead.made is None else "model",
-            levels=levels,
-        )
+        with about(self._settings.sensor):  # without a decorator: every step passes here
+            sensor, columns = self._stepper.sensor, None
+            levels = self._settings.levels if level is None else require_levels(level)
+            if extras is not None or self._settings.preset.features.extras:
+                columns = self._require_extras(extras)
+            if not sensor.has_readings:
+                return Forecast.none(self._settings.horizon, levels)
+            ahead = self._stepper.look_ahead(columns)
+            steps = sensor.next_step + np.arange(self._settings.horizon)
+            return Forecast.banded(
+                sensor.clock.known.times(steps),
+                ahead.values.copy(),
+                self._stepper.bands(ahead, levels),
+                source="seasonal" if ahead.made is None else "model",
+                levels=levels,
+            )
 
-    @_named
     def observe(
         self, time: object, value: float | None, extras: Mapping[str, float] | None = None
     ) -> None:
@@ -414,20 +413,21 @@ class Forecaster:
             Values of the further columns at that time. Without them, the step's row is not learned
             from.
         """
-        number = _require_value("value", value)
-        columns = None if extras is None else self._require_extras(extras)
-        stepper = self._stepper
-        step, on_grid = stepper.sensor.place(time)
-        stepper.counts["readings"] += 1
-        stepper.counts["off_grid"] += not on_grid
-        if stepper.sensor.is_excluded(step):
-            stepper.counts["excluded"] += 1
-            number = np.nan
-        if step < stepper.sensor.next_step:
-            stepper.look_back(step, number)
-            return
-        stepper.fill_gap(step - stepper.sensor.next_step)
-        stepper.advance(number, columns)
+        with about(self._settings.sensor):  # without a decorator: every step passes here
+            number = _require_value("value", value)
+            columns = None if extras is None else self._require_extras(extras)
+            stepper = self._stepper
+            step, on_grid = stepper.sensor.place(time)
+            stepper.counts["readings"] += 1
+            stepper.counts["off_grid"] += not on_grid
+            if stepper.sensor.is_excluded(step):
+                stepper.counts["excluded"] += 1
+                number = np.nan
+            if step < stepper.sensor.next_step:
+                stepper.look_back(step, number)
+                return
+            stepper.fill_gap(step - stepper.sensor.next_step)
+            stepper.advance(number, columns)
 
     @_named
     def exclude(self, start: object, end: object) -> None:

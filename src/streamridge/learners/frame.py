@@ -179,11 +179,11 @@ class Frame(Generic[FitT]):
         )
         return replace(progress, retired=None, policy=policy)
 
-    def moved(self, progress: Progress[FitT], workspace: Workspace) -> Policy:
-        """Return the policy after it has learned from the window of the fit in force."""
-        return self._absorbed(
-            progress, progress.current, progress.since, progress.newest, workspace
-        ).move()
+    def refitted(self, progress: Progress[FitT], workspace: Workspace) -> Progress[FitT]:
+        """Return the progress after its window was learned from, and a new fit was made."""
+        current = progress.current
+        policy = self._absorbed(progress, current, progress.since, progress.newest, workspace)
+        return self.renewed(progress, policy.move(), current, workspace)
 
     def renewed(
         self,

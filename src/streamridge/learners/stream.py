@@ -152,7 +152,7 @@ class StreamLearner(Generic[FitT]):
         if not self._frame.deferred:
             progress = self._tuned(progress)
             if progress.steps >= self._frame.update_every:
-                progress = self._refitted(progress, workspace)
+                progress = self._frame.refitted(progress, workspace)
         self._progress = progress
         self._progress = progress.under(progress.policy.settle())
 
@@ -162,7 +162,7 @@ class StreamLearner(Generic[FitT]):
         It may come any time, and learns from all rows since the last one; the next is due m
         observations later. A `FitError` leaves everything as it was.
         """
-        progress = self._refitted(self._tuned(self._progress), self._memory())
+        progress = self._frame.refitted(self._tuned(self._progress), self._memory())
         self._progress = progress
         self._progress = progress.under(progress.policy.settle())
 
@@ -229,11 +229,6 @@ class StreamLearner(Generic[FitT]):
     def _tuned(self, progress: Progress[FitT]) -> Progress[FitT]:
         """Return the progress after a search, if one is due."""
         return progress.under(progress.policy.tune(lambda: self._frame.known(progress)))
-
-    def _refitted(self, progress: Progress[FitT], workspace: Workspace) -> Progress[FitT]:
-        """Return the progress after the window was learned from, and a new fit was made."""
-        policy = self._frame.moved(progress, workspace)
-        return self._frame.renewed(progress, policy, progress.current, workspace)
 
     def _inputs(self, time: float, x: ArrayLike) -> Inputs:
         row = self._frame.row(self._require_later(time), x)

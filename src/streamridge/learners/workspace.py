@@ -41,7 +41,7 @@ class Workspace:
         samples, lam = fitted.samples, fitted.lam
         fit = next((fit for owner, fit in self._solved if owner is fitted), None)
         if fit is None:
-            fit = self.fit(fitted.model, samples, lam)
+            fit = fitted.model.fit(samples, lam, self._spare(fitted.model, None))
             self._solved.append((fitted, fit))
         return Fitted(fitted.model, fitted.record, fitted.times, lam, {}, (samples, fit))
 
