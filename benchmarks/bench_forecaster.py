@@ -5,13 +5,14 @@ A simulated detector at 15 minutes, at full size (2,880 rows), on one BLAS threa
     python benchmarks/bench_forecaster.py [--json]
 
 - rest_mb: memory of a forecaster at rest, the mean over copies in one process
-- wake_ms, predict_ms: the first forecast after waking, and later ones
+- wake_ms, predict_ms: the first forecast of a forecaster at rest, and later ones; from_bytes_ms
+  beside it, for one that is not in memory yet
 - observe_ms: an observation without a refit
 - start_over_fit: `Forecaster.start` with a month against one fit; start_minus_fit_s in seconds
 - file_mb: the saved file
 
 With --fleet N it also lives through three days with N forecasters in one process and one workspace,
-each released after its day, and shows the process's memory day by day:
+each at rest after the refit that ends its day, and shows the process's memory day by day:
 
     python benchmarks/bench_forecaster.py --fleet 2000
 """
@@ -35,7 +36,7 @@ from streamridge import Forecaster, Workspace
 from streamridge.datasets import simulate_roads
 
 DAY, DAYS = 96, 62
-ROUNDS, COPIES = 90, 40
+ROUNDS, COPIES = 85, 40
 FLEET_DAYS, KINDS = 3, 20
 
 
@@ -62,11 +63,12 @@ def measure(horizon: int) -> dict[str, float]:
     frame = roads.frame()
     forecaster = Forecaster.start(frame[: DAYS * DAY], horizon=horizon)
     times, flows = roads.times[DAYS * DAY :], roads.flows[DAYS * DAY :, 0]
-    for time, flow in zip(times[: DAY + 2], flows, strict=False):  # a window with its refit
+    lived = DAY + horizon  # a window with its refit, and the labels that come after it
+    for time, flow in zip(times[:lived], flows, strict=False):
         forecaster.observe(time, flow)
     content = forecaster.to_bytes()
     predicting, observing = [], []
-    for time, flow in zip(times[DAY + 2 :][:ROUNDS], flows[DAY + 2 :], strict=False):
+    for time, flow in zip(times[lived:][:ROUNDS], flows[lived:], strict=False):
         predicting.append(seconds(forecaster.predict))
         observing.append(seconds(lambda time=time, flow=flow: forecaster.observe(time, flow)))
     waking = [seconds(Forecaster.from_bytes(content).predict) for _ in range(9)]
@@ -76,6 +78,8 @@ def measure(horizon: int) -> dict[str, float]:
     return {
         "rest_mb": rest_megabytes(content),
         "wake_ms": 1e3 * median(waking),
+        "from_bytes_ms": 1e3
+        * median(seconds(lambda: Forecaster.from_bytes(content)) for _ in range(9)),
         "predict_ms": 1e3 * median(predicting),
         "observe_ms": 1e3 * median(observing),
         "start_over_fit": median(starting) / fitting,

@@ -139,3 +139,21 @@ def test_times_must_go_on_as_a_span_was_given():
 
     with pytest.raises(InvalidInputError, match="time must have an offset, as the times before"):
         forecaster.observe("2021-06-13T00:00", 1.0)
+
+
+def test_what_is_excluded_before_the_first_fit_does_not_set_what_is_plausible():
+    values = daily(5 * DAY)
+    values[20:60] = 5000.0
+    values[64] = 900.0
+    lacked = values.copy()
+    lacked[20:60] = np.nan
+    excluded, lacking = small(), small()
+    live(excluded, values[:66])
+    live(lacking, lacked[:66])
+
+    excluded.exclude(START + 20 * HOUR, START + 59 * HOUR)
+
+    live(excluded, values[66:], 66)
+    live(lacking, lacked[66:], 66)
+    judges = [each._stepper.sensor._plausibility for each in (excluded, lacking)]
+    assert judges[0].high == judges[1].high < 900

@@ -6,8 +6,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, StateError, Workspace
+from streamridge import Forecaster, InvalidInputError, KernelRidge, StateError, Workspace
 from streamridge.files.checkpoint import decoded
+from streamridge.learners.online import Descending
 from streamridge.tuners import RandomSearch
 from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same, small
 
@@ -180,6 +181,45 @@ class TestDeferredRefits:
         forecaster.refit()
         assert forecaster.predict().source == "model"
 
+    def test_with_several_horizons_an_observation_fits_nothing_either(self, monkeypatch):
+        forecaster = small(horizon=4, defer_refits=True)
+        live(forecaster, daily(4 * DAY))
+        forecaster.refit()
+        live(forecaster, daily(5 * DAY)[4 * DAY :], 4 * DAY)
+        forecaster.refit()
+        monkeypatch.setattr(KernelRidge, "fit", pytest.fail)
+
+        live(forecaster, daily(6 * DAY)[5 * DAY :], 5 * DAY)
+
+        assert forecaster.refit_due
+
+    def test_a_refit_soon_after_another_teaches_each_row_by_the_fit_that_forecast_it(self):
+        forecaster = small(horizon=4, defer_refits=True)
+        live(forecaster, daily(4 * DAY))
+        forecaster.refit()
+        live(forecaster, daily(4 * DAY + 9)[4 * DAY :], 4 * DAY)
+        first, taught = forecaster._stepper.model.learner._progress.current, []
+        forecaster.refit()
+        live(forecaster, daily(4 * DAY + 10)[4 * DAY + 9 :], 4 * DAY + 9)
+        absorb = Descending.absorb
+
+        def watched(policy, fitted, window):
+            taught.append((fitted.since, window.t.tolist()))
+            return absorb(policy, fitted, window)
+
+        monkeypatch = pytest.MonkeyPatch()
+        monkeypatch.setattr(Descending, "absorb", watched)
+        try:
+            forecaster.refit()
+            live(forecaster, daily(4 * DAY + 15)[4 * DAY + 10 :], 4 * DAY + 10)
+            forecaster.refit()
+        finally:
+            monkeypatch.undo()
+
+        assert taught[0][0] == first.since
+        for since, times in taught:
+            assert min(times) > since
+
     def test_a_search_waits_too(self):
         forecaster = small(defer_refits=True, tuner=RandomSearch(2), tune_every=DAY)
         live(forecaster, daily(4 * DAY))
@@ -310,6 +350,31 @@ class TestPartsOfBytes:
         with pytest.raises(StateError, match="must be of the same refit as the whole"):
             Forecaster.from_bytes(whole, forecaster.to_bytes(since_refit=True))
 
+    def test_a_part_of_another_sensor_is_refused(self):
+        fleet = [small() for _ in range(2)]
+        for seed, forecaster in enumerate(fleet):
+            live(forecaster, daily(4 * DAY, seed=seed))
+
+        with pytest.raises(StateError, match="must be of the same refit as the whole"):
+            Forecaster.from_bytes(fleet[0].to_bytes(), fleet[1].to_bytes(since_refit=True))
+
+    @pytest.mark.parametrize("kept_after", [0, 1], ids=["before", "after the late reading"])
+    def test_a_reading_that_came_late_and_was_excluded_is_in_the_part(self, kept_after):
+        values = daily(6 * DAY)
+        forecaster = small()
+        live(forecaster, [*values[: 3 * DAY], np.nan, *values[3 * DAY + 1 : 4 * DAY]])
+        forecaster.refit()
+        kept = [forecaster.to_bytes()]
+        forecaster.observe(START + 3 * DAY * HOUR, 77.0)
+        kept += [forecaster.to_bytes()]
+        forecaster.exclude(START + 3 * DAY * HOUR, START + 3 * DAY * HOUR)
+
+        twin = Forecaster.from_bytes(kept[kept_after], forecaster.to_bytes(since_refit=True))
+
+        one, other = state_of(twin), state_of(forecaster)
+        for name in other:
+            assert one[name].tobytes() == other[name].tobytes(), name
+
     def test_a_silence_since_the_refit_is_in_the_part(self):
         forecaster = small(train_size=60)
         values = daily(6 * DAY)
@@ -354,3 +419,43 @@ class TestPartsOfBytes:
 
         after = state_of(forecaster)
         assert all(before[name].tobytes() == after[name].tobytes() for name in before)
+
+
+def test_a_sensor_that_says_nothing_for_long_takes_no_more_memory():
+    forecaster = Forecaster.paper("1h", lags=3, train_size=60, update_every=DAY, warmup=3 * DAY)
+    live(forecaster, daily(5 * DAY))
+
+    sizes = []
+    for month in range(3):
+        first = (5 + 30 * month) * DAY
+        live(forecaster, [np.nan] * 30 * DAY, first)
+        sizes.append(len(forecaster.to_bytes()))
+
+    assert sizes[2] < 1.2 * sizes[0]
+    live(forecaster, daily(2 * DAY), 95 * DAY)
+    assert forecaster.predict().source == "model"
+    assert np.isfinite(forecaster.predict().value).all()
+
+
+def test_two_long_gaps_leave_finite_forecasts():
+    forecaster = Forecaster.paper("1h", lags=3, train_size=60, update_every=DAY, warmup=3 * DAY)
+    values = daily(5 * DAY)
+
+    for first in (0, 300 * DAY, 600 * DAY):
+        for forecast in live(forecaster, values, first)[1:]:
+            assert np.isfinite([forecast.value, forecast.lower, forecast.upper]).all()
+
+
+def test_a_long_gap_of_short_steps_is_quick():
+    forecaster = Forecaster("1s", seasons=(), lags=3, train_size=60, update_every=24, warmup=50)
+    for second in range(80):
+        forecaster.observe(START + np.timedelta64(second, "s"), float(second % 7))
+    tracemalloc.start()
+    try:
+        forecaster.observe(START + np.timedelta64(900, "D"), 3.0)
+        forecaster.refit()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 300e6  # matrices take some slabs of 34 MB each, a number a second 600 MB

@@ -1,10 +1,14 @@
 """A forecaster that starts from a history: as if it had lived through it, but quickly."""
 
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from streamridge import Forecaster, InvalidInputError
+from streamridge.series.clock import Clock
+from streamridge.series.series import Series
 from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same
 
 SIZES = {"train_size": 120, "update_every": DAY, "lags": 5}
@@ -80,12 +84,44 @@ def test_extras_are_taken_with_it():
     assert quick.predict({"rain": 0.3}).source == "model"
 
 
+def test_extras_of_a_preset_are_taken_with_it():
+    values = daily(5 * DAY)
+    frame = pd.DataFrame({"ramp": values, "rain": np.sin(values)}, index=as_series(values).index)
+    preset = Forecaster("1h", extras=("rain",), lags=5).settings.preset
+
+    quick = Forecaster.start(frame, preset=preset, train_size=120)
+
+    assert quick.predict({"rain": 0.3}).source == "model"
+
+
+def test_its_sensor_is_that_of_the_series_if_it_has_a_name():
+    values = daily(2 * DAY)
+
+    assert Forecaster.start(as_series(values)).settings.sensor == "ramp"
+    assert Forecaster.start(as_series(values), sensor="A1").settings.sensor == "A1"
+    assert Forecaster.start(as_series(values, name=None)).settings.sensor is None
+
+
+def test_times_go_on_with_offsets_as_those_of_the_history():
+    values = daily(4 * DAY)
+    series = as_series(values)
+    zoned = series.tz_localize("Europe/Berlin")
+    quick = Forecaster.start(zoned, **SIZES)
+
+    with pytest.raises(InvalidInputError, match="time must have an offset, as the times before"):
+        quick.observe(START + 4 * DAY * HOUR, 100.0)
+
+
 def test_refits_that_wait_to_be_asked_for_wait_here_too():
     quick = Forecaster.start(as_series(daily(5 * DAY)), defer_refits=True, **SIZES)
 
     assert (quick.refit_due, quick.has_model) == (True, False)
     quick.refit()
     assert (quick.refit_due, quick.has_model) == (False, True)
+
+
+def on_grid():
+    return Series("ramp", Clock(timedelta(hours=1)), 0, daily(DAY))
 
 
 BAD = {
@@ -95,6 +131,13 @@ BAD = {
         {},
         "sensor must be one of 'a', 'b', got None",
     ),
+    "another step": (lambda: on_grid(), {"step": "15min"}, "step must be that of the series, 1:00"),
+    "another zone": (
+        lambda: on_grid(),
+        {"tz": "Europe/London"},
+        "tz must be that of the series, None, got Europe/London",
+    ),
+    "a huge reading": (lambda: as_series([1.0, 2e12, 3.0]), {}, "ramp: value must be at most"),
     "a bad setting": (lambda: as_series(daily(DAY)), {"horizon": 0}, "horizon must be"),
     "not a history": (lambda: 7, {}, "sources must be a path"),
 }

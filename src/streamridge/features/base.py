@@ -32,7 +32,12 @@ class RowMaker(Protocol):
         """Return the names of further columns, which are known in advance."""
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows at some steps, and which of them use trusted readings only."""
+        """Return the rows at some steps, and which of them use trusted readings only.
+
+        Such a row is made again later from the same readings, alone or among others, and must be
+        the same to the last bit: nothing in it may depend on readings that are not trusted, on
+        readings after its step, or on how many rows are made at once.
+        """
 
 
 def input_at(features: RowMaker, past: Past, step: int) -> Inputs:

@@ -44,7 +44,7 @@ class Past:
     @property
     def latest(self) -> float:
         """Return the value of the newest step."""
-        return float(self.timeline.values(np.array([self.timeline.newest]))[0])
+        return self.timeline.value(self.timeline.newest)
 
     def local(self, steps: Steps) -> Steps:
         """Return some steps as counted by the local clock."""
@@ -72,9 +72,9 @@ class Past:
         now = np.array([step])
         for period in reversed(periods):
             is_week = period == self.clock.week
-            at = self.ago(now, round(period) - is_week * self.clock.before_sunday(now))
-            if self.within(at)[0] and at[0] <= self.timeline.newest:
-                return float(self.values(at)[0])
+            at = int(self.ago(now, round(period) - is_week * self.clock.before_sunday(now))[0])
+            if self.timeline.start <= at <= self.timeline.newest:
+                return self.timeline.value(at) if self.timeline.is_remembered(at) else self.latest
         return self.latest
 
     def extras(self, steps: Steps) -> tuple[Matrix, Mask]:

@@ -13,9 +13,9 @@ from streamridge.arrays import Mask, Matrix, Vector, require_shape
 from streamridge.errors import StateError
 from streamridge.series.clock import Steps
 
-# What is known of a step, in bits: it was read, its reading is trusted, and it was trusted at the
-# last refit and at the one before.
-READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE = (np.uint8(1 << bit) for bit in range(4))
+# What is known of a step, in bits: it was read, its reading is trusted, it was trusted at the last
+# refit and at the one before, and something about it has changed since the last refit.
+READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, CHANGED = (np.uint8(1 << bit) for bit in range(5))
 # What is remembered of each step.
 ROWS = ("values", "extras", "flags")
 # Steps that memory is taken for at a time.
@@ -50,15 +50,19 @@ class Timeline:
         self.start = 0  # the first step ever
         self.oldest = 0  # the oldest step that is remembered
         self.newest = -1  # the last step; start - 1 while there is none
-        self.marked = -1  # the last step at the last refit
 
     def __len__(self) -> int:
         return self.newest - self.start + 1
 
+    @property
+    def after_holes(self) -> int:
+        """Return the step from which on all are remembered."""
+        return int(self._holes[-1, 1]) if len(self._holes) else self.oldest
+
     def start_at(self, step: int) -> None:
         """Set the step of the first value to be pushed."""
         self.start = self.oldest = step
-        self.newest = self.marked = step - 1
+        self.newest = step - 1
 
     def push(
         self, value: float, *, read: bool, trusted: bool, extras: Vector | None = None
@@ -68,18 +72,22 @@ class Timeline:
         self.newest += 1
         at = self._slot(self.newest)
         self._values[at] = value
-        self._flags[at] = READ * read | TRUSTED * trusted
+        self._flags[at] = READ * read | TRUSTED * trusted | CHANGED
         self._extras[at] = np.nan if extras is None else extras
 
     def correct(self, step: int, value: float) -> None:
         """Replace a filled-in value by a reading that arrived late."""
         at = self._slot(step)
         self._values[at] = value
-        self._flags[at] |= READ | TRUSTED
+        self._flags[at] |= READ | TRUSTED | CHANGED
 
     def distrust(self, steps: Steps) -> None:
         """Mark remembered steps as not to be learned from."""
-        self._flags[self._found(steps)[0]] &= ~TRUSTED
+        self._unset(steps, TRUSTED)
+
+    def unread(self, steps: Steps) -> None:
+        """Take remembered steps for gaps from now on; their values stay."""
+        self._unset(steps, READ | TRUSTED)
 
     def leap(self, count: int, period: int, needed: int) -> None:
         """Add many steps without a reading at once, by repeating the last period.
@@ -90,22 +98,27 @@ class Timeline:
         pattern = self.values(np.maximum(last, self.oldest))
         cut = max(count - needed, 0)
         if cut:
-            hole = [[self.newest + 1, self.newest + 1 + cut]]
-            self._holes = np.concatenate([self._holes, np.array(hole, dtype=np.int64)])
+            self._add_hole(self.newest + 1, self.newest + 1 + cut)
         self._grow(count - cut)
         self.newest += count
         steps = np.arange(self.newest - (count - cut) + 1, self.newest + 1)
         at, _ = self._found(steps)
         self._values[at] = pattern[(steps - last[0]) % period]
-        self._flags[at] = 0
+        self._flags[at] = CHANGED
         self._extras[at] = np.nan
+
+    def cut(self, first: int, end: int) -> None:
+        """Forget the remembered steps from one up to another, as a long gap is forgotten."""
+        gone = slice(self._slot(first), self._slot(end))
+        self._values, self._flags = (np.delete(each, gone) for each in (self._values, self._flags))
+        self._extras = np.delete(self._extras, gone, axis=0)
+        self._add_hole(first, end)
 
     def mark(self) -> None:
         """Remember which steps are trusted at this refit, and which were at the last."""
         before = np.where(self._flags & AT_REFIT, AT_REFIT_BEFORE, np.uint8(0))
         now = np.where(self._flags & TRUSTED, AT_REFIT, np.uint8(0))
-        self._flags = (self._flags & (READ | TRUSTED)) | now | before
-        self.marked = self.newest
+        self._flags = (self._flags & (READ | TRUSTED)) | now | before  # and nothing has changed
 
     def as_at_refit(self, refits_ago: int) -> Timeline:
         """Return the timeline with the trust of the last refit (0), or of the one before (1).
@@ -128,6 +141,10 @@ class Timeline:
         self.oldest, self._holes = oldest, self._holes[self._holes[:, 0] > oldest]
         self._grow(1)
 
+    def value(self, step: int) -> float:
+        """Return the value of one remembered step."""
+        return float(self._values[self._slot(step)])
+
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps, NaN where they are not remembered."""
         at, found = self._found(steps)
@@ -149,12 +166,15 @@ class Timeline:
 
     def is_remembered(self, step: int) -> bool:
         """Return whether a step is remembered: not too old, nor in a long gap."""
-        return bool(self._found(np.array([step]))[1][0])
+        in_a_hole = any(first <= step < end for first, end in self._holes.tolist())
+        return self.oldest <= step <= self.newest and not in_a_hole
 
     def remembered(self) -> Steps:
         """Return the steps that are remembered."""
-        steps = np.arange(self.oldest, self.newest + 1)
-        return steps[self._found(steps)[1]]
+        starts = [self.oldest, *self._holes[:, 1].tolist()]
+        ends = [*self._holes[:, 0].tolist(), self.newest + 1]
+        parts = [np.arange(*ends) for ends in zip(starts, ends, strict=True)]
+        return np.concatenate(parts)
 
     def readings(self) -> tuple[Steps, Vector, Mask]:
         """Return the steps and values of the remembered readings, and which are trusted."""
@@ -163,28 +183,14 @@ class Timeline:
         return steps, self.values(steps), self.trusted(steps)
 
     def changes(self) -> dict[str, NDArray[Any]]:
-        """Return the steps that are new since the last `mark`, or are trusted otherwise than then.
+        """Return the steps that are new or have changed since the last `mark`.
 
-        With the state of any time since that mark, `apply` makes the present state of them.
+        With the state of any time since that mark, `updated` makes the present state of them.
         """
-        steps, flags = self.remembered(), self._flags[: self._used]
-        changed = ((flags & TRUSTED) > 0) != ((flags & AT_REFIT) > 0)
-        changed |= steps > self.marked
         state = self.state()
+        changed = (state["flags"] & CHANGED) > 0
         rows = {name: state[name][changed] for name in ROWS}
-        return {"steps": steps[changed], **rows, "holes": state["holes"], "span": state["span"]}
-
-    def apply(self, changes: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what has changed later in a timeline of the same mark."""
-        steps, before = self.remembered(), self.state()
-        _, oldest, newest, _ = changes["span"].tolist()
-        count = newest + 1 - oldest - int(np.diff(changes["holes"]).sum())
-        blank = {name: np.zeros((count, *before[name].shape[1:])) for name in ROWS}
-        self.restore({**blank, "holes": changes["holes"], "span": changes["span"]})
-        for at, rows in ((steps, before), (changes["steps"], changes)):
-            slots, _ = self._found(at)
-            self._values[slots], self._extras[slots] = rows["values"], rows["extras"]
-            self._flags[slots] = rows["flags"]
+        return {**state, **rows, "steps": self.remembered()[changed]}
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
@@ -194,12 +200,20 @@ class Timeline:
             "extras": self._extras[used].copy(),
             "flags": self._flags[used].copy(),
             "holes": self._holes.copy(),
-            "span": np.array([self.start, self.oldest, self.newest, self.marked]),
+            "span": np.array([self.start, self.oldest, self.newest]),
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state with as many further columns."""
-        start, oldest, newest, marked = (int(step) for step in state["span"])
+        count = self._take_span(state)
+        for name in ROWS:
+            mine = getattr(self, f"_{name}")
+            require_shape(name, state[name], (count, *mine.shape[1:]))
+            mine[:count] = state[name]
+
+    def _take_span(self, state: Mapping[str, NDArray[Any]]) -> int:
+        """Take over which steps are remembered, and return how many; make room for them."""
+        start, oldest, newest = (int(step) for step in state["span"])
         if not start <= oldest <= newest + 1:
             raise StateError(
                 f"span must hold steps in order, got first {start}, oldest {oldest} and newest "
@@ -207,20 +221,26 @@ class Timeline:
             )
         holes = np.array(state["holes"], dtype=np.int64)
         require_shape("holes", holes, (None, 2))
-        count = newest + 1 - oldest - int(np.diff(holes).sum())
-        for name in ("values", "flags"):
-            require_shape(name, state[name], (count,))
-        require_shape("extras", state["extras"], (count, self._extras.shape[1]))
-        self.start, self.oldest, self.newest, self.marked = start, oldest, newest, marked
+        self.start, self.oldest, self.newest = start, oldest, newest
         self._holes = holes
-        self._values, self._extras = (state[name].astype(float) for name in ("values", "extras"))
-        self._flags = state["flags"].astype(np.uint8)
         self._grow(1)
+        return self._used
 
     @property
     def _used(self) -> int:
         """Return how many steps memory is in use for."""
         return self._slot(self.newest + 1)
+
+    def _unset(self, steps: Steps, flags: np.uint8) -> None:
+        at, _ = self._found(steps)
+        self._flags[at] = (self._flags[at] & ~flags) | CHANGED
+
+    def _add_hole(self, first: int, end: int) -> None:
+        """Add steps that are not remembered after all other holes; holes side by side are one."""
+        holes = self._holes.tolist()
+        if holes and holes[-1][1] == first:
+            first, _ = holes.pop()
+        self._holes = np.array([*holes, [first, end]], dtype=np.int64)
 
     def _grow(self, count: int) -> None:
         """Make room for further steps."""
@@ -233,6 +253,8 @@ class Timeline:
 
     def _slot(self, step: int) -> int:
         """Return the place of one step that is remembered, or comes next."""
+        if not len(self._holes):
+            return step - self.oldest
         skipped = sum(end - first for first, end in self._holes.tolist() if end <= step)
         return int(step - self.oldest - skipped)
 
@@ -246,3 +268,15 @@ class Timeline:
             at = at - np.append(0, np.cumsum(end - first))[passed]
             found &= steps < np.append(first, self.newest + 1)[passed]
         return np.where(found, at, 0), found
+
+
+def updated(state: Mapping[str, NDArray[Any]], changes: Mapping[str, NDArray[Any]]) -> Timeline:
+    """Return the timeline whose state was taken earlier since a mark than its changes were."""
+    before, after = (Timeline(state["extras"].shape[1]) for _ in range(2))
+    before.restore(state)
+    after._take_span(changes)
+    for steps, rows in ((before.remembered(), before.state()), (changes["steps"], changes)):
+        at, found = after._found(steps)
+        for name in ROWS:
+            getattr(after, f"_{name}")[at[found]] = rows[name][found]
+    return after

@@ -10,8 +10,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from streamridge.arrays import Vector, require_count, require_number
-from streamridge.errors import InvalidInputError, about, shown
+from streamridge.arrays import require_count
+from streamridge.errors import InvalidInputError, about
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import read_content
 from streamridge.forecaster import saving
@@ -23,6 +23,12 @@ from streamridge.forecaster.cadence import (
 )
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.history import read_history
+from streamridge.forecaster.inputs import (
+    require_columns,
+    require_reading,
+    require_readings,
+    require_workspace,
+)
 from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.presets import Preset, default_preset, paper_preset, usual_seasons
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
@@ -35,8 +41,8 @@ from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.seasons import parse_seasons
 from streamridge.tuners.base import Tuner
 
-# Larger readings would overflow when they are squared and summed.
-LARGEST = 1e12
+# What the readings of a series without a name are called.
+UNNAMED = "value"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -232,11 +238,12 @@ class Forecaster:
 
     @classmethod
     def start(cls, series: Any, **settings: Any) -> Forecaster:
-        """Return a forecaster that knows a history, and whose model has been fitted to its end.
+        """Return a forecaster that knows a history, with a model fitted to its end.
 
         This takes little longer than one fit. The forecaster is the one that would have come of all
-        readings, one after the other, with a warm-up as long as the history: its hyperparameters
-        are the initial ones, and tune themselves from here on.
+        readings, one after the other, had the first fit waited for the last of them. Its
+        hyperparameters are the initial ones, and tune themselves from here on. There is no model
+        yet if the history is shorter than the warm-up, or with `defer_refits`.
 
         Parameters
         ----------
@@ -255,14 +262,19 @@ class Forecaster:
         >>> forecaster.has_model, forecaster.predict().source
         (True, 'model')
         """
+        preset = settings.get("preset")
+        extras = settings.get("extras", ()) if preset is None else preset.features.extras
         reading = {name: settings.get(name) for name in ("step", "tz", "sensor")}
-        history = read_history(series, extras=tuple(settings.get("extras", ())), **reading)
-        zone = history.clock.zone
+        history, zoned = read_history(series, extras=tuple(extras), **reading)
+        zone, name = history.clock.zone, history.sensor
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
-        forecaster = cls(**{"sensor": history.sensor, **settings, **own})
+        named = {"sensor": None if name == UNNAMED else name}
+        forecaster = cls(**{**named, **settings, **own})
         with about(forecaster.settings.sensor):
-            _require_sizes(history.values)
-            forecaster._stepper.take_history(history)
+            require_readings("value", history.values)
+            for each in extras:
+                require_readings(each, history.extras[each])
+            forecaster._stepper.take_history(history, zoned)
         return forecaster
 
     @classmethod
@@ -331,7 +343,7 @@ class Forecaster:
 
     @workspace.setter
     def workspace(self, workspace: Workspace | None) -> None:
-        self._stepper.hold(_require_workspace(workspace))
+        self._stepper.hold(require_workspace(workspace))
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -382,7 +394,7 @@ class Forecaster:
             sensor, columns = self._stepper.sensor, None
             levels = self._settings.levels if level is None else require_levels(level)
             if extras is not None or self._settings.preset.features.extras:
-                columns = self._require_extras(extras)
+                columns = require_columns(self._settings.preset.features.extras, extras)
             if not sensor.has_readings:
                 return Forecast.none(self._settings.horizon, levels)
             ahead = self._stepper.look_ahead(columns)
@@ -414,8 +426,9 @@ class Forecaster:
             from.
         """
         with about(self._settings.sensor):  # without a decorator: every step passes here
-            number = _require_value("value", value)
-            columns = None if extras is None else self._require_extras(extras)
+            number = require_reading("value", value)
+            names = self._settings.preset.features.extras
+            columns = None if extras is None else require_columns(names, extras)
             stepper = self._stepper
             step, on_grid = stepper.sensor.place(time)
             stepper.counts["readings"] += 1
@@ -462,7 +475,7 @@ class Forecaster:
         stepper = self._stepper
         if stepper.model is None and not stepper.refit_due:
             self._require_model()
-        stepper.refit(_require_workspace(workspace))
+        stepper.refit(require_workspace(workspace))
 
     @_named
     def set(self, /, **values: float) -> None:
@@ -534,43 +547,7 @@ class Forecaster:
     def _require_model(self) -> SelfTuningModel:
         if self._stepper.model is None:
             raise InvalidInputError(
-                f"the model must have been fitted first, after {self._settings.warmup} steps, "
-                f"got {len(self._stepper.sensor.timeline)} so far."
+                f"the model must have been fitted first, after {self._stepper.first_try} steps at "
+                f"the earliest, got {len(self._stepper.sensor.timeline)} so far."
             )
         return self._stepper.model
-
-    def _require_extras(self, extras: Mapping[str, float] | None) -> Vector:
-        names = self._settings.preset.features.extras
-        if extras is not None and not isinstance(extras, Mapping):
-            raise InvalidInputError(f"extras must map names to numbers, got {extras!r}.")
-        given = {} if extras is None else dict(extras)
-        if set(given) != set(names):
-            wanted = ", ".join(names) or "nothing"
-            raise InvalidInputError(f"extras must give {wanted}, got {', '.join(given) or 'none'}.")
-        return np.array([_require_value(name, given[name]) for name in names])
-
-
-def _require_value(name: str, value: float | None) -> float:
-    """Return a reading as a number; NaN if there is none."""
-    # pandas has missing values of its own, which are not even equal to themselves.
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return np.nan
-    if isinstance(value, float | np.floating) and np.isnan(value):
-        return np.nan
-    number = require_number(name, value)
-    if abs(number) > LARGEST:
-        raise InvalidInputError(f"{name} must be at most {LARGEST:g} in size, got {value}.")
-    return number
-
-
-def _require_sizes(values: Vector) -> None:
-    """Raise unless all readings of a history are finite, or missing, and not too large."""
-    too_large = values[np.abs(values) > LARGEST]
-    if len(too_large):
-        raise InvalidInputError(f"value must be at most {LARGEST:g} in size, got {too_large[0]:g}.")
-
-
-def _require_workspace(workspace: Workspace | None) -> Workspace | None:
-    if not isinstance(workspace, Workspace | None):
-        raise InvalidInputError(f"workspace must be a Workspace or None, got {shown(workspace)}.")
-    return workspace

@@ -54,8 +54,7 @@ def _third(state: State, horizon: int) -> State:
     third["sensor.own.excluded"] = np.zeros((0, 2), dtype=np.int64)
     if f"{LEARNER}current.t" in state:
         # A refit trains on all rows whose labels were known then.
-        third[f"{LEARNER}since"] = state[f"{LEARNER}current.t"][-1] + horizon - 1
-        third[f"{TIMELINE}span"][3] = third[f"{LEARNER}since"]
+        third[f"{LEARNER}current.since"] = state[f"{LEARNER}current.t"][-1] + horizon - 1
     return third
 
 
@@ -73,7 +72,7 @@ def _unrolled(state: State) -> dict[str, NDArray[Any]]:
         f"{TIMELINE}extras": extras[at],
         f"{TIMELINE}flags": flags.astype(np.uint8),
         f"{TIMELINE}holes": np.zeros((0, 2), dtype=np.int64),
-        f"{TIMELINE}span": np.array([start, oldest, newest, start - 1]),
+        f"{TIMELINE}span": np.array([start, oldest, newest]),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamridge.errors import InvalidInputError, listed
 from streamridge.files.reading import stored_readings
-from streamridge.series.clock import parse_step, parse_zone, step_name
+from streamridge.series.clock import parse_step, parse_zone
 from streamridge.series.grid import to_series
 from streamridge.series.series import Series
 
@@ -18,8 +18,10 @@ def read_history(
     tz: str | None = None,
     extras: tuple[str, ...] = (),
     sensor: str | None = None,
-) -> Series:
-    """Return the history of one sensor on a regular grid.
+) -> tuple[Series, bool | None]:
+    """Return the history of one sensor on a regular grid, and whether its times had offsets.
+
+    Of a `Series` that is not known.
 
     Parameters
     ----------
@@ -36,20 +38,24 @@ def read_history(
     """
     if not isinstance(given, Series):
         return _read(given, step, tz, extras, sensor)
-    if step is not None and parse_step(step) != given.clock.step:
-        raise InvalidInputError(
-            f"step must be that of the series, {step_name(given.clock.step)}, got {step!r}."
-        )
+    _require_same("step", None if step is None else parse_step(step), given.clock.step)
+    _require_same("tz", parse_zone(tz), given.clock.zone)
     if not set(extras) <= set(given.extras):
         raise InvalidInputError(
             f"series must have the extras {listed(extras)}, got {listed(given.extras)}."
         )
-    return given
+    return given, None
+
+
+def _require_same(name: str, asked: object, own: object) -> None:
+    """Raise if something else was asked for than a series has."""
+    if asked is not None and asked != own:
+        raise InvalidInputError(f"{name} must be that of the series, {own!s}, got {asked!s}.")
 
 
 def _read(
     given: Any, step: Any, tz: str | None, extras: tuple[str, ...], sensor: str | None
-) -> Series:
+) -> tuple[Series, bool]:
     length = None if step is None else parse_step(step)
     with stored_readings(given, extras=extras) as store:
         names = store.names
@@ -58,4 +64,4 @@ def _read(
                 f"sensor must be one of {listed(names)}, got {sensor!r}. Pass it as sensor=."
             )
         readings = store.readings(names[0] if len(names) == 1 else str(sensor))
-        return to_series(readings, step=length, zone=parse_zone(tz))
+        return to_series(readings, step=length, zone=parse_zone(tz)), readings.zoned

@@ -93,9 +93,10 @@ class Recollection:
         return self
 
     def _candidates(self) -> Steps:
-        """Return the steps whose rows and labels lie within what is remembered."""
+        """Return the steps whose rows and labels are remembered, and whose own label is trusted."""
         timeline = self.sensor.timeline
         steps = timeline.remembered()
+        steps = steps[timeline.trusted(steps)]
         whole = timeline.oldest == timeline.start  # nothing before has been forgotten
         first = timeline.oldest if whole else timeline.oldest + self.sensor.reach
         return steps[(steps >= first) & (steps <= timeline.newest - self.horizon + 1)]

@@ -8,12 +8,14 @@ keeps the whole after each refit, and the small part as often as needed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError, StateError
-from streamridge.features.timeline import Timeline
+from streamridge.features.timeline import updated
 from streamridge.files.checkpoint import Header, decoded, encoded
 from streamridge.forecaster.formats import upgraded
 from streamridge.forecaster.settings import Settings
@@ -25,7 +27,8 @@ State = Mapping[str, NDArray[Any]]
 WHOLE, LATER = "forecaster", "forecaster since its refit"
 TIMELINE = "sensor.timeline"
 # The arrays that a refit leaves, which stay the same until the next one.
-LEFT = tuple(f"model.{name}." for name in ("learner.current", "learner.retired", "guard", "path"))
+RETIRED = "model.learner.retired."
+LEFT = ("model.learner.current.", RETIRED, "model.guard.", "model.path.")
 
 
 def to_bytes(settings: Settings, stepper: Stepper) -> bytes:
@@ -79,9 +82,7 @@ def _brought_up_to_date(header: Header, state: State, later: bytes) -> tuple[Hea
             "the later part must be of the same refit as the whole, got one of another. "
             "Keep the whole after each refit."
         )
-    timeline = Timeline(state[f"{TIMELINE}.extras"].shape[1])
-    timeline.restore(part(state, TIMELINE))
-    timeline.apply(part(changed, TIMELINE))
+    timeline = updated(part(state, TIMELINE), part(changed, TIMELINE))
     kept = {name: array for name, array in state.items() if name in newer["left"]}
     light = {name: array for name, array in changed.items() if not name.startswith(TIMELINE)}
     return {**header, **newer}, {**kept, **light, **joined({TIMELINE: timeline.state()})}
@@ -105,9 +106,13 @@ def _plain(stepper: Stepper) -> Header:
     }
 
 
-def _refit(state: State) -> list[float]:
-    """Return what tells one refit from another."""
-    return [float(state[f"model.learner.{name}"]) for name in ("refits", "since")]
+def _refit(state: State) -> str:
+    """Return a digest of what a refit left: no other refit of any forecaster has the same."""
+    digest = blake2b(digest_size=16)
+    for name in _left(state):
+        if not name.startswith(RETIRED):  # it goes when its last rows have been learned from
+            digest.update(np.ascontiguousarray(state[name]).tobytes())
+    return digest.hexdigest()
 
 
 def _left(state: State) -> list[str]:

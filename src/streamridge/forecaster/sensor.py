@@ -88,9 +88,9 @@ class Sensor:
             self.timeline.start_at(step)
         return step, on_grid
 
-    def begin(self, clock: AnyClock, step: int) -> None:
+    def begin(self, clock: AnyClock, step: int, zoned: bool | None) -> None:
         """Take over the clock of a series, whose first reading is at this step or later."""
-        self.clock.adopt(clock)
+        self.clock.adopt(clock, zoned)
         self.timeline.start_at(step)
 
     def seasonal(self) -> Vector:
@@ -121,6 +121,9 @@ class Sensor:
         """Take a step without a reading."""
         self.silent += 1
         self.timeline.push(fill, read=False, trusted=False, extras=columns)
+        first = max(self.next_step - self.silent, self.timeline.after_holes)
+        if self.next_step - first >= 2 * self.reach:  # nobody looks back at all of a long silence
+            self.timeline.cut(first, self.next_step - self.reach)
 
     def leap(self, count: int) -> None:
         """Take many steps without a reading at once, filled with the longest season, repeated."""
@@ -160,7 +163,7 @@ class Sensor:
         self.excluded = (*self.excluded, self.clock.span(start, end))
         if self.has_readings:
             steps = self.timeline.remembered()
-            self.timeline.distrust(steps[self.clock.within(steps, self.excluded[-1:])])
+            self.timeline.unread(steps[self.clock.within(steps, self.excluded[-1:])])
 
     def is_excluded(self, step: int) -> bool:
         """Return whether a step lies in a span that is not to be learned from."""

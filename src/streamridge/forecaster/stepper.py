@@ -73,8 +73,13 @@ class Stepper:
     def refit_due(self) -> bool:
         """Return whether a refit, or the first fit, should be made now."""
         if self.model is None:
-            return len(self.sensor.timeline) >= max(self._settings.warmup, self._next_try)
+            return len(self.sensor.timeline) >= self.first_try
         return self.model.learner.refit_due
+
+    @property
+    def first_try(self) -> int:
+        """Return after how many steps a first fit is tried, or tried again."""
+        return max(self._settings.warmup, self._next_try)
 
     def refit(self, workspace: Workspace | None) -> None:
         """Refit now, or make the first fit, in this memory."""
@@ -94,14 +99,14 @@ class Stepper:
             self._ahead = {}
             self._try_first_fit()
 
-    def take_history(self, history: Series) -> None:
+    def take_history(self, history: Series, zoned: bool | None) -> None:
         """Take a whole series at once; the first fit is made at its end.
 
         It is as if each step had been taken by `advance`, with a warm-up as long as the series.
         """
         names = self._settings.preset.features.extras
         columns = np.column_stack([history.extras[name] for name in names]) if names else None
-        self.sensor.begin(history.clock, history.start)
+        self.sensor.begin(history.clock, history.start, zoned)
         for at, value in enumerate(history.values.tolist()):
             self._take_early(value, None if columns is None else columns[at])
         self._try_first_fit()
@@ -121,7 +126,7 @@ class Stepper:
         elif sensor.has_readings:
             sensor.push_gap(float(sensor.seasonal()[0]), columns)
         else:
-            sensor.begin(sensor.clock.known, sensor.next_step + 1)
+            sensor.timeline.start_at(sensor.next_step + 1)
         self.record.keep_for(self._kept)
 
     def fill_gap(self, count: int) -> None:

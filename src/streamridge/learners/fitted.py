@@ -28,6 +28,8 @@ class Fitted(Generic[FitT]):
         (N,), the times of these rows.
     lam
         (d,), the hyperparameters.
+    since
+        Time of the refit; the rows after it are predicted by this fit.
     numbers
         The state of the fit, from which it is made again.
     held
@@ -40,11 +42,13 @@ class Fitted(Generic[FitT]):
         record: Record,
         times: Vector,
         lam: Vector,
+        since: float,
         numbers: Mapping[str, NDArray[Any]],
         held: tuple[Samples, FitT] | None = None,
     ) -> None:
         self.model = model
         self.lam = lam
+        self.since = since
         self.refits_ago = 0
         self.record = record
         self._runs = runs_of(times)
@@ -53,10 +57,15 @@ class Fitted(Generic[FitT]):
 
     @classmethod
     def made(
-        cls, model: Model[FitT], record: Record, samples: Samples, lam: Vector, fit: FitT
+        cls,
+        model: Model[FitT],
+        record: Record,
+        lam: Vector,
+        since: float,
+        held: tuple[Samples, FitT],
     ) -> Fitted[FitT]:
-        """Return a fit that has just been made, in memory."""
-        return cls(model, record, samples.t, lam, {}, (samples, fit))
+        """Return a fit that is in memory."""
+        return cls(model, record, held[0].t, lam, since, {}, held)
 
     @property
     def times(self) -> Vector:

@@ -34,8 +34,6 @@ class Progress(Generic[FitT]):
         How hyperparameters are chosen, with all that it remembers.
     newest
         Time of the newest value.
-    since
-        Time of the last refit: the rows after it are predicted by the fit in force.
     retired
         The previous fit, while rows that it predicted wait for labels; else None.
     steps
@@ -48,7 +46,6 @@ class Progress(Generic[FitT]):
     current: Fitted[FitT]
     policy: Policy
     newest: float
-    since: float
     retired: Fitted[FitT] | None = None
     steps: int = 0
     refits: int = 1
@@ -135,8 +132,8 @@ class Frame(Generic[FitT]):
         Rows later than `since` count as predicted by this fit.
         """
         policy = policy.start(record.latest(self._wanted(policy)))
-        first = self._fitted(record, policy, workspace)
-        return Progress(first.record, first, policy, newest, since)
+        first = self._fitted(record, policy, since, workspace)
+        return Progress(first.record, first, policy, newest)
 
     def row(self, t: float, x: ArrayLike) -> Row:
         """Return a checked row whose labels are not known yet."""
@@ -163,7 +160,10 @@ class Frame(Generic[FitT]):
         value: float,
         workspace: Workspace,
     ) -> Progress[FitT]:
-        """Return the progress after a value; it may be the last label of the retired fit's rows."""
+        """Return the progress after a value; it may be the last label of the retired fit's rows.
+
+        These are then learned from, unless refits wait to be asked for: that would take as long.
+        """
         progress = replace(
             progress,
             record=progress.record.taken(row, t, value),
@@ -171,19 +171,24 @@ class Frame(Generic[FitT]):
             newest=t,
             steps=progress.steps + 1,
         )
-        until = progress.since
-        if progress.retired is None or t < until + self.horizon - 1:
-            return progress
-        policy = self._absorbed(
-            progress, progress.retired, until - self.horizon + 1, until, workspace
-        )
-        return replace(progress, retired=None, policy=policy)
+        labelled = t >= progress.current.since + self.horizon - 1
+        return self._closed(progress, workspace) if labelled and not self.deferred else progress
 
     def refitted(self, progress: Progress[FitT], workspace: Workspace) -> Progress[FitT]:
         """Return the progress after its window was learned from, and a new fit was made."""
+        progress = self._closed(progress, workspace)
         current = progress.current
-        policy = self._absorbed(progress, current, progress.since, progress.newest, workspace)
+        policy = self._absorbed(progress, current, current.since, progress.newest, workspace)
         return self.renewed(progress, policy.move(), current, workspace)
+
+    def _closed(self, progress: Progress[FitT], workspace: Workspace) -> Progress[FitT]:
+        """Return the progress after the rows of the retired fit were learned from, if any."""
+        retired, until = progress.retired, progress.current.since
+        if retired is None:
+            return progress
+        after = max(until - self.horizon + 1, retired.since)
+        policy = self._absorbed(progress, retired, after, until, workspace)
+        return replace(progress, retired=None, policy=policy)
 
     def renewed(
         self,
@@ -197,7 +202,7 @@ class Frame(Generic[FitT]):
         The fit `retiring` is kept while rows that it predicted wait for labels.
         """
         retired = retiring if self.horizon > 1 else None
-        fitted = self._fitted(progress.record, policy, workspace, retired)
+        fitted = self._fitted(progress.record, policy, progress.newest, workspace, retired)
         if retired is not None:
             retired.refits_ago = 1
         return Progress(
@@ -205,7 +210,6 @@ class Frame(Generic[FitT]):
             current=fitted,
             policy=policy,
             newest=progress.newest,
-            since=progress.newest,
             retired=retired,
             refits=progress.refits + 1,
         )
@@ -236,6 +240,7 @@ class Frame(Generic[FitT]):
         self,
         record: Record,
         policy: Policy,
+        since: float,
         workspace: Workspace,
         retired: Fitted[FitT] | None = None,
     ) -> Fitted[FitT]:
@@ -245,6 +250,6 @@ class Frame(Generic[FitT]):
         with self.costs.spending("fitting"):
             fit = workspace.fit(self.model, samples, lam, retired)
         oldest = float(known.t[0]) if retired is None else min(float(known.t[0]), retired.first)
-        fitted = Fitted.made(self.model, record.renewed(oldest), samples, lam, fit)
+        fitted = Fitted.made(self.model, record.renewed(oldest), lam, since, (samples, fit))
         workspace.own(fitted)
         return fitted

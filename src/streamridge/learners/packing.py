@@ -17,13 +17,13 @@ from streamridge.models.base import FitT
 def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
     """Return the progress as arrays and numbers that share no memory with it."""
     state: dict[str, Matrix | float] = {
-        name: getattr(progress, name) for name in ("newest", "since", "steps", "refits")
+        name: getattr(progress, name) for name in ("newest", "steps", "refits")
     }
     state |= {f"policy.{name}": value for name, value in progress.policy.state().items()}
     state |= {f"record.{name}": value for name, value in progress.record.state().items()}
     for name, fitted in (("current", progress.current), ("retired", progress.retired)):
         if fitted is not None:
-            state |= {f"{name}.lam": fitted.lam, f"{name}.runs": fitted.runs}
+            state |= {f"{name}.{key}": getattr(fitted, key) for key in ("lam", "runs", "since")}
             state |= {f"{name}.fit.{key}": value for key, value in fitted.numbers.items()}
     return {name: np.copy(value) if np.ndim(value) else value for name, value in state.items()}
 
@@ -55,7 +55,6 @@ def _unpacked(state: State, frame: Frame[FitT], policy: Policy, record: Record) 
         current=_fitted("current", state, frame, record),
         policy=policy.restore(part(state, "policy")),
         newest=require_number("newest", state["newest"]),
-        since=require_number("since", state["since"]),
         retired=_retired(state, frame, record),
         steps=steps,
         refits=require_count("refits", state["refits"]),
@@ -80,4 +79,5 @@ def _fitted(name: str, state: State, frame: Frame[FitT], record: Record) -> Fitt
     if not feasible.contains(lam):
         raise StateError(f"state must hold feasible hyperparameters, got {lam.tolist()}.")
     numbers = {key: np.array(value) for key, value in part(state, f"{name}.fit").items()}
-    return Fitted(frame.model, record, times_of(runs), lam, numbers)
+    since = require_number("since", state[f"{name}.since"])
+    return Fitted(frame.model, record, times_of(runs), lam, since, numbers)

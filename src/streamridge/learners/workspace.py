@@ -43,7 +43,7 @@ class Workspace:
         if fit is None:
             fit = fitted.model.fit(samples, lam, self._spare(fitted.model, None))
             self._solved.append((fitted, fit))
-        return Fitted(fitted.model, fitted.record, fitted.times, lam, {}, (samples, fit))
+        return Fitted.made(fitted.model, fitted.record, lam, fitted.since, (samples, fit))
 
     def fit(
         self, model: Model[FitT], samples: Samples, lam: Vector, sparing: Fitted[FitT] | None = None

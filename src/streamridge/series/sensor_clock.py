@@ -83,9 +83,9 @@ class SensorClock:
         self.clock, self._zoned = clock, zoned
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
 
-    def adopt(self, clock: AnyClock) -> None:
-        """Take over the clock of a series; later times may have offsets or not."""
-        self.clock = clock
+    def adopt(self, clock: AnyClock, zoned: bool | None) -> None:
+        """Take over the clock of a series, and whether its times had offsets, if that is known."""
+        self.clock, self._zoned = clock, zoned
         if isinstance(clock, Clock):
             self.clock = replace(clock, holidays=self._holidays)
 

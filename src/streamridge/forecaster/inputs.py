@@ -1,0 +1,54 @@
+"""What users hand to a forecaster, checked where it enters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from streamridge.arrays import Matrix, Vector, require_number
+from streamridge.errors import InvalidInputError, shown
+from streamridge.learners.workspace import Workspace
+
+# Larger readings would overflow when they are squared and summed.
+LARGEST = 1e12
+
+
+def require_reading(name: str, value: float | None) -> float:
+    """Return a reading as a number; NaN if there is none."""
+    # pandas has missing values of its own, which are not even equal to themselves.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return np.nan
+    if isinstance(value, float | np.floating) and np.isnan(value):
+        return np.nan
+    number = require_number(name, value)
+    if abs(number) > LARGEST:
+        raise InvalidInputError(f"{name} must be at most {LARGEST:g} in size, got {value}.")
+    return number
+
+
+def require_readings(name: str, values: Vector | Matrix) -> None:
+    """Raise unless all readings of a history are missing, or not too large."""
+    too_large = values[np.abs(values) > LARGEST]
+    if too_large.size:
+        raise InvalidInputError(
+            f"{name} must be at most {LARGEST:g} in size, got {too_large[0]:g}."
+        )
+
+
+def require_columns(names: tuple[str, ...], extras: Mapping[str, float] | None) -> Vector:
+    """Return the values of further columns in the order of their names."""
+    if extras is not None and not isinstance(extras, Mapping):
+        raise InvalidInputError(f"extras must map names to numbers, got {extras!r}.")
+    given = {} if extras is None else dict(extras)
+    if set(given) != set(names):
+        wanted = ", ".join(names) or "nothing"
+        raise InvalidInputError(f"extras must give {wanted}, got {', '.join(given) or 'none'}.")
+    return np.array([require_reading(name, given[name]) for name in names])
+
+
+def require_workspace(workspace: Workspace | None) -> Workspace | None:
+    """Return a workspace, or None; raise at anything else."""
+    if not isinstance(workspace, Workspace | None):
+        raise InvalidInputError(f"workspace must be a Workspace or None, got {shown(workspace)}.")
+    return workspace
