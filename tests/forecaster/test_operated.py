@@ -292,6 +292,19 @@ def test_a_silence_of_years_keeps_the_rows_before_it_and_little_more():
     same(twin.predict(), forecaster.predict())
 
 
+def test_silences_that_follow_one_another_are_filled_with_the_last_season():
+    forecaster = Forecaster.paper("1h", lags=5, train_size=60, update_every=DAY, warmup=3 * DAY)
+    week = daily(7 * DAY)  # longer than a row looks back
+    live(forecaster, week)
+
+    for weeks in (8, 16):
+        live(forecaster, week[:1], weeks * 7 * DAY)
+
+    timeline = forecaster._stepper.sensor.timeline
+    filled = timeline.values(timeline.newest - np.arange(1, DAY))
+    assert filled.tolist() == week[:-DAY:-1].tolist()
+
+
 class TestPartsOfBytes:
     def test_what_changes_between_refits_is_small(self):
         forecaster = small(train_size=240)

@@ -13,9 +13,9 @@ from streamridge.arrays import Mask, Matrix, Vector, require_shape
 from streamridge.errors import StateError
 from streamridge.series.clock import Steps
 
-# What is known of a step, in bits: it was read, its reading is trusted, and it was trusted at the
-# last refit and at the one before.
-READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE = (np.uint8(1 << bit) for bit in range(4))
+# What is known of a step, in bits: it was read, its reading is trusted, it was trusted at the last
+# refit and at the one before, and its reading came later than the last refit, in place of a gap.
+READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, LATE = (np.uint8(1 << bit) for bit in range(5))
 # What is remembered of each step.
 ROWS = ("values", "extras", "flags")
 # Steps that memory is taken for at a time.
@@ -75,7 +75,7 @@ class Timeline:
         """Replace a filled-in value by a reading that arrived late."""
         at = self._slot(step)
         self._values[at] = value
-        self._flags[at] |= READ | TRUSTED
+        self._flags[at] |= READ | TRUSTED | LATE
 
     def distrust(self, steps: Steps) -> None:
         """Mark remembered steps as not to be learned from."""
@@ -84,7 +84,8 @@ class Timeline:
     def leap(self, count: int, period: int, needed: int) -> None:
         """Add many steps without a reading at once, by repeating the last period.
 
-        Of the new steps only the last ones, as many as are `needed`, are remembered.
+        Of the new steps only the last ones, as many as are `needed`, are remembered: at least a
+        period, which the next gap repeats.
         """
         last = np.arange(self.newest - period + 1, self.newest + 1)
         pattern = self.values(np.maximum(last, self.oldest))
@@ -163,13 +164,13 @@ class Timeline:
         return steps, self.values(steps), self.trusted(steps)
 
     def changes(self) -> dict[str, NDArray[Any]]:
-        """Return the steps that are new since the last `mark`, or are trusted otherwise than then.
+        """Return the steps that are new since the last `mark`, read late, or trusted otherwise.
 
         With the state of any time since that mark, `apply` makes the present state of them.
         """
         steps, flags = self.remembered(), self._flags[: self._used]
         changed = ((flags & TRUSTED) > 0) != ((flags & AT_REFIT) > 0)
-        changed |= steps > self.marked
+        changed |= ((flags & LATE) > 0) | (steps > self.marked)
         state = self.state()
         rows = {name: state[name][changed] for name in ROWS}
         return {"steps": steps[changed], **rows, "holes": state["holes"], "span": state["span"]}

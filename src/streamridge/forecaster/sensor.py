@@ -126,7 +126,7 @@ class Sensor:
         """Take many steps without a reading at once, filled with the longest season, repeated."""
         self.silent += count
         period = round(max(self._settings.periods, default=1))
-        self.timeline.leap(count, period, needed=self.reach)
+        self.timeline.leap(count, period, needed=max(self.reach, period))
 
     def push(
         self, value: float, forecast: float, band: float | None, columns: Vector | None
