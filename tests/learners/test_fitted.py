@@ -109,7 +109,7 @@ class TestFitted:
     def test_numbers_that_are_missing_are_named(self, samples):
         fitted = Fitted(MODEL, KeptRows(samples), samples.t, MODEL.space.values, {})
 
-        with pytest.raises(StateError, match="state of a fit must hold '.*', got none"):
+        with pytest.raises(StateError, match=r"state of a fit must hold '.*', got none"):
             fitted.wake()
 
 
