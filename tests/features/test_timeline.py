@@ -221,6 +221,17 @@ def test_what_is_forgotten_gives_its_memory_back():
     assert len(timeline._values) < 2 * CHUNK + 1
 
 
+@pytest.mark.parametrize(("oldest", "left"), [(4, [4, 15, 16]), (5, [15, 16]), (14, [15, 16])])
+def test_a_long_gap_is_forgotten_with_the_steps_before_it(oldest, left):
+    timeline = grown()
+    timeline.leap(12, period=2, needed=2)
+
+    timeline.forget_before(oldest)
+
+    assert timeline.remembered().tolist() == left
+    assert timeline.values(np.array([15, 16])).tolist() == [3, 4]
+
+
 def test_when_all_is_forgotten_the_next_step_comes_next():
     timeline = grown()
 
@@ -235,6 +246,7 @@ def test_without_a_step_it_can_be_saved_too():
     timeline.start_at(7)
 
     again = restored(timeline.state())
+    assert np.isnan(again.values(np.array([6, 7]))).all()
     again.push(1.0, read=True, trusted=True)
 
     assert again.remembered().tolist() == [7]

@@ -43,6 +43,13 @@ def test_a_row_whose_label_never_came_is_not_learned_from():
     record = taken(kept(4), 4, 6, 7)  # the value at 5 is missing
 
     assert times(record.latest(9)) == [0, 1, 2, 3, 6]
+    assert [each.t for each in record.waiting] == [7]
+
+
+def test_a_row_waits_no_longer_than_its_labels_can_come():
+    record = kept(4).taken(row(4), 5.0, 5.0)  # the first label of 4 never came
+
+    assert record.waiting == ()
 
 
 def test_a_value_without_a_row_is_a_label_all_the_same():
