@@ -110,6 +110,24 @@ def test_rows_made_again_are_the_rows_that_were(horizon):
                     assert getattr(again, letter).tobytes() == getattr(were, letter).tobytes()
 
 
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_rows_of_the_fit_before_are_made_again_with_its_own_trust(way, tmp_path):
+    forecaster, values = small(horizon=4, train_size=60), daily(5 * DAY)
+    late, values[4 * DAY] = values[4 * DAY], np.nan
+    live(forecaster, values)
+    forecaster.refit()
+    trained = rows(forecaster)
+    forecaster.observe(START + 4 * DAY * HOUR, late)
+    forecaster.refit()
+
+    forecaster = way(forecaster, tmp_path)
+    forecaster.release()
+
+    progress = forecaster._stepper.model.learner._progress
+    assert progress.retired.samples.x.tobytes() == trained.x.tobytes()
+    assert len(progress.current.samples) == len(trained)
+
+
 class TestDeferredRefits:
     @pytest.mark.parametrize("horizon", [1, 4])
     def test_made_when_they_are_due_they_change_nothing(self, horizon):
