@@ -105,6 +105,26 @@ def test_local_times_are_those_of_the_zone():
     assert forecaster.counts["excluded"] == 2
 
 
+def test_every_span_counts():
+    forecaster = small()
+    for step in (1, 3):
+        forecaster.exclude(START + step * HOUR, START + step * HOUR)
+
+    live(forecaster, daily(5))
+
+    assert forecaster.counts["excluded"] == 2
+
+
+def test_a_local_time_that_occurs_twice_is_excluded_both_times():
+    forecaster = small(tz="Europe/Berlin")
+    forecaster.exclude("2021-10-31T02:00", "2021-10-31T02:00")  # in UTC at midnight and at one
+
+    for hour in ("30T23", "31T00", "31T01", "31T02"):
+        forecaster.observe(f"2021-10-{hour}:00+00:00", 5.0)
+
+    assert forecaster.counts["excluded"] == 2
+
+
 BAD = {
     "end first": (("2021-06-14", "2021-06-13"), "end must not be before start, got 2021-06-14 to"),
     "no time": (("yesterday", "2021-06-13"), "time must be an ISO 8601 time"),

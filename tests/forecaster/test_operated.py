@@ -111,6 +111,24 @@ def test_rows_made_again_are_the_rows_that_were(horizon):
                     assert getattr(again, letter).tobytes() == getattr(were, letter).tobytes()
 
 
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_rows_of_the_fit_before_are_made_again_with_its_own_trust(way, tmp_path):
+    forecaster, values = small(horizon=4, train_size=60), daily(5 * DAY)
+    late, values[4 * DAY] = values[4 * DAY], np.nan
+    live(forecaster, values)
+    forecaster.refit()
+    trained = rows(forecaster)
+    forecaster.observe(START + 4 * DAY * HOUR, late)
+    forecaster.refit()
+
+    forecaster = way(forecaster, tmp_path)
+    forecaster.release()
+
+    progress = forecaster._stepper.model.learner._progress
+    assert progress.retired.samples.x.tobytes() == trained.x.tobytes()
+    assert len(progress.current.samples) == len(trained)
+
+
 class TestDeferredRefits:
     @pytest.mark.parametrize("horizon", [1, 4])
     def test_made_when_they_are_due_they_change_nothing(self, horizon):
@@ -330,6 +348,19 @@ def test_a_silence_of_years_keeps_the_rows_before_it_and_little_more():
     assert len(forecaster.to_bytes()) < 2 * size
     twin = Forecaster.from_bytes(forecaster.to_bytes())
     same(twin.predict(), forecaster.predict())
+
+
+def test_silences_that_follow_one_another_are_filled_with_the_last_season():
+    forecaster = Forecaster.paper("1h", lags=5, train_size=60, update_every=DAY, warmup=3 * DAY)
+    week = daily(7 * DAY)  # longer than a row looks back
+    live(forecaster, week)
+
+    for weeks in (8, 16):
+        live(forecaster, week[:1], weeks * 7 * DAY)
+
+    timeline = forecaster._stepper.sensor.timeline
+    back = np.arange(1, 3 * DAY)  # readings that refits have not forgotten
+    assert timeline.values(timeline.newest - back).tolist() == week[-back].tolist()
 
 
 class TestPartsOfBytes:

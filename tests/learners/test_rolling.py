@@ -307,3 +307,13 @@ def test_setting_one_hyperparameter_keeps_what_a_search_has_found_for_the_others
 
     assert learner.hyperparameters["penalties[0]"] == 0.5
     assert learner.hyperparameters["penalties[1]"] == 225
+
+
+def test_the_first_search_sees_whole_sets_and_no_label_twice(rng):
+    spy = Spy()
+
+    make_learner(make_samples(rng, horizon=3), spy)
+
+    training, validation = spy.shown[0]
+    assert (len(training), len(validation)) == (N, V)
+    assert training.t[-1] + 2 < validation.t[0]

@@ -95,7 +95,7 @@ class Timeline:
         Of the new steps only the last ones, as many as are `needed`, are remembered.
         """
         last = np.arange(self.newest - period + 1, self.newest + 1)
-        pattern = self.values(np.maximum(last, self.oldest))
+        pattern = self.values(np.maximum(last, self.after_holes))
         cut = max(count - needed, 0)
         if cut:
             self._add_hole(self.newest + 1, self.newest + 1 + cut)

@@ -1,0 +1,311 @@
+"""The timeline against a plain dictionary of steps, whatever happens to both."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamridge import InvalidInputError, StateError
+from streamridge.features.timeline import CHUNK, Timeline, updated
+
+FIRST, PERIOD = 1000, 7
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of one step; `then` is its trust at the last refit and at the one before."""
+
+    value: float
+    extra: float = np.nan
+    read: bool = False
+    trusted: bool = False
+    then: tuple[bool, bool] = (False, False)
+
+
+@dataclass
+class PlainTimeline:
+    """The remembered steps, by number."""
+
+    steps: dict = field(default_factory=dict)
+    newest: int = FIRST - 1
+
+    def at(self, which):
+        """Return one of the remembered steps."""
+        return sorted(self.steps)[which % len(self.steps)]
+
+    def put(self, known):
+        self.newest += 1
+        self.steps[self.newest] = known
+
+    def change(self, step, **news):
+        self.steps[step] = replace(self.steps[step], **news)
+
+    def leap(self, count, period, needed):
+        last = range(self.newest - period + 1, self.newest + 1)
+        first = self.newest
+        while first - 1 in self.steps:
+            first -= 1
+        pattern = [self.steps[max(step, first)].value for step in last]
+        end = self.newest + count
+        for step in range(max(self.newest, end - needed) + 1, end + 1):
+            self.steps[step] = Known(pattern[(step - last[0]) % period])
+        self.newest = end
+
+    def mark(self):
+        for step, known in self.steps.items():
+            self.change(step, then=(known.trusted, known.then[0]))
+
+    def forget_before(self, step):
+        self.steps = {each: known for each, known in self.steps.items() if each >= step}
+
+
+def restored(state):
+    timeline = Timeline(state["extras"].shape[1])
+    timeline.restore(state)
+    return timeline
+
+
+class Both:
+    """A timeline and its plain version, with the state that was kept since the last mark."""
+
+    def __init__(self):
+        self.timeline, self.plain, self.pushed = Timeline(extras=1), PlainTimeline(), 0
+        self.timeline.start_at(FIRST)
+        self.push(1, "good")
+        self.keep()
+
+    def push(self, count, kind):
+        for _ in range(count):
+            self.pushed += 1
+            extra = np.nan if self.pushed % 5 == 0 else -float(self.pushed)
+            read, trusted = kind != "gap", kind == "good"
+            known = Known(float(self.pushed), extra, read, trusted)
+            extras = None if np.isnan(extra) else np.array([extra])
+            self.timeline.push(known.value, read=read, trusted=trusted, extras=extras)
+            self.plain.put(known)
+
+    def correct(self, which):
+        step = self.plain.at(which)
+        if not self.plain.steps[step].read:
+            self.pushed += 1
+            self.timeline.correct(step, float(self.pushed))
+            self.plain.change(step, value=float(self.pushed), read=True, trusted=True)
+
+    def distrust(self, which, count):
+        steps = sorted({self.plain.at(which + i) for i in range(count)})
+        self.timeline.distrust(np.array(steps))
+        for step in steps:
+            self.plain.change(step, trusted=False)
+
+    def unread(self, which):
+        step = self.plain.at(which)
+        self.timeline.unread(np.array([step]))
+        self.plain.change(step, read=False, trusted=False)
+
+    def cut(self, which, count):
+        first = self.timeline.after_holes
+        first += which % (self.plain.newest - first + 1)
+        end = min(first + count, self.plain.newest)
+        if end > first:
+            self.timeline.cut(first, end)
+            for step in range(first, end):
+                del self.plain.steps[step]
+
+    def leap(self, count, beyond):
+        for each in (self.timeline, self.plain):
+            each.leap(count, PERIOD, PERIOD + beyond)
+
+    def refit(self, which, after):
+        """Mark the timeline and forget what is old, as a refit does, and keep its state."""
+        oldest = min(self.plain.at(which) + after, self.plain.newest)
+        for each in (self.timeline, self.plain):
+            each.mark()
+            each.forget_before(oldest)
+        self.keep()
+
+    def keep(self):
+        self.kept = self.timeline.state()
+
+    def reload(self):
+        self.timeline = restored(self.timeline.state())
+
+    def check(self):
+        """Compare all that can be asked of the timeline, also of steps that it does not know."""
+        timeline, known = self.timeline, self.plain.steps
+        steps = np.arange(FIRST - 2, self.plain.newest + 3)
+        each = [known.get(int(step), Known(np.nan)) for step in steps]
+        assert (timeline.start, timeline.newest) == (FIRST, self.plain.newest)
+        assert len(timeline) == self.plain.newest - FIRST + 1
+        assert timeline.remembered().tolist() == sorted(known)
+        assert [timeline.is_remembered(int(step)) for step in steps] == [s in known for s in steps]
+        assert [timeline.was_read(step) for step in known] == [one.read for one in known.values()]
+        np.testing.assert_array_equal(timeline.values(steps), [one.value for one in each])
+        np.testing.assert_array_equal(timeline.extras(steps)[:, 0], [one.extra for one in each])
+        self.check_trust(steps, each)
+        read, values, _ = timeline.readings()
+        assert read.tolist() == [step for step in sorted(known) if known[step].read]
+        np.testing.assert_array_equal(values, [known[step].value for step in read])
+        self.check_parts()
+
+    def check_parts(self):
+        """Compare the timeline with one made of the state that was kept and of the changes."""
+        twin = updated(self.kept, self.timeline.changes())
+        state, wanted = twin.state(), self.timeline.state()
+        for name in state:
+            np.testing.assert_array_equal(state[name], wanted[name])
+
+    def check_trust(self, steps, each):
+        timeline = self.timeline
+        assert timeline.trusted(steps).tolist() == [one.trusted for one in each]
+        for refits_ago in (0, 1):
+            then = timeline.as_at_refit(refits_ago)
+            assert then.trusted(steps).tolist() == [one.then[refits_ago] for one in each]
+        np.testing.assert_array_equal(then.values(steps), [one.value for one in each])
+
+
+COUNTS, PLACES = st.integers(1, 40), st.integers(0, 400)
+ACTS = st.one_of(
+    st.tuples(st.just("push"), COUNTS, st.sampled_from(["good", "doubted", "gap"])),
+    st.tuples(st.just("push"), st.just(CHUNK), st.just("good")),
+    st.tuples(st.just("correct"), PLACES),
+    st.tuples(st.just("distrust"), PLACES, COUNTS),
+    st.tuples(st.just("unread"), PLACES),
+    st.tuples(st.just("cut"), PLACES, COUNTS),
+    st.tuples(st.just("leap"), st.integers(1, 90), st.integers(0, 9)),
+    st.tuples(st.just("refit"), PLACES, st.integers(0, 1)),
+    st.tuples(st.sampled_from(["keep", "reload"])),
+)
+
+
+@settings(max_examples=100)
+@given(st.lists(ACTS, max_size=14))
+def test_whatever_happens_it_is_a_dictionary_of_steps(acts):
+    both = Both()
+
+    for name, *args in acts:
+        getattr(both, name)(*args)
+
+        both.check()
+
+
+def grown(count=5):
+    """Return a timeline whose every step is a trusted reading."""
+    timeline = Timeline()
+    for value in range(count):
+        timeline.push(float(value), read=True, trusted=True)
+    return timeline
+
+
+def test_a_reading_that_came_late_and_was_excluded_since_is_among_the_changes():
+    timeline = grown()
+    timeline.push(5.0, read=False, trusted=False)
+    timeline.mark()
+    whole = timeline.state()
+    timeline.correct(5, 77.0)
+    timeline.distrust(np.array([5]))
+
+    twin = updated(whole, timeline.changes())
+
+    assert twin.was_read(5)
+    assert twin.values(np.array([5])) == 77.0
+
+
+def test_only_what_changed_since_the_mark_is_among_the_changes():
+    timeline = grown(20)
+    timeline.mark()
+    timeline.push(20.0, read=True, trusted=True)
+    timeline.distrust(np.array([3]))
+
+    assert timeline.changes()["steps"].tolist() == [3, 20]
+
+
+def test_a_gap_of_years_takes_no_memory():
+    timeline = grown()
+
+    timeline.leap(10**9, period=3, needed=4)
+
+    assert timeline.state()["values"].tolist() == [0, 1, 2, 3, 4, 2, 3, 4, 2]
+
+
+def test_what_is_forgotten_gives_its_memory_back():
+    timeline = grown(10 * CHUNK)
+
+    timeline.forget_before(timeline.newest)
+
+    assert timeline._values.base is None
+    assert len(timeline._values) < 2 * CHUNK + 1
+
+
+@pytest.mark.parametrize(("oldest", "left"), [(4, [4, 15, 16]), (5, [15, 16]), (14, [15, 16])])
+def test_a_long_gap_is_forgotten_with_the_steps_before_it(oldest, left):
+    timeline = grown()
+    timeline.leap(12, period=2, needed=2)
+
+    timeline.forget_before(oldest)
+
+    assert timeline.remembered().tolist() == left
+    assert timeline.values(np.array([15, 16])).tolist() == [3, 4]
+
+
+def test_when_all_is_forgotten_the_next_step_comes_next():
+    timeline = grown()
+
+    timeline.forget_before(99)
+    timeline.push(5.0, read=True, trusted=True)
+
+    assert timeline.remembered().tolist() == [5]
+
+
+def test_without_a_step_it_can_be_saved_too():
+    timeline = Timeline()
+    timeline.start_at(7)
+
+    again = restored(timeline.state())
+    assert np.isnan(again.values(np.array([6, 7]))).all()
+    again.push(1.0, read=True, trusted=True)
+
+    assert again.remembered().tolist() == [7]
+
+
+def test_nothing_that_is_forgotten_comes_back():
+    timeline = grown()
+    timeline.forget_before(3)
+
+    timeline.forget_before(1)
+
+    assert timeline.remembered().tolist() == [3, 4]
+
+
+def test_a_state_shares_no_memory_with_the_timeline():
+    timeline = grown()
+    state = timeline.state()
+    twin = restored(state)
+
+    timeline.distrust(np.array([1]))
+    twin.distrust(np.array([2]))
+
+    assert (state["flags"] == state["flags"][0]).all()
+    assert timeline.trusted(np.arange(3)).tolist() == [True, False, True]
+
+
+BAD = {
+    "newest before oldest": ("span", [0, 7, 5], StateError, "oldest 7 and newest 5"),
+    "oldest before the first": ("span", [1, 0, 4], StateError, "first 1, oldest 0"),
+    "a value short": ("values", np.zeros(4), InvalidInputError, r"values must have shape \(5,\)"),
+    "a flag short": ("flags", np.zeros(4), InvalidInputError, r"flags must have shape \(5,\)"),
+    "other columns": ("extras", np.zeros((5, 1)), InvalidInputError, "extras must have shape"),
+    "no holes": ("holes", np.zeros(2), InvalidInputError, "holes must have shape"),
+}
+
+
+@pytest.mark.parametrize(("name", "array", "error", "message"), BAD.values(), ids=BAD)
+def test_a_state_that_does_not_fit_together_is_refused(name, array, error, message):
+    timeline = grown()
+    state = {**timeline.state(), name: np.array(array)}
+
+    with pytest.raises(error, match=message):
+        timeline.restore(state)
+
+    assert timeline.values(np.arange(5)).tolist() == [0, 1, 2, 3, 4]

@@ -1,0 +1,46 @@
+"""The state of a learner: nothing is shared with it, and what cannot be is refused."""
+
+import numpy as np
+import pytest
+
+from streamridge import AutoregressiveRidge, OnlineLearner, StateError
+from tests.conftest import make_samples
+
+UPDATE_EVERY = 4
+
+
+@pytest.fixture
+def learner(rng):
+    history = make_samples(rng, 30, horizon=2)
+    model = AutoregressiveRidge(np.ones(5))
+    learner = OnlineLearner(model, history, train_size=20, update_every=UPDATE_EVERY)
+    for t in range(30, 30 + UPDATE_EVERY):
+        learner.observe(t, rng.normal(size=5), rng.normal())
+    return learner
+
+
+def test_a_window_that_should_have_ended_is_refused(learner):
+    state = {**learner.state(), "steps": UPDATE_EVERY}
+
+    with pytest.raises(StateError, match="must have fewer than 4 steps since its refit, got 4"):
+        learner.restore(state)
+
+
+def test_arrays_of_a_state_may_be_changed_after_it_was_restored(learner):
+    state = {name: np.array(value) for name, value in learner.state().items()}
+    x, wanted = np.ones(5), learner.predict(40.0, np.ones(5))
+    learner.restore(state)
+
+    for name in ("current.lam", *(name for name in state if name.startswith("current.fit."))):
+        state[name][...] = 7.0
+
+    assert not np.any(learner.lam == 7.0)
+    np.testing.assert_array_equal(learner.predict(40.0, x), wanted)
+
+
+def test_at_rest_neither_fit_is_in_memory(learner):
+    fits = learner._progress.fits
+
+    learner.rest()
+
+    assert [fitted._held for fitted in fits] == [None, None]
