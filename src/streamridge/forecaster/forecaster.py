@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from streamridge.arrays import Vector, require_count, require_number
+from streamridge.arrays import Vector, require_count, require_flag, require_number
 from streamridge.errors import InvalidInputError, about, shown
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import read_content
@@ -37,6 +37,8 @@ from streamridge.tuners.base import Tuner
 
 # Larger readings would overflow when they are squared and summed.
 LARGEST = 1e12
+# More steps ahead, or more lags, would take hours to fit; farther lags weigh nothing at the start.
+MOST_AHEAD, MOST_LAGS = 20_160, 3000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,10 +51,17 @@ def _named(
 
     @wraps(method)
     def named(self: Forecaster, /, *args: P.args, **options: P.kwargs) -> R:
-        with about(self.settings.sensor):
+        with about(_sensor_of(self, options)):
             return method(self, *args, **options)
 
     return named
+
+
+def _sensor_of(forecaster: Forecaster, options: Mapping[str, Any]) -> str | None:
+    """Return the name of a forecaster's sensor; of one that is being made, the name given to it."""
+    settings: Settings | None = vars(forecaster).get("_settings")
+    name = options.get("sensor") if settings is None else settings.sensor
+    return name if isinstance(name, str) and name.strip() else None
 
 
 class Forecaster:
@@ -133,6 +142,7 @@ class Forecaster:
     ('2021-06-16T08:00', 'model', True)
     """
 
+    @_named
     def __init__(
         self,
         step: str | int | timedelta = "15min",
@@ -161,24 +171,22 @@ class Forecaster:
         length = parse_step(step)
         lengths = parse_seasons(seasons, length)
         periods = tuple(amount(season) / amount(length) for season in lengths)
-        require_count("horizon", horizon)
+        require_count("horizon", horizon, most=MOST_AHEAD)
+        require_count("lags", lags, most=MOST_LAGS)
         require_count("train_size", train_size)
-        if isinstance(extras, str):
-            raise InvalidInputError(f"extras must be a tuple of names, got {extras!r}.")
-        if preset is not None and extras:
+        names = _require_names(extras)
+        if preset is not None and names:
             raise InvalidInputError(
                 f"extras must be left out with a preset, which has its own, got {extras!r}."
             )
         self._settings = Settings(
             step=length,
             seasons=lengths,
-            preset=preset
-            or default_preset(
-                usual_seasons(lengths, length, lags=lags),
-                lags=lags,
-                horizon=horizon,
-                extras=tuple(extras),
-            ),
+            preset=default_preset(
+                usual_seasons(lengths, length, lags=lags), lags=lags, horizon=horizon, extras=names
+            )
+            if preset is None
+            else preset,
             horizon=horizon,
             level=level,
             tz=tz,
@@ -256,10 +264,12 @@ class Forecaster:
         (True, 'model')
         """
         reading = {name: settings.get(name) for name in ("step", "tz", "sensor")}
-        history = read_history(series, extras=tuple(settings.get("extras", ())), **reading)
+        history = read_history(series, extras=_require_names(settings.get("extras", ())), **reading)
         zone = history.clock.zone
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
-        forecaster = cls(**{"sensor": history.sensor, **settings, **own})
+        if reading["sensor"] is None:
+            own["sensor"] = history.sensor
+        forecaster = cls(**{**settings, **own})
         with about(forecaster.settings.sensor):
             _require_sizes(history.values)
             forecaster._stepper.take_history(history)
@@ -330,6 +340,7 @@ class Forecaster:
         return self._stepper.workspace
 
     @workspace.setter
+    @_named
     def workspace(self, workspace: Workspace | None) -> None:
         self._stepper.hold(_require_workspace(workspace))
 
@@ -497,7 +508,7 @@ class Forecaster:
             True returns only what has changed since the last refit, a few kB; before the first
             refit, that is all.
         """
-        form = saving.since_refit if since_refit else saving.to_bytes
+        form = saving.since_refit if require_flag("since_refit", since_refit) else saving.to_bytes
         return form(self._settings, self._stepper)
 
     @classmethod
@@ -542,7 +553,7 @@ class Forecaster:
     def _require_extras(self, extras: Mapping[str, float] | None) -> Vector:
         names = self._settings.preset.features.extras
         if extras is not None and not isinstance(extras, Mapping):
-            raise InvalidInputError(f"extras must map names to numbers, got {extras!r}.")
+            raise InvalidInputError(f"extras must map names to numbers, got {shown(extras)}.")
         given = {} if extras is None else dict(extras)
         if set(given) != set(names):
             wanted = ", ".join(names) or "nothing"
@@ -561,6 +572,18 @@ def _require_value(name: str, value: float | None) -> float:
     if abs(number) > LARGEST:
         raise InvalidInputError(f"{name} must be at most {LARGEST:g} in size, got {value}.")
     return number
+
+
+def _require_names(extras: object) -> tuple[str, ...]:
+    """Return the names of further columns; raise unless they are names, and all different."""
+    if isinstance(extras, str) or not np.iterable(extras):
+        raise InvalidInputError(f"extras must be a tuple of names, got {shown(extras)}.")
+    names = tuple(extras)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"extras must be a tuple of names, all different, got {shown(extras)}."
+        )
+    return names
 
 
 def _require_sizes(values: Vector) -> None:

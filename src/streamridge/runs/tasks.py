@@ -26,7 +26,7 @@ from streamridge.runs.run_files import read_kept, write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.series.clock import Length, Steps
 from streamridge.series.holidays import parse_holidays
-from streamridge.series.spans import Span
+from streamridge.series.spans import Span, require_kind_of_spans
 
 ModelName = Literal["default", "paper"]
 # By the name of a method: from the time between readings to how it forecasts.
@@ -190,6 +190,8 @@ def make_tasks(
         require_count("warmup", warmup, least=0)
     if steps is not None:
         require_count("steps", steps)
+    for source in sources.found:
+        require_kind_of_spans(source.sensor, source.step, exclude)
     shared = {method: cache(settings_of) for method, settings_of in methods.items()}
     every = [
         Task(source, settings_of(source.step), method, warmup, steps, exclude=exclude)
