@@ -100,3 +100,14 @@ def test_a_whole_number_is_no_time_of_a_file_with_times(invoke, tmp_path):
 
     assert result.exit_code == 2
     assert "flow: time must be an ISO 8601 time such as 2021-06-13T08:15, got 2" in result.stderr
+
+
+def test_dates_and_whole_numbers_do_not_mix(invoke, tmp_path):
+    write(tmp_path / "one.csv", dates(120, "7D"), 12)
+    table = pd.DataFrame({"time": np.arange(120), "other": np.arange(120.0)})
+    table.to_csv(tmp_path / "two.csv", index=False)
+
+    result = invoke("replay", "one.csv", "two.csv", "--report", "report")
+
+    assert result.exit_code == 2
+    assert "got dates for 'flow' and whole numbers for 'other'. Run them apart." in result.stderr
