@@ -94,8 +94,8 @@ def require_positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def require_count(name: str, value: ArrayLike, *, least: int = 1) -> int:
-    """Return `value`; raise unless it is a whole number of at least `least`.
+def require_count(name: str, value: ArrayLike, *, least: int = 1, most: int | None = None) -> int:
+    """Return `value`; raise unless it is a whole number of at least `least`, and at most `most`.
 
     Examples
     --------
@@ -108,4 +108,13 @@ def require_count(name: str, value: ArrayLike, *, least: int = 1) -> int:
         raise InvalidInputError(
             f"{name} must be a whole number of at least {least}, got {shown(value)}."
         )
+    if most is not None and number > most:
+        raise InvalidInputError(f"{name} must be at most {most}, got {shown(value)}.")
     return int(number)
+
+
+def require_flag(name: str, value: object) -> bool:
+    """Return a flag; raise unless it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f"{name} must be True or False, got {shown(value)}.")
+    return bool(value)

@@ -12,6 +12,8 @@ from streamridge.series.clock import Times
 
 Places = NDArray[np.int64]
 
+# Days that a rolling coverage is taken over.
+WEEK = 7
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONDAY = np.datetime64("1970-01-05", "D")
 
@@ -157,7 +159,7 @@ def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
 
 def coverage_window(steps: int, steps_a_day: int) -> int:
     """Return the number of steps to average coverage over: a week, or half of a short run."""
-    return max(1, min(7 * steps_a_day, steps // 2))
+    return max(1, min(WEEK * steps_a_day, steps // 2))
 
 
 def rolling_coverage(actual: Vector, lower: Vector, upper: Vector, window: int) -> Vector:

@@ -59,22 +59,28 @@ def test_forecasts_of_an_index_are_written_with_whole_numbers(invoke, tmp_path):
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
 
 
-def test_a_report_needs_times(invoke, tmp_path):
-    write(tmp_path / "flow.csv", np.arange(100), 12)
+@pytest.mark.parametrize(
+    ("times", "by_hour", "by_weekday"),
+    [
+        (np.arange(100), False, False),
+        (dates(120, "7D"), False, False),
+        (dates(120, "1D"), False, True),
+        (dates(120, "60min"), True, True),
+    ],
+    ids=["index", "weeks", "days", "hours"],
+)
+def test_a_report_shows_what_its_steps_can_tell(invoke, tmp_path, times, by_hour, by_weekday):
+    write(tmp_path / "flow.csv", times, 12)
 
-    result = invoke("replay", "flow.csv", "--report", "report")
-
-    assert result.exit_code == 2
-    assert "flow: times must be dates for a report, got whole numbers" in result.stderr
-
-
-def test_a_report_of_weeks_is_written(invoke, tmp_path):
-    write(tmp_path / "flow.csv", dates(120, "7D"), 52.18)
-
-    result = invoke("replay", "flow.csv", "--report", "report")
+    result = invoke("replay", "flow.csv", "--report", "report", "--warmup", "60")
 
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "report" / "index.html").exists()
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert ("Error by hour of day" in page) == by_hour
+    assert ("Error by day of week" in page) == by_weekday
+    assert ("over the week before it" in page) == by_hour
+    assert ("over the 168 steps before it" in page) == (not by_hour)
+    assert ("At most the last four weeks" in page) == by_hour
 
 
 def test_seconds_since_1970_are_not_taken_for_an_index(invoke, tmp_path):
@@ -94,3 +100,14 @@ def test_a_whole_number_is_no_time_of_a_file_with_times(invoke, tmp_path):
 
     assert result.exit_code == 2
     assert "flow: time must be an ISO 8601 time such as 2021-06-13T08:15, got 2" in result.stderr
+
+
+def test_dates_and_whole_numbers_do_not_mix(invoke, tmp_path):
+    write(tmp_path / "one.csv", dates(120, "7D"), 12)
+    table = pd.DataFrame({"time": np.arange(120), "other": np.arange(120.0)})
+    table.to_csv(tmp_path / "two.csv", index=False)
+
+    result = invoke("replay", "one.csv", "two.csv", "--report", "report")
+
+    assert result.exit_code == 2
+    assert "got dates for 'flow' and whole numbers for 'other'. Run them apart." in result.stderr

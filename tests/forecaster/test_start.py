@@ -75,6 +75,13 @@ def test_one_column_of_several_is_taken_by_name():
     assert quick.predict().value[0] > 100
 
 
+@pytest.mark.parametrize("given", [{}, {"sensor": None}], ids=str)
+def test_the_sensor_is_named_as_the_series_is(given):
+    quick = Forecaster.start(as_series(daily(DAY)).rename("A1"), **given, **SIZES)
+
+    assert quick.settings.sensor == "A1"
+
+
 def test_extras_are_taken_with_it():
     values = daily(5 * DAY)
     frame = pd.DataFrame({"ramp": values, "rain": np.sin(values)}, index=as_series(values).index)
@@ -139,6 +146,7 @@ BAD = {
     ),
     "a huge reading": (lambda: as_series([1.0, 2e12, 3.0]), {}, "ramp: value must be at most"),
     "a bad setting": (lambda: as_series(daily(DAY)), {"horizon": 0}, "horizon must be"),
+    "no extras": (lambda: as_series(daily(DAY)), {"extras": None}, "extras must be a tuple"),
     "not a history": (lambda: 7, {}, "sources must be a path"),
 }
 

@@ -6,7 +6,7 @@ from streamridge.metrics import (
     rmse_by_hour,
     rmse_by_weekday,
 )
-from streamridge.plots.axes import COLORS
+from streamridge.plots.axes import COLORS, new_figure
 from streamridge.plots.figures import (
     plot_band,
     plot_costs,
@@ -146,3 +146,22 @@ def test_many_methods_get_a_legend_in_rows_above_the_data(axes, actual):
     legend = axes.get_legend().get_window_extent()
     top = max(each.get_ydata().max() for each in axes.lines)
     assert legend.y0 > axes.transData.transform((0, top))[1]
+
+
+def test_steps_of_a_day_or_longer_are_counted_instead_of_days():
+    axes = new_figure(1).axes[0]
+
+    plot_running_rmse(axes, {"ohl": np.ones(60)}, steps_a_day=DAY, in_days=False)
+
+    assert axes.get_xlabel() == "steps since the first forecast"
+    assert axes.lines[0].get_xdata()[-1] == 60
+
+
+def test_whole_numbers_are_not_drawn_as_dates():
+    axes, times = new_figure(1).axes[0], np.arange(100, 150)
+    flat = np.ones(len(times))
+
+    plot_band(axes, times, flat, flat, flat - 1, flat + 1)
+    axes.figure.canvas.draw()
+
+    assert axes.get_xticklabels()[0].get_text() == "100"

@@ -110,3 +110,16 @@ def test_a_folder_of_runs_with_other_spans_is_refused(tmp_path):
     compare(series("a", 0), "fixed", keep=tmp_path, exclude=[SPAN], **QUICK)
     with pytest.raises(InvalidInputError, match="with another list of excluded spans"):
         compare(series("a", 0), "fixed", keep=tmp_path, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("given", "span", "message"),
+    [
+        (frame(daily(DAY)), "3/7", "ramp: exclude must be two times, .* got 3/7"),
+        (pd.Series(np.arange(40.0), name="one"), TEXT, "one: exclude must be two whole numbers"),
+    ],
+    ids=["times", "index"],
+)
+def test_a_span_of_the_wrong_kind_is_found_before_any_work(given, span, message):
+    with pytest.raises(InvalidInputError, match=message):
+        compare(given, exclude=[span], methods=["fixed"])

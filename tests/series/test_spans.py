@@ -45,9 +45,10 @@ def test_the_ends_of_a_span_are_moments_of_the_sensor(given, zone, text):
         (("2021-06-13",), "exclude must be START/END, such as .*, got "),
         (7, "exclude must be START/END, such as .*, got 7"),
         ("2021-06-14/2021-06-13", "exclude must not end before it starts, got '2021-06-14/2021"),
+        ((True, False), "exclude must be START/END, such as .*, got 'True/False'"),
         ("10/2021-06-13", "exclude must be START/END, such as .*, got '10/2021-06-13'"),
-        ("2021-06-14/", "time must be an ISO 8601 time such as .*, got ''"),
-        ("noon/2021-06-13", "time must be an ISO 8601 time such as .*, got 'noon'"),
+        ("2021-06-14/", "exclude must be START/END, such as .*, got '2021-06-14/'"),
+        ("noon/2021-06-13", "exclude must be START/END, such as .*, got 'noon/2021-06-13'"),
     ],
 )
 def test_a_bad_span_is_an_error(given, message):

@@ -16,7 +16,9 @@ from streamridge.cli.outcome import in_words
 from streamridge.forecaster.bounds import BoundPair
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.levels import band_columns, in_percent
-from streamridge.series.clock import step_name, time_text
+from streamridge.series.clock import Length, step_name, time_text
+from streamridge.series.holidays import PlainHolidays
+from streamridge.series.seasons import season_name
 
 
 def inspect(
@@ -40,7 +42,9 @@ def inspect(
         + f"steps of {step_name(settings.step)}, "
         f"{settings.horizon} ahead, bands of {in_percent(settings.levels)}, "
         f"fits on {settings.train_size} rows every {settings.update_every} readings"
+        + f", {_shown_seasons(settings.seasons)}"
         + (f", local time of {settings.tz}" if settings.tz else "")
+        + (f", holidays {_shown_holidays(settings.holidays)}" if settings.holidays else "")
         + (f", known bounds {_shown_bounds(settings.bounds)}" if settings.bounds else ""),
         markup=False,
         highlight=False,
@@ -73,6 +77,15 @@ def _facts(forecaster: Forecaster) -> dict[str, Any]:
 def _shown_bounds(bounds: BoundPair) -> str:
     lower, upper = ("" if each is None else f"{each:g}" for each in bounds)
     return f"{lower},{upper}"
+
+
+def _shown_seasons(seasons: tuple[Length, ...]) -> str:
+    names = " and ".join(map(season_name, seasons))
+    return f"seasons of {names}" if names else "no seasons"
+
+
+def _shown_holidays(holidays: PlainHolidays) -> str:
+    return f"of {holidays}" if isinstance(holidays, str) else f"on {len(holidays)} dates"
 
 
 def _hyperparameters(forecaster: Forecaster) -> Table:

@@ -79,14 +79,18 @@ Fold = Annotated[
         "second, or the one that fits its neighbours."
     ),
 ]
-From = Annotated[str | None, typer.Option("--from", help="First time to use.")]
-To = Annotated[str | None, typer.Option("--to", help="Last time to use.")]
+From = Annotated[
+    str | None,
+    typer.Option("--from", help="First time to use, such as 2021-06-13 or 2021-06-13T08:00."),
+]
+To = Annotated[str | None, typer.Option("--to", help="Last time to use, in the same form.")]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="START/END",
         help="Times whose readings are not learned from and not scored, such as "
-        "2021-06-13T08:00/2021-06-14; repeat the flag for several.",
+        "2021-06-13T08:00/2021-06-14T12:00, both ends included; a bare date is its midnight. "
+        "Repeat the flag for several.",
     ),
 ]
 Warmup = Annotated[
@@ -171,7 +175,7 @@ Aggregate = Annotated[
     readings.Aggregate | None,
     typer.Option(help="How several readings make one step. PeMS counts are summed by default."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Predictions = Annotated[
     Path | None, typer.Option(help="File for every forecast: .csv, .csv.gz or .parquet.")
 ]
@@ -188,7 +192,7 @@ Keep = Annotated[
         help="Folder that keeps each finished run; the same command makes only what is missing."
     ),
 ]
-Unit = Annotated[str, typer.Option(help="Unit of the values, for figures.")]
+Unit = Annotated[str, typer.Option(help="Unit of the values, such as vehicles, for figures.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no messages.")]
 
 
@@ -234,6 +238,10 @@ of which one may be left out, such as '0,' or '0,100', got '0'.
             "--bounds must be two numbers with a comma between, of which one may be left out, "
             f"such as '0,' or '0,100', got {text!r}."
         ) from None
+    if lower is None and upper is None:
+        raise InvalidInputError(
+            f"--bounds must hold at least one number, such as '0,' or ',100', got {text!r}."
+        )
     return require_bounds((lower, upper))
 
 

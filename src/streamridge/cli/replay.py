@@ -22,7 +22,6 @@ from streamridge.cli.outcome import (
     in_words,
 )
 from streamridge.cli.watching import watched
-from streamridge.errors import InvalidInputError
 from streamridge.files.dates import read_dates
 from streamridge.files.names import FileNames
 from streamridge.forecaster.methods import parse_methods
@@ -123,8 +122,6 @@ def replay(
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
-        if report is not None:
-            require_times(made.ready)
         say_left_out(made.left_out, console)
         tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)
         shown: Shown = JsonLines() if as_json else TableOfRuns()
@@ -166,16 +163,6 @@ def require_outputs(
     if report is not None:
         require_extra("matplotlib", "plot")
         require_extra("plotly", "plot")
-
-
-def require_times(tasks: Sequence[Task]) -> None:
-    """Raise unless series have times, which the figures of a report are drawn over."""
-    for task in tasks:
-        if isinstance(task.settings.step, int):
-            raise InvalidInputError(
-                f"{task.source.sensor}: times must be dates for a report, got whole numbers. "
-                "Leave --report out."
-            )
 
 
 def say_what_was_read(console: Console, series: Series) -> None:

@@ -9,16 +9,22 @@ from streamridge.series.holidays import parse_date
 
 
 def read_dates(path: Path) -> tuple[str, ...]:
-    """Return the dates of a file, one ISO date a line; what follows a # is left out."""
+    """Return the dates of a file, at least one; each line holds one, and may end in # and words."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"holidays must be a country's code such as DE, or a text file of dates, "
             f"got {str(path)!r} ({error})."
         ) from None
     written = {number: line.partition("#")[0].strip() for number, line in enumerate(lines, 1)}
-    return tuple(_date(path, number, text) for number, text in written.items() if text)
+    dates = tuple(_date(path, number, text) for number, text in written.items() if text)
+    if not dates:
+        raise InvalidInputError(
+            f"{path} must hold at least one date such as 2024-12-25, got none. "
+            "Leave --holidays out if there are none."
+        )
+    return dates
 
 
 def _date(path: Path, number: int, text: str) -> str:

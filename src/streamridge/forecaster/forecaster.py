@@ -10,8 +10,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from streamridge.arrays import require_count
-from streamridge.errors import InvalidInputError, about
+from streamridge.arrays import require_count, require_flag
+from streamridge.errors import InvalidInputError, about, shown
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import read_content
 from streamridge.forecaster import saving
@@ -25,6 +25,7 @@ from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.history import read_history
 from streamridge.forecaster.inputs import (
     require_columns,
+    require_names,
     require_reading,
     require_readings,
     require_workspace,
@@ -43,6 +44,8 @@ from streamridge.tuners.base import Tuner
 
 # What the readings of a series without a name are called.
 UNNAMED = "value"
+# More steps ahead, or more lags, would take hours to fit; farther lags weigh nothing at the start.
+MOST_AHEAD, MOST_LAGS = 20_160, 3000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,10 +58,17 @@ def _named(
 
     @wraps(method)
     def named(self: Forecaster, /, *args: P.args, **options: P.kwargs) -> R:
-        with about(self.settings.sensor):
+        with about(_sensor_of(self, options)):
             return method(self, *args, **options)
 
     return named
+
+
+def _sensor_of(forecaster: Forecaster, options: Mapping[str, Any]) -> str | None:
+    """Return the name of a forecaster's sensor; of one that is being made, the name given to it."""
+    settings: Settings | None = vars(forecaster).get("_settings")
+    name = options.get("sensor") if settings is None else settings.sensor
+    return name if isinstance(name, str) and name.strip() else None
 
 
 class Forecaster:
@@ -139,6 +149,7 @@ class Forecaster:
     ('2021-06-16T08:00', 'model', True)
     """
 
+    @_named
     def __init__(
         self,
         step: str | int | timedelta = "15min",
@@ -167,24 +178,22 @@ class Forecaster:
         length = parse_step(step)
         lengths = parse_seasons(seasons, length)
         periods = tuple(amount(season) / amount(length) for season in lengths)
-        require_count("horizon", horizon)
+        require_count("horizon", horizon, most=MOST_AHEAD)
+        require_count("lags", lags, most=MOST_LAGS)
         require_count("train_size", train_size)
-        if isinstance(extras, str):
-            raise InvalidInputError(f"extras must be a tuple of names, got {extras!r}.")
-        if preset is not None and extras:
+        names = require_names(extras)
+        if preset is not None and names:
             raise InvalidInputError(
                 f"extras must be left out with a preset, which has its own, got {extras!r}."
             )
         self._settings = Settings(
             step=length,
             seasons=lengths,
-            preset=preset
-            or default_preset(
-                usual_seasons(lengths, length, lags=lags),
-                lags=lags,
-                horizon=horizon,
-                extras=tuple(extras),
-            ),
+            preset=default_preset(
+                usual_seasons(lengths, length, lags=lags), lags=lags, horizon=horizon, extras=names
+            )
+            if preset is None
+            else preset,
             horizon=horizon,
             level=level,
             tz=tz,
@@ -263,13 +272,16 @@ class Forecaster:
         (True, 'model')
         """
         preset = settings.get("preset")
-        extras = settings.get("extras", ()) if preset is None else preset.features.extras
+        extras = require_names(settings.get("extras", ()))
+        if isinstance(preset, Preset):
+            extras = preset.features.extras
         reading = {name: settings.get(name) for name in ("step", "tz", "sensor")}
-        history, zoned = read_history(series, extras=tuple(extras), **reading)
+        history, zoned = read_history(series, extras=extras, **reading)
         zone, name = history.clock.zone, history.sensor
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
-        named = {"sensor": None if name == UNNAMED else name}
-        forecaster = cls(**{**named, **settings, **own})
+        if reading["sensor"] is None and name != UNNAMED:
+            own["sensor"] = name
+        forecaster = cls(**{**settings, **own})
         with about(forecaster.settings.sensor):
             require_readings("value", history.values)
             for each in extras:
@@ -342,6 +354,7 @@ class Forecaster:
         return self._stepper.workspace
 
     @workspace.setter
+    @_named
     def workspace(self, workspace: Workspace | None) -> None:
         self._stepper.hold(require_workspace(workspace))
 
@@ -510,7 +523,7 @@ class Forecaster:
             True returns only what has changed since the last refit, a few kB; before the first
             refit, that is all.
         """
-        form = saving.since_refit if since_refit else saving.to_bytes
+        form = saving.since_refit if require_flag("since_refit", since_refit) else saving.to_bytes
         return form(self._settings, self._stepper)
 
     @classmethod

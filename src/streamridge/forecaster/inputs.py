@@ -39,12 +39,24 @@ def require_readings(name: str, values: Vector | Matrix) -> None:
 def require_columns(names: tuple[str, ...], extras: Mapping[str, float] | None) -> Vector:
     """Return the values of further columns in the order of their names."""
     if extras is not None and not isinstance(extras, Mapping):
-        raise InvalidInputError(f"extras must map names to numbers, got {extras!r}.")
+        raise InvalidInputError(f"extras must map names to numbers, got {shown(extras)}.")
     given = {} if extras is None else dict(extras)
     if set(given) != set(names):
         wanted = ", ".join(names) or "nothing"
         raise InvalidInputError(f"extras must give {wanted}, got {', '.join(given) or 'none'}.")
     return np.array([require_reading(name, given[name]) for name in names])
+
+
+def require_names(extras: object) -> tuple[str, ...]:
+    """Return the names of further columns; raise unless they are names, and all different."""
+    if isinstance(extras, str) or not np.iterable(extras):
+        raise InvalidInputError(f"extras must be a tuple of names, got {shown(extras)}.")
+    names = tuple(extras)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"extras must be a tuple of names, all different, got {shown(extras)}."
+        )
+    return names
 
 
 def require_workspace(workspace: Workspace | None) -> Workspace | None:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from streamridge.arrays import require_count
+from streamridge.arrays import require_count, require_flag
 from streamridge.errors import InvalidInputError, StateError, shown
 from streamridge.forecaster.bounds import BoundPair, require_bounds
 from streamridge.forecaster.cadence import default_patience
@@ -59,6 +57,8 @@ class Settings:
     holidays: PlainHolidays | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.preset, Preset):
+            raise InvalidInputError(f"preset must be a Preset or None, got {shown(self.preset)}.")
         require_local_step(parse_step(self.step), parse_zone(self.tz))
         object.__setattr__(self, "seasons", parse_seasons(self.seasons, self.step))
         object.__setattr__(self, "level", one_or_all(require_levels(self.level)))
@@ -68,15 +68,15 @@ class Settings:
         for name in ("tune_every", "seed"):
             object.__setattr__(self, name, require_count(name, getattr(self, name), least=0))
         for name in ("learn", "guard", "defer_refits"):
-            object.__setattr__(self, name, _require_flag(name, getattr(self, name)))
+            object.__setattr__(self, name, require_flag(name, getattr(self, name)))
         if self.horizon > self.update_every:
             raise InvalidInputError(
                 f"horizon must be at most update_every ({self.update_every}), got {self.horizon}."
             )
         if self.tuner is not None:
             self._require_tuner(self.tuner)
-        if self.sensor is not None and not (isinstance(self.sensor, str) and self.sensor):
-            raise InvalidInputError(f"sensor must be a name, or None, got {self.sensor!r}.")
+        if self.sensor is not None and not (isinstance(self.sensor, str) and self.sensor.strip()):
+            raise InvalidInputError(f"sensor must be a name, or None, got {shown(self.sensor)}.")
         if self.holidays is not None:
             object.__setattr__(self, "holidays", parse_holidays(self.holidays) or None)
             self._require_week()
@@ -90,7 +90,7 @@ class Settings:
 
     def _require_tuner(self, tuner: Tuner) -> None:
         if not (hasattr(tuner, "tune") and hasattr(tuner, "trials")):
-            raise InvalidInputError(f"tuner must be one of streamridge.tuners, got {tuner!r}.")
+            raise InvalidInputError(f"tuner must be one of streamridge.tuners, got {shown(tuner)}.")
         if not self.learn:
             raise InvalidInputError("learn must be True with a tuner, got False. Leave one out.")
         tuner.require_space(self.preset.model.space)
@@ -135,10 +135,3 @@ class Settings:
             return cls(step=step, seasons=seasons, preset=preset, tuner=tuner, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None
-
-
-def _require_flag(name: str, value: object) -> bool:
-    """Return a flag; raise unless it is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidInputError(f"{name} must be True or False, got {shown(value)}.")
-    return bool(value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streamridge.errors import MissingExtraError
+from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,12 +47,13 @@ def dash_of(i: int) -> int:
     return (i + i // len(COLORS)) % len(DASHES)
 
 
-def date_axis(axes: Axes) -> None:
-    """Write short dates on the horizontal axis."""
-    dates = matplotlib_part("dates")
-    locator = dates.AutoDateLocator(minticks=3, maxticks=9)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+def time_axis(axes: Axes, times: Times) -> None:
+    """Write short dates on the horizontal axis, or the whole numbers of an index."""
+    if times.dtype.kind == "M":
+        dates = matplotlib_part("dates")
+        locator = dates.AutoDateLocator(minticks=3, maxticks=9)
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
     axes.set(xlabel="time")
     axes.margins(x=0)
 

@@ -14,11 +14,11 @@ from streamridge.plots.axes import (
     GAP,
     GAP_EDGE,
     INK,
-    date_axis,
     legend_above_data,
     line_style,
     matplotlib_part,
     plain,
+    time_axis,
     with_unit,
 )
 from streamridge.series.clock import Times
@@ -55,19 +55,26 @@ def plot_band(
     _fill_bands(axes, times, lower, upper, levels)
     _shade_gaps(axes, times, actual)
     axes.set(ylabel=plain(unit) or "value")
-    date_axis(axes)
+    time_axis(axes, times)
     legend_above_data(axes)
     return axes
 
 
 def plot_running_rmse(
-    axes: Axes, errors_by_name: Mapping[str, Vector], *, steps_a_day: int, unit: str = ""
+    axes: Axes,
+    errors_by_name: Mapping[str, Vector],
+    *,
+    steps_a_day: int,
+    unit: str = "",
+    in_days: bool = True,
 ) -> Axes:
-    """Draw RMSE(t) of every method from the end of the first day on."""
+    """Draw RMSE(t) of every method from the end of the first day on, over days or over steps."""
     for i, (name, errors) in enumerate(errors_by_name.items()):
         at, curve = running_curve(errors, steps_a_day)
-        axes.plot((at + 1) / steps_a_day, curve, label=plain(name), **line_style(i))
-    axes.set(xlabel="days since the first forecast", ylabel=plain(with_unit("RMSE(t)", unit)))
+        since = (at + 1) / steps_a_day if in_days else at + 1
+        axes.plot(since, curve, label=plain(name), **line_style(i))
+    counted = "days" if in_days else "steps"
+    axes.set(xlabel=f"{counted} since the first forecast", ylabel=plain(with_unit("RMSE(t)", unit)))
     axes.margins(x=0)
     legend_above_data(axes)
     return axes
@@ -106,7 +113,7 @@ def plot_rolling_coverage(
     for level in levels:
         axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
     axes.set(ylabel="share within the band")
-    date_axis(axes)
+    time_axis(axes, np.concatenate([times for times, _ in curves_by_name.values()]))
     legend_above_data(axes)
     return axes
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.hyperparameters.groups import GroupNames
-from streamridge.plots.axes import COLORS, date_axis, log_axis, matplotlib_part, plain
+from streamridge.plots.axes import COLORS, log_axis, matplotlib_part, plain, time_axis
 from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def plot_weights(axes: Axes, times: Times, weights_by_name: Mapping[str, Vector]
         step="post",
     )
     axes.set(ylabel="weight of the kernel", ylim=(0, 1))
-    date_axis(axes)
+    time_axis(axes, times)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
     return axes
 
@@ -113,7 +113,7 @@ def plot_scales(axes: Axes, times: Times, values: Matrix, labels: Sequence[str])
     axes.set_yticks(rows[::every], [plain(label) for label in labels[::every]], fontsize=8)
     axes.invert_yaxis()
     axes.set(ylabel="feature")
-    date_axis(axes)
+    time_axis(axes, times)
     axes.figure.colorbar(mesh, ax=axes, label="inverse scale (large: matters more)", pad=0.01)
     return axes
 
@@ -130,5 +130,5 @@ def plot_hyperparameter(
     axes.set(ylabel=plain(name))
     if (values > 0).all():
         log_axis(axes)
-    date_axis(axes)
+    time_axis(axes, times)
     return axes

@@ -22,12 +22,12 @@ from streamridge.metrics import (
 from streamridge.plots.axes import GAP, GAP_EDGE, INK, with_unit
 from streamridge.plots.figures import KIND_COLORS
 from streamridge.report.look import (
-    DATES,
     color_of,
     make_figure,
     method_bars,
     method_curve,
     stamps,
+    time_axis,
     titled,
 )
 from streamridge.report.sensors import SensorRuns, coverage_in_time
@@ -61,7 +61,7 @@ def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
         height=440,
         shapes=[_shade(*stamps(np.array(span))) for span in gaps],
         xaxis={
-            **DATES,
+            **time_axis(times),
             "range": stamps(np.array([first, times[-1]])),
             "rangeslider": {"visible": True, "thickness": 0.12},
         },
@@ -76,7 +76,9 @@ def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
         at, curve = running_curve(run.errors_in_time, run.day)
         traces.append(method_curve(i, run.method, run.times[at], curve))
     label = titled(with_unit("RMSE(t)", unit))
-    return make_figure(traces, height=320, xaxis=DATES, yaxis={"title": label})
+    return make_figure(
+        traces, height=320, xaxis=time_axis(sensor.lead.times), yaxis={"title": label}
+    )
 
 
 def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
@@ -108,7 +110,7 @@ def coverage_figure(sensor: SensorRuns) -> go.Figure:
     return make_figure(
         [*curves, *(_level_line(sensor, level) for level in sensor.levels)],
         height=320,
-        xaxis=DATES,
+        xaxis=time_axis(sensor.lead.times),
         yaxis={"title": "share within the band", "tickformat": ".1%"},
     )
 
@@ -182,10 +184,10 @@ def _bands(run: Run) -> str:
 def _line(times: Times, values: Vector, color: str, width: float, **options: Any) -> go.Scatter:
     """Return a line over regular times."""
     # A start and a step replace thousands of stamps, so that the page stays small.
-    step = (times[1] - times[0]) / np.timedelta64(1, "ms") if len(times) > 1 else 1.0
+    step = times[1] - times[0] if len(times) > 1 else 1.0
     return go.Scatter(
         x0=stamps(times[:1])[0],
-        dx=step,
+        dx=step / np.timedelta64(1, "ms") if isinstance(step, np.timedelta64) else float(step),
         y=values.astype(np.float32),
         mode="lines",
         line={"color": color, "width": width},

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamridge.arrays import Vector
 from streamridge.files.names import FileNames
 from streamridge.forecaster.levels import band_words
 from streamridge.metrics import rmse_by_hour, rmse_by_weekday
@@ -36,6 +37,7 @@ from streamridge.report.sensors import (
     moves_of,
 )
 from streamridge.runs.run import Run
+from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,18 +113,23 @@ def _forecast(run: Run, unit: str) -> Figure:
 
 
 def _errors(sensor: SensorRuns, unit: str) -> Figure:
-    figure = new_figure(4, height_per_row=2.8)
+    lead = sensor.lead
+    figure = new_figure(2 + lead.has_hours + lead.has_weekdays, height_per_row=2.8)
+    first, *between, last = figure.axes
     errors = {run.method: run.errors_in_time for run in sensor.scored}
-    times = {run.method: run.local_times for run in sensor.scored}
-    hours = {name: rmse_by_hour(times[name], each) for name, each in errors.items()}
-    days = {name: rmse_by_weekday(times[name], each) for name, each in errors.items()}
     curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.scored}
-    first, second, third, last = figure.axes
-    plot_running_rmse(first, errors, steps_a_day=sensor.lead.day, unit=unit)
-    plot_error_by_hour(second, hours, unit=unit)
-    plot_error_by_weekday(third, days, unit=unit)
+    plot_running_rmse(first, errors, steps_a_day=lead.day, unit=unit, in_days=lead.has_hours)
+    if lead.has_hours:
+        plot_error_by_hour(between.pop(0), _grouped(sensor, rmse_by_hour), unit=unit)
+    if lead.has_weekdays:
+        plot_error_by_weekday(between.pop(0), _grouped(sensor, rmse_by_weekday), unit=unit)
     plot_rolling_coverage(last, curves, levels=sensor.levels)
     return figure
+
+
+def _grouped(sensor: SensorRuns, rmse_by: Callable[[Times, Vector], Vector]) -> dict[str, Vector]:
+    """Return the errors of every method, by hour or by day of the week."""
+    return {run.method: rmse_by(run.local_times, run.errors_in_time) for run in sensor.scored}
 
 
 def _costs(sensor: SensorRuns) -> Figure:

@@ -17,7 +17,6 @@ from streamridge.series.clock import Times
 MOST_POINTS = 1500
 DASHES = ("solid", "dash", "dashdot", "dot")
 STAMP = "%a %d %b %Y %H:%M"
-DATES = {"type": "date", "hoverformat": STAMP, "title": "time"}
 AXIS = {
     "gridcolor": "#E8E8E8",
     "zeroline": False,
@@ -48,8 +47,16 @@ def titled(text: str) -> dict[str, str]:
     return {"text": escape(text)}
 
 
-def stamps(times: Times) -> list[str]:
-    """Return times as text that the page's script understands."""
+def time_axis(times: Times) -> dict[str, Any]:
+    """Return the horizontal axis of some times: dates, or the whole numbers of an index."""
+    dates = {"type": "date", "hoverformat": STAMP} if times.dtype.kind == "M" else {}
+    return {"title": "time", **dates}
+
+
+def stamps(times: Times) -> list[Any]:
+    """Return times as the page's script understands them: dates as text, numbers as they are."""
+    if times.dtype.kind != "M":
+        return times.tolist()
     return np.datetime_as_string(times, unit="s").tolist()
 
 

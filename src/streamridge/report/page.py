@@ -13,8 +13,10 @@ from plotly.offline import get_plotlyjs
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
 from streamridge.forecaster.levels import in_percent
+from streamridge.metrics import WEEK
 from streamridge.plots.tuning import NameGroups, feature_labels
 from streamridge.report.charts import (
+    SHOWN_DAYS,
     costs_figure,
     coverage_figure,
     forecast_figure,
@@ -34,7 +36,7 @@ from streamridge.report.tables import (
 )
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
 from streamridge.runs.run import Run
-from streamridge.series.clock import parse_length, step_name
+from streamridge.series.clock import parse_length, step_name, time_text
 
 READING = (
     "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
@@ -43,7 +45,7 @@ READING = (
     "scored. Seconds are those of the whole run."
 )
 ZOOMING = (
-    "At most the last four weeks. Drag to zoom, double-click to see everything, or move the strip "
+    "Drag to zoom, double-click to see everything, or move the strip "
     "below. Click a name to show or hide it."
 )
 BOUNDS = (
@@ -51,7 +53,6 @@ BOUNDS = (
     "\N{BLACK DOWN-POINTING TRIANGLE} one at its lower bound."
 )
 MATTERS = "One row per feature. The larger the inverse scale, the more the feature matters."
-WEEK = "At each step, over the week before it; in a short run, over half of the run."
 
 
 def write_report(
@@ -160,21 +161,33 @@ def _scope(sensors: Sequence[SensorRuns]) -> str:
     return f"{count}, {span}a reading every {steps}. Methods: {methods}. Bands of {levels}."
 
 
-def _minute(time: np.datetime64) -> str:
-    return str(time.astype("M8[m]")).replace("T", " ")
+def _minute(time: np.datetime64 | np.int64) -> str:
+    return time_text(time, "m").replace("T", " ")
 
 
 def _scored(sensor: SensorRuns, unit: str) -> list[str]:
-    forecasts = forecast_figure(sensor, unit=unit)
+    lead, forecasts = sensor.lead, forecast_figure(sensor, unit=unit)
+    shown = "four weeks" if lead.has_hours else f"{SHOWN_DAYS * lead.day} steps"
+    window = "week" if lead.has_hours else f"{WEEK * lead.day} steps"
+    held = f"At each step, over the {window} before it; in a short run, over half of the run."
     return [
-        panel("Forecast and actual, one step ahead", forecasts, ZOOMING),
+        panel(
+            "Forecast and actual, one step ahead", forecasts, f"At most the last {shown}. {ZOOMING}"
+        ),
         panel("RMSE(t), the RMSE of all steps so far", rmse_figure(sensor, unit=unit)),
-        '<div class="pair">',
-        panel("Error by hour of day", hours_figure(sensor, unit=unit)),
-        panel("Error by day of week", weekdays_figure(sensor, unit=unit)),
-        "</div>",
-        panel("Share of readings within the band", coverage_figure(sensor), WEEK),
+        *_by_calendar(sensor, unit),
+        panel("Share of readings within the band", coverage_figure(sensor), held),
     ]
+
+
+def _by_calendar(sensor: SensorRuns, unit: str) -> list[str]:
+    """Return how errors depend on the hour and on the day, where steps are short enough for it."""
+    panels = []
+    if sensor.lead.has_hours:
+        panels.append(panel("Error by hour of day", hours_figure(sensor, unit=unit)))
+    if sensor.lead.has_weekdays:
+        panels.append(panel("Error by day of week", weekdays_figure(sensor, unit=unit)))
+    return ['<div class="pair">', *panels, "</div>"] if len(panels) > 1 else panels
 
 
 def _moved(moves: Moves, feature_names: Sequence[str] | None) -> list[str]:

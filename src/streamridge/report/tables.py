@@ -33,6 +33,7 @@ COUNTED = {
     "partial": "steps with only some of their readings",
     "late": "readings that came late, used",
     "too_late": "readings that came too late, dropped",
+    "excluded": "readings in excluded spans, neither learned from nor scored",
     "outlier": "outliers, not learned from",
     "implausible": "implausible readings, replaced by forecasts",
     "stuck": "readings of a stuck sensor, not learned from",

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from streamridge.arrays import Matrix
 from streamridge.plots.axes import COLORS
 from streamridge.plots.tuning import short_name
-from streamridge.report.look import DATES, STAMP, color_of, make_figure, stamps
+from streamridge.report.look import STAMP, color_of, make_figure, stamps, time_axis
 from streamridge.report.sensors import Moves
 
 # Height of a row of the heat map, and of a panel of lines, in pixels.
@@ -38,7 +38,7 @@ def weights_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
         bands,
         height=300,
         legend={"traceorder": "normal"},
-        xaxis=DATES,
+        xaxis=time_axis(moves.times),
         yaxis={"title": "weight of the kernel", "range": [0, 1]},
     )
 
@@ -54,7 +54,7 @@ def scales_figure(moves: Moves, names: Sequence[str], labels: Sequence[str]) -> 
         z=logs.astype(np.float32),
         customdata=values.astype(np.float32),
         text=[[escape(label)] * len(moves.times) for label in labels],
-        hovertemplate="%{text}<br>%{x|" + STAMP + "}<br>%{customdata:.3g}<extra></extra>",
+        hovertemplate=f"%{{text}}<br>{_hovered(moves)}<br>%{{customdata:.3g}}<extra></extra>",
         colorscale="Cividis",
         colorbar={
             "title": {"text": "inverse scale", "side": "right", "font": {"size": 13}},
@@ -68,7 +68,7 @@ def scales_figure(moves: Moves, names: Sequence[str], labels: Sequence[str]) -> 
         [heat],
         height=90 + ROW_HEIGHT * len(names),
         hovermode="closest",
-        xaxis=DATES,
+        xaxis=time_axis(moves.times),
         yaxis={
             "title": "feature",
             "tickvals": list(range(len(rows))),
@@ -87,7 +87,7 @@ def others_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
         height=70 + PANEL_HEIGHT * len(names),
         showlegend=False,
         grid={"rows": len(names), "columns": 1, "pattern": "coupled", "ygap": 0.18},
-        xaxis=DATES,
+        xaxis=time_axis(moves.times),
     )
     for i, name in enumerate(names):
         low = moves.path[name].min()
@@ -112,6 +112,11 @@ def _step_line(moves: Moves, name: str, i: int) -> go.Scatter:
         yaxis=_axis("y", i),
         hovertemplate="%{y:.4g}",
     )
+
+
+def _hovered(moves: Moves) -> str:
+    """Return how the time under the pointer is written."""
+    return f"%{{x|{STAMP}}}" if moves.times.dtype.kind == "M" else "%{x}"
 
 
 def _axis(kind: str, i: int) -> str:

@@ -89,7 +89,9 @@ class Comparison:
         figure = new_figure(2)
         above, below = figure.axes
         errors = {run.method: run.errors_in_time for run in runs}
-        plot_running_rmse(above, errors, steps_a_day=runs[0].day).set_title(plain(runs[0].sensor))
+        first = runs[0]
+        plot_running_rmse(above, errors, steps_a_day=first.day, in_days=first.has_hours)
+        above.set_title(plain(first.sensor))
         plot_costs(below, {run.method: run.seconds_by_kind() for run in runs})
         return figure
 

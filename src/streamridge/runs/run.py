@@ -33,6 +33,7 @@ from streamridge.series.spans import Span, within
 BACKENDS = ("pandas", "polars", "pyarrow")
 # The method that the others are held against.
 BASELINE = "fixed"
+DAY = np.timedelta64(1, "D")
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,22 @@ class Run:
     @property
     def day(self) -> int:
         """Return the steps of a day, of which figures show some; 24 where a step is not shorter."""
-        if not isinstance(self.step, np.timedelta64) or self.step >= np.timedelta64(1, "D"):
-            return 24
-        return round(np.timedelta64(1, "D") / self.step)
+        return round(1 / self._days) if self.has_hours else 24
+
+    @property
+    def has_hours(self) -> bool:
+        """Return whether steps are shorter than a day, so that errors can depend on the hour."""
+        return self._days < 1
+
+    @property
+    def has_weekdays(self) -> bool:
+        """Return whether steps are not longer than a day, so that errors can depend on the day."""
+        return self._days <= 1
+
+    @property
+    def _days(self) -> float:
+        """Return the days of a step; infinite for an index, which has no days."""
+        return float(self.step / DAY) if isinstance(self.step, np.timedelta64) else np.inf
 
     @property
     def scored(self) -> Vector:
@@ -267,7 +281,8 @@ class Run:
             levels=self.levels,
         )
         above.set(title=f"{plain(self.sensor)}, one step ahead, with {band_words(self.levels)}")
-        plot_running_rmse(below, {self.method: self.errors_in_time}, steps_a_day=day)
+        errors = {self.method: self.errors_in_time}
+        plot_running_rmse(below, errors, steps_a_day=day, in_days=self.has_hours)
         return figure
 
 

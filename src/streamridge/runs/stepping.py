@@ -24,7 +24,7 @@ from streamridge.learners.workspace import Workspace
 from streamridge.runs.run import Run
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
-from streamridge.series.spans import Span
+from streamridge.series.spans import Span, require_kind_of_spans
 
 # Called after each step with how many are done, of how many.
 StepProgress = Callable[[int, int], None]
@@ -124,6 +124,7 @@ def require_ahead(forecaster: Forecaster, series: Series) -> None:
 
 def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> None:
     """Let a forecaster learn nothing from some spans."""
+    require_kind_of_spans(series.sensor, series.clock.step, spans)
     with about(series.sensor):
         for span in spans:
             forecaster.exclude(*_stamps(series, np.array([span.start, span.end])))

@@ -26,7 +26,7 @@ from streamridge.runs.run_files import read_kept, write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.series.clock import Length, Steps
 from streamridge.series.holidays import parse_holidays
-from streamridge.series.spans import Span
+from streamridge.series.spans import Span, require_kind_of_spans
 
 ModelName = Literal["default", "paper"]
 # By the name of a method: from the time between readings to how it forecasts.
@@ -190,6 +190,9 @@ def make_tasks(
         require_count("warmup", warmup, least=0)
     if steps is not None:
         require_count("steps", steps)
+    _require_one_kind_of_time(sources.found)
+    for source in sources.found:
+        require_kind_of_spans(source.sensor, source.step, exclude)
     shared = {method: cache(settings_of) for method, settings_of in methods.items()}
     every = [
         Task(source, settings_of(source.step), method, warmup, steps, exclude=exclude)
@@ -250,6 +253,16 @@ def model_settings(model: ModelName, step: Length, **choices: Any) -> Settings:
 
 def _tuned(method: str, model: ModelName, choices: Mapping[str, Any], step: Length) -> Settings:
     return tuned_by(method, model_settings(model, step, **choices))
+
+
+def _require_one_kind_of_time(sources: Sequence[Source]) -> None:
+    """Raise unless all times are dates, or all whole numbers: a table or a page has one kind."""
+    kinds = {isinstance(source.step, int): source.sensor for source in sources}
+    if len(kinds) > 1:
+        raise InvalidInputError(
+            f"times must be dates for all sensors, or whole numbers for all, got dates for "
+            f"{kinds[False]!r} and whole numbers for {kinds[True]!r}. Run them apart."
+        )
 
 
 def _too_short(tasks: Sequence[Task]) -> list[LeftOut]:

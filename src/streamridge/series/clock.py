@@ -26,6 +26,8 @@ DAY = timedelta(days=1)
 YEAR = 365.25 * DAY
 # Zones change their offset at half hours of UTC only; they are looked up some days at a time.
 HALF_HOUR, STRETCH = 1800, 512
+# The longest length, in seconds or in units of an index: the gaps of such steps still fit a clock.
+LONGEST = 100 * (YEAR // timedelta(seconds=1))
 EPOCH = np.datetime64("1970-01-01T00:00", "us")
 UNITS = {
     "s": timedelta(seconds=1),
@@ -57,6 +59,10 @@ def parse_length(name: str, given: object) -> Length:
         raise InvalidInputError(f"{name} must be a whole number of seconds, got {given!r}.")
     if amount(length) <= 0:
         raise InvalidInputError(f"{name} must be positive, got {given!r}.")
+    if amount(length) > LONGEST:
+        raise InvalidInputError(
+            f"{name} must be at most 100 years, or {LONGEST} units of an index, got {shown(given)}."
+        )
     return length
 
 
@@ -114,7 +120,7 @@ def parse_zone(tz: str | None) -> ZoneInfo | None:
         return ZoneInfo(tz)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInputError(
-            f"tz must be the name of a time zone such as Europe/London, got {tz!r}."
+            f"tz must be the name of a time zone such as Europe/London, got {shown(tz)}."
         ) from None
 
 

@@ -181,7 +181,7 @@ def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:
             return asked
         raise InvalidInputError(
             f"{sensor}: step must be given for a single reading, got none. "
-            "Pass it, such as --step 15min."
+            "Pass it, such as --step 15min (step= in Python)."
         )
     median = timedelta(microseconds=int(np.median(apart)))
     if _are_months(apart) and _stands_for(MONTH, asked or MONTH):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.errors import InvalidInputError, MissingExtraError, shown
+from streamridge.errors import LONGEST, InvalidInputError, MissingExtraError, shown
 
 # As they are given: a country's code, or dates of any kind.
 GivenHolidays: TypeAlias = "str | Iterable[object]"
@@ -45,7 +45,7 @@ def parse_holidays(given: GivenHolidays) -> PlainHolidays:
     """
     if isinstance(given, str):
         return _known_code(given)
-    if not isinstance(given, Iterable):
+    if not np.iterable(given):
         raise InvalidInputError(f"{EXPECTED}, got {shown(given)}.")
     return tuple(sorted({parse_date(each) for each in given}))
 
@@ -113,12 +113,16 @@ def _stretch(holidays: Holidays, stretch: int) -> Days:
 def _known_code(code: str) -> str:
     """Return the code of a country, or of a part of it, as it is known."""
     country, dash, part = code.strip().partition("-")
-    known = f"{country.upper()}{dash}{part}"
+    as_written, in_capitals = f"{country.upper()}{dash}{part}", code.strip().upper()
     try:
-        _country(known, ())
+        _country(as_written, ())
     except NotImplementedError as error:
-        raise InvalidInputError(f"{EXPECTED}, got {code!r} ({error}).") from None
-    return known
+        if in_capitals != as_written:
+            return _known_code(in_capitals)
+        raise InvalidInputError(
+            f"{EXPECTED}, got {shown(code)} ({str(error)[:LONGEST]})."
+        ) from None
+    return as_written
 
 
 def _country(code: str, years: Iterable[int]) -> Any:

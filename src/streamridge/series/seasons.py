@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, shown
 from streamridge.series.clock import DAY, YEAR, Length, amount, parse_length, step_name
 
 # What the seasons that everyone knows are called.
@@ -43,7 +43,7 @@ def parse_seasons(seasons: object, step: Length) -> tuple[Length, ...]:
         return default_seasons(step)
     if not isinstance(seasons, tuple | list):
         raise InvalidInputError(
-            f"seasons must be a tuple of times such as ('1d', '7d'), got {seasons!r}."
+            f"seasons must be a tuple of times such as ('1d', '7d'), got {shown(seasons)}."
         )
     lengths = [_season(season, step) for season in seasons]
     if len(set(lengths)) < len(lengths):

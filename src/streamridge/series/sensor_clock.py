@@ -183,7 +183,8 @@ def phase_of(time: np.datetime64, step: timedelta) -> timedelta:
 
 def _require_index(time: object) -> int:
     """Return a time as a whole number of an index; raise if it is none, or looks like a date."""
-    if isinstance(time, bool) or not isinstance(time, int | np.integer):
+    # A length of time is one of NumPy's integers, but no number.
+    if isinstance(time, bool | np.timedelta64) or not isinstance(time, int | np.integer):
         raise InvalidInputError(
             f"time must be a whole number, since the step is one, got {shown(time)}."
         )

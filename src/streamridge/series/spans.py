@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from streamridge.arrays import Mask
-from streamridge.errors import InvalidInputError
-from streamridge.series.clock import Times
+from streamridge.errors import InvalidInputError, shown
+from streamridge.series.clock import Length, Times
 from streamridge.series.local_time import moments
 from streamridge.series.readings import index_of, index_stamps, parse_time
 
@@ -40,9 +40,12 @@ class Span:
         >>> print(Span.of("2021-06-13/2021-06-14T12:00"))
         2021-06-13T00:00:00/2021-06-14T12:00:00
         """
-        start, end = (_end(time, zone) for time in _ends(given))
+        try:
+            start, end = (_end(time, zone) for time in _ends(given))
+        except InvalidInputError:
+            raise _unexpected(given) from None
         if type(start) is not type(end):
-            raise InvalidInputError(f"{EXPECTED}, got {_text(given)!r}.")
+            raise _unexpected(given)
         if end < start:
             raise InvalidInputError(f"exclude must not end before it starts, got {_text(given)!r}.")
         return cls(start, end)
@@ -65,6 +68,16 @@ def within(spans: Iterable[Span], times: Times) -> Mask:
     return inside
 
 
+def require_kind_of_spans(sensor: str, step: Length, spans: Iterable[Span]) -> None:
+    """Raise unless spans are whole numbers where the times of a sensor are, and times elsewhere."""
+    for span in spans:
+        if isinstance(span.start, np.integer) != isinstance(step, int):
+            wanted = "two whole numbers" if isinstance(step, int) else "two times"
+            raise InvalidInputError(
+                f"{sensor}: exclude must be {wanted}, as its readings have, got {span}."
+            )
+
+
 def moment_of(time: object, zone: ZoneInfo | None) -> np.datetime64:
     """Return a time that a person gave, in UTC where the sensor has a zone.
 
@@ -79,7 +92,7 @@ def moment_of(time: object, zone: ZoneInfo | None) -> np.datetime64:
 
 def _end(time: object, zone: ZoneInfo | None) -> Moment:
     """Return an end of a span: a moment, or a whole number as it is."""
-    if isinstance(time, int | np.integer):
+    if isinstance(time, int | np.integer) and not isinstance(time, bool | np.timedelta64):
         return np.int64(time)
     index = index_stamps([time]) if isinstance(time, str) else None
     return moment_of(time, zone) if index is None else index_of(index)[0]
@@ -88,9 +101,13 @@ def _end(time: object, zone: ZoneInfo | None) -> Moment:
 def _ends(given: GivenSpan) -> tuple[object, object]:
     ends = given.split("/") if isinstance(given, str) else given
     if not isinstance(ends, list | tuple) or len(ends) != 2:
-        raise InvalidInputError(f"{EXPECTED}, got {given!r}.")
+        raise _unexpected(given)
     return ends[0], ends[1]
 
 
-def _text(given: GivenSpan) -> str:
-    return given if isinstance(given, str) else "/".join(map(str, given))
+def _unexpected(given: object) -> InvalidInputError:
+    return InvalidInputError(f"{EXPECTED}, got {shown(_text(given))}.")
+
+
+def _text(given: object) -> object:
+    return "/".join(map(str, given)) if isinstance(given, list | tuple) else given
