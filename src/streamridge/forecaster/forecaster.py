@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from streamridge.arrays import require_count, require_flag
-from streamridge.errors import InvalidInputError, about, shown
+from streamridge.errors import InvalidInputError, about
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import read_content
 from streamridge.forecaster import saving
