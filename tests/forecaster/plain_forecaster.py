@@ -220,7 +220,7 @@ class PlainForecaster:
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:
-            self.said.append(0.0)
+            self.said += leapt * [0.0]
             self.pass_over()
 
     def advance(self, value):

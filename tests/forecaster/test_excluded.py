@@ -42,6 +42,22 @@ def test_a_span_excluded_beforehand_leaves_no_trace(horizon):
     assert excluded.counts.pop("excluded") == len(CLOSURE)
 
 
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_an_excluded_week_is_as_if_nothing_had_come_at_all(horizon):
+    values, week = daily(30 * DAY), range(14 * DAY, 21 * DAY)
+    excluded, lacking = small(horizon=horizon), small(horizon=horizon)
+    excluded.exclude(START + week.start * HOUR, START + (week.stop - 1) * HOUR)
+    live(excluded, values[: week.stop])
+    live(lacking, values[: week.start])
+
+    later = values[week.stop :]
+    after, without = live(excluded, later, week.stop), live(lacking, later, week.stop)
+
+    for one, other in zip(after[1:], without[1:], strict=True):
+        same(one, other)
+    assert excluded.hyperparameters == lacking.hyperparameters
+
+
 def test_a_span_excluded_afterwards_leaves_the_training_set_at_the_next_refit():
     forecaster = small()
     live(forecaster, closed(daily(12 * DAY)))

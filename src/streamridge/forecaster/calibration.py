@@ -89,9 +89,9 @@ class Calibration:
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         return Calibration(correction, bands, waiting)
 
-    def pass_over(self) -> Calibration:
-        """Return the state after a step without a value."""
-        return replace(self, correction=self.correction and self.correction.forget())
+    def pass_over(self, steps: int = 1) -> Calibration:
+        """Return the state after steps without a value."""
+        return replace(self, correction=self.correction and self.correction.forget(steps))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""

@@ -80,9 +80,14 @@ class ErrorCorrection:
         """Return the state after the error of a forecast one step ahead."""
         return replace(self, mean=KEEP * self.mean + (1 - KEEP) * error)
 
-    def forget(self) -> ErrorCorrection:
-        """Return the state after a step without a usable error."""
-        return replace(self, mean=KEEP * self.mean)
+    def forget(self, steps: int = 1) -> ErrorCorrection:
+        """Return the state after steps without a usable error, as if they had come one by one."""
+        mean = self.mean
+        for _ in range(steps):
+            if mean == 0:
+                break
+            mean *= KEEP
+        return replace(self, mean=mean)
 
     def state(self) -> dict[str, Vector]:
         """Return everything that changes, for `restore`."""

@@ -137,7 +137,7 @@ class Stepper:
         if self.sensor.has_readings and count > alone:
             self.sensor.leap(count - alone)
             self.counts["missing"] += count - alone
-            self._calibration = self._calibration.pass_over()
+            self._calibration = self._calibration.pass_over(count - alone)
             self._ahead = {}
             if self.model is not None:
                 self.model.learner.pass_over(self.sensor.next_step - 1)
