@@ -73,6 +73,23 @@ def test_a_span_excluded_afterwards_leaves_the_training_set_at_the_next_refit():
     assert not np.isin(learner.training.t, reading_it).any()
 
 
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_when_all_is_excluded_the_fit_in_force_goes_on(horizon):
+    forecaster = small(horizon=horizon)
+    values = daily(12 * DAY)
+    live(forecaster, values[: 6 * DAY])
+    before = forecaster.predict()
+
+    forecaster.exclude(START, START + 6 * DAY * HOUR)
+    forecaster.refit()
+
+    assert forecaster.counts["failed_refits"] == 1
+    assert forecaster.predict().source == before.source == "model"
+    later = live(forecaster, values[6 * DAY :], 6 * DAY)
+    assert np.isfinite([forecast.value for forecast in later]).all()
+    assert forecaster.counts["fits"] > 4
+
+
 def test_until_that_refit_the_fit_in_force_stays_as_it_was(tmp_path):
     forecaster = small()
     live(forecaster, closed(daily(11 * DAY)))

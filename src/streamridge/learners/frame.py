@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamridge.arrays import require_count, require_finite, require_shape
-from streamridge.errors import InvalidInputError
+from streamridge.errors import FitError, InvalidInputError
 from streamridge.learners.base import Policy
 from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import Fitted
@@ -246,6 +246,10 @@ class Frame(Generic[FitT]):
     ) -> Fitted[FitT]:
         """Return a new fit to the last N rows, with the record as it is after that."""
         known = record.latest(self._wanted(policy))
+        if not len(known):
+            raise FitError(
+                "a fit needs one row at least, got none: no reading of late can be used."
+            )
         samples, lam = known[-self.train_size :], policy.lam
         with self.costs.spending("fitting"):
             fit = workspace.fit(self.model, samples, lam, retired)
