@@ -1,9 +1,15 @@
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from streamridge import Layout, Samples
+
+# A shell lets its background jobs ignore Ctrl-C; tests of Ctrl-C are about jobs that do not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no counterexample.
 settings.register_profile("suite", deadline=None)
