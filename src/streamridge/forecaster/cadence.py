@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from streamridge.series.clock import DAY, Length
 
 # A first fit should have two days of rows, but these at least and at most.
@@ -13,6 +15,26 @@ PATIENCE = 1440
 # Series of days, weeks and months, and of an index, are short: rows of a first fit, readings
 # between refits, and steps for which the model of a silent sensor is asked.
 SHORT_ROWS, SHORT_UPDATE, SHORT_PATIENCE = 32, 24, 8
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """The steps before a first fit, and the readings between refits and between searches."""
+
+    warmup: int
+    update_every: int
+    tune_every: int
+
+
+def default_cadence(
+    step: Length, periods: tuple[float, ...], horizon: int, train_size: int
+) -> Cadence:
+    """Return the cadence that suits a step, with its seasons in steps."""
+    return Cadence(
+        default_warmup(step, periods),
+        default_update_every(step, horizon, train_size),
+        default_tune_every(step, train_size),
+    )
 
 
 def default_warmup(step: Length, periods: tuple[float, ...]) -> int:

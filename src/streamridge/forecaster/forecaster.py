@@ -16,11 +16,7 @@ from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import read_content
 from streamridge.forecaster import saving
 from streamridge.forecaster.bounds import BoundPair
-from streamridge.forecaster.cadence import (
-    default_tune_every,
-    default_update_every,
-    default_warmup,
-)
+from streamridge.forecaster.cadence import default_cadence
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.history import read_history
 from streamridge.forecaster.inputs import (
@@ -186,26 +182,24 @@ class Forecaster:
             raise InvalidInputError(
                 f"extras must be left out with a preset, which has its own, got {extras!r}."
             )
+        if preset is None:
+            own = usual_seasons(lengths, length, lags=lags)
+            preset = default_preset(own, lags=lags, horizon=horizon, extras=names)
+        cadence = default_cadence(length, periods, horizon, train_size)
         self._settings = Settings(
             step=length,
             seasons=lengths,
-            preset=default_preset(
-                usual_seasons(lengths, length, lags=lags), lags=lags, horizon=horizon, extras=names
-            )
-            if preset is None
-            else preset,
+            preset=preset,
             horizon=horizon,
             level=level,
             tz=tz,
             train_size=train_size,
-            update_every=default_update_every(length, horizon, train_size)
-            if update_every is None
-            else update_every,
-            warmup=default_warmup(length, periods) if warmup is None else warmup,
+            update_every=cadence.update_every if update_every is None else update_every,
+            warmup=cadence.warmup if warmup is None else warmup,
             learn=learn,
             guard=guard,
             tuner=tuner,
-            tune_every=default_tune_every(length, train_size) if tune_every is None else tune_every,
+            tune_every=cadence.tune_every if tune_every is None else tune_every,
             validation_size=train_size if validation_size is None else validation_size,
             seed=seed,
             defer_refits=defer_refits,

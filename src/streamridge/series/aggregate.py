@@ -43,6 +43,7 @@ def coarser(fine: Series, step: Length, aggregate: Aggregate | None) -> Series:
             "Pass --aggregate sum for counts (aggregate= in Python)."
         )
     lead = fine.start % parts
+    # A clock of times is asked for a step of time, one of an index for a whole number.
     longer: AnyClock = replace(fine.clock, step=step)  # type: ignore[arg-type]
     bins = _bins(fine.values, lead, parts)
     read = (~np.isnan(bins)).sum(axis=1)
