@@ -14,10 +14,10 @@ TIMES = np.array(["2021-06-13T08:15", "2021-06-13T08:30"], "datetime64[us]")
 QUARTER_PAST_EIGHT = np.datetime64("2021-06-13T08:15", "us")
 
 
-def piece(times=TIMES, zoned=False, **others):
+def piece(times=TIMES, offset=np.nan, **others):
     n = len(times)
     settings = {"values": np.arange(float(n)), "extras": {}, "skipped": 0} | others
-    return Piece("a", times, zoned=np.full(n, zoned), **settings)
+    return Piece("a", times, offsets=np.full(n, offset), **settings)
 
 
 @pytest.mark.parametrize(
@@ -181,14 +181,14 @@ def test_pieces_are_joined_in_order():
 
 
 def test_an_empty_piece_has_no_say_in_whether_times_carry_an_offset():
-    readings = join([piece(TIMES[:0]), piece(zoned=True)])
+    readings = join([piece(TIMES[:0]), piece(offset=0.0)])
 
     assert readings.zoned
 
 
 def test_times_with_and_without_an_offset_do_not_mix():
     with pytest.raises(InvalidInputError, match="times of sensor 'a' must all have an offset"):
-        join([piece(), piece(zoned=True)])
+        join([piece(), piece(offset=0.0)])
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, nan
-from typing import Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from streamridge.arrays import Mask, Vector
+from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.series.clock import Times
-from streamridge.series.readings import index_stamps, parse_time
+from streamridge.series.readings import index_stamps, parse_stamp
+from streamridge.series.writing import Offsets, Unit
 
 Gap: TypeAlias = Literal["error", "skip"]
 
@@ -40,8 +41,16 @@ class Column(Protocol):
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
 
     @property
-    def times(self) -> tuple[Times, Mask]:
-        """Return the cells as times, NaT for an unreadable one, and which carried an offset."""
+    def times(self) -> tuple[Times, Offsets]:
+        """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
+
+    @property
+    def zone(self) -> str | None:
+        """Return the name of the zone of all times, if the source says one."""
+
+    @property
+    def unit(self) -> Unit:
+        """Return what the source counts times in."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,8 @@ class TextColumn:
 
     texts: Sequence[str | None]
     decimal_comma: bool = False
+    zone: ClassVar[None] = None  # text has offsets, but names no zone
+    unit: ClassVar[Unit] = "us"
 
     @cached_property
     def numbers(self) -> Vector:
@@ -64,14 +75,14 @@ class TextColumn:
         return np.fromiter(map(read.__getitem__, self.texts), float, len(self.texts))
 
     @cached_property
-    def times(self) -> tuple[Times, Mask]:
-        """Return the cells as times, NaT for an unreadable one, and which carried an offset."""
+    def times(self) -> tuple[Times, Offsets]:
+        """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
         index = index_stamps(self.texts)
         if index is not None:
-            return index, np.zeros(len(index), bool)
+            return index, np.full(len(index), nan)
         read = {text: _time(text) for text in set(self.texts)}
         stamps = np.array([read[text][0] for text in self.texts], "datetime64[us]")
-        return stamps, np.array([read[text][1] for text in self.texts], bool)
+        return stamps, np.array([read[text][1] for text in self.texts], float)
 
 
 @dataclass(frozen=True)
@@ -151,8 +162,9 @@ def _number(text: str | None, decimal_comma: bool) -> float:
     return number if text.isascii() and "_" not in text else inf
 
 
-def _time(text: str | None) -> tuple[np.datetime64, bool]:
+def _time(text: str | None) -> tuple[np.datetime64, float]:
     try:
-        return parse_time(text)
+        stamp, offset = parse_stamp(text)
     except InvalidInputError:
-        return np.datetime64("NaT"), False
+        return np.datetime64("NaT"), nan
+    return stamp, nan if offset is None else offset

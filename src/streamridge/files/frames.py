@@ -11,11 +11,12 @@ import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 
-from streamridge.arrays import Mask, Vector
+from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, shown
 from streamridge.files.blocks import Block, Column, Origin, TextColumn
 from streamridge.series.clock import Times
 from streamridge.series.readings import in_microseconds
+from streamridge.series.writing import Offsets, Unit
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,28 @@ class FrameColumn:
         return TextColumn(self.texts).numbers
 
     @cached_property
-    def times(self) -> tuple[Times, Mask]:
-        """Return the cells as times, NaT for an unreadable one, and which carried an offset."""
+    def times(self) -> tuple[Times, Offsets]:
+        """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
         dtype = self.series.dtype
         if not isinstance(dtype, nw.Datetime):
             return TextColumn(self.texts).times
         stamps = in_microseconds(self.series.to_numpy())  # in UTC when there is a zone
-        return stamps, np.full(len(stamps), dtype.time_zone is not None)
+        if dtype.time_zone is None:
+            return stamps, np.full(len(stamps), np.nan)
+        shown = in_microseconds(self.series.dt.replace_time_zone(None).to_numpy())
+        return stamps, (shown - stamps) / np.timedelta64(1, "s")
+
+    @property
+    def zone(self) -> str | None:
+        """Return the name of the zone of all times, if they have one."""
+        dtype = self.series.dtype
+        return dtype.time_zone if isinstance(dtype, nw.Datetime) else None
+
+    @property
+    def unit(self) -> Unit:
+        """Return what the frame counts times in."""
+        dtype = self.series.dtype
+        return dtype.time_unit if isinstance(dtype, nw.Datetime) else "us"
 
 
 def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:

@@ -116,7 +116,7 @@ def _piece(
     block: Block, sensor: str, rows: NDArray[np.intp], time: str, numbers: Sequence[str]
 ) -> Piece:
     """Return some rows as a piece; of the columns of numbers, the first holds the values."""
-    stamps, zoned = (cells[rows] for cells in block.columns[time].times)
+    stamps, offsets = (cells[rows] for cells in block.columns[time].times)
     read = {name: block.columns[name].numbers[rows] for name in numbers}
     bad = {time: np.isnat(stamps)} | {name: np.isinf(column) for name, column in read.items()}
     left_out = np.logical_or.reduce(list(bad.values()))
@@ -129,10 +129,12 @@ def _piece(
     return Piece(
         sensor,
         stamps[~left_out],
-        zoned[~left_out],
+        offsets[~left_out],
         kept[value],
         {name: kept[name] for name in extras},
         int(left_out.sum()),
+        zone=block.columns[time].zone,
+        unit=block.columns[time].unit,
     )
 
 

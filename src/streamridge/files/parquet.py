@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streamridge.errors import InvalidInputError, MissingExtraError
 from streamridge.files.blocks import rows_in_a_block
 from streamridge.files.spool import SPILL_ABOVE, disk_errors
+from streamridge.series.writing import ZonedTimes
 
 MAGIC = b"PAR1"
 # Bytes that are read at once, of each column.
@@ -83,21 +84,26 @@ class ParquetRows:
         self._stream = stream
         self._writer: Any = None
 
-    def append(self, columns: Mapping[str, NDArray[Any]]) -> None:
+    def append(self, columns: Mapping[str, NDArray[Any] | ZonedTimes]) -> None:
         """Write columns as the next row group; the first ones say what kind each column is."""
         pyarrow = self._pyarrow
         try:
-            table = pyarrow.table(
-                {name: pyarrow.array(column, from_pandas=True) for name, column in columns.items()}
-            )
+            table = pyarrow.table({name: self._array(each) for name, each in columns.items()})
             if self._writer is None:
                 parquet = import_module("pyarrow.parquet")
                 self._writer = parquet.ParquetWriter(self._stream, table.schema)
-            self._writer.write_table(table)
+            # Sensors may have zones of their own; a column has that of the first.
+            self._writer.write_table(table.cast(self._writer.schema))
         except pyarrow.ArrowException as error:
             raise InvalidInputError(
                 f"each column must hold values of one kind, got: {error}."
             ) from None
+
+    def _array(self, column: NDArray[Any] | ZonedTimes) -> Any:
+        if not isinstance(column, ZonedTimes):
+            return self._pyarrow.array(column, from_pandas=True)
+        kind = self._pyarrow.timestamp("us", tz=column.writing.column_zone)
+        return self._pyarrow.array(column.utc, type=kind)
 
     def close(self) -> None:
         """Write what ends the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from streamridge.series.readings import (
     join,
     require_one_kind_of_time,
 )
+from streamridge.series.writing import Unit
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -26,12 +30,17 @@ class SensorCounts:
     skipped: int = 0
     imputed: int = 0
     zoned: set[bool] = field(default_factory=set)
+    zones: set[str | None] = field(default_factory=set)
+    units: set[Unit] = field(default_factory=set)
 
     def add(self, piece: Piece) -> None:
         """Count a piece."""
         self.skipped += piece.skipped
         self.imputed += piece.imputed
-        self.zoned.update(mark for mark in (True, False) if (piece.zoned == mark).any())
+        if len(piece.times):
+            self.zoned.update(np.unique(~np.isnan(piece.offsets)).tolist())
+            self.zones.add(piece.zone)
+            self.units.add(piece.unit)
 
 
 class Store:
@@ -53,7 +62,7 @@ class Store:
                 ("times", "M8[us]"),
                 ("values", "f8"),
                 ("extras", "f8", (len(choice.extras),)),
-                ("zoned", "?"),
+                ("offsets", "f8"),
             ]
         )
         self._rows = Spool()
@@ -104,7 +113,8 @@ class Store:
 
     def _packed(self, piece: Piece) -> bytes:
         rows = np.empty(len(piece.times), self._row)
-        rows["times"], rows["values"], rows["zoned"] = piece.times, piece.values, piece.zoned
+        rows["times"], rows["values"] = piece.times, piece.values
+        rows["offsets"] = piece.offsets
         for position, extra in enumerate(self._choice.extras):
             rows["extras"][:, position] = piece.extras[extra]
         return rows.tobytes()
@@ -115,10 +125,17 @@ class Store:
         return Piece(
             name,
             rows["times"],
-            rows["zoned"],
+            rows["offsets"],
             rows["values"],
             dict(zip(self._choice.extras, rows["extras"].T, strict=True)),
             counts.skipped + self._loose,
             counts.imputed,
             counts.aggregate,
+            _only(counts.zones),
+            _only(counts.units) or "us",
         )
+
+
+def _only(given: set[T]) -> T | None:
+    """Return what all pieces have in common; None if they differ."""
+    return next(iter(given)) if len(given) == 1 else None

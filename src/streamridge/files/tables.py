@@ -8,6 +8,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
@@ -19,8 +20,9 @@ from streamridge.arrays import require_shape
 from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import replacing
 from streamridge.files.parquet import ParquetRows
+from streamridge.series.writing import ZonedTimes
 
-Columns: TypeAlias = Mapping[str, NDArray[Any]]
+Columns: TypeAlias = Mapping[str, NDArray[Any] | ZonedTimes]
 # Takes the next rows of a table, column by column.
 Append: TypeAlias = Callable[[Mapping[str, ArrayLike]], None]
 
@@ -48,7 +50,7 @@ def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
     Append
         To be called with columns, (n,) each, of the same names every time. In CSV, times are in
         ISO 8601 to the second, and floats have as many digits as are needed to read the same number
-        back. NaN, NaT and None are empty cells in CSV and nulls in Parquet, where each call makes a
+        back. Times that are `ZonedTimes` have their offsets in CSV, and a zone in Parquet. NaN, NaT and None are empty cells in CSV and nulls in Parquet, where each call makes a
         row group.
     """
     target = Path(path)
@@ -79,7 +81,7 @@ def require_ending(path: Path) -> str:
 
 
 def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any] | ZonedTimes] = {}
     shape: tuple[int | None, ...] = (None,)
     for name, column in columns.items():
         try:
@@ -90,7 +92,8 @@ def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
             ) from None
         require_shape(name, array, shape)
         shape = array.shape
-        arrays[name] = array.astype("datetime64[us]") if array.dtype.kind == "M" else array
+        plain = array.astype("datetime64[us]") if array.dtype.kind == "M" else array
+        arrays[name] = replace(column, utc=plain) if isinstance(column, ZonedTimes) else plain
     return arrays
 
 
@@ -128,7 +131,9 @@ class PackedRows(CsvRows):
         self._packed.close()
 
 
-def _texts(column: NDArray[Any]) -> list[str]:
+def _texts(column: NDArray[Any] | ZonedTimes) -> list[str]:
+    if isinstance(column, ZonedTimes):
+        return column.texts()
     return [_text(value) for value in column.tolist()]
 
 

@@ -10,10 +10,11 @@ import narwhals as nw
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
+from streamridge.files.framing import frame_kind
 from streamridge.forecaster.levels import named
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_costs, plot_running_rmse
-from streamridge.runs.run import BASELINE, Run, change, frame_kind
+from streamridge.runs.run import BASELINE, Run, change
 from streamridge.runs.sources import LeftOut
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.errors import InvalidInputError, MissingExtraError
+from streamridge.errors import InvalidInputError
+from streamridge.files.framing import BACKENDS, framed
 from streamridge.forecaster.levels import (
     Levels,
     band_columns,
@@ -29,8 +27,8 @@ from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.series.clock import Times
 from streamridge.series.spans import Span, within
+from streamridge.series.writing import AS_IS, Writing, time_columns
 
-BACKENDS = ("pandas", "polars", "pyarrow")
 # The method that the others are held against.
 BASELINE = "fixed"
 DAY = np.timedelta64(1, "D")
@@ -93,6 +91,8 @@ class Run:
         The kind of frame that the series came in.
     excluded
         Spans that were not learned from; they count in no score.
+    writing
+        How the times of the readings were written; `columns` and `frame` write theirs the same way.
     """
 
     sensor: str
@@ -117,6 +117,7 @@ class Run:
     interrupted: bool = False
     backend: str | None = field(default=None, repr=False)
     excluded: tuple[Span, ...] = ()
+    writing: Writing = AS_IS
 
     @property
     def horizon(self) -> int:
@@ -232,6 +233,10 @@ class Run:
     def columns(self) -> dict[str, Any]:
         """Return every forecast as a row: sensor, method, time, horizon, actual, value, band.
 
+        Times are written as those of the readings were: with the same zone or offset, as
+        `ZonedTimes`, or in the same local time. Then `utc` is a further column, since a local time
+        occurs twice when clocks are set back.
+
         The band is "lower" and "upper". With several levels there are two columns for each, such as
         "lower_80", "upper_80", "lower_95" and "upper_95".
         """
@@ -243,7 +248,7 @@ class Run:
         return {
             "sensor": np.full(rows * horizon, self.sensor),
             "method": np.full(rows * horizon, self.method),
-            "time": (self.times[:, None] + ahead * self.step).ravel(),
+            **time_columns((self.times[:, None] + ahead * self.step).ravel(), self.writing),
             "horizon": np.tile(1 + ahead, rows),
             "actual": actual.ravel(),
             "value": self.value.ravel(),
@@ -251,9 +256,11 @@ class Run:
         }
 
     def frame(self, backend: str | None = None) -> Any:
-        """Return `columns` as a frame of the kind that the series came in, or of another."""
-        kind = import_module(frame_kind(backend or self.backend))
-        return nw.from_dict(self.columns(), backend=kind).to_native()
+        """Return `columns` as a frame of the kind that the series came in, or of another.
+
+        A column has one zone: of readings whose offsets differ, without a zone, it is in UTC.
+        """
+        return framed(self.columns(), backend or self.backend)
 
     def seconds_by_kind(self) -> dict[str, float]:
         """Return the seconds by kind of work."""
@@ -303,14 +310,3 @@ def backend_of(source: Any) -> str | None:
     """Return the library whose frame or series a source is, if it is one."""
     module = type(source).__module__.partition(".")[0]
     return module if module in BACKENDS else None
-
-
-def frame_kind(backend: str | None) -> str:
-    """Return the library to make a frame with, the first that is installed by default."""
-    installed = [name for name in BACKENDS if find_spec(name)]
-    kind = backend or (installed[0] if installed else None)
-    if kind is None or kind not in installed:
-        raise MissingExtraError(
-            f"a frame needs pandas, polars or pyarrow to be installed, got {kind!r}."
-        )
-    return kind

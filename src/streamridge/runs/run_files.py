@@ -17,6 +17,7 @@ from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
 from streamridge.runs.run import Run
 from streamridge.series.spans import spans_of
+from streamridge.series.writing import Writing
 
 KIND = "run"
 ARRAYS = ("times", "local_times", "refit_times", "actual", "value", "lower", "upper", "by_model")
@@ -33,6 +34,7 @@ def write_run(path: Path, run: Run) -> None:
         **{name: dict(getattr(run, name)) for name in MAPPINGS},
         "level": run.level,
         "excluded": [str(span) for span in run.excluded],
+        "writing": run.writing.plain(),
         "costs": asdict(run.costs),
         "step": _plain_step(run.step),
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
@@ -75,6 +77,7 @@ def _run(header: Header, arrays: Arrays) -> Run:
         path=walked or None,
         interrupted=header.get("interrupted", False),
         excluded=spans_of(header.get("excluded", ()), None),
+        writing=Writing.from_plain(header.get("writing")),
     )
 
 

@@ -126,12 +126,14 @@ def _stored(given: Any, selection: Selection) -> AbstractContextManager[Store]:
 
 
 def _digest(series: Series) -> str:
-    """Return a short text that stands for a series: its times, its zone and every value."""
+    """Return a short text that stands for a series: its times as written, and every value."""
     content = blake2b(digest_size=DIGEST_BYTES)
     content.update(np.ascontiguousarray(series.values).tobytes())
     content.update(f"{series.times[0]} {series.clock.step}".encode())
     if series.clock.zone is not None:
         content.update(series.clock.zone.key.encode())
+    if series.writing.zoned:
+        content.update(repr(series.writing).encode())
     for name, column in series.extras.items():
         content.update(name.encode())
         content.update(np.ascontiguousarray(column).tobytes())

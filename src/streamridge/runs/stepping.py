@@ -179,6 +179,7 @@ def _run_of(
         step=_step_of(series),
         times=series.times[scored],
         local_times=series.local_times[scored],
+        writing=series.writing,
         actual=_possible(series.values[scored], settings),
         value=value,
         lower=lower,

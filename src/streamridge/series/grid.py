@@ -33,6 +33,7 @@ from streamridge.series.local_time import Fold, to_utc
 from streamridge.series.readings import Aggregate, Readings, index_of, require_kind
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
 from streamridge.series.series import Counts, Series, span_text
+from streamridge.series.writing import Writing
 
 # Usual steps of sensors, in seconds; a step found from readings becomes the nearest of these.
 USUAL = (1, 5, 10, 15, 20, 30, 60, 120, 180, 300, 360, 600, 720, 900, 1200, 1800)
@@ -105,7 +106,20 @@ def to_series(
         nonexistent=int((within & ~exists).sum()),
         missing=int(np.isnan(series.values).sum()),
     )
-    return replace(series, counts=counts)
+    return replace(series, counts=counts, writing=_writing(readings, times, zone))
+
+
+def _writing(readings: Readings, times: Times, zone: ZoneInfo | None) -> Writing:
+    """Return how the times of a series are written: as those of its readings were."""
+    written = readings.writing
+    if zone is None or readings.indexed:
+        return written
+    if not written.zoned:
+        return replace(written, zone=zone.key)
+    # Offsets that change with the seasons name no zone; the zone that was given may be theirs.
+    local = replace(written, zone=zone.key, offsets=())
+    changes = len(written.offsets) > 1 and (written.ahead(times) == local.ahead(times)).all()
+    return local if changes else written
 
 
 def _in_utc(

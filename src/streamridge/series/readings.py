@@ -10,9 +10,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from streamridge.arrays import Mask, Vector, require_shape
+from streamridge.arrays import Vector, require_shape
 from streamridge.errors import InvalidInputError, shown
 from streamridge.series.clock import Times
+from streamridge.series.writing import AS_IS, Offsets, Unit, Writing, known_zone
 
 Aggregate: TypeAlias = Literal["sum", "mean", "last"]
 
@@ -38,11 +39,11 @@ class Readings:
     sensor
         Its name.
     times
-        (n,), datetime64[us]: local time as written, or UTC if `zoned`.
+        (n,), datetime64[us]: local time as written, or UTC if they had an offset.
     values
         (n,), NaN where there is no value.
-    zoned
-        Whether the times had an offset from UTC.
+    writing
+        How the times were written: whether they had an offset from UTC, and which.
     extras
         (n,) each, columns that are known in advance, by name.
     skipped
@@ -56,7 +57,7 @@ class Readings:
     sensor: str
     times: Times
     values: Vector
-    zoned: bool = False
+    writing: Writing = AS_IS
     extras: Mapping[str, Vector] = field(default_factory=dict)
     skipped: int = 0
     imputed: int = 0
@@ -70,6 +71,11 @@ class Readings:
             require_shape(name, column, self.times.shape)
 
     @property
+    def zoned(self) -> bool:
+        """Return whether the times had an offset from UTC."""
+        return self.writing.zoned
+
+    @property
     def indexed(self) -> bool:
         """Return whether the times are whole numbers, which count units of an index."""
         return bool(len(self.times) and (self.times < INDEX_END).all())
@@ -77,16 +83,22 @@ class Readings:
 
 @dataclass(frozen=True)
 class Piece:
-    """The readings of a sensor in one part of a source; `zoned` is given for each time."""
+    """The readings of a sensor in one part of a source, with the offset from UTC of each time.
+
+    Where the times are a column of a frame, `zone` is the name of its zone, and `unit` what it
+    counts in.
+    """
 
     sensor: str
     times: Times
-    zoned: Mask
+    offsets: Offsets
     values: Vector
     extras: Mapping[str, Vector]
     skipped: int
     imputed: int = 0
     aggregate: Aggregate | None = None
+    zone: str | None = None
+    unit: Unit = "us"
 
 
 def require_one_kind_of_time(sensor: str, zoned: Collection[bool]) -> None:
@@ -101,13 +113,12 @@ def require_one_kind_of_time(sensor: str, zoned: Collection[bool]) -> None:
 def join(pieces: Sequence[Piece]) -> Readings:
     """Return the readings of one sensor from one or more pieces."""
     first = pieces[0]
-    zoned = np.concatenate([piece.zoned for piece in pieces])
-    require_one_kind_of_time(first.sensor, set(zoned.tolist()))
+    times = np.concatenate([piece.times for piece in pieces])
     return Readings(
         first.sensor,
-        np.concatenate([piece.times for piece in pieces]),
+        times,
         np.concatenate([piece.values for piece in pieces]),
-        bool(zoned.any()),
+        _writing(pieces, times),
         {name: np.concatenate([piece.extras[name] for piece in pieces]) for name in first.extras},
         sum(piece.skipped for piece in pieces),
         sum(piece.imputed for piece in pieces),
@@ -115,8 +126,35 @@ def join(pieces: Sequence[Piece]) -> Readings:
     )
 
 
+def _writing(pieces: Sequence[Piece], times: Times) -> Writing:
+    """Return how the times of some pieces are written; zones or units that differ are dropped."""
+    offsets = np.concatenate([piece.offsets for piece in pieces])
+    zoned = ~np.isnan(offsets)
+    require_one_kind_of_time(pieces[0].sensor, set(zoned.tolist()))
+    zones, units = {piece.zone for piece in pieces}, {piece.unit for piece in pieces}
+    unit = units.pop() if len(units) == 1 else "us"
+    if not zoned.any():
+        return Writing(unit=unit)
+    zone = known_zone(zones.pop()) if len(zones) == 1 else None
+    return Writing.of(times, offsets, zone, unit)
+
+
 def parse_time(time: object) -> tuple[np.datetime64, bool]:
     """Return a time in microseconds, and whether it had an offset; if so, it is now in UTC.
+
+    See `parse_stamp`, which also tells the offset.
+
+    Examples
+    --------
+    >>> parse_time("2021-06-13T08:15+01:00")
+    (np.datetime64('2021-06-13T07:15:00.000000'), True)
+    """
+    stamp, offset = parse_stamp(time)
+    return stamp, offset is not None
+
+
+def parse_stamp(time: object) -> tuple[np.datetime64, int | None]:
+    """Return a time in microseconds, and its offset in seconds; if it has one, it is now in UTC.
 
     Parameters
     ----------
@@ -126,10 +164,10 @@ def parse_time(time: object) -> tuple[np.datetime64, bool]:
 
     Examples
     --------
-    >>> parse_time("2021-06-13T08:15+01:00")
-    (np.datetime64('2021-06-13T07:15:00.000000'), True)
-    >>> parse_time("2021-06-13 24:00")
-    (np.datetime64('2021-06-14T00:00:00.000000'), False)
+    >>> parse_stamp("2021-06-13T08:15+01:00")
+    (np.datetime64('2021-06-13T07:15:00.000000'), 3600)
+    >>> parse_stamp("2021-06-13 24:00")
+    (np.datetime64('2021-06-14T00:00:00.000000'), None)
     """
     try:
         return _stamp(_from_text(time) if isinstance(time, str) else time)
@@ -165,15 +203,17 @@ def in_microseconds(times: Times) -> Times:
     return np.where(within, times, np.datetime64("NaT")).astype("datetime64[us]")
 
 
-def _stamp(time: object) -> tuple[np.datetime64, bool]:
-    if isinstance(time, datetime) and time.utcoffset() is not None:
-        return np.datetime64(time.astimezone(UTC).replace(tzinfo=None), "us"), True
+def _stamp(time: object) -> tuple[np.datetime64, int | None]:
+    offset = time.utcoffset() if isinstance(time, datetime) else None
+    if isinstance(time, datetime) and offset is not None:
+        utc = np.datetime64(time.astimezone(UTC).replace(tzinfo=None), "us")
+        return utc, offset // timedelta(seconds=1)
     if isinstance(time, date):
-        return np.datetime64(time, "us"), False
+        return np.datetime64(time, "us"), None
     if isinstance(time, np.datetime64):
         [stamp] = in_microseconds(np.array([time]))
         if not np.isnat(stamp):
-            return stamp, False
+            return stamp, None
     raise ValueError(time)
 
 

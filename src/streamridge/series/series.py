@@ -11,6 +11,7 @@ from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
 from streamridge.series.clock import AnyClock, IndexClock, Times
 from streamridge.series.readings import index_of, require_kind
+from streamridge.series.writing import AS_IS, Writing
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Series:
         Columns known in advance, (T,) each.
     counts
         The problems met with its readings.
+    writing
+        How the times of its readings were written, in which those of forecasts are given back.
     """
 
     sensor: str
@@ -83,6 +86,7 @@ class Series:
     values: Vector
     extras: Mapping[str, Vector] = field(default_factory=dict)
     counts: Counts = Counts()
+    writing: Writing = AS_IS
 
     def __len__(self) -> int:
         return len(self.values)
