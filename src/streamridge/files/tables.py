@@ -50,8 +50,8 @@ def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
     Append
         To be called with columns, (n,) each, of the same names every time. In CSV, times are in
         ISO 8601 to the second, and floats have as many digits as are needed to read the same number
-        back. Times that are `ZonedTimes` have their offsets in CSV, and a zone in Parquet. NaN, NaT and None are empty cells in CSV and nulls in Parquet, where each call makes a
-        row group.
+        back. Times that are `ZonedTimes` have their offsets in CSV, and a zone in Parquet. NaN, NaT
+        and None are empty cells in CSV and nulls in Parquet, where each call makes a row group.
     """
     target = Path(path)
     kind = _KINDS[require_ending(target)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.forecaster.levels import Levels
+from streamridge.files.framing import framed
+from streamridge.forecaster.levels import Levels, band_columns
 from streamridge.series.clock import Times
+from streamridge.series.writing import AS_IS, Writing, time_columns
 
 Source = Literal["model", "seasonal", "none"]
 
@@ -21,7 +23,8 @@ class Forecast:
     Parameters
     ----------
     time
-        (H,), the times of the steps; whole numbers for an integer index.
+        (H,), the times of the steps, in UTC where readings have an offset or the sensor a zone;
+        whole numbers for an integer index. `stamps` has them as readings had theirs.
     value
         (H,), the forecast.
     lower, upper
@@ -33,6 +36,8 @@ class Forecast:
         the first reading, when the numbers are NaN.
     levels
         (L,), the levels of the bands, in the order they were asked for.
+    writing
+        How the times of the readings were written; `stamps` and `frame` write theirs the same way.
     """
 
     time: Times
@@ -41,9 +46,38 @@ class Forecast:
     upper: Vector | Matrix
     source: Source
     levels: Levels
+    writing: Writing = AS_IS
 
     def __len__(self) -> int:
         return len(self.value)
+
+    @property
+    def stamps(self) -> list[Any]:
+        """Return the times as the readings had theirs: in the same zone, offset or local time.
+
+        Examples
+        --------
+        >>> noon = np.array(["2023-06-13T12:00"], "M8[us]")
+        >>> one = np.ones(1)
+        >>> berlin = Writing(zoned=True, zone="Europe/Berlin")
+        >>> print(*Forecast(noon, one, one, one, "model", (0.9,), berlin).stamps)
+        2023-06-13 14:00:00+02:00
+        """
+        return self.writing.stamps(self.time)
+
+    def frame(self, backend: str | None = None) -> Any:
+        """Return the forecast as a frame of pandas, polars or pyarrow, with a row for each step.
+
+        Its columns are "time", written as those of the readings were, "horizon", "value", and the
+        ends of the bands; see `Run.columns`.
+        """
+        columns = {
+            **time_columns(self.time, self.writing),
+            "horizon": 1 + np.arange(len(self)),
+            "value": self.value,
+            **band_columns(self.levels, self.lower, self.upper),
+        }
+        return framed(columns, backend)
 
     @classmethod
     def banded(
@@ -54,10 +88,11 @@ class Forecast:
         *,
         source: Source,
         levels: Levels,
+        writing: Writing = AS_IS,
     ) -> Forecast:
         """Return a forecast with the ends of its bands, (H, L) each; one level has no axis."""
         lower, upper = (ends[:, 0] if len(levels) == 1 else ends for ends in bands)
-        return cls(time, value, lower, upper, source, levels)
+        return cls(time, value, lower, upper, source, levels, writing)
 
     @classmethod
     def none(cls, horizon: int, levels: Levels) -> Forecast:

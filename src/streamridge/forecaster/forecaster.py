@@ -36,6 +36,7 @@ from streamridge.learners.workspace import Workspace
 from streamridge.series.clock import Times, amount, parse_step
 from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.seasons import parse_seasons
+from streamridge.series.writing import AS_IS
 from streamridge.tuners.base import Tuner
 
 # What the readings of a series without a name are called.
@@ -86,8 +87,9 @@ class Forecaster:
         They change no forecast: readings are judged by the band of 90 %, which is always learned.
     tz
         Time zone of the sensor, such as "Europe/London". Times without an offset are then local,
-        days and weeks follow the local clock, and forecasts are in UTC. Without a zone, times are
-        taken as they are.
+        days and weeks follow the local clock, and the array of a forecast's times is in UTC; its
+        `stamps` and `frame` have them as they came in. Without a zone, times are taken as they
+        are.
     lags
         p, how many of the latest values a row holds.
     train_size
@@ -270,7 +272,7 @@ class Forecaster:
         if isinstance(preset, Preset):
             extras = preset.features.extras
         reading = {name: settings.get(name) for name in ("step", "tz", "sensor")}
-        history, zoned = read_history(series, extras=extras, **reading)
+        history = read_history(series, extras=extras, **reading)
         zone, name = history.clock.zone, history.sensor
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
         if reading["sensor"] is None and name != UNNAMED:
@@ -280,7 +282,7 @@ class Forecaster:
             require_readings("value", history.values)
             for each in extras:
                 require_readings(each, history.extras[each])
-            forecaster._stepper.take_history(history, zoned)
+            forecaster._stepper.take_history(history)
         return forecaster
 
     @classmethod
@@ -412,6 +414,7 @@ class Forecaster:
                 self._stepper.bands(ahead, levels),
                 source="seasonal" if ahead.made is None else "model",
                 levels=levels,
+                writing=sensor.clock.writing or AS_IS,
             )
 
     def observe(

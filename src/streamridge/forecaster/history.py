@@ -18,10 +18,8 @@ def read_history(
     tz: str | None = None,
     extras: tuple[str, ...] = (),
     sensor: str | None = None,
-) -> tuple[Series, bool | None]:
-    """Return the history of one sensor on a regular grid, and whether its times had offsets.
-
-    Of a `Series` that is not known.
+) -> Series:
+    """Return the history of one sensor on a regular grid.
 
     Parameters
     ----------
@@ -44,7 +42,7 @@ def read_history(
         raise InvalidInputError(
             f"series must have the extras {listed(extras)}, got {listed(given.extras)}."
         )
-    return given, None
+    return given
 
 
 def _require_same(name: str, asked: object, own: object) -> None:
@@ -55,7 +53,7 @@ def _require_same(name: str, asked: object, own: object) -> None:
 
 def _read(
     given: Any, step: Any, tz: str | None, extras: tuple[str, ...], sensor: str | None
-) -> tuple[Series, bool]:
+) -> Series:
     length = None if step is None else parse_step(step)
     with stored_readings(given, extras=extras) as store:
         names = store.names
@@ -64,4 +62,4 @@ def _read(
                 f"sensor must be one of {listed(names)}, got {sensor!r}. Pass it as sensor=."
             )
         readings = store.readings(names[0] if len(names) == 1 else str(sensor))
-        return to_series(readings, step=length, zone=parse_zone(tz)), readings.zoned
+        return to_series(readings, step=length, zone=parse_zone(tz))

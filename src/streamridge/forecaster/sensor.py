@@ -20,6 +20,7 @@ from streamridge.learners.state import joined, part
 from streamridge.series.clock import DAY, AnyClock
 from streamridge.series.holidays import Holidays
 from streamridge.series.sensor_clock import SensorClock
+from streamridge.series.writing import Writing
 
 # The smallest size of error, as a share of the value.
 ROUNDING = 1e-9
@@ -88,9 +89,9 @@ class Sensor:
             self.timeline.start_at(step)
         return step, on_grid
 
-    def begin(self, clock: AnyClock, step: int, zoned: bool | None) -> None:
+    def begin(self, clock: AnyClock, step: int, writing: Writing | None) -> None:
         """Take over the clock of a series, whose first reading is at this step or later."""
-        self.clock.adopt(clock, zoned)
+        self.clock.adopt(clock, writing)
         self.timeline.start_at(step)
 
     def seasonal(self) -> Vector:

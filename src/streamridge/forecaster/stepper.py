@@ -23,6 +23,7 @@ from streamridge.learners.costs import Costs
 from streamridge.learners.state import joined, part
 from streamridge.learners.workspace import Workspace
 from streamridge.series.series import Series
+from streamridge.series.writing import AS_IS
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
@@ -99,14 +100,16 @@ class Stepper:
             self._ahead = {}
             self._try_first_fit()
 
-    def take_history(self, history: Series, zoned: bool | None) -> None:
+    def take_history(self, history: Series) -> None:
         """Take a whole series at once; the first fit is made at its end.
 
         It is as if each step had been taken by `advance`, with a warm-up as long as the series.
         """
         names = self._settings.preset.features.extras
         columns = np.column_stack([history.extras[name] for name in names]) if names else None
-        self.sensor.begin(history.clock, history.start, zoned)
+        # A series that was made by hand does not say how its times are written.
+        writing = None if history.writing == AS_IS else history.writing
+        self.sensor.begin(history.clock, history.start, writing)
         for at, value in enumerate(history.values.tolist()):
             self._take_early(value, None if columns is None else columns[at])
         self._try_first_fit()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from itertools import repeat
 from time import thread_time
 from typing import Any
@@ -25,6 +24,7 @@ from streamridge.runs.run import Run
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
 from streamridge.series.spans import Span, require_kind_of_spans
+from streamridge.series.writing import Writing
 
 # Called after each step with how many are done, of how many.
 StepProgress = Callable[[int, int], None]
@@ -138,13 +138,12 @@ def _join(forecaster: Forecaster, series: Series) -> None:
             forecaster.observe(before, None)
 
 
-def _stamps(series: Series, times: Times | Steps) -> list[datetime] | list[int]:
-    """Return times of a series as the forecaster takes them: with UTC said where it is UTC."""
-    if times.dtype.kind != "M":
-        return times.tolist()
-    # Not by astype(datetime): NumPy drops a Ctrl-C that comes while it looks at such a type.
-    moments = times.astype("M8[us]").tolist()
-    return moments if series.clock.zone is None else [each.replace(tzinfo=UTC) for each in moments]
+def _stamps(series: Series, times: Times | Steps) -> list[Any]:
+    """Return times of a series as the forecaster takes them: as written, and never ambiguous."""
+    zone = series.clock.zone
+    if zone is None or series.writing.zoned:
+        return series.writing.stamps(times)
+    return Writing(zoned=True, zone=zone.key).stamps(times)
 
 
 def _step_of(series: Series) -> np.timedelta64 | np.int64:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -23,7 +24,8 @@ from streamridge.series.clock import (
 )
 from streamridge.series.holidays import Holidays
 from streamridge.series.local_time import moments
-from streamridge.series.readings import parse_time
+from streamridge.series.readings import parse_stamp
+from streamridge.series.writing import AS_IS, Writing, zone_of
 
 # A stamp further ahead than this, or outside these years, is taken to be wrong.
 LONGEST_GAP = timedelta(days=1000)
@@ -62,7 +64,7 @@ class SensorClock:
         self._holidays = holidays
         self._step = step
         self.clock: AnyClock | None = None
-        self._zoned: bool | None = None  # whether times have offsets, once one was given
+        self.writing: Writing | None = None  # how the latest time was written
 
     def place(self, time: object, newest: int | None) -> tuple[int, bool]:
         """Return the step nearest to a time, and whether the time is exactly that step's.
@@ -71,7 +73,7 @@ class SensorClock:
         """
         if isinstance(self._step, int):
             return self._place_index(_require_index(time), self._step, newest)
-        candidates, zoned = self._moments(time)
+        candidates, writing = self._moments(time)
         clock = self.clock or self._made(self._step, phase_of(candidates[0], self._step))
         steps = clock.steps(candidates)
         at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
@@ -80,25 +82,25 @@ class SensorClock:
             raise InvalidInputError(
                 f"time must be within {longest.days} days of the newest reading, got {time!s}."
             )
-        self.clock, self._zoned = clock, zoned
+        self.clock, self.writing = clock, writing
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
 
-    def adopt(self, clock: AnyClock, zoned: bool | None) -> None:
-        """Take over the clock of a series, and whether its times had offsets, if that is known."""
-        self.clock, self._zoned = clock, zoned
+    def adopt(self, clock: AnyClock, writing: Writing | None) -> None:
+        """Take over the clock of a series, and how its times were written, if that is known."""
+        self.clock, self.writing = clock, writing
         if isinstance(clock, Clock):
             self.clock = replace(clock, holidays=self._holidays)
 
     def span(self, start: object, end: object) -> tuple[int, int]:
         """Return the first and the last moment of a span of time, for `within`."""
-        (first, zoned), (last, also) = self._moments(start), self._moments(end)
-        if zoned != also:
+        (first, writing), (last, also) = self._moments(start), self._moments(end)
+        if writing.zoned != also.zoned:
             raise InvalidInputError(
                 f"start and end must both have an offset or none, got {start!s} and {end!s}."
             )
         if last[-1] < first[0]:
             raise InvalidInputError(f"end must not be before start, got {start!s} to {end!s}.")
-        self._zoned = zoned
+        self.writing = self.writing or writing
         return int(first[0].astype(np.int64)), int(last[-1].astype(np.int64))
 
     def within(self, steps: Steps, spans: Sequence[tuple[int, int]]) -> Mask:
@@ -128,11 +130,12 @@ class SensorClock:
             )
         return self.clock
 
-    def state(self) -> dict[str, float | bool | None]:
+    def state(self) -> dict[str, Any]:
         """Return everything that changes, as plain values."""
-        return {"phase": self._phase, "zoned": self._zoned}
+        writing = None if self.writing is None else self.writing.plain()
+        return {"phase": self._phase, "writing": writing}
 
-    def restore(self, state: dict[str, float | bool | None]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of a clock with the same step and zone."""
         phase = state["phase"]
         if phase is None:
@@ -141,23 +144,35 @@ class SensorClock:
             self.clock = IndexClock(self._step, int(phase))
         else:
             self.clock = self._made(self._step, timedelta(seconds=phase))
-        self._zoned = None if state["zoned"] is None else bool(state["zoned"])
+        self.writing = self._known_writing(state)
 
-    def _moments(self, time: object) -> tuple[Times, bool]:
-        """Return the moments that a time may mean, and whether it has an offset."""
+    def _known_writing(self, state: Mapping[str, Any]) -> Writing | None:
+        """Return how times were written, as far as a file says; None if the next one shall tell."""
+        if "writing" in state:
+            return None if state["writing"] is None else Writing.from_plain(state["writing"])
+        # Earlier versions only said whether times had an offset, and only of live readings.
+        tz = None if self._zone is None else self._zone.key
+        return Writing(zoned=True, zone=tz or "UTC") if state["zoned"] else None
+
+    def _moments(self, time: object) -> tuple[Times, Writing]:
+        """Return the moments that a time may mean, and how it is written."""
         if isinstance(self._step, int):
-            return np.array([_require_index(time)]), False
-        stamp, zoned = parse_time(time)
+            return np.array([_require_index(time)]), AS_IS
+        stamp, offset = parse_stamp(time)
+        zoned = offset is not None
         if not EARLIEST <= stamp < LATEST:
             raise InvalidInputError(f"time must be between the years 1800 and 2500, got {time!s}.")
-        if self._zone is None and self._zoned not in (None, zoned):
+        before = self.writing
+        if self._zone is None and before is not None and before.zoned != zoned:
             raise InvalidInputError(
-                f"time must have {'an' if self._zoned else 'no'} offset, as the times before it, "
+                f"time must have {'an' if before.zoned else 'no'} offset, as the times before it, "
                 f"got {time!s}."
             )
-        if self._zone is None or zoned:
-            return np.array([stamp]), zoned
-        return _moments(stamp, self._zone), zoned
+        if offset is not None:
+            return np.array([stamp]), _written(time, stamp, offset)
+        if self._zone is None:
+            return np.array([stamp]), AS_IS
+        return _moments(stamp, self._zone), Writing(zone=self._zone.key)
 
     def _made(self, step: timedelta, phase: timedelta) -> Clock:
         return Clock(step, phase, self._zone, self._holidays)
@@ -168,6 +183,13 @@ class SensorClock:
             return None
         phase = self.clock.phase
         return phase if isinstance(phase, int) else phase.total_seconds()
+
+
+def _written(time: object, stamp: np.datetime64, offset: int) -> Writing:
+    """Return how a time with an offset is written: in its zone if that has a name."""
+    zone = zone_of(time)
+    pairs = () if zone is not None else ((int(stamp.astype(np.int64)), offset),)
+    return Writing(zoned=True, zone=zone, offsets=pairs)
 
 
 def longest_gap(step: timedelta) -> timedelta:
