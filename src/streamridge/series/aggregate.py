@@ -16,7 +16,9 @@ from streamridge.series.series import Series
 LEAST_SHARE = 0.5
 
 
-def coarser(fine: Series, step: Length, aggregate: Aggregate | None) -> Series:
+def coarser(
+    fine: Series, step: Length, aggregate: Aggregate | None, clock: AnyClock | None = None
+) -> Series:
     """Return a series in longer steps, with a count of those that miss some readings.
 
     Parameters
@@ -28,13 +30,15 @@ def coarser(fine: Series, step: Length, aggregate: Aggregate | None) -> Series:
     aggregate
         "sum" and "mean" scale up a bin with at least half of its readings; "last" takes the last
         reading of the bin.
+    clock
+        The clock of the longer steps; by default that of the series, aligned to midnight.
     """
     own = fine.clock.step
     parts, rest = divmod(amount(step), amount(own))
     if rest:
         raise InvalidInputError(
             f"{fine.sensor}: step must be a multiple of the readings' own {step_name(own)}, "
-            f"got {step_name(step)}."
+            f"got {step_name(step)}. Pass --step {step_name(own)} (step= in Python), or a multiple."
         )
     if aggregate is None:
         raise InvalidInputError(
@@ -42,15 +46,17 @@ def coarser(fine: Series, step: Length, aggregate: Aggregate | None) -> Series:
             f"{step_name(step)} from readings every {step_name(own)}, got none. "
             "Pass --aggregate sum for counts (aggregate= in Python)."
         )
-    lead = fine.start % parts
     # A clock of times is asked for a step of time, one of an index for a whole number.
-    longer: AnyClock = replace(fine.clock, step=step)  # type: ignore[arg-type]
+    longer: AnyClock = clock or replace(fine.clock, step=step)  # type: ignore[arg-type]
+    ahead = amount(fine.clock.phase) - amount(longer.phase)
+    start = fine.start + ahead // amount(own)
+    lead = start % parts
     bins = _bins(fine.values, lead, parts)
     read = (~np.isnan(bins)).sum(axis=1)
     return Series(
         fine.sensor,
         longer,
-        (fine.start - lead) // parts,
+        (start - lead) // parts,
         _last(bins) if aggregate == "last" else _whole(bins, read, aggregate),
         {name: _bins(column, lead, parts)[:, 0] for name, column in fine.extras.items()},
         replace(fine.counts, partial=int(((read > 0) & (read < parts)).sum())),

@@ -29,15 +29,20 @@ class Counts:
     duplicates
         Readings equal to another one at the same step.
     conflicts
-        Readings that differ from another one at the same step; the first is kept.
+        Readings that differ from another one at the same step; the first is kept, or the first
+        whose stamp is exactly that of the step.
     off_grid
         Stamps between two steps; they are moved to the nearest.
     out_of_order
-        Readings older than the one before them.
+        Readings older than one that came before them.
     nonexistent
         Local times that clocks skip.
     partial
         Bins that miss some readings; with at least half of them they are scaled up, else a gap.
+    rate_changes
+        How often the time between readings changes.
+    binned
+        Readings that come at no rate, from which the values of steps are made.
     missing
         Steps without a value.
     """
@@ -51,6 +56,8 @@ class Counts:
     out_of_order: int = 0
     nonexistent: int = 0
     partial: int = 0
+    rate_changes: int = 0
+    binned: int = 0
     missing: int = 0
 
     def found(self) -> dict[str, int]:
