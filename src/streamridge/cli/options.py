@@ -175,6 +175,15 @@ Aggregate = Annotated[
     readings.Aggregate | None,
     typer.Option(help="How several readings make one step. PeMS counts are summed by default."),
 ]
+ArrivalOrder = Annotated[
+    bool,
+    typer.Option(
+        "--arrival-order",
+        help="Take readings in the order of the file, as a live stream would bring them: what "
+        "comes late is late, and the step is found from the first days. By default readings are "
+        "sorted, and the step is found from all.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Predictions = Annotated[
     Path | None, typer.Option(help="File for every forecast: .csv, .csv.gz or .parquet.")

@@ -32,7 +32,7 @@ from streamridge.runs.run import Run
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
 from streamridge.runs.tasks import Task, make_tasks, ready_made
-from streamridge.series.clock import parse_zone, step_name, time_text
+from streamridge.series.clock import parse_zone, step_name
 from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
 from streamridge.series.spans import spans_of
@@ -40,7 +40,16 @@ from streamridge.series.spans import spans_of
 # The code of a country or of a part of it; all else names a file.
 COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
 # What a forecaster meets beside what was wrong with the file.
-MET = ("excluded", "outlier", "implausible", "stuck", "rollbacks", "failed_refits")
+MET = (
+    "late",
+    "too_late",
+    "excluded",
+    "outlier",
+    "implausible",
+    "stuck",
+    "rollbacks",
+    "failed_refits",
+)
 
 
 def replay(
@@ -73,6 +82,7 @@ def replay(
     gap: options.Gap = "error",
     layout: options.FileLayout = None,
     aggregate: options.Aggregate = None,
+    arrival_order: options.ArrivalOrder = False,
     unit: options.Unit = "",
     predictions: options.Predictions = None,
     report: options.Report = None,
@@ -117,6 +127,7 @@ def replay(
         tz=tz,
         fold=fold,
         aggregate=aggregate,
+        arrival_order=arrival_order,
         first=first,
         last=last,
     )
@@ -167,7 +178,7 @@ def require_outputs(
 
 def say_what_was_read(console: Console, series: Series) -> None:
     """Say what a series is, and what was wrong with it."""
-    begin, end = (time_text(time, "m") for time in series.times[[0, -1]])
+    begin, end = series.writing.texts(series.times[[0, -1]], "minutes")
     counts = replace(series.counts, readings=0).found()
     wrong = f"; {in_words(counts)}" if counts else ""
     console.print(

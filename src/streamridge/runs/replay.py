@@ -23,7 +23,7 @@ from streamridge.series.series import Series
 from streamridge.series.spans import GivenSpan, spans_of
 
 # Parts of a selection that the forecaster does not say itself.
-READING = ("aggregate", "layout", "gap", "fold", "first", "last")
+READING = ("aggregate", "layout", "gap", "fold", "first", "last", "arrival_order")
 
 
 def replay(
@@ -65,7 +65,8 @@ def replay(
         Called now and then with how many steps are done, of how many.
     reading
         How to read the series: `aggregate`, "sum", "mean" or "last", says how finer readings make
-        a value of a step; `layout`, `gap`, `fold`, `first` and `last` are those of `Selection`.
+        a value of a step; `layout`, `gap`, `fold`, `first`, `last` and `arrival_order` are those
+        of `Selection`.
         The step, the zone and extra columns are the forecaster's.
 
     Notes

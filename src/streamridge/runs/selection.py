@@ -38,6 +38,9 @@ class Selection:
         How finer readings make a value of a step: "sum", "mean" or "last".
     first, last
         The first and the last time to take, as text; local times where there is a zone.
+    arrival_order
+        Whether readings are taken in the order of the source, as a live stream would bring them:
+        what comes late is late, and the step is found from the first days alone.
     sum_to
         Finer readings are summed to steps of this length; longer steps stay as they are.
     """
@@ -53,6 +56,7 @@ class Selection:
     first: str | None = None
     last: str | None = None
     sum_to: Length | None = None
+    arrival_order: bool = False
 
     def of_readings(self, readings: Readings) -> Series:
         """Return what is selected of a sensor's readings, on a regular grid."""
@@ -66,6 +70,7 @@ class Selection:
             skip=self.gap == "skip",
             first=first,
             last=last,
+            arrival_order=self.arrival_order,
         )
         return self._summed(series)
 

@@ -134,6 +134,8 @@ def _digest(series: Series) -> str:
         content.update(series.clock.zone.key.encode())
     if series.writing.zoned:
         content.update(repr(series.writing).encode())
+    if series.known_at is not None:
+        content.update(series.known_at.tobytes())
     for name, column in series.extras.items():
         content.update(name.encode())
         content.update(np.ascontiguousarray(column).tobytes())

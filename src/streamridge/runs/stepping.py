@@ -50,17 +50,18 @@ def step_through(
     _join(forecaster, series)
     first = forecaster.settings.warmup if warmup is None else warmup
     end = len(series) if steps is None else min(len(series), first + steps)
-    readings = zip(
-        _stamps(series, series.times[:end]), series.values.tolist(), _known(series), strict=False
-    )
+    times, (in_time, late) = _stamps(series, series.times[:end]), _arriving(series)
+    readings = zip(times, in_time.tolist(), _known(series), strict=False)
     start, interrupted, forecasts = thread_time(), False, []
     path = _WholePath()
     path.follow(forecaster)
     try:
         with threadpool_limits(1), about(series.sensor), _held_memory(forecaster):
-            for time, value, known in readings:
+            for at, (time, value, known) in enumerate(readings):
                 forecast = forecaster.predict(known)
                 forecaster.observe(time, value, known)
+                for before in late.get(at, ()):
+                    forecaster.observe(times[before], float(series.values[before]))
                 forecasts.append(forecast)
                 path.follow(forecaster)
                 if progress is not None:
@@ -144,6 +145,19 @@ def _stamps(series: Series, times: Times | Steps) -> list[Any]:
     if zone is None or series.writing.zoned:
         return series.writing.stamps(times)
     return Writing(zoned=True, zone=zone.key).stamps(times)
+
+
+def _arriving(series: Series) -> tuple[Vector, dict[int, list[int]]]:
+    """Return the values that come in time, (T,), and which come late with which step."""
+    if series.known_at is None:
+        return series.values, {}
+    own = np.arange(len(series))
+    comes = series.known_at - series.start
+    is_late = (comes > own) & ~np.isnan(series.values)
+    late: dict[int, list[int]] = {}
+    for at in np.flatnonzero(is_late).tolist():
+        late.setdefault(int(comes[at]), []).append(at)
+    return np.where(is_late, np.nan, series.values), late
 
 
 def _step_of(series: Series) -> np.timedelta64 | np.int64:

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError
+from streamridge.series.arrivals import arrivals, first_days
 from streamridge.series.clock import Length, Times
 from streamridge.series.local_time import Fold, to_utc
 from streamridge.series.placing import regular
@@ -27,6 +28,7 @@ def to_series(
     skip: bool = False,
     first: np.datetime64 | None = None,
     last: np.datetime64 | None = None,
+    arrival_order: bool = False,
 ) -> Series:
     """Return the readings of a sensor on a regular grid, from its first value to its last.
 
@@ -48,6 +50,10 @@ def to_series(
         Whether to leave out local times that do not exist, instead of raising an error.
     first, last
         The first and the last time to take; in UTC if there is a zone.
+    arrival_order
+        Whether readings arrived in the order given, as in a live stream. Then the step is found
+        from the first days alone, and the series says when each value was known. By default the
+        step is found from all readings, and those out of order count as if they came in time.
     """
     for end in (first, last):
         require_kind(readings.sensor, end, indexed=readings.indexed)
@@ -63,6 +69,8 @@ def to_series(
         )
     columns = {name: column[kept] for name, column in readings.extras.items()}
     taken = replace(readings, times=times, values=readings.values[kept], extras=columns)
+    if arrival_order and step is None:
+        step = regular(first_days(taken), None, zone, None).clock.step
     series = regular(taken, step, zone, aggregate or readings.aggregate)
     counts = replace(
         series.counts,
@@ -72,7 +80,9 @@ def to_series(
         nonexistent=int((within & ~exists).sum()),
         missing=int(np.isnan(series.values).sum()),
     )
-    return replace(series, counts=counts, writing=_writing(readings, times, zone))
+    known_at = arrivals(series, taken) if arrival_order else None
+    writing = _writing(readings, times, zone)
+    return replace(series, counts=counts, writing=writing, known_at=known_at)
 
 
 def _writing(readings: Readings, times: Times, zone: ZoneInfo | None) -> Writing:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
-from streamridge.series.clock import AnyClock, IndexClock, Times
+from streamridge.series.clock import AnyClock, IndexClock, Steps, Times
 from streamridge.series.readings import index_of, require_kind
 from streamridge.series.writing import AS_IS, Writing
 
@@ -83,6 +83,9 @@ class Series:
         Columns known in advance, (T,) each.
     counts
         The problems met with its readings.
+    known_at
+        (T,), the step at which each value was known, if readings are taken as they arrived: later
+        than its own step for one that came late. By default all came in time.
     writing
         How the times of its readings were written, in which those of forecasts are given back.
     """
@@ -94,6 +97,7 @@ class Series:
     extras: Mapping[str, Vector] = field(default_factory=dict)
     counts: Counts = Counts()
     writing: Writing = AS_IS
+    known_at: Steps | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -126,7 +130,11 @@ class Series:
             )
         part = slice(begin, end)
         extras = {name: column[part] for name, column in self.extras.items()}
-        return replace(self, start=self.start + begin, values=self.values[part], extras=extras)
+        known_at = None if self.known_at is None else self.known_at[part]
+        start = self.start + begin
+        return replace(
+            self, start=start, values=self.values[part], extras=extras, known_at=known_at
+        )
 
 
 def span_text(first: np.datetime64 | None, last: np.datetime64 | None) -> str:
