@@ -13,6 +13,7 @@ import numpy as np
 from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError, StateError, shown
 from streamridge.series.clock import (
+    DAY,
     EPOCH,
     AnyClock,
     Clock,
@@ -24,6 +25,7 @@ from streamridge.series.clock import (
 )
 from streamridge.series.holidays import Holidays
 from streamridge.series.local_time import moments
+from streamridge.series.rates import JITTER
 from streamridge.series.readings import parse_stamp
 from streamridge.series.writing import AS_IS, Writing, zone_of
 
@@ -37,7 +39,14 @@ EARLIEST, LATEST = np.datetime64("1800-01-01", "us"), np.datetime64("2500-01-01"
 
 
 class SensorClock:
-    """The clock of one sensor; the first reading sets where in a step its stamps lie.
+    """The clock of one sensor; its first two readings settle where in a step its stamps lie.
+
+    Most sensors stamp round times, multiples of the step since local midnight, or times that lie
+    equally far behind them. So a first stamp about a round time sets the clock, and another one
+    does until the second: if that is about a round time, and not where the first one lies within
+    its step, the clock is set to round times. The first reading then belongs to the round time
+    before it: no other reading can, so that none is lost. Steps of more than a day, and those of an
+    index, are set by the first reading.
 
     Parameters
     ----------
@@ -64,6 +73,7 @@ class SensorClock:
         self._holidays = holidays
         self._step = step
         self.clock: AnyClock | None = None
+        self._settled = True  # or the second reading may still set the clock to round times
         self.writing: Writing | None = None  # how the latest time was written
 
     def place(self, time: object, newest: int | None) -> tuple[int, bool]:
@@ -74,7 +84,7 @@ class SensorClock:
         if isinstance(self._step, int):
             return self._place_index(_require_index(time), self._step, newest)
         candidates, writing = self._moments(time)
-        clock = self.clock or self._made(self._step, phase_of(candidates[0], self._step))
+        settled, clock = self._settling(candidates, writing, newest, self._step)
         steps = clock.steps(candidates)
         at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
         longest = longest_gap(self._step)
@@ -82,8 +92,27 @@ class SensorClock:
             raise InvalidInputError(
                 f"time must be within {longest.days} days of the newest reading, got {time!s}."
             )
-        self.clock, self.writing = clock, writing
+        self.clock, self.writing, self._settled = clock, writing, settled
         return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
+
+    def _settling(
+        self, candidates: Times, writing: Writing, newest: int | None, step: timedelta
+    ) -> tuple[bool, Clock]:
+        """Return whether the clock is settled once a reading has come, and the clock."""
+        before = self.clock if isinstance(self.clock, Clock) else None
+        if before is not None and (self._settled or newest is None):
+            return True, before
+        stamp = candidates[0]
+        own = before or self._made(step, phase_of(stamp, step))
+        phase = _round_phase(stamp, writing, step)
+        # The steps so far keep their numbers, and become the round times before them.
+        rounded = replace(own, phase=phase - step if phase > own.phase else phase)
+        is_round = _is_about(stamp, rounded)
+        if newest is None:
+            return is_round or step > DAY, own
+        is_next = int(rounded.steps(candidates)[0]) > newest
+        moves = is_round and is_next and not _is_about(stamp, own)
+        return is_next, rounded if moves else own
 
     def adopt(self, clock: AnyClock, writing: Writing | None) -> None:
         """Take over the clock of a series, and how its times were written, if that is known."""
@@ -133,7 +162,7 @@ class SensorClock:
     def state(self) -> dict[str, Any]:
         """Return everything that changes, as plain values."""
         writing = None if self.writing is None else self.writing.plain()
-        return {"phase": self._phase, "writing": writing}
+        return {"phase": self._phase, "writing": writing, "settled": self._settled}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of a clock with the same step and zone."""
@@ -145,6 +174,7 @@ class SensorClock:
         else:
             self.clock = self._made(self._step, timedelta(seconds=phase))
         self.writing = self._known_writing(state)
+        self._settled = bool(state.get("settled", True))
 
     def _known_writing(self, state: Mapping[str, Any]) -> Writing | None:
         """Return how times were written, as far as a file says; None if the next one shall tell."""
@@ -183,6 +213,17 @@ class SensorClock:
             return None
         phase = self.clock.phase
         return phase if isinstance(phase, int) else phase.total_seconds()
+
+
+def _round_phase(stamp: np.datetime64, writing: Writing, step: timedelta) -> timedelta:
+    """Return where within a step of a clock without a phase the round local times lie."""
+    return timedelta(seconds=-int(writing.ahead(np.array([stamp]))[0])) % step
+
+
+def _is_about(stamp: np.datetime64, clock: Clock) -> bool:
+    """Return whether a stamp lies on a step of a clock, but for some jitter."""
+    nearest = clock.times(clock.steps(np.array([stamp])))[0]
+    return bool(abs(stamp - nearest) <= JITTER * np.timedelta64(clock.step))
 
 
 def _written(time: object, stamp: np.datetime64, offset: int) -> Writing:
