@@ -85,8 +85,10 @@ def write_report(
     """
     if not runs:
         raise InvalidInputError("runs must hold at least one run, got none.")
-    sensors, names = by_sensor(runs), FileNames()
-    body = [overview(title, sensors, unit=unit)]
+    sensors, names = by_sensor([run.on_the_clock() for run in runs]), FileNames()
+    zones = " and ".join(dict.fromkeys(run.zone for run in runs if run.zone))
+    named = [paragraph(f"Times are in {zones}.", "soft")] if zones else []
+    body = [overview(title, sensors, unit=unit), *named]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for at, sensor in enumerate(sensors, start=1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,11 @@ class Run:
     def horizon(self) -> int:
         """Return H."""
         return self.value.shape[1]
+
+    @property
+    def zone(self) -> str | None:
+        """Return the zone in which times are written, such as UTC+02:00; None without any."""
+        return self.writing.name
 
     @property
     def day(self) -> int:
@@ -261,6 +266,18 @@ class Run:
         A column has one zone: of readings whose offsets differ, without a zone, it is in UTC.
         """
         return framed(self.columns(), backend or self.backend)
+
+    def on_the_clock(self) -> Run:
+        """Return the run with all times as clocks show them where its readings were written."""
+        shown = self.writing.on_the_clock
+        spans = [shown(np.array([span.start, span.end])) for span in self.excluded]
+        return replace(
+            self,
+            times=shown(self.times),
+            refit_times=shown(self.refit_times),
+            excluded=tuple(Span(*ends) for ends in spans),
+            writing=AS_IS,
+        )
 
     def seconds_by_kind(self) -> dict[str, float]:
         """Return the seconds by kind of work."""
