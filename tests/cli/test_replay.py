@@ -32,7 +32,7 @@ def test_a_file_is_replayed_and_its_faults_are_counted(invoke, flows):
     said = " ".join(result.stderr.split())
     assert "ramp: 120 steps of 1h" in said
     assert "3 duplicates" not in said
-    assert "1 duplicates, 1 conflicts, 1 out of order, 4 missing" in said
+    assert "1 duplicates, 1 conflicts, 2 out of order, 4 missing" in said
     assert "main: 120 steps of 1h" in said
     for word in ("sensor", "RMSE", "coverage", "ramp", "main", "ohl"):
         assert word in result.stdout

@@ -24,6 +24,8 @@ USUAL_STEPS = [
 SECOND = 1_000_000  # in microseconds, in which times are counted
 OF_TIMES = Ruler([amount(step) * SECOND for step in USUAL_STEPS], SECOND)
 OF_AN_INDEX = Ruler((), 1)
+# Readings may be this share further apart than the step asked for: loggers' clocks drift.
+DRIFT = 0.02
 # Where this share of the steps asked for would surely be empty, readings come more rarely.
 EMPTY = 0.9
 
@@ -135,7 +137,7 @@ def rarer(readings: Readings) -> Length:
 def _require_as_rare(readings: Readings, asked: Length, found: Length | None, apart: Steps) -> None:
     """Raise if readings come more rarely than in the steps asked for, most of which were empty."""
     units = amount(asked) * (1 if readings.indexed else SECOND)
-    if len(apart) < WINDOW or (found is not None and amount(found) <= (1 + JITTER) * amount(asked)):
+    if len(apart) < WINDOW or (found is not None and amount(found) <= (1 + DRIFT) * amount(asked)):
         return
     if found is None and np.mean(apart > 1.5 * units) < EMPTY:
         return

@@ -1,0 +1,157 @@
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from streamridge.errors import InvalidInputError
+from streamridge.files.tables import write_table
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.report import write_report
+from streamridge.runs.replay import replay
+from streamridge.runs.run_files import read_run, write_run
+from streamridge.series.writing import AS_IS
+
+N, WARMUP = 288, 96
+ZONE = "Europe/Berlin"
+FORMS = {
+    "naive": lambda utc: utc.tz_localize(None),
+    "offset": lambda utc: utc.tz_convert("+02:00"),
+    "utc": lambda utc: utc,
+    "zone": lambda utc: utc.tz_convert(ZONE),
+    "local": lambda utc: utc.tz_convert(ZONE).tz_localize(None),
+}
+# Both changes of the clock lie within the scored steps.
+CHANGES = ("2023-03-24T22:00", "2023-10-27T22:00")
+
+
+def written(form, start, unit="us"):
+    utc = pd.date_range(start, periods=N, freq="15min", tz="UTC", unit=unit)
+    values = 100 + 50 * np.sin(np.arange(N) * 2 * np.pi / 96)
+    return pd.DataFrame({"time": FORMS[form](utc), "a": values})
+
+
+def run_of(source, form, **options):
+    tz = ZONE if form == "local" else None
+    return replay(Forecaster(train_size=96, warmup=WARMUP, tz=tz), source, **options)
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("start", CHANGES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_frame_joins_the_one_it_came_from(form, start, unit):
+    frame = written(form, start, unit)
+    sources = frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)
+
+    by_pandas, by_polars, by_pyarrow = (run_of(source, form).frame() for source in sources)
+
+    scored = frame.iloc[WARMUP:]
+    joined = scored.merge(by_pandas, on="time", how="left")
+    assert by_pandas["time"].dtype == frame["time"].dtype
+    assert joined["value"].notna().all()
+    assert set(joined["a"]) == set(scored["a"])
+    assert sources[1][WARMUP:].join(by_polars, on="time", how="left")["value"].null_count() == 0
+    assert by_pyarrow.schema.field("time").type == sources[2].schema.field("time").type
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("start", CHANGES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_of_predictions_joins_the_file_it_came_from(form, start, ending, tmp_path):
+    source, target = (tmp_path / f"{name}.{ending}" for name in ("source", "target"))
+    frame = written(form, start)
+    parquet = ending == "parquet"
+    if parquet:
+        frame.to_parquet(source)
+    else:
+        frame.to_csv(source, index=False)
+
+    write_table(target, run_of(source, form).columns())
+
+    read = pd.read_parquet if parquet else pd.read_csv
+    before, after = read(source).iloc[WARMUP:], read(target)
+    if not parquet:
+        after["time"] = after["time"].str.replace("T", " ")
+    assert before.merge(after, on="time", how="left")["value"].notna().all()
+
+
+def test_the_doubled_hour_stays_distinguishable():
+    run = run_of(written("local", CHANGES[1]), "local")
+
+    frame = run.frame()
+
+    assert frame["time"].duplicated().sum() == 4
+    assert frame["utc"].is_unique
+
+
+def test_a_kept_run_remembers_how_its_times_were_written(tmp_path):
+    run = run_of(written("zone", CHANGES[0]), "zone")
+
+    write_run(tmp_path / "kept.run", run)
+
+    assert read_run(tmp_path / "kept.run").writing == run.writing
+
+
+@pytest.mark.parametrize(("form", "name"), [("offset", "UTC+02:00"), ("local", ZONE)])
+def test_a_report_names_its_zone(form, name, tmp_path):
+    run = run_of(written(form, CHANGES[0]), form)
+
+    page = write_report([run], tmp_path, title="Zones").read_text(encoding="utf-8")
+
+    assert f"Times are in {name}." in page
+
+
+def test_excluded_spans_move_with_the_times_of_a_report():
+    span = "2023-03-26T00:00Z/2023-03-26T12:00Z"
+    run = run_of(written("zone", CHANGES[0]), "zone", exclude=[span])
+
+    shown = run.on_the_clock()
+
+    assert shown.writing == AS_IS
+    np.testing.assert_array_equal(np.isnan(shown.scored), np.isnan(run.scored))
+    assert shown.times[0] - run.times[0] == np.timedelta64(1, "h")
+
+
+def test_a_forecaster_that_replayed_zoned_times_goes_on_with_such():
+    forecaster = Forecaster(train_size=96, warmup=WARMUP)
+    frame = written("offset", CHANGES[0])
+    replay(forecaster, frame)
+
+    [stamp] = forecaster.predict().stamps
+    forecaster.observe(stamp, 100.0)
+
+    assert stamp == frame["time"].iloc[-1] + pd.Timedelta("15min")
+    assert stamp.utcoffset() == pd.Timedelta("2h")
+    with pytest.raises(InvalidInputError, match="time must have an offset"):
+        forecaster.observe("2023-04-01T00:00", 100.0)
+
+
+def late(frame, rows, by):
+    """Return a frame in which some rows come later."""
+    order = np.arange(len(frame), dtype=float)
+    order[rows] += by + 0.5
+    return frame.iloc[np.argsort(order)]
+
+
+def test_late_readings_are_late_in_arrival_order_alone():
+    frame = late(written("naive", CHANGES[0]), [150, 200], by=5)
+
+    sorted_run, run = run_of(frame, "naive"), run_of(frame, "naive", arrival_order=True)
+
+    assert "late" not in sorted_run.counts
+    assert (run.counts["late"], run.counts["out_of_order"]) == (2, 2)
+    np.testing.assert_array_equal(run.actual, sorted_run.actual)
+    same = run.value[:, 0] == sorted_run.value[:, 0]
+    assert same[: 151 - WARMUP].all()
+    assert not same[151 - WARMUP]  # the reading before it was not known yet
+
+
+def test_readings_in_order_arrive_in_time():
+    frame = written("naive", CHANGES[0])
+
+    one, other = (run_of(frame, "naive", arrival_order=order) for order in (False, True))
+
+    assert replace(one, costs=other.costs, seconds=0.0).counts == other.counts
+    np.testing.assert_array_equal(one.value, other.value)

@@ -1,0 +1,85 @@
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.series.sensor_clock import SensorClock
+
+MIDNIGHT = datetime(2021, 6, 13)
+INDIA = timezone(timedelta(hours=5, minutes=30))
+
+
+def quarters(offset=0.0, start=0):
+    return [MIDNIGHT + timedelta(minutes=15 * i + offset) for i in range(start, 10)]
+
+
+def lived(stamps, **settings):
+    """Return a forecaster that has seen readings, saved and loaded after the first."""
+    forecaster = Forecaster(**settings)
+    forecaster.observe(stamps[0], 0.0)
+    forecaster = Forecaster.from_bytes(forecaster.to_bytes())
+    for value, stamp in enumerate(stamps[1:], start=1):
+        forecaster.observe(stamp, float(value))
+    return forecaster
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.05])
+@pytest.mark.parametrize("zone", [None, UTC, INDIA, ZoneInfo("Europe/Berlin")])
+def test_an_odd_first_stamp_does_not_move_the_grid(zone, offset):
+    stamps = [MIDNIGHT + timedelta(minutes=8), *quarters(offset, start=1)]
+
+    forecaster = lived([stamp.replace(tzinfo=zone) for stamp in stamps])
+
+    assert forecaster.counts["readings"] == 10
+    assert not {"conflicts", "missing", "late"} & set(forecaster.counts)
+    expected = MIDNIGHT.replace(tzinfo=zone) + timedelta(minutes=150)
+    assert forecaster.predict().stamps == [expected]
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.2, 7.0, 14.0])
+def test_a_constant_offset_stays(offset):
+    forecaster = lived(quarters(offset))
+
+    assert forecaster.counts == {"readings": 10}
+    assert forecaster.predict().stamps == [MIDNIGHT + timedelta(minutes=150 + offset)]
+
+
+def test_round_hours_are_those_of_the_local_clock():
+    hours = [MIDNIGHT.replace(tzinfo=INDIA) + timedelta(hours=i) for i in range(1, 5)]
+
+    forecaster = lived([hours[0] - timedelta(minutes=20), *hours], step="1h")
+
+    assert forecaster.counts == {"readings": 5}
+    assert forecaster.predict().stamps[0].minute == 0
+
+
+def test_an_older_second_reading_does_not_settle_the_grid():
+    clock = SensorClock(timedelta(minutes=15))
+    first, _ = clock.place("2021-06-13T00:08", newest=None)
+
+    earlier, _ = clock.place("2021-06-13T00:00", newest=first)
+    later, on_grid = clock.place("2021-06-13T00:15", newest=first)
+
+    assert (earlier, later, on_grid) == (first - 1, first + 1, True)
+
+
+def test_a_forecast_is_written_as_the_readings_were():
+    berlin = ZoneInfo("Europe/Berlin")
+    forecaster = lived([stamp.replace(tzinfo=berlin) for stamp in quarters()], horizon=2)
+
+    forecast = forecaster.predict()
+
+    assert [stamp.tzinfo for stamp in forecast.stamps] == [berlin] * 2
+    assert str(forecast.frame("pandas")["time"].dtype) == "datetime64[us, Europe/Berlin]"
+    np.testing.assert_array_equal(forecast.time[0], np.datetime64("2021-06-13T00:30"))
+
+
+def test_the_clock_of_an_earlier_version_goes_on():
+    clock = SensorClock(timedelta(minutes=15))
+
+    clock.restore({"phase": 0.0, "zoned": True})
+
+    assert clock.writing.name == "UTC"
+    assert clock.place("2021-06-13T00:15+00:00", newest=None)[1]
