@@ -10,6 +10,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.files.tables import write_table
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.report import write_report
+from streamridge.runs.compare import compare
 from streamridge.runs.replay import replay
 from streamridge.runs.run_files import read_run, write_run
 from streamridge.series.writing import AS_IS
@@ -155,3 +156,11 @@ def test_readings_in_order_arrive_in_time():
 
     assert replace(one, costs=other.costs, seconds=0.0).counts == other.counts
     np.testing.assert_array_equal(one.value, other.value)
+
+
+def test_sensors_with_and_without_offsets_are_not_put_into_one_table():
+    rows = [written(form, CHANGES[0]).assign(sensor=form) for form in ("naive", "utc")]
+    long = pd.concat([each.assign(time=each["time"].astype(str)) for each in rows])
+
+    with pytest.raises(InvalidInputError, match="an offset for all sensors, or for none"):
+        compare(long.rename(columns={"a": "value"}), ["fixed"], train_size=96, warmup=WARMUP)

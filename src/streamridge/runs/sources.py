@@ -36,6 +36,8 @@ class Source:
         A short text that stands for the series.
     load
         Returns the series.
+    zoned
+        Whether its times have an offset from UTC.
     """
 
     sensor: str
@@ -43,6 +45,7 @@ class Source:
     steps: int
     digest: str
     load: Callable[[], Series]
+    zoned: bool = False
 
     def __len__(self) -> int:
         return self.steps
@@ -51,7 +54,8 @@ class Source:
     def of(cls, series: Series, load: Callable[[], Series] | None = None) -> Source:
         """Return the source of a series: one that holds it, unless it can be loaded again."""
         again = load or (lambda: series)
-        return cls(series.sensor, series.clock.step, len(series), _digest(series), again)
+        zoned = series.writing.zoned
+        return cls(series.sensor, series.clock.step, len(series), _digest(series), again, zoned)
 
 
 @dataclass(frozen=True)

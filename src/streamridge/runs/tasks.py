@@ -256,12 +256,21 @@ def _tuned(method: str, model: ModelName, choices: Mapping[str, Any], step: Leng
 
 
 def _require_one_kind_of_time(sources: Sequence[Source]) -> None:
-    """Raise unless all times are dates, or all whole numbers: a table or a page has one kind."""
+    """Raise unless all times are dates, with offsets or without, or all are whole numbers.
+
+    A table or a page has times of one kind.
+    """
     kinds = {isinstance(source.step, int): source.sensor for source in sources}
     if len(kinds) > 1:
         raise InvalidInputError(
             f"times must be dates for all sensors, or whole numbers for all, got dates for "
             f"{kinds[False]!r} and whole numbers for {kinds[True]!r}. Run them apart."
+        )
+    offsets = {source.zoned: source.sensor for source in sources}
+    if len(offsets) > 1:
+        raise InvalidInputError(
+            f"times must have an offset for all sensors, or for none, got one for "
+            f"{offsets[True]!r} and none for {offsets[False]!r}. Run them apart with --sensor."
         )
 
 

@@ -148,7 +148,9 @@ def _binned(
             "to make steps of them (step= and aggregate= in Python)."
         )
     require_local_step(asked, zone)
-    clock = _made(readings, asked, 0 if readings.indexed else timedelta(0), zone)
+    clock: AnyClock = (
+        IndexClock(asked) if isinstance(asked, int) else Clock(asked, timedelta(0), zone)
+    )
     times = counted(readings, readings.times)
     known = np.flatnonzero(~np.isnan(readings.values))
     _, first = np.unique(times[known], return_index=True)  # in order of time
@@ -186,14 +188,6 @@ def _clock(readings: Readings, step: Length, zone: ZoneInfo | None) -> AnyClock:
     if isinstance(step, int):
         return IndexClock(step, int(shared_offset(index_of(readings.times) % step) or 0))
     return Clock(step, phase_of_readings(readings.times, step), zone)
-
-
-def _made(
-    readings: Readings, step: Length, phase: timedelta | int, zone: ZoneInfo | None
-) -> AnyClock:
-    if isinstance(step, int) or isinstance(phase, int):
-        return IndexClock(amount(step), 0)
-    return Clock(step, phase, zone)
 
 
 def _placed(readings: Readings, clock: AnyClock) -> Series:
