@@ -13,10 +13,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Vector
-from streamridge.errors import InvalidInputError, about
+from streamridge.errors import InvalidInputError, StreamRidgeError, about
 from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.inputs import LARGEST
 from streamridge.forecaster.levels import one_or_all
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.forecaster.settings import Settings
@@ -24,7 +25,7 @@ from streamridge.learners.workspace import Workspace
 from streamridge.runs.run import Run
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
-from streamridge.series.spans import Span, require_kind_of_spans
+from streamridge.series.spans import Span, require_kind_of_spans, within
 
 # Called after each step with how many are done, of how many.
 StepProgress = Callable[[int, int], None]
@@ -50,28 +51,27 @@ def step_through(
     _join(forecaster, series)
     first = forecaster.settings.warmup if warmup is None else warmup
     end = len(series) if steps is None else min(len(series), first + steps)
-    readings = zip(
-        _stamps(series, series.times[:end]), series.values.tolist(), _known(series), strict=False
-    )
-    start, interrupted, forecasts = thread_time(), False, []
+    times = series.times[:end]
+    with about(series.sensor):
+        values = _usable(series, times, exclude)
+    readings = zip(_stamps(series, times), values.tolist(), _known(series), strict=False)
+    start, interrupted = thread_time(), False
+    made = _Forecasts(forecaster.settings, first, end)
     path = _WholePath()
     path.follow(forecaster)
     try:
         with threadpool_limits(1), about(series.sensor), _held_memory(forecaster):
             for time, value, known in readings:
-                forecast = forecaster.predict(known)
-                forecaster.observe(time, value, known)
-                forecasts.append(forecast)
+                made.add(_step(forecaster, time, value, known))
                 path.follow(forecaster)
                 if progress is not None:
-                    progress(len(forecasts), end)
+                    progress(made.lived, end)
     except KeyboardInterrupt:
         interrupted = True
     return _run_of(
         forecaster,
         series,
-        forecasts,
-        min(first, len(forecasts)),
+        made,
         path=path.known,
         refit_times=series.clock.times(path.steps),
         method=method,
@@ -79,6 +79,63 @@ def step_through(
         interrupted=interrupted,
         excluded=tuple(exclude),
     )
+
+
+def _step(
+    forecaster: Forecaster, time: object, value: float, known: dict[str, float] | None
+) -> Forecast:
+    """Return the forecast of a step, after its value has become known; errors say the time."""
+    try:
+        forecast = forecaster.predict(known)
+        forecaster.observe(time, value, known)
+    except StreamRidgeError as error:
+        error.args = (f"at {_text(time)}: {error.reason}",)
+        raise
+    return forecast
+
+
+class _Forecasts:
+    """The forecasts of a run: numbers of those that are scored, and how many there were.
+
+    Parameters
+    ----------
+    settings
+        Of the forecaster.
+    first, end
+        The first step that is scored, and how many steps there are.
+    """
+
+    def __init__(self, settings: Settings, first: int, end: int) -> None:
+        self.lived = 0
+        self._first, scored = first, max(0, end - first)
+        # One array for all steps: a forecast as an object would take a kilobyte.
+        self._parts = {
+            name: np.empty((scored, *shape)) for name, shape in _shapes(settings).items()
+        }
+        self._by_model = np.zeros(scored, dtype=bool)
+
+    def add(self, forecast: Forecast) -> None:
+        """Take the forecast of the next step."""
+        at = self.lived - self._first
+        if at >= 0:
+            for name, part in self._parts.items():
+                part[at] = getattr(forecast, name)
+            self._by_model[at] = forecast.source == "model"
+        self.lived += 1
+
+    @property
+    def scored(self) -> slice:
+        """Return which steps of the series are scored."""
+        return slice(min(self._first, self.lived), self.lived)
+
+    def parts(self) -> dict[str, Any]:
+        """Return the numbers of the scored steps, as a run holds them."""
+        count = max(0, self.lived - self._first)
+        return {
+            "lived": self.lived,
+            "by_model": self._by_model[:count],
+            **{name: part[:count] for name, part in self._parts.items()},
+        }
 
 
 class _WholePath:
@@ -138,6 +195,28 @@ def _join(forecaster: Forecaster, series: Series) -> None:
             forecaster.observe(before, None)
 
 
+def _usable(series: Series, times: Times | Steps, exclude: Sequence[Span]) -> Vector:
+    """Return the values of some times, or raise before any work where one is too large.
+
+    Those that are excluded may be anything.
+    """
+    values = series.values[: len(times)]
+    too_large = np.abs(values) > LARGEST
+    values = np.where(too_large & within(exclude, times), np.nan, values)
+    wrong = np.flatnonzero(np.abs(values) > LARGEST)[:1]
+    for time, value in zip(_stamps(series, times[wrong]), values[wrong].tolist(), strict=True):
+        at = _text(time)
+        raise InvalidInputError(
+            f"at {at}: value must be at most {LARGEST:g} in size, got {value:g}. "
+            f"Pass --exclude {at}/{at} (exclude= in Python) to pass over it."
+        )
+    return values
+
+
+def _text(time: object) -> str:
+    return str(time).replace(" ", "T")
+
+
 def _stamps(series: Series, times: Times | Steps) -> list[datetime] | list[int]:
     """Return times of a series as the forecaster takes them: with UTC said where it is UTC."""
     if times.dtype.kind != "M":
@@ -160,36 +239,21 @@ def _known(series: Series) -> Iterable[dict[str, float] | None]:
     return (dict(zip(series.extras, row, strict=True)) for row in rows)
 
 
-def _run_of(
-    forecaster: Forecaster,
-    series: Series,
-    forecasts: Sequence[Forecast],
-    first: int,
-    **about: Any,
-) -> Run:
-    """Return the run of some forecasts, scored from `first` on; `about` are further parts of it."""
-    scored = slice(first, len(forecasts))
-    settings = forecaster.settings
-    value, lower, upper = (
-        np.array([getattr(each, part) for each in forecasts[scored]]).reshape(-1, *shape)
-        for part, shape in _shapes(settings).items()
-    )
+def _run_of(forecaster: Forecaster, series: Series, forecasts: _Forecasts, **about: Any) -> Run:
+    """Return the run of some forecasts; `about` are further parts of it."""
+    scored, settings = forecasts.scored, forecaster.settings
     return Run(
         sensor=series.sensor,
         step=_step_of(series),
         times=series.times[scored],
         local_times=series.local_times[scored],
         actual=_possible(series.values[scored], settings),
-        value=value,
-        lower=lower,
-        upper=upper,
-        by_model=np.array([each.source == "model" for each in forecasts[scored]], dtype=bool),
-        lived=len(forecasts),
         hyperparameters=forecaster.hyperparameters,
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,
         counts={**series.counts.found(), **forecaster.counts},
         level=one_or_all(settings.levels),
+        **forecasts.parts(),
         **about,
     )
 
