@@ -276,7 +276,7 @@ def test_a_folder_that_cannot_be_written_is_refused_by_every_study(study, invoke
     result = invoke("reproduce", study, "--quick", "--out", "file")
 
     assert result.exit_code == 2
-    assert "error: out must be a folder that can be written, got 'file'." in result.stderr
+    assert "error: out must be a folder that can be written, got 'file': " in result.stderr
 
 
 @pytest.mark.parametrize("study", ["synthetic", "traffic", "regret"])

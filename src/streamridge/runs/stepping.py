@@ -132,7 +132,6 @@ class _Forecasts:
         """Return the numbers of the scored steps, as a run holds them."""
         count = max(0, self.lived - self._first)
         return {
-            "lived": self.lived,
             "by_model": self._by_model[:count],
             **{name: part[:count] for name, part in self._parts.items()},
         }
@@ -248,6 +247,7 @@ def _run_of(forecaster: Forecaster, series: Series, forecasts: _Forecasts, **abo
         times=series.times[scored],
         local_times=series.local_times[scored],
         actual=_possible(series.values[scored], settings),
+        lived=forecasts.lived,
         hyperparameters=forecaster.hyperparameters,
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,
