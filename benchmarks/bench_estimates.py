@@ -14,19 +14,24 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from subprocess import PIPE, run
 from time import process_time
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from rich.console import Console
+from rich.progress import Progress, TaskID
 
 from streamridge.cli import watching
 from streamridge.cli.main import app
 from streamridge.files.tables import write_table
+from streamridge.runs.estimates import Speed, expected_megabytes, expected_seconds
 from streamridge.runs.tasks import Task
 
 SHARES = (0.1, 0.25, 0.5, 0.75)
@@ -47,6 +52,7 @@ def _case(step: int, steps: int, flags: str = "") -> Case:
 
 MINUTE, DAY = 60, 86400
 CASES = {
+    "demo": _case(15 * MINUTE, 35 * 96, "--methods ohl,fixed --warmup 2016 --train-size 2016"),
     "15min-year": _case(15 * MINUTE, 365 * 96),
     "15min-960": _case(15 * MINUTE, 60 * 96, "--train-size 960"),
     "15min-12-ahead": _case(15 * MINUTE, 60 * 96, "--train-size 960 --horizon 12"),
@@ -54,14 +60,15 @@ CASES = {
     "15min-6000": _case(15 * MINUTE, 80 * 96, "--train-size 6000 --update-every 960"),
     "1min-month": _case(MINUTE, 30 * 1440),
     "1s-two-days": _case(1, 2 * DAY),
-    "1s-week": _case(1, 7 * DAY, "--train-size 960 --update-every 7200 --predictions p.csv"),
+    "1s-week": _case(1, 7 * DAY, "--train-size 480 --update-every 7200 --predictions p.csv"),
     "random": _case(15 * MINUTE, 30 * 96, "--train-size 960 --method random"),
     "hoag": _case(15 * MINUTE, 30 * 96, "--train-size 960 --method hoag"),
     "bayes": _case(15 * MINUTE, 30 * 96, "--train-size 960 --method bayes"),
     "grid": _case(15 * MINUTE, 20 * 96, "--train-size 480 --method grid"),
     "paper-ohl": _case(15 * MINUTE, 45 * 96, "--model paper --warmup 2880 --train-size 1920"),
-    "paper-random": _case(15 * MINUTE, 30 * 96, "--model paper --warmup 960 --train-size 960 "
-                          "--method random"),
+    "paper-random": _case(
+        15 * MINUTE, 30 * 96, "--model paper --warmup 960 --train-size 960 --method random"
+    ),
     "two-jobs": _case(15 * MINUTE, 40 * 96, "--train-size 960 --methods ohl,fixed --jobs 2"),
 }
 
@@ -93,47 +100,58 @@ def in_a_process(name: str) -> dict[str, Any]:
 def measured(case: Case) -> dict[str, Any]:
     """Return what is said of a command, and what it takes."""
     said: dict[str, float] = {}
-    seen: list[tuple[float, float]] = []  # processor seconds, and those said to be left
+    seen: list[tuple[float, float]] = []  # processor seconds, and the share that is done
 
-    def note(tasks: list[Task], width: int, console: Console) -> None:
+    def note(tasks: Sequence[Task], width: int, speed: Speed, console: Console) -> None:
         at_once = min(width, len(tasks))
-        said["seconds"] = at_once * watching.expected_seconds(tasks, at_once)
-        said["megabytes"] = watching.expected_megabytes(tasks, at_once)
-        said["begun"] = process_time()
+        said["seconds"] = expected_seconds(tasks, 1, speed)
+        said["megabytes"] = expected_megabytes(tasks, at_once)
+        said["workers"], said["begun"] = at_once, process_time()
 
-    watching.announce = note
-    watch(seen)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with patch.object(watching, "announce", note), watched_bar(seen), quiet_folder():
         write_file(case, Path("sensor.csv"))
-        sys.stdout, kept = open(os.devnull, "w"), sys.stdout  # noqa: SIM115
         app(["replay", "sensor.csv", "--json", *case.flags], standalone_mode=False)
-        sys.stdout = kept
-        os.chdir("/")
-    used = getrusage(RUSAGE_SELF)
-    children = os.times()
-    seconds = process_time() - said["begun"] + children.children_user + children.children_system
+    own, children = getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)
+    workers = said["workers"] if said["workers"] > 1 else 0
+    in_workers = children.ru_utime + children.ru_stime
     return {
         "seconds_said": said["seconds"],
-        "seconds_used": seconds,
+        "seconds_used": process_time() - said["begun"] + in_workers,
         "megabytes_said": said["megabytes"],
-        "megabytes_used": used.ru_maxrss / 1e3,
-        "left": left(seen),
+        "megabytes_used": (own.ru_maxrss + workers * children.ru_maxrss) / 1e3,
+        "left": [] if workers else left(seen),
     }
 
 
-def watch(seen: list[tuple[float, float]]) -> None:
-    """Note what the bar says is left each time that it moves."""
+@contextmanager
+def watched_bar(seen: list[tuple[float, float]]) -> Iterator[None]:
+    """Note the share that is done each time that the bar moves."""
+    advance = Progress.advance
+
+    def noted(self: Progress, task_id: TaskID, more: float = 1) -> None:
+        advance(self, task_id, more)
+        bar = self.tasks[task_id]
+        seen.append((process_time(), bar.completed / (bar.total or 1.0)))
+
+    with patch.object(Progress, "advance", noted):
+        yield
 
 
-def left(seen: list[tuple[float, float]]) -> list[float]:
-    """Return the ratio of said to true time left at some shares of the way."""
-    if not seen:
-        return []
-    times, said = np.array(seen).T
-    marks = times[0] + np.array(SHARES) * (times[-1] - times[0])
-    at = np.searchsorted(times, marks)
-    return [float(said[i] / (times[-1] - times[i])) for i in at]
+@contextmanager
+def quiet_folder() -> Iterator[None]:
+    """Work in an empty folder, and print nothing."""
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+        with chdir(folder), redirect_stdout(nowhere):
+            yield
+
+
+def left(seen: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the ratio of said to true time left at some shares of the time."""
+    times, shares = np.array(seen).T
+    elapsed = times - times[0]
+    at = np.searchsorted(elapsed, np.array(SHARES) * elapsed[-1])
+    said = [watching.time_left(elapsed[i], shares[i], 1.0) or 0.0 for i in at]
+    return [float(each / (elapsed[-1] - elapsed[i])) for i, each in zip(at, said, strict=True)]
 
 
 def write_file(case: Case, path: Path) -> None:
@@ -147,7 +165,9 @@ def write_file(case: Case, path: Path) -> None:
 
 def line(name: str, found: dict[str, Any]) -> str:
     """Return the figures of a case as a line."""
-    figures = [found[f"{what}_{how}"] for what in ("seconds", "megabytes") for how in ("said", "used")]
+    figures = [
+        found[f"{what}_{how}"] for what in ("seconds", "megabytes") for how in ("said", "used")
+    ]
     ratios = " ".join(f"{ratio:5.2f}" for ratio in found["left"])
     return f"{name:<16} " + " ".join(f"{each:8.1f}" for each in figures) + f"  {ratios}"
 

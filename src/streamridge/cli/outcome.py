@@ -17,6 +17,7 @@ from streamridge.cli.checks import INCOMPLETE, INTERRUPTED
 from streamridge.cli.printing import Printed
 from streamridge.errors import listed
 from streamridge.forecaster.levels import Levels
+from streamridge.forecaster.methods import YARDSTICKS
 from streamridge.metrics import percent
 from streamridge.runs.engines.work import Outcome
 from streamridge.runs.run import BASELINE, Run, change
@@ -25,8 +26,6 @@ from streamridge.runs.tasks import Task
 # Before and after the coverage of each level.
 ERRORS = ("RMSE", "MAE")
 COUNTS = ("scored", "missing", "fits", "tuning, s", "total, s")
-# Methods that need no model: forecasts by the last reading, and by the one of a week ago.
-WITHOUT_MODEL = ("last", "week")
 # Behind the method of a run that there are remarks on.
 MARK = "*"
 
@@ -42,31 +41,31 @@ class Counted:
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
-        self.whole = self.cut_short = self.failed = 0
-        self._wrong: list[str] = []
+        self.whole = self.cut_short = 0
+        self._failed: list[str] = []
+        self._is_incomplete = False
 
     @property
     def is_stopped(self) -> bool:
         """Return whether some tasks have no outcome, or a part of it."""
-        return self.whole + self.failed < len(self._tasks)
+        return self.whole + len(self._failed) < len(self._tasks)
 
     def count(self, outcome: Outcome) -> None:
         """Count an outcome; say so if it is a failure, or no model made its forecasts."""
         task = self._tasks[outcome.number]
         name, run = f"{task.source.sensor} ({task.method})", outcome.run
         if outcome.error is not None:
-            self.fail(f"{name}: {outcome.error}", what=name)
+            self.fail(f"{name}: {outcome.error}")
         if run is None:
-            self.failed += 1
+            self._failed.append(name)
             return
         self.cut_short += run.interrupted
         self.whole += not run.interrupted
-        if lacks_model(run):
-            self._wrong.append(name)
+        self._is_incomplete |= lacks_model(run)
 
-    def fail(self, message: str, what: str | None = None) -> None:
-        """Say at once what went wrong, and count it."""
-        self._wrong.append(what or message)
+    def fail(self, message: str) -> None:
+        """Say at once what is missing of all that was asked for."""
+        self._is_incomplete = True
         typer.echo(f"error: {message}", err=True)
 
     def say_if_stopped(self, console: Console) -> None:
@@ -78,12 +77,12 @@ class Counted:
 
     def require_all(self) -> None:
         """End the command with its exit code unless all that was asked for is there."""
-        if len(self._tasks) > 1 and self.failed:
-            failed = f"{self.failed} of {len(self._tasks)} runs failed"
-            typer.echo(f"error: {failed}: {listed(self._wrong)}.", err=True)
+        if self._failed and len(self._tasks) > 1:
+            count = f"{len(self._failed)} of {len(self._tasks)} runs failed"
+            typer.echo(f"error: {count}: {listed(self._failed)}.", err=True)
         if self.is_stopped:
             raise typer.Exit(INTERRUPTED)
-        if self._wrong:
+        if self._is_incomplete:
             raise typer.Exit(INCOMPLETE)
 
 
@@ -180,7 +179,7 @@ class TableOfRuns:
 
 def lacks_model(run: Run) -> bool:
     """Return whether no forecast of a run that needs a model was made by one."""
-    return run.method not in WITHOUT_MODEL and bool(len(run.times)) and not run.by_model.any()
+    return run.method not in YARDSTICKS and bool(len(run.times)) and not run.by_model.any()
 
 
 def remarks(run: Run) -> list[str]:
@@ -194,7 +193,7 @@ def remarks(run: Run) -> list[str]:
             f"{name}: no model was fitted; the forecasts are those of the season ago. "
             "Pass a longer file, or a longer --warmup."
         )
-    elif run.method not in WITHOUT_MODEL and steps and not run.by_model[0]:
+    elif run.method not in YARDSTICKS and steps and not run.by_model[0]:
         late = int(run.by_model.argmax())
         found.append(
             f"{name}: the first {late} of {steps} forecasts are those of the season ago, made "

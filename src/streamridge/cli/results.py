@@ -139,7 +139,7 @@ def say_what_was_met(run: Run, console: Console) -> None:
     if any(met.values()):
         console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
     for remark in remarks(run):
-        console.print(f"warning: {remark}", markup=False, highlight=False)
+        console.print(f"warning: {remark}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _shown(printed: Printed, wanted: Wanted) -> Shown:
