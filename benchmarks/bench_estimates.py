@@ -140,18 +140,25 @@ def watched_bar(seen: list[tuple[float, float]]) -> Iterator[None]:
 @contextmanager
 def quiet_folder() -> Iterator[None]:
     """Work in an empty folder, and print nothing."""
-    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
-        with chdir(folder), redirect_stdout(nowhere):
-            yield
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open(os.devnull, "w") as nowhere,
+        chdir(folder),
+        redirect_stdout(nowhere),
+    ):
+        yield
 
 
 def left(seen: Sequence[tuple[float, float]]) -> list[float]:
     """Return the ratio of said to true time left at some shares of the time."""
     times, shares = np.array(seen).T
-    elapsed = times - times[0]
-    at = np.searchsorted(elapsed, np.array(SHARES) * elapsed[-1])
-    said = [watching.time_left(elapsed[i], shares[i], 1.0) or 0.0 for i in at]
-    return [float(each / (elapsed[-1] - elapsed[i])) for i, each in zip(at, said, strict=True)]
+    told = times - times[0]
+    marks = np.array(SHARES) * told[-1]
+    at = np.searchsorted(told, marks, side="right") - 1
+    said = [
+        watching.time_left(now, told[i], shares[i]) or 0.0 for now, i in zip(marks, at, strict=True)
+    ]
+    return (np.array(said) / (told[-1] - marks)).tolist()
 
 
 def write_file(case: Case, path: Path) -> None:

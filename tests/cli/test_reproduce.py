@@ -121,7 +121,10 @@ def test_a_detector_that_fails_does_not_stop_the_others(invoke, flows, tmp_path,
     result = invoke(*TRAFFIC, "--data", "flows.csv", "--out", "s", "--quiet")
 
     assert result.exit_code == 3
-    assert "error: mainline-1 (FIXED): at 2017-01-03T02:00:00: value must be at most 1e+12" in result.stderr
+    assert (
+        "error: mainline-1 (FIXED): at 2017-01-03T02:00:00: value must be at most 1e+12"
+        in result.stderr
+    )
     assert set(cells(tmp_path / "s")) == {"mainline-2-fixed.run", "mainline-2-ohl.run"}
     assert (
         "Not finished: this page shows 2 of 4 runs" in (tmp_path / "s" / "index.html").read_text()

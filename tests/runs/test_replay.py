@@ -191,8 +191,8 @@ def test_a_value_that_no_forecaster_takes_is_named_with_its_time_before_any_step
 
     with pytest.raises(
         InvalidInputError,
-        match=r"^ramp-7: at 2021-06-16T18:00:00: value must be at most 1e\+12 in size, got 1e\+13\. "
-        r"Pass --exclude 2021-06-16T18:00:00/2021-06-16T18:00:00 ",
+        match=r"^ramp-7: at 2021-06-16T18:00:00: value must be at most 1e\+12 in size, "
+        r"got 1e\+13\. Pass --exclude 2021-06-16T18:00:00/2021-06-16T18:00:00 ",
     ):
         replay(forecaster, with_a_bad_value())
     assert not forecaster.has_readings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -155,17 +156,17 @@ class TableOfRuns:
 
     def _print(self, table: Table) -> None:
         """Print the table, and the remarks below it."""
-        console = Console(stderr=self._printed is None)
-        if not console.is_terminal:
-            console.width = 160  # into a pipe or a file a line stays a line, however long
-        with console.capture() as text:
-            console.print(table)
-            for remark in self._remarks:
-                console.print(f"{MARK} {remark}", markup=False, highlight=False)
+        shown, text = Console(stderr=self._printed is None), io.StringIO()
+        # Into a pipe or a file a line stays a line, however long.
+        width = shown.width if shown.is_terminal else 160
+        console = Console(file=text, width=width, force_terminal=shown.is_terminal)
+        console.print(table)
+        for remark in self._remarks:
+            console.print(f"{MARK} {remark}", markup=False, highlight=False, soft_wrap=True)
         if self._printed is None:
-            typer.echo(text.get(), err=True, nl=False)
+            typer.echo(text.getvalue(), err=True, nl=False)
         else:
-            self._printed.print(text.get())
+            self._printed.print(text.getvalue())
 
     def _add_lines(self) -> None:
         fixed = next((run for run in self._at_hand if run.method == BASELINE), None)

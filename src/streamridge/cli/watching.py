@@ -55,7 +55,11 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
                 spent = expected.until(task, done)
                 bars.advance(bar, spent - lived.get(number, 0.0))
                 lived[number] = spent
-                bars.update(bar, description=f"{task.source.sensor} ({task.method})")
+                bars.update(
+                    bar,
+                    description=f"{task.source.sensor} ({task.method})",
+                    told=bars.tasks[bar].elapsed or 0.0,
+                )
 
             with closing(carry_out(tasks, workers, tell)) as outcomes:
                 yield outcomes
@@ -84,19 +88,32 @@ class TimeLeft(ProgressColumn):
 
     def render(self, task: ProgressTask) -> Text:
         """Return the time left; nothing is said before there is something to go by."""
-        left = time_left(task.elapsed or 0.0, task.completed, task.total or 0.0)
+        elapsed = task.elapsed or 0.0
+        told = task.fields.get("told", elapsed)
+        left = time_left(elapsed, told, task.completed / (task.total or 1.0))
         return Text("-:--:--" if left is None else str(timedelta(seconds=round(left))))
 
 
-def time_left(elapsed: float, done: float, total: float) -> float | None:
-    """Return the seconds left, given those gone by and how much is done; None at the very start.
+def time_left(elapsed: float, told: float, share: float) -> float | None:
+    """Return the seconds left; None at the very start.
+
+    Parameters
+    ----------
+    elapsed
+        The seconds gone by.
+    told
+        Those gone by when the share that is done was told: a long search tells nothing.
+    share
+        How much of all is done.
 
     Examples
     --------
-    >>> time_left(30.0, 25.0, 100.0), time_left(1.0, 0.5, 100.0)
-    (90.0, None)
+    >>> time_left(30.0, 30.0, 0.25), time_left(40.0, 30.0, 0.25), time_left(1.0, 1.0, 0.001)
+    (90.0, 80.0, None)
     """
-    return elapsed * (total - done) / done if done > LEAST_SHARE * total else None
+    if share < LEAST_SHARE:
+        return None
+    return max(0.0, told * (1 - share) / share - (elapsed - told))
 
 
 def progress_bar(console: Console) -> Progress:
