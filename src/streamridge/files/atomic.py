@@ -44,6 +44,8 @@ def replacing(target: Path, at_end: Callable[[], Path] | None = None) -> Iterato
             os.replace(part, named)
         _sync_folder(named.parent)
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and not is_special(target):
+            raise  # of the caller's own output: a file on a disk has none
         raise unwritable(target, error) from None
 
 
