@@ -14,14 +14,14 @@ def invoke(tmp_path, monkeypatch):
     return lambda *arguments, **more: CliRunner().invoke(app, list(arguments), **more)
 
 
-def press_after(monkeypatch, forecasts):
-    """Press Ctrl-C once so many forecasts have been made."""
+def press_after(monkeypatch, forecasts, number=signal.SIGINT):
+    """Press Ctrl-C, or send another signal, once so many forecasts have been made."""
     predict, made = Forecaster.predict, []
 
     def pressed(self, *arguments):
         made.append(self)
         if len(made) == forecasts:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
         return predict(self, *arguments)
 
     monkeypatch.setattr(Forecaster, "predict", pressed)

@@ -50,7 +50,7 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_work(invoke, tmp_pa
     result = invoke(*SMALL, "--out", "taken")
 
     assert result.exit_code == 2
-    assert "error: out must be a folder that can be written, got 'taken'." in result.stderr
+    assert "error: out must be a folder that can be written, got 'taken': " in result.stderr
 
 
 def test_without_matplotlib_the_extra_is_named_before_any_work(invoke, monkeypatch, tmp_path):

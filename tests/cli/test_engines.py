@@ -107,8 +107,11 @@ def test_a_sensor_that_fails_is_named_and_the_others_are_there(jobs, invoke, flo
         *("--json", "--predictions", "p.csv", "--save", "models"),
     )
 
-    assert result.exit_code == 1
-    assert result.stderr.startswith("error: b (ohl): value must be at most 1e+12 in size")
+    assert result.exit_code == 3
+    assert result.stderr.startswith(
+        "error: b (ohl): at 2021-06-16T18:00:00: value must be at most 1e+12 in size"
+    )
+    assert result.stderr.endswith("error: 1 of 3 runs failed: 'b (ohl)'.\n")
     assert "Traceback" not in result.output
     assert [record["sensor"] for record in records(result)] == ["a", "c"]
     assert set(pd.read_csv(tmp_path / "p.csv").sensor) == {"a", "c"}
@@ -120,7 +123,7 @@ def test_if_all_fail_nothing_is_written(invoke, flows, tmp_path):
 
     result = invoke("replay", "flows.csv", *QUICK, "--sensor", "b", "--predictions", "p.csv")
 
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert not (tmp_path / "p.csv").exists()
 
 
@@ -131,10 +134,10 @@ def test_the_same_command_goes_on_with_what_is_missing(invoke, flows, tmp_path, 
     with monkeypatch.context() as patched:
         press_after(patched, 6 * DAY)
         first = invoke(*loud, "--keep", "runs", "--predictions", "p.csv")
-    part = pd.read_csv(tmp_path / "p.csv")
+    part = pd.read_csv(tmp_path / "p.interrupted.csv")
     second = invoke(*loud, "--keep", "runs", "--predictions", "p.csv")
 
-    assert first.exit_code == second.exit_code == 0
+    assert (first.exit_code, second.exit_code) == (130, 0)
     assert "Stopped early" in first.stderr
     assert records(first)[0] == records(whole)[0]
     assert set(part.sensor) == {"a"}
@@ -159,9 +162,11 @@ def test_the_table_shows_what_there_is_when_stopped(invoke, flows, monkeypatch):
 
     result = invoke("replay", "flows.csv", *QUICK[:-1])
 
-    assert result.exit_code == 0
+    assert result.exit_code == 130
     lines = [line.split() for line in result.stdout.splitlines() if " ohl " in line]
-    assert [(line[0], line[5]) for line in lines] == [("a", "48"), ("b", "27")]
+    assert [(line[0], line[-5]) for line in lines] == [("a", "48"), ("b", "27")]
+    assert lines[1][1:3] == ["ohl", "*"]
+    assert "* b (ohl): interrupted after 27 scored steps." in result.stdout
 
 
 def test_a_sensor_that_is_too_short_is_said_and_left_out(invoke, flows):

@@ -179,13 +179,42 @@ def test_errors_of_a_horizon_that_was_not_forecast_are_refused(ahead):
         run.errors(ahead)
 
 
-def test_an_error_on_the_way_names_the_series_once():
+def with_a_bad_value():
     one = series("ramp-7", 0)
     values = one.values.copy()
     values[90] = 1e13
+    return replace(one, values=values)
 
-    with pytest.raises(InvalidInputError, match=r"^ramp-7: value must be at most 1e\+12 in size"):
-        replay(small(), replace(one, values=values))
+
+def test_a_value_that_no_forecaster_takes_is_named_with_its_time_before_any_step():
+    forecaster = small()
+
+    with pytest.raises(
+        InvalidInputError,
+        match=r"^ramp-7: at 2021-06-16T18:00:00: value must be at most 1e\+12 in size, "
+        r"got 1e\+13\. Pass --exclude 2021-06-16T18:00:00/2021-06-16T18:00:00 ",
+    ):
+        replay(forecaster, with_a_bad_value())
+    assert not forecaster.has_readings
+
+
+def test_a_value_that_no_forecaster_takes_can_be_excluded_or_lie_after_the_end():
+    at = "2021-06-16T18:00:00"
+
+    run = replay(small(), with_a_bad_value(), exclude=[(at, at)])
+
+    assert run.counts["excluded"] == 1
+    assert replay(small(), with_a_bad_value(), steps=90 - 72).lived == 90
+
+
+def test_an_error_on_the_way_names_the_series_and_the_time_once(monkeypatch):
+    def refuse(self, time, value, extras=None):
+        raise InvalidInputError("value must be even, got 3.")
+
+    monkeypatch.setattr(Forecaster, "observe", refuse)
+
+    with pytest.raises(InvalidInputError, match=r"^ramp-7: at 2021-06-13T00:00:00: value must be"):
+        replay(small(), series("ramp-7", 0))
 
 
 @pytest.fixture(scope="module")

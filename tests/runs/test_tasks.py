@@ -2,17 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.forecaster.methods import tuned_by
 from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.runs.tasks import (
-    Task,
-    expected_megabytes,
-    expected_seconds,
     make_tasks,
     ready_made,
     require_longer,
@@ -70,25 +65,28 @@ def test_it_is_an_error_if_none_is_longer_than_its_warm_up():
     require_longer("a", 73, 72)
 
 
-def test_a_task_costs_its_windows_and_its_searches():
-    plain = Task(source(), small(train_size=960, warmup=24, update_every=24).settings, "ohl")
-    searching = replace(plain, settings=tuned_by("random", plain.settings))
+@pytest.mark.parametrize(
+    ("warmup", "first_fit"),
+    [(None, 5760), (6000, 5760), (480, 480), (100, 288), (0, 288)],
+)
+def test_the_first_fit_is_made_by_the_end_of_the_warm_up(warmup, first_fit):
+    one = Source("a", timedelta(minutes=15), 7000, "", load=None)
 
-    windows = sum((rows / 960) ** 3 for rows in (24, 48, 72, 96))
-    assert plain.factors == pytest.approx(2.2 * windows)
-    assert searching.factors > plain.factors
-    assert searching.megabytes > plain.megabytes > 150
-    assert plain.seconds(10.0) == pytest.approx(10 * plain.factors + 0.12)
+    (task,) = make_tasks(Sources((one,)), ready_made("paper", ["ohl"]), warmup=warmup).ready
+
+    assert task.settings.warmup == first_fit
+    assert task.first == (5760 if warmup is None else warmup)
 
 
-def test_two_at_a_time_take_half_as_long_and_twice_the_memory(monkeypatch):
-    # A clock that is a second on whenever it is looked at: every factorization takes a second.
-    monkeypatch.setattr("streamridge.runs.tasks.perf_counter", count().__next__)
-    task = Task(source(), small().settings, "ohl")
+def test_the_default_models_first_fit_does_not_depend_on_the_warm_up():
+    one = Source("a", timedelta(minutes=15), 7000, "", load=None)
+    methods = ready_made("default", ["ohl"])
 
-    assert expected_seconds([task] * 4, 1) == pytest.approx(4 * task.seconds(1.0))
-    assert expected_seconds([task] * 4, 2) == pytest.approx(2 * task.seconds(1.0))
-    assert expected_megabytes([task] * 4, 2) == pytest.approx(2 * task.megabytes)
+    fits = {
+        make_tasks(Sources((one,)), methods, warmup=at).ready[0].settings.warmup for at in (0, 500)
+    }
+
+    assert fits == {288}
 
 
 def test_settings_are_those_of_the_step_of_a_series():

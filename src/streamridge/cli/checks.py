@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from streamridge.errors import InvalidInputError, MissingExtraError
+from streamridge.files.atomic import is_special
 from streamridge.files.tables import require_ending
 
-# Exit codes of the command.
-BAD_INPUT, FAILED = 2, 1
+# Exit codes of the command: nothing could be done, what was given is wrong, some of what was asked
+# for is missing, and Ctrl-C came first.
+FAILED, BAD_INPUT, INCOMPLETE, INTERRUPTED = 1, 2, 3, 130
 
 
 def require_folder(name: str, folder: Path) -> None:
     """Make the folder, or raise when nothing can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
+        with TemporaryFile(dir=folder) as file:  # a disk may be full, or a folder not writable
+            file.write(b"streamridge")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise InvalidInputError(
-            f"{name} must be a folder that can be written, got {str(folder)!r}."
-        )
+            f"{name} must be a folder that can be written, got {str(folder)!r}: {reason}."
+        ) from None
 
 
 def require_extra(module: str, extra: str) -> None:
@@ -39,4 +41,5 @@ def require_table(name: str, path: Path) -> None:
     """Raise unless a table can be written there: its folder, and its ending."""
     if require_ending(path) == ".parquet":
         require_extra("pyarrow", "parquet")
-    require_folder(f"the folder of {name}", path.parent)
+    if not is_special(path):
+        require_folder(f"the folder of {name}", path.parent)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from streamridge.cli import options
 from streamridge.cli.checks import require_extra, require_folder
+from streamridge.cli.overwriting import outputs_of_runs, require_free
 from streamridge.cli.replay import replay
 from streamridge.cli.simulate import simulate
 
@@ -24,6 +25,7 @@ def demo(
     train_size: options.TrainSize = 2016,
     jobs: options.Jobs = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated roads.")] = 0,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Simulate 13 detectors, forecast three of them twice, and write a report to look at.
@@ -35,8 +37,9 @@ def demo(
     require_extra("matplotlib", "plot")
     require_extra("plotly", "plot")
     require_folder("out", out)
-    roads = out / "roads.csv"
-    simulate(out=roads, days=warmup_days + days, seed=seed)
+    roads, predictions = out / "roads.csv", out / "predictions.csv"
+    require_free(outputs_of_runs(predictions, out), [], force=force)
+    simulate(out=roads, days=warmup_days + days, seed=seed, force=force)
     replay(
         files=[str(roads)],
         sensor=SENSORS,
@@ -45,8 +48,9 @@ def demo(
         train_size=train_size,
         jobs=jobs,
         unit="vehicles / 15 min",
-        predictions=out / "predictions.csv",
+        predictions=predictions,
         report=out,
+        force=force,
         as_json=as_json,
     )
     Console(stderr=True).print(f"Open {out / 'index.html'} in a browser.", markup=False)

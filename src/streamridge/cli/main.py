@@ -8,7 +8,7 @@ from typing import ParamSpec
 
 import typer
 
-from streamridge.cli.checks import BAD_INPUT, FAILED
+from streamridge.cli.checks import BAD_INPUT, FAILED, INTERRUPTED
 from streamridge.cli.compare import compare
 from streamridge.cli.demo import demo
 from streamridge.cli.inspect import inspect
@@ -38,6 +38,9 @@ def with_plain_errors(command: Callable[Arguments, None]) -> Callable[Arguments,
             typer.echo(f"error: {error}", err=True)
             bad_input = isinstance(error, InvalidInputError | StateError)
             raise typer.Exit(BAD_INPUT if bad_input else FAILED) from None
+        except KeyboardInterrupt:
+            typer.echo("Stopped early.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
     return run
 

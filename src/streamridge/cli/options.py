@@ -97,8 +97,9 @@ Warmup = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Steps before the first scored one. Three days by default, fewer where a step is "
-        "below five minutes or a day and more; with the paper's model 60.",
+        help="Steps before the first scored one; the model is fitted by then, if three days have "
+        "passed. Three days by default, fewer where a step is below five minutes or a day and "
+        "more; with the paper's model 60.",
     ),
 ]
 Steps = Annotated[int | None, typer.Option(min=1, help="Number of steps to score. All by default.")]
@@ -186,7 +187,19 @@ ArrivalOrder = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Predictions = Annotated[
-    Path | None, typer.Option(help="File for every forecast: .csv, .csv.gz or .parquet.")
+    Path | None,
+    typer.Option(
+        help="File for every forecast: .csv, .csv.gz or .parquet; - writes CSV to standard output, "
+        "and the table of results to standard error. After Ctrl-C, what there is goes to "
+        "NAME.interrupted.csv."
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace files that streamridge did not write. Files that are read never are.",
+    ),
 ]
 Report = Annotated[
     Path | None, typer.Option(help="Folder for a page with interactive figures, and for pictures.")

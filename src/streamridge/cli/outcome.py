@@ -1,11 +1,10 @@
-"""What a command shows and writes of its runs as they come: JSON or a table, and predictions."""
+"""What a command shows of its runs as they come, JSON or a table, and how it ends."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,9 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamridge.cli.checks import FAILED
-from streamridge.files.tables import Append, growing_table
+from streamridge.cli.checks import INCOMPLETE, INTERRUPTED
+from streamridge.cli.printing import Printed
+from streamridge.errors import listed
 from streamridge.forecaster.levels import Levels
+from streamridge.forecaster.methods import YARDSTICKS
 from streamridge.metrics import percent
 from streamridge.runs.engines.work import Outcome
 from streamridge.runs.run import BASELINE, Run, change
@@ -26,10 +27,12 @@ from streamridge.runs.tasks import Task
 # Before and after the coverage of each level.
 ERRORS = ("RMSE", "MAE")
 COUNTS = ("scored", "missing", "fits", "tuning, s", "total, s")
+# Behind the method of a run that there are remarks on.
+MARK = "*"
 
 
 class Counted:
-    """How many of some tasks are whole, cut short, or failed.
+    """How many of some tasks are whole or cut short, and what went wrong.
 
     Parameters
     ----------
@@ -39,33 +42,53 @@ class Counted:
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
-        self.whole = self.cut_short = self.failed = 0
+        self.whole = self.cut_short = 0
+        self._failed: list[str] = []
+        self._is_incomplete = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether some tasks have no outcome, or a part of it."""
+        return self.whole + len(self._failed) < len(self._tasks)
 
     def count(self, outcome: Outcome) -> None:
-        """Count an outcome, and say so if it is a failure."""
-        if outcome.run is not None:
-            self.cut_short += outcome.run.interrupted
-            self.whole += not outcome.run.interrupted
-            return
-        self.failed += 1
+        """Count an outcome; say so if it is a failure, or no model made its forecasts."""
         task = self._tasks[outcome.number]
-        typer.echo(f"error: {task.source.sensor} ({task.method}): {outcome.error}", err=True)
+        name, run = f"{task.source.sensor} ({task.method})", outcome.run
+        if outcome.error is not None:
+            self.fail(f"{name}: {outcome.error}")
+        if run is None:
+            self._failed.append(name)
+            return
+        self.cut_short += run.interrupted
+        self.whole += not run.interrupted
+        self._is_incomplete |= lacks_model(run)
+
+    def fail(self, message: str) -> None:
+        """Say at once what is missing of all that was asked for."""
+        self._is_incomplete = True
+        typer.echo(f"error: {message}", err=True)
 
     def say_if_stopped(self, console: Console) -> None:
         """Say that some tasks have no outcome, or a part of it, if that is so."""
-        if self.whole + self.failed < len(self._tasks):
+        if self.is_stopped:
             there = self.whole + self.cut_short
             what = "this is what there is" if there else "no run was finished"
             console.print(f"Stopped early: {what}.")
 
-    def require_none_failed(self) -> None:
-        """End the command as a failure if a task failed."""
-        if self.failed:
-            raise typer.Exit(FAILED)
+    def require_all(self) -> None:
+        """End the command with its exit code unless all that was asked for is there."""
+        if self._failed and len(self._tasks) > 1:
+            count = f"{len(self._failed)} of {len(self._tasks)} runs failed"
+            typer.echo(f"error: {count}: {listed(self._failed)}.", err=True)
+        if self.is_stopped:
+            raise typer.Exit(INTERRUPTED)
+        if self._is_incomplete:
+            raise typer.Exit(INCOMPLETE)
 
 
 class Shown(Protocol):
-    """Runs on standard output."""
+    """Runs as a person or a program reads them."""
 
     def add(self, run: Run) -> None:
         """Take the next run; those of a sensor follow one another."""
@@ -77,26 +100,36 @@ class Shown(Protocol):
 class JsonLines:
     """Runs on standard output, a JSON object each, at once."""
 
+    def __init__(self, printed: Printed) -> None:
+        self._printed = printed
+
     def add(self, run: Run) -> None:
         """Print a run."""
-        typer.echo(json.dumps(run.record()))
+        self._printed.print(json.dumps(run.record()) + "\n")
 
     def close(self) -> None:
         """Print nothing more: all is there."""
 
 
 class TableOfRuns:
-    """Runs on standard output, a line each, once all are there.
+    """Runs as a table, a line each, once all are there; below it, what to know of a run.
 
     Until then only figures are held, and the runs of the sensor at hand: they are compared with one
     another.
+
+    Parameters
+    ----------
+    printed
+        Standard output; without it, the table goes to standard error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, printed: Printed | None) -> None:
+        self._printed = printed
+        self._remarks: list[str] = []
         self._at_hand: list[Run] = []
         self._levels: Levels = ()
-        # Sensor, method, figures, and the change against the baseline.
-        self._lines: list[tuple[str, str, list[str], str]] = []
+        # Sensor, method, its mark, figures, and the change against the baseline.
+        self._lines: list[tuple[str, str, str, list[str], str]] = []
 
     def add(self, run: Run) -> None:
         """Take a run."""
@@ -108,7 +141,7 @@ class TableOfRuns:
     def close(self) -> None:
         """Print the table."""
         self._add_lines()
-        methods = {method for _, method, _, _ in self._lines}
+        methods = {method for _, method, *_ in self._lines}
         compared = BASELINE in methods and len(methods) > 1
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("sensor")
@@ -116,28 +149,60 @@ class TableOfRuns:
         headings = (*ERRORS, *_coverage_headings(self._levels), *COUNTS)
         for heading in (*headings, *(("against fixed",) if compared else ())):
             table.add_column(heading, justify="right")
-        for sensor, method, cells, against in self._lines:
+        for sensor, method, mark, cells, against in self._lines:
             # A name may hold brackets.
-            table.add_row(Text(sensor), method, *cells, *([against] if compared else []))
+            table.add_row(Text(sensor), method + mark, *cells, *([against] if compared else []))
+        self._print(table)
+
+    def _print(self, table: Table) -> None:
+        """Print the table, and the remarks below it."""
+        shown, text = Console(stderr=self._printed is None), io.StringIO()
         # Into a pipe or a file a line stays a line, however long.
-        Console(width=None if Console().is_terminal else 160).print(table)
+        width = shown.width if shown.is_terminal else 160
+        console = Console(file=text, width=width, force_terminal=shown.is_terminal)
+        console.print(table)
+        for remark in self._remarks:
+            console.print(f"{MARK} {remark}", markup=False, highlight=False, soft_wrap=True)
+        if self._printed is None:
+            typer.echo(text.getvalue(), err=True, nl=False)
+        else:
+            self._printed.print(text.getvalue())
 
     def _add_lines(self) -> None:
         fixed = next((run for run in self._at_hand if run.method == BASELINE), None)
-        self._lines += [
-            (run.sensor, run.method, _cells(run), _change(run, fixed)) for run in self._at_hand
-        ]
+        for run in self._at_hand:
+            found = remarks(run)
+            mark = f" {MARK}" if found else ""
+            self._lines.append((run.sensor, run.method, mark, _cells(run), _change(run, fixed)))
+            self._remarks += found
         self._at_hand = []
 
 
-@contextmanager
-def growing_predictions(path: Path | None) -> Iterator[Append]:
-    """Give a function that takes the forecasts of the next run; without a file it drops them."""
-    if path is None:
-        yield lambda columns: None
-        return
-    with growing_table(path) as append:
-        yield append
+def lacks_model(run: Run) -> bool:
+    """Return whether no forecast of a run that needs a model was made by one."""
+    return run.method not in YARDSTICKS and bool(len(run.times)) and not run.by_model.any()
+
+
+def remarks(run: Run) -> list[str]:
+    """Return what has to be known of a run beside its figures, in words."""
+    name, steps = f"{run.sensor} ({run.method})", len(run.times)
+    found = []
+    if run.interrupted:
+        found.append(f"{name}: interrupted after {steps} scored steps.")
+    if lacks_model(run):
+        found.append(
+            f"{name}: no model was fitted; the forecasts are those of the season ago. "
+            "Pass a longer file, or a longer --warmup."
+        )
+    elif run.method not in YARDSTICKS and steps and not run.by_model[0]:
+        late = int(run.by_model.argmax())
+        found.append(
+            f"{name}: the first {late} of {steps} forecasts are those of the season ago, made "
+            "before the first fit. Pass a longer --warmup to score the model alone."
+        )
+    if steps and np.isnan(run.scored).all():
+        found.append(f"{name}: no step was scored: all are missing or excluded.")
+    return found
 
 
 def in_words(counts: Mapping[str, int]) -> str:
@@ -151,12 +216,17 @@ def _coverage_headings(levels: Levels) -> list[str]:
     return [f"{percent(level)}% coverage" for level in levels]
 
 
+def _figure(value: float, form: str) -> str:
+    """Return a figure, or a dash where there is none."""
+    return "-" if np.isnan(value) else format(value, form)
+
+
 def _cells(run: Run) -> list[str]:
     record = run.record()
     return [
-        f"{run.rmse:.4g}",
-        f"{run.mae:.4g}",
-        *(f"{share:.1%}" for share in run.coverages.values()),
+        _figure(run.rmse, ".4g"),
+        _figure(run.mae, ".4g"),
+        *(_figure(share, ".1%") for share in run.coverages.values()),
         str(record["scored"]),
         str(record["missing"]),
         str(record["fits"]),

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
 from streamridge.cli import options
-from streamridge.cli.checks import FAILED, require_extra, require_folder, require_table
-from streamridge.cli.outcome import (
-    Counted,
-    JsonLines,
-    Shown,
-    TableOfRuns,
-    growing_predictions,
-    in_words,
-)
-from streamridge.cli.watching import watched
+from streamridge.cli.outcome import in_words
+from streamridge.cli.results import Wanted, write_results
 from streamridge.files.dates import read_dates
-from streamridge.files.names import FileNames
 from streamridge.forecaster.methods import parse_methods
-from streamridge.forecaster.settings import Settings
 from streamridge.runs.carrying import parse_engine
-from streamridge.runs.keeping import kept_tasks
-from streamridge.runs.run import Run
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
-from streamridge.runs.tasks import Task, make_tasks, ready_made
+from streamridge.runs.tasks import make_tasks, ready_made
 from streamridge.series.clock import parse_zone, step_name
 from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
@@ -39,17 +26,6 @@ from streamridge.series.spans import spans_of
 
 # The code of a country or of a part of it; all else names a file.
 COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
-# What a forecaster meets beside what was wrong with the file.
-MET = (
-    "late",
-    "too_late",
-    "excluded",
-    "outlier",
-    "implausible",
-    "stuck",
-    "rollbacks",
-    "failed_refits",
-)
 
 
 def replay(
@@ -88,13 +64,15 @@ def replay(
     report: options.Report = None,
     save: options.Save = None,
     keep: options.Keep = None,
+    force: options.Force = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Forecast a file step by step as if it were live, and say how good the forecasts were.
 
     Every step is forecast before its value is read. Readings that were dropped, filled in or in
-    conflict are counted and shown. A sensor that fails does not stop the others.
+    conflict are counted and shown. A sensor that fails does not stop the others. Exit codes: 0 all
+    is there, 2 something given is wrong, 3 a sensor or a file failed, 130 interrupted.
 
     Example: streamridge replay roads.csv --level 0.8,0.95 --bounds 0, --steps 960 --report report
     """
@@ -117,7 +95,9 @@ def replay(
         holidays=None if holidays is None else _holidays(holidays),
     )
     spans = spans_of(exclude or (), parse_zone(tz))
-    require_outputs(predictions=predictions, report=report, save=save, keep=keep)
+    wanted = Wanted(files, predictions, report, save, keep, unit, as_json=as_json, force=force)
+    read = [*files, *([] if holidays is None else [holidays])]
+    wanted.require_possible(read)
     selection = Selection(
         sensors=sensor,
         layout=layout,
@@ -134,46 +114,7 @@ def replay(
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
         say_left_out(made.left_out, console)
-        tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)
-        shown: Shown = JsonLines() if as_json else TableOfRuns()
-        held: list[Run] = []  # only a report needs them all at a time
-        counted = Counted(tasks)
-        with (
-            growing_predictions(predictions) as append,
-            watched(tasks, chosen, console) as outcomes,
-        ):
-            for outcome in outcomes:
-                counted.count(outcome)
-                if outcome.run is not None:
-                    shown.add(outcome.run)
-                    append(outcome.run.columns())
-                    say_what_was_met(outcome.run, console)
-                    held += [outcome.run] if report is not None else []
-            if not counted.whole + counted.cut_short:
-                counted.say_if_stopped(console)
-                raise typer.Exit(FAILED)
-    counted.say_if_stopped(console)
-    shown.close()
-    if predictions is not None:
-        console.print(f"Predictions: {predictions}", markup=False)
-    if report is not None:
-        page = _write_report(held, report, files, unit, tasks[0].settings)
-        console.print(f"Report: {page}", markup=False)
-    counted.require_none_failed()
-
-
-def require_outputs(
-    *, predictions: Path | None, report: Path | None, save: Path | None, keep: Path | None
-) -> None:
-    """Raise before any work when something could not be written at its end."""
-    for name, folder in (("report", report), ("save", save), ("keep", keep)):
-        if folder is not None:
-            require_folder(name, folder)
-    if predictions is not None:
-        require_table("predictions", predictions)
-    if report is not None:
-        require_extra("matplotlib", "plot")
-        require_extra("plotly", "plot")
+        write_results(wanted.tasks(made.ready, read), chosen, wanted, console)
 
 
 def say_what_was_read(console: Console, series: Series) -> None:
@@ -195,39 +136,6 @@ def say_left_out(sensors: Iterable[LeftOut], console: Console) -> None:
         console.print(str(sensor), markup=False, highlight=False)
 
 
-def say_what_was_met(run: Run, console: Console) -> None:
-    """Say what a forecaster met on its way."""
-    met = {name: run.counts.get(name, 0) for name in MET}
-    if any(met.values()):
-        console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
-
-
 def _holidays(given: str) -> GivenHolidays:
     """Return the code of a country, or the dates of a file."""
     return given if COUNTRY.fullmatch(given) else read_dates(Path(given))
-
-
-def _saving(tasks: Sequence[Task], folder: Path | None) -> Sequence[Task]:
-    """Return tasks that save their forecasters in a folder, if there is one."""
-    if folder is None:
-        return tasks
-    names = FileNames()
-    return [replace(task, save_to=folder / names.take(_saved_name(task), ".sr")) for task in tasks]
-
-
-def _saved_name(task: Task) -> str:
-    sensor = task.source.sensor
-    return sensor if task.method == "ohl" else f"{sensor}-{task.method}"
-
-
-def _write_report(
-    runs: list[Run], folder: Path, files: list[str], unit: str, settings: Settings
-) -> Path:
-    from streamridge.report import write_report
-
-    names = ", ".join("standard input" if name == "-" else Path(name).name for name in files[:3])
-    methods = {run.method for run in runs}
-    title = f"{'Comparison' if len(methods) > 1 else 'Replay'} of {names}"
-    return write_report(
-        runs, folder, title=title, unit=unit, feature_names=settings.preset.features.compared
-    )

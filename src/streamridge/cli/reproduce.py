@@ -15,7 +15,7 @@ from rich.progress import TaskID
 from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
-from streamridge.cli.checks import FAILED, require_extra, require_folder
+from streamridge.cli.checks import INTERRUPTED, require_extra, require_folder
 from streamridge.cli.outcome import Counted
 from streamridge.cli.replay import say_left_out, say_what_was_read
 from streamridge.cli.watching import progress_bar, watched
@@ -75,9 +75,11 @@ def synthetic(
         lambda tell: run_synthetic(range(count), panels=panels, progress=partial(tell, "series")),
     )
     if not results:
-        raise typer.Exit(FAILED)  # stopped before anything was there
+        raise typer.Exit(INTERRUPTED)  # stopped before anything was there
     command, asked = command_of("synthetic", flags), count * len(panels)
     _show(console, write_synthetic(results, out, command=command, asked=asked))
+    if len(results) < asked:
+        raise typer.Exit(INTERRUPTED)
 
 
 def traffic(
@@ -127,7 +129,7 @@ def traffic(
         counted.say_if_stopped(console)
     runs = study.kept()
     if not runs:
-        raise typer.Exit(FAILED)  # stopped before anything was there
+        counted.require_all()
     flags = {
         "--data": data,
         "--sensor": sensor,
@@ -141,7 +143,7 @@ def traffic(
     }
     command, asked = command_of("traffic", flags), len(study.sources) * len(study.shown)
     _show(console, write_traffic(runs, out, command=command, cells=asked))
-    counted.require_none_failed()
+    counted.require_all()
 
 
 def regret(
@@ -164,7 +166,7 @@ def regret(
         study = _watched(console, lambda tell: run_regret(SIZES[quick], seed, tell))
     except KeyboardInterrupt:
         console.print("Stopped: this experiment is kept whole or not at all.")
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(INTERRUPTED) from None
     _show(console, write_regret(study, out, command=command_of("regret", flags)))
 
 

@@ -10,7 +10,10 @@ import typer
 from rich.console import Console
 
 from streamridge.cli.checks import require_table
+from streamridge.cli.options import Force
+from streamridge.cli.overwriting import Output, require_free
 from streamridge.datasets import simulate_roads
+from streamridge.files.own import is_simulated
 from streamridge.files.tables import write_table
 
 
@@ -21,11 +24,13 @@ def simulate(
     step_minutes: Annotated[int, typer.Option(min=1, help="Minutes between counts.")] = 15,
     start: Annotated[str, typer.Option(help="The first day.")] = "2017-01-01",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same roads.")] = 0,
+    force: Force = False,
 ) -> None:
     """Write the counts of simulated detectors along a road, a column each.
 
     Example: streamridge simulate --out roads.csv --days 60
     """
+    require_free([Output("out", out, is_simulated)], [], force=force)
     require_table("out", out)
     roads = simulate_roads(
         np.random.default_rng(seed),

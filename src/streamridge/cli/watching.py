@@ -5,41 +5,115 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import timedelta
 
+import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Task as ProgressTask
+from rich.text import Text
 
+from streamridge.arrays import Vector
 from streamridge.runs.carrying import carry_out, started_for
 from streamridge.runs.engines.base import Engine
 from streamridge.runs.engines.work import Outcome
-from streamridge.runs.tasks import Task, expected_megabytes, expected_seconds
+from streamridge.runs.estimates import (
+    Speed,
+    expected_megabytes,
+    expected_seconds,
+    seconds_by_step,
+)
+from streamridge.runs.tasks import Task
 
 # Work that takes longer than this, in seconds, is announced.
 LONG = 15.0
+# The share of all work that has to be done before anything is said of the time left.
+LEAST_SHARE = 0.01
 
 
 @contextmanager
 def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator[Iterator[Outcome]]:
-    """Give the outcomes of tasks in their order, with one bar over all that is to be done."""
+    """Give the outcomes of tasks in their order, with one bar over all that is to be done.
+
+    The bar counts the seconds that steps are expected to take, since a refit takes as long as
+    hundreds of steps; how fast it has moved so far tells how long it has still to go.
+    """
     todo = [task for task in tasks if not task.is_done]
     if len(todo) < len(tasks):
         console.print(f"{len(tasks) - len(todo)} of {len(tasks)} runs are there already.")
     with started_for(tasks, engine) as workers:
-        announce(todo, workers.width, console)
+        speed = Speed.measured()
+        announce(todo, workers.width, speed, console)
         with progress_bar(console) as bars:
-            steps = sum(task.length for task in todo)
-            bar = bars.add_task("all steps", total=steps, visible=steps > 0)
-            lived: dict[int, int] = {}
+            expected = Expected(speed)
+            total = sum(expected.until(task, task.length) for task in todo)
+            bar = bars.add_task("all steps", total=total, visible=bool(todo))
+            lived: dict[int, float] = {}
 
             def tell(number: int, done: int) -> None:
-                bars.advance(bar, done - lived.get(number, 0))
-                lived[number] = done
                 task = tasks[number]
-                bars.update(bar, description=f"{task.source.sensor} ({task.method})")
+                spent = expected.until(task, done)
+                bars.advance(bar, spent - lived.get(number, 0.0))
+                lived[number] = spent
+                bars.update(
+                    bar,
+                    description=f"{task.source.sensor} ({task.method})",
+                    told=bars.tasks[bar].elapsed or 0.0,
+                )
 
             with closing(carry_out(tasks, workers, tell)) as outcomes:
                 yield outcomes
             bars.update(bar, description="done")
+
+
+class Expected:
+    """The seconds that tasks are expected to take, up to each of their steps."""
+
+    def __init__(self, speed: Speed) -> None:
+        self._speed = speed
+        self._sums: dict[tuple[int, str, int], Vector] = {}
+
+    def until(self, task: Task, steps: int) -> float:
+        """Return the seconds that a task is expected to need for its first steps."""
+        # Sensors with the same step share their settings, and so these sums.
+        key = id(task.settings), task.method, task.length
+        if key not in self._sums:
+            each = seconds_by_step(task, self._speed)
+            self._sums[key] = np.concatenate([[0.0], np.cumsum(each)])
+        return float(self._sums[key][steps])
+
+
+class TimeLeft(ProgressColumn):
+    """How long it takes still, if all goes on as fast as it has so far."""
+
+    def render(self, task: ProgressTask) -> Text:
+        """Return the time left; nothing is said before there is something to go by."""
+        elapsed = task.elapsed or 0.0
+        told = task.fields.get("told", elapsed)
+        left = time_left(elapsed, told, task.completed / (task.total or 1.0))
+        return Text("-:--:--" if left is None else str(timedelta(seconds=round(left))))
+
+
+def time_left(elapsed: float, told: float, share: float) -> float | None:
+    """Return the seconds left; None at the very start.
+
+    Parameters
+    ----------
+    elapsed
+        The seconds gone by.
+    told
+        Those gone by when the share that is done was told: a long search tells nothing.
+    share
+        How much of all is done.
+
+    Examples
+    --------
+    >>> time_left(30.0, 30.0, 0.25), time_left(40.0, 30.0, 0.25), time_left(1.0, 1.0, 0.001)
+    (90.0, 80.0, None)
+    """
+    if share < LEAST_SHARE:
+        return None
+    return max(0.0, told * (1 - share) / share - (elapsed - told))
 
 
 def progress_bar(console: Console) -> Progress:
@@ -50,19 +124,19 @@ def progress_bar(console: Console) -> Progress:
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
         TextColumn("left:"),
-        TimeRemainingColumn(),
+        TimeLeft(),
     )
     # Results go through the bar to a terminal alone: a pipe or a file gets them as they are.
     shared = sys.stdout.isatty()
     return Progress(*columns, console=console, disable=console.quiet, redirect_stdout=shared)
 
 
-def announce(tasks: Sequence[Task], width: int, console: Console) -> None:
+def announce(tasks: Sequence[Task], width: int, speed: Speed, console: Console) -> None:
     """Say before long work how long it takes, and how much memory."""
     at_once = min(width, len(tasks))
     if console.quiet or not tasks:
         return
-    seconds = expected_seconds(tasks, at_once)
+    seconds = expected_seconds(tasks, at_once, speed)
     if seconds > LONG:
         console.print(
             f"{len(tasks)} run{'s' * (len(tasks) > 1)} of {tasks[0].length} steps: about "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -13,32 +14,66 @@ from streamridge.errors import InvalidInputError
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[IO[bytes]]:
+def replacing(target: Path, at_end: Callable[[], Path] | None = None) -> Iterator[IO[bytes]]:
     """Open a new file that replaces the target once all of it is written and on the disk.
 
-    After an error the target is as it was before.
+    After an error the target is as it was before. A link stays, and what it leads to is replaced. A
+    pipe or a device is written to as it is.
+
+    Parameters
+    ----------
+    target
+        The file to replace.
+    at_end
+        Returns the name that the file gets instead, in the same folder, once all is written.
     """
-    part = target.with_name(f".{target.name}.{token_hex(8)}")
     if "\0" in str(target):
         raise InvalidInputError(
             f"{target} must be a file that can be written, got: embedded null byte."
         )
     try:
-        with open(part, "xb") as stream:
-            try:
+        if is_special(target):
+            with open(target, "wb") as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-                os.replace(part, target)
-            finally:
-                part.unlink(missing_ok=True)
-        _sync_folder(target.parent)
-    except BrokenPipeError:
-        raise  # of the caller's own output: a file on a disk has none
+            return
+        with _part_of(target.resolve()) as (stream, part):
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+            named = (target if at_end is None else at_end()).resolve()
+            os.replace(part, named)
+        _sync_folder(named.parent)
     except OSError as error:
-        raise InvalidInputError(
-            f"{target} must be a file that can be written, got: {error.strerror or error}."
-        ) from None
+        if isinstance(error, BrokenPipeError) and not is_special(target):
+            raise  # of the caller's own output: a file on a disk has none
+        raise unwritable(target, error) from None
+
+
+def unwritable(target: Path, error: OSError) -> InvalidInputError:
+    """Return the error that says which file could not be written."""
+    return InvalidInputError(
+        f"{target} must be a file that can be written, got: {error.strerror or error}."
+    )
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a path is a pipe or a device, such as /dev/null: nothing to replace."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # not there, or no name of a file
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def _part_of(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    """Open a file beside the target, which is gone afterwards unless it was renamed."""
+    part = target.with_name(f".{target.name}.{token_hex(8)}")
+    with open(part, "xb") as stream:
+        try:
+            yield stream, part
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

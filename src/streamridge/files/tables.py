@@ -18,11 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.files.atomic import replacing
+from streamridge.files.atomic import is_special, replacing, unwritable
 from streamridge.files.parquet import ParquetRows
 from streamridge.series.writing import ZonedTimes
 
 Columns: TypeAlias = Mapping[str, NDArray[Any] | ZonedTimes]
+# Rows that are turned into text at a time: the text takes far more memory than the numbers.
+AT_ONCE = 4096
 # Takes the next rows of a table, column by column.
 Append: TypeAlias = Callable[[Mapping[str, ArrayLike]], None]
 
@@ -34,7 +36,9 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) 
 
 
 @contextmanager
-def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
+def growing_table(
+    path: str | os.PathLike[str], at_end: Callable[[], Path] | None = None
+) -> Iterator[Append]:
     """Give a function that appends rows to a file, which has its name once all are there.
 
     After an error there is no file, or the one from before. Rows are written as they come, so that
@@ -43,7 +47,10 @@ def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
     Parameters
     ----------
     path
-        The file. Its ending says what is written: `.csv`, `.csv.gz` (packed) or `.parquet`.
+        The file. Its ending says what is written: `.csv`, `.csv.gz` (packed) or `.parquet`. A pipe
+        or a device gets CSV.
+    at_end
+        Returns the name that the file gets instead once all rows are there.
 
     Yields
     ------
@@ -55,12 +62,14 @@ def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
     """
     target = Path(path)
     kind = _KINDS[require_ending(target)]
-    with replacing(target) as stream:
+    with replacing(target, at_end) as stream:
         rows = kind(stream)
 
         def append(columns: Mapping[str, ArrayLike]) -> None:
             try:
                 rows.append(_arrays(columns))
+            except OSError as error:
+                raise unwritable(target, error) from None
             except ValueError as error:
                 if isinstance(error, InvalidInputError):
                     raise
@@ -73,7 +82,12 @@ def growing_table(path: str | os.PathLike[str]) -> Iterator[Append]:
 
 
 def require_ending(path: Path) -> str:
-    """Return which ending a path has; an error lists those that a table may have."""
+    """Return which ending a path has; an error lists those that a table may have.
+
+    A pipe or a device needs none.
+    """
+    if is_special(path):
+        return ".csv"
     for ending in _KINDS:
         if path.name.lower().endswith(ending):
             return ending
@@ -110,7 +124,16 @@ class CsvRows:
         if not self._begun:
             self._rows.writerow(columns)
             self._begun = True
-        self._rows.writerows(zip(*map(_texts, columns.values()), strict=True))
+        rows = max(map(len, columns.values()), default=0)
+        for start in range(0, rows, AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            self._rows.writerows(
+                zip(*(_texts(column[part]) for column in columns.values()), strict=True)
+            )
+
+    def flush(self) -> None:
+        """Write all rows to the stream."""
+        self._text.flush()
 
     def close(self) -> None:
         """Write what is not in the stream yet."""

@@ -14,6 +14,8 @@ from streamridge.tuners.grid import Grid
 from streamridge.tuners.hoag import HOAG
 from streamridge.tuners.random_search import RandomSearch
 
+# Forecasts without a model: the last reading, and the one of a week ago.
+YARDSTICKS = ("last", "week")
 # In the order in which they are shown.
 METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
 

@@ -161,7 +161,8 @@ class Stepper:
         ahead = self.look_ahead(columns)
         self._ahead = {}
         if np.isnan(value):
-            self.counts["missing"] += not impossible
+            excluded = self.sensor.is_excluded(self.sensor.next_step)
+            self.counts["missing"] += not (impossible or excluded)
             self._calibration = self._calibration.pass_over()
             self.sensor.push_gap(float(ahead.values[0]), columns)
             if self.model is not None:

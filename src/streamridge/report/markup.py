@@ -10,6 +10,8 @@ from math import floor, isfinite, log10
 
 import plotly.graph_objects as go
 
+from streamridge.files.own import GENERATOR
+
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 # The page fetches nothing: no scripts, styles, fonts or data.
@@ -85,7 +87,7 @@ def document(title: str, body: Iterable[str], head: str = "") -> str:
     """Return a whole page with the style sheet of reports."""
     style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
     first = (
-        '<meta charset="utf-8">'
+        f'<meta charset="utf-8">{GENERATOR}'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style>{head}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from streamridge.arrays import require_count
-from streamridge.errors import InvalidInputError, shown
+from streamridge.errors import InvalidInputError, StreamRidgeError, shown
 from streamridge.runs.engines.base import Engine, Workers
 from streamridge.runs.engines.dask import DaskEngine
 from streamridge.runs.engines.local import LocalEngine
@@ -139,7 +140,10 @@ class _Flight:
         self._under_way.discard(outcome.number)
         if outcome.run is None and outcome.error is None:
             return  # stopped before there was anything
-        self._tasks[outcome.number].keep(outcome)
+        try:
+            self._tasks[outcome.number].keep(outcome)
+        except StreamRidgeError as error:  # a full disk costs what it cannot hold, and no other run
+            outcome = replace(outcome, error=reason_of(error))
         self._finished[outcome.number] = outcome
 
 

@@ -1,4 +1,7 @@
-"""Ctrl-C as a wish to stop: noted at once, and heeded where it does no harm."""
+"""Ctrl-C as a wish to stop: noted at once, and heeded where it does no harm.
+
+So is the signal to terminate, which systems send when they shut down.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,11 @@ class Interrupts:
 def noted_interrupts(stop: Callable[[], None]) -> Iterator[Interrupts]:
     """Let Ctrl-C call `stop` meanwhile instead of breaking off whatever goes on."""
     interrupts = Interrupts(stop)
-    with _handling(lambda *_: interrupts.press()):
+
+    def press(*_: object) -> None:
+        interrupts.press()
+
+    with _handling(signal.SIGINT, press), _handling(signal.SIGTERM, press):
         yield interrupts
 
 
@@ -48,7 +55,10 @@ def noted_interrupts(stop: Callable[[], None]) -> Iterator[Interrupts]:
 def deaf_to_interrupts() -> Iterator[None]:
     """Put off Ctrl-C until afterwards; processes that are started within never hear it."""
     pressed: list[int] = []
-    with _handling(lambda number, _: pressed.append(number)), _blocked_for_children():
+    with (
+        _handling(signal.SIGINT, lambda number, _: pressed.append(number)),
+        _blocked_for_children(),
+    ):
         yield
     if pressed:
         signal.raise_signal(signal.SIGINT)
@@ -67,12 +77,12 @@ def _blocked_for_children() -> Iterator[None]:
 
 
 @contextmanager
-def _handling(handler: Callable[..., None]) -> Iterator[None]:
+def _handling(number: signal.Signals, handler: Callable[..., None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals
         return
-    before = signal.signal(signal.SIGINT, handler)
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)

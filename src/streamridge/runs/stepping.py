@@ -12,10 +12,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Vector
-from streamridge.errors import InvalidInputError, about
+from streamridge.errors import InvalidInputError, StreamRidgeError, about
 from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.inputs import LARGEST
 from streamridge.forecaster.levels import one_or_all
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.forecaster.settings import Settings
@@ -23,7 +24,7 @@ from streamridge.learners.workspace import Workspace
 from streamridge.runs.run import Run
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
-from streamridge.series.spans import Span, require_kind_of_spans
+from streamridge.series.spans import Span, require_kind_of_spans, within
 from streamridge.series.writing import Writing
 
 # Called after each step with how many are done, of how many.
@@ -50,29 +51,30 @@ def step_through(
     _join(forecaster, series)
     first = forecaster.settings.warmup if warmup is None else warmup
     end = len(series) if steps is None else min(len(series), first + steps)
-    times, (in_time, late) = _stamps(series, series.times[:end]), _arriving(series)
-    readings = zip(times, in_time.tolist(), _known(series), strict=False)
-    start, interrupted, forecasts = thread_time(), False, []
+    times = series.times[:end]
+    with about(series.sensor):
+        values = _usable(series, times, exclude)
+    stamps, (in_time, late) = _stamps(series, times), _arriving(series, values)
+    readings = zip(stamps, in_time.tolist(), _known(series), strict=False)
+    start, interrupted = thread_time(), False
+    made = _Forecasts(forecaster.settings, first, end)
     path = _WholePath()
     path.follow(forecaster)
     try:
         with threadpool_limits(1), about(series.sensor), _held_memory(forecaster):
             for at, (time, value, known) in enumerate(readings):
-                forecast = forecaster.predict(known)
-                forecaster.observe(time, value, known)
+                made.add(_step(forecaster, time, value, known))
                 for before in late.get(at, ()):
-                    forecaster.observe(times[before], float(series.values[before]))
-                forecasts.append(forecast)
+                    forecaster.observe(stamps[before], float(values[before]))
                 path.follow(forecaster)
                 if progress is not None:
-                    progress(len(forecasts), end)
+                    progress(made.lived, end)
     except KeyboardInterrupt:
         interrupted = True
     return _run_of(
         forecaster,
         series,
-        forecasts,
-        min(first, len(forecasts)),
+        made,
         path=path.known,
         refit_times=series.clock.times(path.steps),
         method=method,
@@ -80,6 +82,62 @@ def step_through(
         interrupted=interrupted,
         excluded=tuple(exclude),
     )
+
+
+def _step(
+    forecaster: Forecaster, time: object, value: float, known: dict[str, float] | None
+) -> Forecast:
+    """Return the forecast of a step, after its value has become known; errors say the time."""
+    try:
+        forecast = forecaster.predict(known)
+        forecaster.observe(time, value, known)
+    except StreamRidgeError as error:
+        error.args = (f"at {_text(time)}: {error.reason}",)
+        raise
+    return forecast
+
+
+class _Forecasts:
+    """The forecasts of a run: numbers of those that are scored, and how many there were.
+
+    Parameters
+    ----------
+    settings
+        Of the forecaster.
+    first, end
+        The first step that is scored, and how many steps there are.
+    """
+
+    def __init__(self, settings: Settings, first: int, end: int) -> None:
+        self.lived = 0
+        self._first, scored = first, max(0, end - first)
+        # One array for all steps: a forecast as an object would take a kilobyte.
+        self._parts = {
+            name: np.empty((scored, *shape)) for name, shape in _shapes(settings).items()
+        }
+        self._by_model = np.zeros(scored, dtype=bool)
+
+    def add(self, forecast: Forecast) -> None:
+        """Take the forecast of the next step."""
+        at = self.lived - self._first
+        if at >= 0:
+            for name, part in self._parts.items():
+                part[at] = getattr(forecast, name)
+            self._by_model[at] = forecast.source == "model"
+        self.lived += 1
+
+    @property
+    def scored(self) -> slice:
+        """Return which steps of the series are scored."""
+        return slice(min(self._first, self.lived), self.lived)
+
+    def parts(self) -> dict[str, Any]:
+        """Return the numbers of the scored steps, as a run holds them."""
+        count = max(0, self.lived - self._first)
+        return {
+            "by_model": self._by_model[:count],
+            **{name: part[:count] for name, part in self._parts.items()},
+        }
 
 
 class _WholePath:
@@ -147,17 +205,39 @@ def _stamps(series: Series, times: Times | Steps) -> list[Any]:
     return Writing(zoned=True, zone=zone.key).stamps(times)
 
 
-def _arriving(series: Series) -> tuple[Vector, dict[int, list[int]]]:
+def _arriving(series: Series, values: Vector) -> tuple[Vector, dict[int, list[int]]]:
     """Return the values that come in time, (T,), and which come late with which step."""
     if series.known_at is None:
-        return series.values, {}
-    own = np.arange(len(series))
-    comes = series.known_at - series.start
-    is_late = (comes > own) & ~np.isnan(series.values)
+        return values, {}
+    own = np.arange(len(values))
+    comes = series.known_at[: len(values)] - series.start
+    is_late = (comes > own) & ~np.isnan(values)
     late: dict[int, list[int]] = {}
     for at in np.flatnonzero(is_late).tolist():
         late.setdefault(int(comes[at]), []).append(at)
-    return np.where(is_late, np.nan, series.values), late
+    return np.where(is_late, np.nan, values), late
+
+
+def _usable(series: Series, times: Times | Steps, exclude: Sequence[Span]) -> Vector:
+    """Return the values of some times, or raise before any work where one is too large.
+
+    Those that are excluded may be anything.
+    """
+    values = series.values[: len(times)]
+    too_large = np.abs(values) > LARGEST
+    values = np.where(too_large & within(exclude, times), np.nan, values)
+    wrong = np.flatnonzero(np.abs(values) > LARGEST)[:1]
+    for time, value in zip(_stamps(series, times[wrong]), values[wrong].tolist(), strict=True):
+        at = _text(time)
+        raise InvalidInputError(
+            f"at {at}: value must be at most {LARGEST:g} in size, got {value:g}. "
+            f"Pass --exclude {at}/{at} (exclude= in Python) to pass over it."
+        )
+    return values
+
+
+def _text(time: object) -> str:
+    return str(time).replace(" ", "T")
 
 
 def _step_of(series: Series) -> np.timedelta64 | np.int64:
@@ -173,20 +253,9 @@ def _known(series: Series) -> Iterable[dict[str, float] | None]:
     return (dict(zip(series.extras, row, strict=True)) for row in rows)
 
 
-def _run_of(
-    forecaster: Forecaster,
-    series: Series,
-    forecasts: Sequence[Forecast],
-    first: int,
-    **about: Any,
-) -> Run:
-    """Return the run of some forecasts, scored from `first` on; `about` are further parts of it."""
-    scored = slice(first, len(forecasts))
-    settings = forecaster.settings
-    value, lower, upper = (
-        np.array([getattr(each, part) for each in forecasts[scored]]).reshape(-1, *shape)
-        for part, shape in _shapes(settings).items()
-    )
+def _run_of(forecaster: Forecaster, series: Series, forecasts: _Forecasts, **about: Any) -> Run:
+    """Return the run of some forecasts; `about` are further parts of it."""
+    scored, settings = forecasts.scored, forecaster.settings
     return Run(
         sensor=series.sensor,
         step=_step_of(series),
@@ -194,16 +263,13 @@ def _run_of(
         local_times=series.local_times[scored],
         writing=series.writing,
         actual=_possible(series.values[scored], settings),
-        value=value,
-        lower=lower,
-        upper=upper,
-        by_model=np.array([each.source == "model" for each in forecasts[scored]], dtype=bool),
-        lived=len(forecasts),
+        lived=forecasts.lived,
         hyperparameters=forecaster.hyperparameters,
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,
         counts={**series.counts.found(), **forecaster.counts},
         level=one_or_all(settings.levels),
+        **forecasts.parts(),
         **about,
     )
 

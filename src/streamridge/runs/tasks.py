@@ -1,22 +1,18 @@
-"""Replays to be made: the one way to build them, what each costs, and which cannot be made."""
+"""Replays to be made: the one way to build them, what they leave, and which cannot be made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from inspect import signature
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from scipy.linalg import cholesky
-from threadpoolctl import threadpool_limits
-
-from streamridge.arrays import Matrix, require_count
+from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import replacing
+from streamridge.forecaster.cadence import default_warmup
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import tuned_by
 from streamridge.forecaster.settings import Settings
@@ -24,25 +20,13 @@ from streamridge.runs.engines.work import Job, Outcome
 from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept, write_run
 from streamridge.runs.sources import LeftOut, Source, Sources
-from streamridge.series.clock import Length, Steps
+from streamridge.series.clock import Length
 from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span, require_kind_of_spans
 
 ModelName = Literal["default", "paper"]
 # By the name of a method: from the time between readings to how it forecasts.
 Methods: TypeAlias = Mapping[str, Callable[[Length], Settings]]
-
-# Rows of the factorization that costs are counted in; a window costs about two of its size.
-PROBE, WINDOW_IN_FACTORS = 960, 2.2
-# How often that factorization is timed; the quickest counts.
-PROBES = 4
-# A trial of a search is a fit and a forecast of as many rows; a search often needs half of them.
-TRIAL_IN_FACTORS, TRIALS_TAKEN = 2.4, 0.7
-# What a forecast and its observation cost beside refits, in seconds.
-STEP_SECONDS = 1e-3
-# Memory of a process, in MB, and of a learner while it refits: three triangles and more of N by N
-# numbers of 8 bytes.
-PROCESS_MEGABYTES, MATRICES = 150.0, 2.7
 
 
 @dataclass(frozen=True)
@@ -138,33 +122,6 @@ class Task:
         """Return the file beside a kept run that keeps its forecaster."""
         return keep_in.with_suffix(".sr")
 
-    @property
-    def factors(self) -> float:
-        """Return what all fits and searches cost, in factorizations of `PROBE` rows."""
-        settings = self.settings
-        windows = WINDOW_IN_FACTORS * self._factors_every(settings.update_every)
-        if settings.tuner is None:
-            return windows
-        trials = TRIALS_TAKEN * settings.tuner.trials(settings.preset.model.space)
-        searches = self._factors_every(settings.tune_every or self.length)
-        return windows + TRIAL_IN_FACTORS * trials * searches
-
-    def seconds(self, factor_seconds: float) -> float:
-        """Return about how long the task takes, given the seconds of a factorization."""
-        return factor_seconds * self.factors + STEP_SECONDS * self.length
-
-    @property
-    def megabytes(self) -> float:
-        """Return about how much memory the process of the task needs."""
-        # A search holds matrices of its own beside those of the fit in force.
-        matrices = MATRICES * (1 + (self.settings.tuner is not None))
-        return PROCESS_MEGABYTES + matrices * 8e-6 * self.settings.train_size**2
-
-    def _factors_every(self, every: int) -> float:
-        """Return what a fit now and then costs while its rows grow in number."""
-        at: Steps = np.arange(self.settings.warmup, self.length, every)
-        return float(((np.minimum(at, self.settings.train_size) / PROBE) ** 3).sum())
-
 
 @dataclass(frozen=True)
 class Tasks:
@@ -185,6 +142,7 @@ def make_tasks(
     """Return a task for each sensor and method, sensor by sensor.
 
     A series that is not longer than its warm-up is left out; if none is longer, that is an error.
+    The first fit is made by the end of the warm-up, so that a model makes every scored forecast.
     """
     if warmup is not None:
         require_count("warmup", warmup, least=0)
@@ -193,7 +151,10 @@ def make_tasks(
     _require_one_kind_of_time(sources.found)
     for source in sources.found:
         require_kind_of_spans(source.sensor, source.step, exclude)
-    shared = {method: cache(settings_of) for method, settings_of in methods.items()}
+    shared = {
+        method: cache(partial(_fitted_in_time, settings_of, warmup))
+        for method, settings_of in methods.items()
+    }
     every = [
         Task(source, settings_of(source.step), method, warmup, steps, exclude=exclude)
         for source in sources.found
@@ -203,17 +164,6 @@ def make_tasks(
     if not ready:
         require_longer(every[0].source.sensor, len(every[0].source), every[0].first)
     return Tasks(ready, (*sources.left_out, *_too_short(every)))
-
-
-def expected_seconds(tasks: Sequence[Task], at_once: int) -> float:
-    """Return about how long tasks take, some of them at a time."""
-    each = _factor_seconds()
-    return sum(task.seconds(each) for task in tasks) / at_once
-
-
-def expected_megabytes(tasks: Sequence[Task], at_once: int) -> float:
-    """Return about how much memory tasks need, some of them at a time."""
-    return at_once * max(task.megabytes for task in tasks)
 
 
 def require_longer(sensor: str, steps: int, warmup: int) -> None:
@@ -255,6 +205,21 @@ def _tuned(method: str, model: ModelName, choices: Mapping[str, Any], step: Leng
     return tuned_by(method, model_settings(model, step, **choices))
 
 
+def _fitted_in_time(
+    settings_of: Callable[[Length], Settings], warmup: int | None, step: Length
+) -> Settings:
+    """Return settings whose first fit is made by the end of the warm-up.
+
+    A model may want more steps before its first fit than the user gives it, as the paper's does.
+    Then it makes do with these, but not with fewer than the default model.
+    """
+    settings = settings_of(step)
+    if warmup is None or warmup >= settings.warmup:
+        return settings
+    least = default_warmup(settings.step, settings.periods)
+    return replace(settings, warmup=min(settings.warmup, max(warmup, least)))
+
+
 def _require_one_kind_of_time(sources: Sequence[Source]) -> None:
     """Raise unless all times are dates, with offsets or without, or all are whole numbers.
 
@@ -288,16 +253,3 @@ def _too_short(tasks: Sequence[Task]) -> list[LeftOut]:
 def _write(path: Path, content: bytes) -> None:
     with replacing(path) as file:
         file.write(content)
-
-
-def _factor_seconds() -> float:
-    """Return how long this machine takes to factor a matrix of `PROBE` rows."""
-    matrix = np.eye(PROBE) + 0.5
-    with threadpool_limits(1):
-        return min(_seconds(matrix) for _ in range(PROBES))
-
-
-def _seconds(matrix: Matrix) -> float:
-    start = perf_counter()
-    cholesky(matrix)
-    return perf_counter() - start

@@ -169,6 +169,9 @@ class ZonedTimes:
     def __len__(self) -> int:
         return len(self.utc)
 
+    def __getitem__(self, rows: slice) -> ZonedTimes:
+        return ZonedTimes(self.utc[rows], self.writing)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Times:
         return np.array(self.utc, dtype=dtype, copy=bool(copy))
 

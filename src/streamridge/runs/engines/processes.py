@@ -158,7 +158,8 @@ def serve(connection: Connection) -> None:
     """
     here, stopping = Here(), threading.Event()
     jobs: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
-    # Ctrl-C itself is the parent's affair.
+    # Ctrl-C itself is the parent's affair, and so is an end that all are told of at once.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, lambda *_: here.stop() if stopping.is_set() else None)
     threading.Thread(target=_listen, args=(connection, jobs, stopping), daemon=True).start()
 

@@ -61,7 +61,7 @@ class Outcome:
     checkpoint
         The forecaster afterwards, as the content of its file, if it was wanted.
     error
-        Why there is no run.
+        Why there is no run, or why it could not be kept.
     """
 
     number: int
