@@ -117,8 +117,8 @@ def replay(
         tz=tz,
         fold=fold,
         aggregate=aggregate,
-        first=first,
-        last=last,
+        from_=first,
+        to=last,
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)

@@ -113,7 +113,7 @@ def traffic(
     if not data and (sensor or first or last):
         raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
     detectors = data or simulated_series(size, seed)
-    selection = Selection(sensors=sensor, gap=gap, first=first, last=last, sum_to=STEP)
+    selection = Selection(sensors=sensor, gap=gap, from_=first, to=last, sum_to=STEP)
     seen = partial(say_what_was_read, console) if data else None
     with opened_sources(detectors, selection, seen) as sources:
         study = make_study(out, sources, size=size, methods=methods, seed=seed)

@@ -122,7 +122,7 @@ def stored_readings(
 
 def _blocks(source: Any, layout: Layout | None, choice: Choice, gap: Gap) -> Iterator[Block]:
     if not isinstance(source, str | os.PathLike):
-        yield frame_block(source, Origin(_name(source), "row", gap, 'gap="skip"'))
+        yield frame_block(source, Origin(_name(source), "row", gap))
         return
     with opened(source) as stream:
         if stream.peek(len(MAGIC)).startswith(MAGIC):

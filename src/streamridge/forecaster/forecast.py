@@ -7,21 +7,22 @@ from typing import Literal
 
 import numpy as np
 
-from streamridge.arrays import Matrix, Vector
+from streamridge.arrays import Matrix, SameContent, Vector
 from streamridge.forecaster.levels import Levels
 from streamridge.series.clock import Times
 
 Source = Literal["model", "seasonal", "none"]
 
 
-@dataclass(frozen=True)
-class Forecast:
+@dataclass(frozen=True, eq=False)
+class Forecast(SameContent):
     """A forecast of the next steps, with one entry per horizon.
 
     Parameters
     ----------
     time
-        (H,), the times of the steps; whole numbers for an integer index.
+        (H,), the times of the steps; whole numbers for an integer index. Before the first reading
+        they are not known: NaT, or NaN for an index.
     value
         (H,), the forecast.
     lower, upper
@@ -60,8 +61,9 @@ class Forecast:
         return cls(time, value, lower, upper, source, levels)
 
     @classmethod
-    def none(cls, horizon: int, levels: Levels) -> Forecast:
+    def none(cls, horizon: int, levels: Levels, *, indexed: bool = False) -> Forecast:
         """Return the forecast before the first reading, when nothing is known."""
-        times, unknown = np.full(horizon, "NaT", "M8[us]"), np.full((horizon, len(levels)), np.nan)
+        unknown = np.full((horizon, len(levels)), np.nan)
+        times = unknown[:, 0] if indexed else np.full(horizon, "NaT", "M8[us]")
         bands = (unknown, unknown)
         return cls.banded(times, unknown[:, 0], bands, source="none", levels=levels)

@@ -18,6 +18,7 @@ from streamridge.files.store import Store
 from streamridge.runs.selection import Selection
 from streamridge.series.clock import Length
 from streamridge.series.series import Series
+from streamridge.texts import option, visible
 
 DIGEST_BYTES = 12
 
@@ -62,7 +63,7 @@ class LeftOut:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.sensor}: {self.reason}, left out"
+        return visible(f"{self.sensor}: {self.reason}, left out")
 
 
 @dataclass(frozen=True)
@@ -175,5 +176,5 @@ def _require_distinct(names: Sequence[str]) -> None:
 def _require_one(names: Sequence[str]) -> None:
     if len(names) > 1:
         raise InvalidInputError(
-            f"sensor must be one of {', '.join(names[:10])}, got none. Pass sensor=."
+            f"sensor must be one of {listed(names)}, got none. Pass {option('sensor')}."
         )

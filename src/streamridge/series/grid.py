@@ -33,6 +33,7 @@ from streamridge.series.local_time import Fold, to_utc
 from streamridge.series.readings import Aggregate, Readings, index_of, require_kind
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
 from streamridge.series.series import Counts, Series, span_text
+from streamridge.texts import option
 
 # Usual steps of sensors, in seconds; a step found from readings becomes the nearest of these.
 USUAL = (1, 5, 10, 15, 20, 30, 60, 120, 180, 300, 360, 600, 720, 900, 1200, 1800)
@@ -120,7 +121,7 @@ def _in_utc(
         wrong = wrong_times[0].astype("M8[s]")
         raise InvalidInputError(
             f"{readings.sensor}: time must exist in {zone.key}, got {wrong}, which clocks skip "
-            "there. Pass --gap skip to leave such readings out."
+            f"there. Pass {option('gap', 'skip')} to leave such readings out."
         )
     return times, exists
 
@@ -181,7 +182,7 @@ def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:
             return asked
         raise InvalidInputError(
             f"{sensor}: step must be given for a single reading, got none. "
-            "Pass it, such as --step 15min (step= in Python)."
+            f"Pass it, such as {option('step', '15min')}."
         )
     median = timedelta(microseconds=int(np.median(apart)))
     if _are_months(apart) and _stands_for(MONTH, asked or MONTH):
@@ -194,7 +195,7 @@ def _own_step(sensor: str, times: Times, asked: timedelta | None) -> timedelta:
     if abs(nearest / median - 1) > JITTER:
         raise InvalidInputError(
             f"{sensor}: readings must be a usual step apart, such as 15min, got {median}. "
-            "Pass the step, such as --step 15min."
+            f"Pass the step, such as {option('step', '15min')}."
         )
     return nearest
 
@@ -281,5 +282,6 @@ def _require_sane_span(sensor: str, clock: AnyClock, at: Steps) -> None:
         before, after = map(time_text, clock.times(at[np.argmax(gaps) :][:2]))
         raise InvalidInputError(
             f"{sensor}: stamps must be less than {limit} apart, "
-            f"got {after} after {before}. Correct the stamp, or pass --from or --to."
+            f"got {after} after {before}. Correct the stamp, or pass {option('from_')} or "
+            f"{option('to')}."
         )
