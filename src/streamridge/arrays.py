@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias
 
@@ -41,6 +42,8 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         exact = one.dtype.kind not in "fM"  # whole numbers and flags have no NaN
         return np.array_equal(one, other, equal_nan=not exact)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
     return bool(one is other or one == other or (one != one and other != other))
 
 

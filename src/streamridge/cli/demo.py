@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from streamridge.cli import options
 from streamridge.cli.checks import require_extra, require_folder
 from streamridge.cli.replay import replay
 from streamridge.cli.simulate import simulate
+from streamridge.cli.terminal import Messages
 
 SENSORS = ["mainline-1", "mainline-5", "ramp-3"]
 DAY = 96
@@ -49,4 +49,4 @@ def demo(
         report=out,
         as_json=as_json,
     )
-    Console(stderr=True).print(f"Open {out / 'index.html'} in a browser.", markup=False)
+    Messages().print(f"Open {out / 'index.html'} in a browser.")

@@ -8,24 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from streamridge.cli.checks import FAILED
+from streamridge.cli.run_table import Row, run_table
+from streamridge.cli.terminal import columns, is_plain
 from streamridge.files.tables import Append, growing_table
-from streamridge.forecaster.levels import Levels
-from streamridge.metrics import percent
+from streamridge.forecaster.methods import METHODS
 from streamridge.runs.engines.work import Outcome
-from streamridge.runs.run import BASELINE, Run, change
+from streamridge.runs.run import BASELINE, Run
 from streamridge.runs.tasks import Task
+from streamridge.texts import counted, visible
 
-# Before and after the coverage of each level.
-ERRORS = ("RMSE", "MAE")
-COUNTS = ("scored", "missing", "fits", "tuning, s", "total, s")
+# Counts that are named after one thing; others end in s, or say how readings are.
+THINGS = ("duplicate", "conflict", "outlier")
 
 
 class Counted:
@@ -49,7 +46,8 @@ class Counted:
             return
         self.failed += 1
         task = self._tasks[outcome.number]
-        typer.echo(f"error: {task.source.sensor} ({task.method}): {outcome.error}", err=True)
+        name = f"{task.source.sensor} ({task.method})"
+        typer.echo(visible(f"error: {name}: {outcome.error}"), err=True)
 
     def say_if_stopped(self, console: Console) -> None:
         """Say that some tasks have no outcome, or a part of it, if that is so."""
@@ -94,40 +92,34 @@ class TableOfRuns:
 
     def __init__(self) -> None:
         self._at_hand: list[Run] = []
-        self._levels: Levels = ()
-        # Sensor, method, figures, and the change against the baseline.
-        self._lines: list[tuple[str, str, list[str], str]] = []
+        self._rows: list[Row] = []
 
     def add(self, run: Run) -> None:
         """Take a run."""
         if self._at_hand and self._at_hand[0].sensor != run.sensor:
-            self._add_lines()
+            self._add_rows()
         self._at_hand.append(run)
-        self._levels = run.levels  # the same for all runs of a command
 
     def close(self) -> None:
         """Print the table."""
-        self._add_lines()
-        methods = {method for _, method, _, _ in self._lines}
-        compared = BASELINE in methods and len(methods) > 1
-        table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("sensor")
-        table.add_column("method")
-        headings = (*ERRORS, *_coverage_headings(self._levels), *COUNTS)
-        for heading in (*headings, *(("against fixed",) if compared else ())):
-            table.add_column(heading, justify="right")
-        for sensor, method, cells, against in self._lines:
-            # A name may hold brackets.
-            table.add_row(Text(sensor), method, *cells, *([against] if compared else []))
-        # Into a pipe or a file a line stays a line, however long.
-        Console(width=None if Console().is_terminal else 160).print(table)
+        self._add_rows()
+        typer.echo(run_table(self._rows, columns(), plain=is_plain()))
 
-    def _add_lines(self) -> None:
+    def _add_rows(self) -> None:
         fixed = next((run for run in self._at_hand if run.method == BASELINE), None)
-        self._lines += [
-            (run.sensor, run.method, _cells(run), _change(run, fixed)) for run in self._at_hand
-        ]
+        self._rows += [Row.of(run, fixed, remarks(run)) for run in self._at_hand]
         self._at_hand = []
+
+
+def remarks(run: Run) -> list[str]:
+    """Return what has to be known of a run beside its figures, in words."""
+    name = visible(f"{run.sensor} ({run.method})")
+    found = []
+    if run.interrupted:
+        found.append(f"{name}: interrupted after {counted(len(run.times), 'scored step')}.")
+    if run.method in METHODS and len(run.times) and not run.by_model.any():
+        found.append(f"{name}: no model was fitted; the forecasts are those of the season ago.")
+    return found
 
 
 @contextmanager
@@ -141,30 +133,12 @@ def growing_predictions(path: Path | None) -> Iterator[Append]:
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Return counts as text, such as "979 missing, 3 off grid"."""
-    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
+    """Return counts as text, such as "979 missing, 1 conflict, 3 off grid"."""
+    return ", ".join(_number_of(name, count) for name, count in counts.items() if count)
 
 
-def _coverage_headings(levels: Levels) -> list[str]:
-    if len(levels) == 1:
-        return ["coverage"]
-    return [f"{percent(level)}% coverage" for level in levels]
-
-
-def _cells(run: Run) -> list[str]:
-    record = run.record()
-    return [
-        f"{run.rmse:.4g}",
-        f"{run.mae:.4g}",
-        *(f"{share:.1%}" for share in run.coverages.values()),
-        str(record["scored"]),
-        str(record["missing"]),
-        str(record["fits"]),
-        f"{run.costs.tuning:.1f}",
-        f"{run.seconds:.1f}",
-    ]
-
-
-def _change(run: Run, fixed: Run | None) -> str:
-    share = change(run, fixed)
-    return "" if run is fixed or np.isnan(share) else f"{share:+.1%}"
+def _number_of(name: str, count: int) -> str:
+    """Return a count with its name; of things, one is no plural and several are."""
+    words = name.replace("_", " ")
+    thing = words.removesuffix("s")
+    return counted(count, thing) if words in THINGS or thing != words else f"{count} {words}"

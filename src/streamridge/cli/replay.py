@@ -21,6 +21,7 @@ from streamridge.cli.outcome import (
     growing_predictions,
     in_words,
 )
+from streamridge.cli.terminal import Messages
 from streamridge.cli.watching import watched
 from streamridge.files.dates import read_dates
 from streamridge.files.names import FileNames
@@ -36,6 +37,7 @@ from streamridge.series.clock import parse_zone, step_name, time_text
 from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
 from streamridge.series.spans import spans_of
+from streamridge.texts import counted
 
 # The code of a country or of a part of it; all else names a file.
 COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
@@ -53,8 +55,8 @@ def replay(
     tz: options.Tz = None,
     holidays: options.Holidays = None,
     fold: options.Fold = "infer",
-    first: options.From = None,
-    last: options.To = None,
+    from_: options.From = None,
+    to: options.To = None,
     exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
@@ -86,9 +88,9 @@ def replay(
     Every step is forecast before its value is read. Readings that were dropped, filled in or in
     conflict are counted and shown. A sensor that fails does not stop the others.
 
-    Example: streamridge replay roads.csv --level 0.8,0.95 --bounds 0, --steps 960 --report report
+    Example: streamridge replay roads.csv --level 0.8,0.95 --steps 960 --report report
     """
-    console = Console(stderr=True, quiet=quiet)
+    console = Messages(quiet=quiet)
     chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)
     methods = ready_made(
         model.value,
@@ -117,8 +119,8 @@ def replay(
         tz=tz,
         fold=fold,
         aggregate=aggregate,
-        from_=first,
-        to=last,
+        from_=from_,
+        to=to,
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
@@ -171,7 +173,7 @@ def say_what_was_read(console: Console, series: Series) -> None:
     counts = replace(series.counts, readings=0).found()
     wrong = f"; {in_words(counts)}" if counts else ""
     console.print(
-        f"{series.sensor}: {len(series)} steps of {step_name(series.clock.step)}, "
+        f"{series.sensor}: {counted(len(series), 'step')} of {step_name(series.clock.step)}, "
         f"{begin} to {end}{wrong}",
         highlight=False,
         markup=False,

@@ -18,6 +18,7 @@ from streamridge.cli import options
 from streamridge.cli.checks import FAILED, require_extra, require_folder
 from streamridge.cli.outcome import Counted
 from streamridge.cli.replay import say_left_out, say_what_was_read
+from streamridge.cli.terminal import Messages
 from streamridge.cli.watching import progress_bar, watched
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
@@ -173,7 +174,7 @@ def _prepared(out: Path, quiet: bool) -> Console:
     require_folder("out", out)
     require_extra("matplotlib", "plot")
     require_extra("plotly", "plot")
-    return Console(stderr=True, quiet=quiet)
+    return Messages(quiet=quiet)
 
 
 def _watched(console: Console, work: Callable[[Tell], Result]) -> Result:

@@ -13,6 +13,7 @@ from streamridge.runs.carrying import carry_out, started_for
 from streamridge.runs.engines.base import Engine
 from streamridge.runs.engines.work import Outcome
 from streamridge.runs.tasks import Task, expected_megabytes, expected_seconds
+from streamridge.texts import counted, visible
 
 # Work that takes longer than this, in seconds, is announced.
 LONG = 15.0
@@ -23,7 +24,9 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
     """Give the outcomes of tasks in their order, with one bar over all that is to be done."""
     todo = [task for task in tasks if not task.is_done]
     if len(todo) < len(tasks):
-        console.print(f"{len(tasks) - len(todo)} of {len(tasks)} runs are there already.")
+        there = len(tasks) - len(todo)
+        of_all = counted(len(tasks), "run")
+        console.print(f"{there} of {of_all} {'is' if there == 1 else 'are'} there already.")
     with started_for(tasks, engine) as workers:
         announce(todo, workers.width, console)
         with progress_bar(console) as bars:
@@ -35,7 +38,8 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
                 bars.advance(bar, done - lived.get(number, 0))
                 lived[number] = done
                 task = tasks[number]
-                bars.update(bar, description=f"{task.source.sensor} ({task.method})")
+                name = visible(f"{task.source.sensor} ({task.method})")
+                bars.update(bar, description=name)
 
             with closing(carry_out(tasks, workers, tell)) as outcomes:
                 yield outcomes
@@ -65,9 +69,9 @@ def announce(tasks: Sequence[Task], width: int, console: Console) -> None:
     seconds = expected_seconds(tasks, at_once)
     if seconds > LONG:
         console.print(
-            f"{len(tasks)} run{'s' * (len(tasks) > 1)} of {tasks[0].length} steps: about "
+            f"{counted(len(tasks), 'run')} of {counted(tasks[0].length, 'step')}: about "
             f"{_duration(seconds)} and {expected_megabytes(tasks, at_once):.0f} MB of memory in "
-            f"{at_once} process{'es' * (at_once > 1)}."
+            f"{counted(at_once, 'process')}."
         )
 
 

@@ -38,7 +38,7 @@ from streamridge.learners.workspace import Workspace
 from streamridge.series.clock import Times, amount, parse_step, step_name
 from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.seasons import parse_seasons
-from streamridge.texts import html_table
+from streamridge.texts import counted, html_table
 from streamridge.tuners.base import Tuner
 
 # What the readings of a series without a name are called.
@@ -586,7 +586,8 @@ class Forecaster:
     def _require_model(self) -> SelfTuningModel:
         if self._stepper.model is None:
             raise InvalidInputError(
-                f"the model must have been fitted first, after {self._stepper.first_try} steps at "
-                f"the earliest, got {len(self._stepper.sensor.timeline)} so far."
+                "the model must have been fitted first, after "
+                f"{counted(self._stepper.first_try, 'step')} at the earliest, "
+                f"got {len(self._stepper.sensor.timeline)} so far."
             )
         return self._stepper.model

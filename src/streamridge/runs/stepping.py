@@ -51,7 +51,10 @@ def step_through(
     first = forecaster.settings.warmup if warmup is None else warmup
     end = len(series) if steps is None else min(len(series), first + steps)
     readings = zip(
-        _stamps(series, series.times[:end]), series.values.tolist(), _known(series), strict=False
+        stamps_of(series, series.times[:end]),
+        series.values.tolist(),
+        known_ahead(series),
+        strict=False,
     )
     start, interrupted, forecasts = thread_time(), False, []
     path = _WholePath()
@@ -127,18 +130,18 @@ def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> N
     require_kind_of_spans(series.sensor, series.clock.step, spans)
     with about(series.sensor):
         for span in spans:
-            forecaster.exclude(*_stamps(series, np.array([span.start, span.end])))
+            forecaster.exclude(*stamps_of(series, np.array([span.start, span.end])))
 
 
 def _join(forecaster: Forecaster, series: Series) -> None:
     """Let a forecaster that has lived before go on to the first step of a series."""
     if forecaster.has_readings and series.times[0] > forecaster.next_time:
-        (before,) = _stamps(series, series.clock.times(np.array([series.start - 1])))
+        (before,) = stamps_of(series, series.clock.times(np.array([series.start - 1])))
         with about(series.sensor):
             forecaster.observe(before, None)
 
 
-def _stamps(series: Series, times: Times | Steps) -> list[datetime] | list[int]:
+def stamps_of(series: Series, times: Times | Steps) -> list[datetime] | list[int]:
     """Return times of a series as the forecaster takes them: with UTC said where it is UTC."""
     if times.dtype.kind != "M":
         return times.tolist()
@@ -152,7 +155,7 @@ def _step_of(series: Series) -> np.timedelta64 | np.int64:
     return np.int64(step) if isinstance(step, int) else np.timedelta64(step)
 
 
-def _known(series: Series) -> Iterable[dict[str, float] | None]:
+def known_ahead(series: Series) -> Iterable[dict[str, float] | None]:
     """Return what is known in advance of each step, by name; None where nothing ever is."""
     if not series.extras:
         return repeat(None, len(series))
