@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias
 
@@ -142,6 +142,20 @@ def require_count(name: str, value: ArrayLike, *, least: int = 1, most: int | No
     if most is not None and number > most:
         raise InvalidInputError(f"{name} must be at most {most}, got {shown(value)}.")
     return int(number)
+
+
+def require_one_of(name: str, value: object, allowed: Collection[object]) -> None:
+    """Raise unless a value is one of those that are allowed.
+
+    Examples
+    --------
+    >>> require_one_of("gap", "fill", ("error", "skip"))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: gap must be one of error, skip, got 'fill'.
+    """
+    if not any(value is each or value == each for each in allowed):
+        words = ", ".join(map(str, allowed))
+        raise InvalidInputError(f"{name} must be one of {words}, got {shown(value)}.")
 
 
 def require_flag(name: str, value: object) -> bool:

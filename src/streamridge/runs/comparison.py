@@ -104,7 +104,7 @@ class Comparison:
         unmade = {name: len(getattr(self, name)) for name in ("left_out", "failures", "missing")}
         less = "".join(f", {name}={count}" for name, count in unmade.items() if count)
         return (
-            f"Comparison({counted(len(self.runs), 'run')} of sensors {listed(sensors)} "
+            f"Comparison({counted(len(self.runs), 'run')} of {listed(sensors)} "
             f"by {listed(methods)}{less})"
         )
 

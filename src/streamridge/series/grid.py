@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Mask, Vector
+from streamridge.arrays import Mask, Vector, require_one_of
 from streamridge.errors import InvalidInputError
 from streamridge.series.aggregate import coarser
 from streamridge.series.clock import (
@@ -80,6 +80,8 @@ def to_series(
     first, last
         The first and the last time to take; in UTC if there is a zone.
     """
+    require_one_of("fold", fold, get_args(Fold))
+    require_one_of("aggregate", aggregate, (None, *get_args(Aggregate)))
     for end in (first, last):
         require_kind(readings.sensor, end, indexed=readings.indexed)
     times, exists = _in_utc(readings, zone, fold, skip)
