@@ -119,7 +119,7 @@ def _require_own(settings: Settings, reading: Mapping[str, Any]) -> None:
         if given is not None and read(given) != own:
             raise InvalidInputError(
                 f"{name} must be the forecaster's, {own!r}, or be left out, got {shown(given)}. "
-                f"Or make the forecaster with this {name}."
+                f"Or make the forecaster with {name}={given!r}."
             )
 
 
