@@ -4,6 +4,7 @@ from streamridge import datasets, tuners
 from streamridge.errors import (
     FitError,
     InvalidInputError,
+    MissingExtraError,
     NotPositiveDefiniteError,
     StateError,
     StreamRidgeError,
@@ -65,6 +66,7 @@ __all__ = [
     "Linear",
     "LocalEngine",
     "Matern",
+    "MissingExtraError",
     "Mixture",
     "NotPositiveDefiniteError",
     "OnlineLearner",

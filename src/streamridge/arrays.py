@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +16,35 @@ Matrix: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 # An array in the precision of a factorization: float64 or float32.
 Block: TypeAlias = NDArray[Any]
+
+
+class SameContent:
+    """A dataclass that holds arrays, and equals another of its kind with the same content.
+
+    NaN equals NaN, and parts with `compare=False` do not count. Whatever it is compared with, the
+    answer is True or False, where arrays themselves would answer element by element.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(
+            _same(getattr(self, part.name), getattr(other, part.name))
+            for part in fields(self)  # type: ignore[arg-type]
+            if part.compare
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two parts are the same; NaN equals NaN."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        exact = one.dtype.kind not in "fM"  # whole numbers and flags have no NaN
+        return np.array_equal(one, other, equal_nan=not exact)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    return bool(one is other or one == other or (one != one and other != other))
 
 
 def require_finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -111,6 +142,20 @@ def require_count(name: str, value: ArrayLike, *, least: int = 1, most: int | No
     if most is not None and number > most:
         raise InvalidInputError(f"{name} must be at most {most}, got {shown(value)}.")
     return int(number)
+
+
+def require_one_of(name: str, value: object, allowed: Collection[object]) -> None:
+    """Raise unless a value is one of those that are allowed.
+
+    Examples
+    --------
+    >>> require_one_of("gap", "fill", ("error", "skip"))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: gap must be one of error, skip, got 'fill'.
+    """
+    if not any(value is each or value == each for each in allowed):
+        words = ", ".join(map(str, allowed))
+        raise InvalidInputError(f"{name} must be one of {words}, got {shown(value)}.")
 
 
 def require_flag(name: str, value: object) -> bool:

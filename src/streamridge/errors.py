@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from streamridge.texts import visible
+
 # The most characters of a value, and the most values of a list, that a message shows.
 LONGEST = 60
 MOST = 10
@@ -21,7 +23,8 @@ MOST = 10
 class StreamRidgeError(Exception):
     """The base of every error that this library raises on purpose.
 
-    Where it is about one sensor, its text begins with the sensor's name: see `about`.
+    Where it is about one sensor, its text begins with the sensor's name: see `about`. Whatever
+    names hold, a terminal can show the text: see `visible`.
     """
 
     sensor: str | None = None
@@ -29,10 +32,10 @@ class StreamRidgeError(Exception):
     @property
     def reason(self) -> str:
         """Return the text without the name of a sensor."""
-        return super().__str__()
+        return visible(super().__str__())
 
     def __str__(self) -> str:
-        return self.reason if self.sensor is None else f"{self.sensor}: {self.reason}"
+        return self.reason if self.sensor is None else f"{visible(self.sensor)}: {self.reason}"
 
 
 class InvalidInputError(StreamRidgeError, ValueError):

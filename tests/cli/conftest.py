@@ -9,8 +9,9 @@ from streamridge.cli.main import app
 
 @pytest.fixture
 def invoke(tmp_path, monkeypatch):
-    """Return a way to run the command in an empty folder."""
+    """Return a way to run the command in an empty folder, with its output in a pipe."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # output is as wide as it needs to be
     return lambda *arguments, **more: CliRunner().invoke(app, list(arguments), **more)
 
 

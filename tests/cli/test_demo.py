@@ -34,7 +34,7 @@ def test_json_is_one_object_per_sensor_and_method_and_nothing_else(invoke):
         (["demo", "--train-size", "5"], "--train-size"),
         (["demo", "--seed", "-1"], "--seed"),
         (["demo", "--colour", "red"], "No such option"),
-        (["forecast"], "No such command"),
+        (["foretell"], "No such command"),
     ],
 )
 def test_a_bad_flag_is_named_and_exits_with_2(arguments, message, invoke):

@@ -101,7 +101,7 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
     assert list(before) == ["mainline-1-fixed.run"]
     assert "Not finished: this page shows 1 of 4 runs." in page
     assert "Not finished" not in (tmp_path / "s" / "index.html").read_text()
-    assert "1 of 4 runs are there already." in second.stderr
+    assert "1 of 4 runs is there already." in second.stderr
     after = cells(tmp_path / "s")
     assert len(after) == 4
     assert after["mainline-1-fixed.run"] == before["mainline-1-fixed.run"]

@@ -69,7 +69,7 @@ def test_times_of_frames_may_be_dates_or_texts(make, times):
     [
         (
             {"time": BOTH, "a": ["1", "x"]},
-            r"row 1, column a: must be a number, got 'x'\. Pass gap=.skip. to drop",
+            r"row 1, column a: must be a number, got 'x'\. Pass --gap skip \(gap=.skip. in",
         ),
         ({"time": BOTH, "a": [1.0, math.inf]}, "row 1, column a: must be a number, got 'inf'"),
         ({"time": BOTH, "a": [True, False]}, "row 0, column a: must be a number, got 'True'"),

@@ -108,8 +108,8 @@ HEADER = r"flow\.csv line 1 must be a header that names the columns, got "
 DAMAGED = r"flow\.csv must be a file that can be read, got: "
 NOT_UTF_8 = r"flow\.csv must be text in UTF-8, got byte 0x"
 NOT_TEXT = r"flow\.csv must be text or Parquet with rows, got "
-CELLS = r"Pass --gap skip to drop such cells\.$"
-ROWS = r"Pass --gap skip to drop such rows\.$"
+CELLS = r"Pass --gap skip \(gap=\"skip\" in Python\) to drop such cells\.$"
+ROWS = r"Pass --gap skip \(gap=\"skip\" in Python\) to drop such rows\.$"
 NO_READING = r"flow\.csv must have at least one reading, got none\."
 
 REFUSED = {

@@ -655,7 +655,10 @@ class TestHyperparameters:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            ({"nonsense": 1.0}, "hyperparameter must be one of weight.drifting, .* got 'nonsense'"),
+            (
+                {"nonsense": 1.0},
+                "hyperparameter must be one of 'weight.drifting', .* got 'nonsense'",
+            ),
             ({"regularization": -1.0}, "must lie between 0.001 and 100, got regularization = -1"),
             ({"regularization": float("nan")}, "regularization must be finite, got nan"),
             ({"weight.linear": 1.5}, "between 0 and 1 and sum to 1, got weight.linear = 1.5"),

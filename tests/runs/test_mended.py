@@ -115,17 +115,15 @@ def test_a_pipe_that_closes_is_not_the_fault_of_the_file_that_is_written(tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "options", [{"step": "2h"}, {"tz": "Nowhere/X"}, {"extras": ("x",)}, {"sensors": ["ramp"]}]
-)
+@pytest.mark.parametrize("options", [{"first": "2021-06-13"}, {"train_size": 96}], ids=str)
 def test_an_option_that_replay_does_not_have_is_refused(options):
-    with pytest.raises(InvalidInputError, match="replay must be given options among aggregate, "):
+    with pytest.raises(InvalidInputError, match="replay must be given options among sensor, "):
         replay(small(), frame(daily(5 * DAY)), **options)
 
 
 def test_an_option_that_compare_does_not_have_is_refused():
-    with pytest.raises(InvalidInputError, match=r"options among sensors, .*train_size.*'sensor'"):
-        compare(frame(daily(5 * DAY)), "fixed", sensor="ramp", **QUICK)
+    with pytest.raises(InvalidInputError, match=r"options among sensor, .*train_size.*'last'"):
+        compare(frame(daily(5 * DAY)), "fixed", last="2021-06-15", **QUICK)
 
 
 def test_no_sensors_asked_for_are_all_of_them():

@@ -51,7 +51,7 @@ def test_every_kind_of_source_gives_the_same_series(kind, tmp_path, monkeypatch)
 
 
 def test_what_is_selected_is_taken_of_files_and_of_series(tmp_path):
-    selection = Selection(sensors=["main"], first="2021-06-14", last="2021-06-15T23:00")
+    selection = Selection(sensors=["main"], from_="2021-06-14", to="2021-06-15T23:00")
 
     with opened_sources(table(), selection) as sources:
         (from_frame,) = (source.load() for source in sources.found)
@@ -113,6 +113,6 @@ def test_a_source_without_any_value_is_refused():
 def test_one_of_several_series_must_be_named():
     both = [series("a", 0), series("b", 1)]
 
-    with pytest.raises(InvalidInputError, match="sensor must be one of a, b, got none"):
+    with pytest.raises(InvalidInputError, match="sensor must be one of 'a', 'b', got none"):
         one_series(both, Selection())
     assert one_series(both, Selection(sensors=["b"])).sensor == "b"

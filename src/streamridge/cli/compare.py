@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
+from streamridge.cli.options import methods_option
 from streamridge.cli.replay import replay
 from streamridge.runs.compare import PAPER_METHODS
+
+ComparedMethods = Annotated[list[str] | None, methods_option(", ".join(PAPER_METHODS))]
 
 
 def compare(**flags: Any) -> None:
@@ -16,11 +19,17 @@ def compare(**flags: Any) -> None:
     --tune-every readings; fixed stays at its start. All see the same data with the same seed, and
     refit at the same steps.
 
-    Example: streamridge compare roads.csv --sensor ramp-3 --methods ohl,random,fixed --steps 960
+    Example: streamridge compare roads.csv --methods ohl,random,fixed --steps 960
     """
     replay(**{**flags, "method": flags["method"] or list(PAPER_METHODS)})
 
 
-# The flags are those of `replay`, which does the work; types do not know that attribute.
-compare.__signature__ = signature(replay, eval_str=True)  # type: ignore[attr-defined]
-compare.__annotations__ = get_type_hints(replay, include_extras=True)
+# The flags are those of `replay`, which does the work, but for the default of one.
+_FLAGS = signature(replay, eval_str=True)
+compare.__signature__ = _FLAGS.replace(  # type: ignore[attr-defined]
+    parameters=[
+        flag.replace(annotation=ComparedMethods) if flag.name == "method" else flag
+        for flag in _FLAGS.parameters.values()
+    ]
+)
+compare.__annotations__ = get_type_hints(replay, include_extras=True) | {"method": ComparedMethods}

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from streamridge.cli import options
 from streamridge.cli.checks import require_extra, require_folder
 from streamridge.cli.overwriting import outputs_of_runs, require_free
 from streamridge.cli.replay import replay
 from streamridge.cli.simulate import simulate
+from streamridge.cli.terminal import Messages
 
 SENSORS = ["mainline-1", "mainline-5", "ramp-3"]
 DAY = 96
@@ -53,4 +53,4 @@ def demo(
         force=force,
         as_json=as_json,
     )
-    Console(stderr=True).print(f"Open {out / 'index.html'} in a browser.", markup=False)
+    Messages().print(f"Open {out / 'index.html'} in a browser.")

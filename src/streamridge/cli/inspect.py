@@ -8,70 +8,140 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from streamridge.cli.forecast import forecast_table, local_texts
 from streamridge.cli.options import Json
 from streamridge.cli.outcome import in_words
+from streamridge.cli.tables import Column, fitted
+from streamridge.cli.terminal import columns, is_plain
 from streamridge.forecaster.bounds import BoundPair
+from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.levels import band_columns, in_percent
+from streamridge.forecaster.methods import method_of
+from streamridge.forecaster.settings import Settings
+from streamridge.hyperparameters.groups import Group
 from streamridge.series.clock import Length, step_name, time_text
 from streamridge.series.holidays import PlainHolidays
 from streamridge.series.seasons import season_name
+from streamridge.texts import counted, visible
+
+# What hyperparameters of a kind are for.
+PURPOSES = {
+    "weight": "its kernel's share",
+    "rate": "forgetting",
+    "period": "cycle",
+    "ridge": "smoothness",
+    "scale": "all features",
+}
 
 
 def inspect(
-    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="A saved forecaster.")],
+    checkpoint: Annotated[Path, typer.Argument(metavar="FILE.sr", help="A saved forecaster.")],
     as_json: Json = False,
 ) -> None:
-    """Show a saved forecaster: settings, hyperparameters and their bounds, and its next forecast.
+    """Show what a saved forecaster is: its settings, hyperparameters and next forecast.
+
+    Each hyperparameter stands with what it belongs to, its limits, and the limit it is at, if any.
 
     Example: streamridge inspect models/ramp-3.sr
     """
     forecaster = Forecaster.load(checkpoint)
-    facts = {"file": str(checkpoint), "bytes": checkpoint.stat().st_size, **_facts(forecaster)}
-    if as_json:
-        typer.echo(json.dumps(facts))
-        return
-    console = Console()
-    settings = forecaster.settings
-    console.print(
-        f"{checkpoint} ({facts['bytes'] / 1e3:.0f} kB): "
-        + (f"sensor {settings.sensor}, " if settings.sensor else "")
-        + f"steps of {step_name(settings.step)}, "
-        f"{settings.horizon} ahead, bands of {in_percent(settings.levels)}, "
-        f"fits on {settings.train_size} rows every {settings.update_every} readings"
-        + f", {_shown_seasons(settings.seasons)}"
-        + (f", local time of {settings.tz}" if settings.tz else "")
-        + (f", holidays {_shown_holidays(settings.holidays)}" if settings.holidays else "")
-        + (f", known bounds {_shown_bounds(settings.bounds)}" if settings.bounds else ""),
-        markup=False,
-        highlight=False,
-    )
-    console.print(in_words(forecaster.counts), highlight=False)
-    console.print(_hyperparameters(forecaster))
-    console.print(_forecast(facts["forecast"]))
-
-
-def _facts(forecaster: Forecaster) -> dict[str, Any]:
     extras = forecaster.settings.preset.features.extras
     forecast = forecaster.predict(dict.fromkeys(extras, np.nan) if extras else None)
-    known = forecast.source != "none"
-    ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
-    columns = {"value": forecast.value, **ends}
+    size = checkpoint.stat().st_size
+    if as_json:
+        about = {"file": str(checkpoint), "bytes": size}
+        typer.echo(json.dumps(about | _facts(forecaster, forecast)))
+        return
+    words = {"file": f"{checkpoint} ({size / 1e3:.0f} kB)", **_words(forecaster)}
+    wide = max(map(len, words))
+    for name, text in words.items():
+        typer.echo(visible(f"{name:<{wide}}  {text}"))
+    mark, rule = ("~", "-") if is_plain() else ("\u2026", "\u2500")
+    typer.echo("\n" + fitted(_hyperparameters(forecaster), columns(), mark).text(rule))
+    if forecast.source != "none":
+        typer.echo(f"\nforecast by {forecast.source}")
+        typer.echo(forecast_table(forecast, forecaster.settings))
+
+
+def belongings(settings: Settings) -> dict[str, str]:
+    """Return what each hyperparameter belongs to: the feature that it scales, or its purpose."""
     return {
-        "settings": forecaster.settings.described(),
+        name: owner
+        for group in settings.preset.model.space.groups
+        for name, owner in zip(group.names, _owners(group, settings), strict=True)
+    }
+
+
+def _owners(group: Group, settings: Settings) -> list[str]:
+    features = settings.preset.features
+    for names in (features.compared, features.layout.names):
+        if group.kind == "scale" and len(names) == len(group.names):
+            own = {f"extras {i}": name for i, name in enumerate(features.extras, start=1)}
+            return [own.get(name, name) for name in names]
+    return [PURPOSES[group.kind]] * len(group.names)
+
+
+def _limits(settings: Settings) -> dict[str, str]:
+    """Return where each hyperparameter may lie, such as "1e-06 to 100"."""
+    return {
+        name: group.feasible.limits.removeprefix("between ").replace(" and ", " to ", 1)
+        for group in settings.preset.model.space.groups
+        for name in group.names
+    }
+
+
+def _facts(forecaster: Forecaster, forecast: Forecast) -> dict[str, Any]:
+    settings, known = forecaster.settings, forecast.source != "none"
+    ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
+    numbers = {"value": forecast.value, **ends}
+    return {
+        "sensor": settings.sensor,
+        "method": method_of(settings),
+        "last_time": _last_time(forecaster),
+        "settings": settings.described(),
         "counts": forecaster.counts,
         "hyperparameters": forecaster.hyperparameters,
+        "belongs_to": belongings(settings),
+        "limits": _limits(settings),
         "active_bounds": forecaster.active_bounds,
         "frozen": list(forecaster.frozen),
         "forecast": {
             "source": forecast.source,
-            "time": [time_text(time) for time in forecast.time] if known else [],
-            **{name: column.tolist() if known else [] for name, column in columns.items()},
+            "time": local_texts(forecast, settings) if known else [],
+            **{name: column.tolist() if known else [] for name, column in numbers.items()},
         },
     }
+
+
+def _words(forecaster: Forecaster) -> dict[str, str]:
+    """Return what the forecaster is and where it stands, each in a few words."""
+    settings = forecaster.settings
+    return {
+        "sensor": settings.sensor or "without a name",
+        "steps": f"of {step_name(settings.step)}, {settings.horizon} ahead",
+        "last step": _last_time(forecaster) or "none yet",
+        "time zone": settings.tz or "none: times as they are",
+        "seasons": _shown_seasons(settings.seasons),
+        "holidays": _shown_holidays(settings.holidays) if settings.holidays else "none",
+        "known bounds": _shown_bounds(settings.bounds) if settings.bounds else "none",
+        "bands of": in_percent(settings.levels),
+        "extras": ", ".join(settings.preset.features.extras) or "none",
+        "method": f"{method_of(settings)}, fitted to {counted(settings.train_size, 'row')} "
+        f"every {counted(settings.update_every, 'reading')}",
+        "met so far": in_words(forecaster.counts) or "nothing",
+    }
+
+
+def _last_time(forecaster: Forecaster) -> str | None:
+    """Return the time of the latest step, None before the first; in UTC where there is a zone."""
+    if not forecaster.has_readings:
+        return None
+    step = forecaster.settings.step
+    length = step if isinstance(step, int) else np.timedelta64(step)
+    utc = " UTC" if forecaster.settings.tz else ""
+    return time_text(forecaster.next_time - length) + utc
 
 
 def _shown_bounds(bounds: BoundPair) -> str:
@@ -80,26 +150,23 @@ def _shown_bounds(bounds: BoundPair) -> str:
 
 
 def _shown_seasons(seasons: tuple[Length, ...]) -> str:
-    names = " and ".join(map(season_name, seasons))
-    return f"seasons of {names}" if names else "no seasons"
+    return " and ".join(map(season_name, seasons)) or "none"
 
 
 def _shown_holidays(holidays: PlainHolidays) -> str:
-    return f"of {holidays}" if isinstance(holidays, str) else f"on {len(holidays)} dates"
+    return f"of {holidays}" if isinstance(holidays, str) else counted(len(holidays), "date")
 
 
-def _hyperparameters(forecaster: Forecaster) -> Table:
-    table = Table("hyperparameter", "value", "bound", "")
-    for name, value in forecaster.hyperparameters.items():
-        bound = forecaster.active_bounds.get(name, "")
-        table.add_row(name, f"{value:.4g}", bound, "frozen" if name in forecaster.frozen else "")
-    return table
-
-
-def _forecast(forecast: dict[str, Any]) -> Table:
-    names = [name for name in forecast if name not in ("source", "time")]
-    table = Table("next", *names, title=f"forecast by {forecast['source']}")
-    parts = (forecast[name] for name in names)
-    for time, *numbers in zip(forecast["time"], *parts, strict=True):
-        table.add_row(time, *(f"{number:.4g}" for number in numbers))
-    return table
+def _hyperparameters(forecaster: Forecaster) -> list[Column]:
+    """Return the columns of a table of hyperparameters, in the order of their rank."""
+    values, at, frozen = forecaster.hyperparameters, forecaster.active_bounds, forecaster.frozen
+    owners, limits = belongings(forecaster.settings), _limits(forecaster.settings)
+    parts = [
+        Column("hyperparameter", list(values), is_name=True),
+        Column("belongs to", [owners[name] for name in values], is_name=True),
+        Column("value", [f"{value:.4g}" for value in values.values()]),
+        Column("at bound", [at.get(name, "") for name in values]),
+        Column("frozen", ["yes" if name in frozen else "" for name in values]),
+        Column("limits", [limits[name] for name in values]),
+    ]
+    return [part for part in parts if any(part.cells)]

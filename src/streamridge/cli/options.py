@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -26,43 +26,57 @@ class ModelName(StrEnum):
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="CSV, gzip CSV, Parquet or Caltrans station files; - reads standard input.",
     ),
 ]
 Sensors = Annotated[
     list[str] | None,
     typer.Option(
-        "--sensor", help="Sensor to forecast; repeat the flag for several. All by default."
+        "--sensor",
+        metavar="NAME",
+        help="Sensor to forecast; repeat the flag for several. All by default.",
     ),
 ]
-Methods = Annotated[
-    list[str] | None,
-    typer.Option(
+
+
+def methods_option(default: str) -> Any:
+    """Return the flag of methods, with the names of those that are taken by default."""
+    return typer.Option(
         "--method",
         "--methods",
+        metavar="NAME[,NAME...]",
         help=f"How hyperparameters are tuned: {', '.join(METHODS)}. Repeat the flag for several, "
-        "or separate them by commas. Default of replay: ohl; of compare: ohl, hoag, random, fixed.",
-    ),
-]
+        f"or separate them by commas. By default: {default}.",
+    )
+
+
+Methods = Annotated[list[str] | None, methods_option("ohl")]
 Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
 Step = Annotated[
     str | None,
     typer.Option(
+        metavar="TIME",
         help="Time between readings, such as 15min, 7d or 1mo; a whole number for an index. Found "
-        "from the file by default."
+        "from the file by default.",
     ),
 ]
 Seasons = Annotated[
     str | None,
     typer.Option(
+        metavar="TIME[,TIME...]",
         help="Times after which the series repeats itself, such as 1d,7d; none for none. By "
-        "default those of day, week and year that suit the step."
+        "default those of day, week and year that suit the step.",
     ),
 ]
 Tz = Annotated[
     str | None,
-    typer.Option("--tz", "--timezone", help="Time zone of local times, such as Europe/London."),
+    typer.Option(
+        "--tz",
+        "--timezone",
+        metavar="ZONE",
+        help="Time zone of local times, such as Europe/London.",
+    ),
 ]
 Holidays = Annotated[
     str | None,
@@ -81,9 +95,13 @@ Fold = Annotated[
 ]
 From = Annotated[
     str | None,
-    typer.Option("--from", help="First time to use, such as 2021-06-13 or 2021-06-13T08:00."),
+    typer.Option(
+        "--from", metavar="TIME", help="First time to use, such as 2021-06-13 or 2021-06-13T08:00."
+    ),
 ]
-To = Annotated[str | None, typer.Option("--to", help="Last time to use, in the same form.")]
+To = Annotated[
+    str | None, typer.Option("--to", metavar="TIME", help="Last time to use, in the same form.")
+]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
@@ -97,17 +115,23 @@ Warmup = Annotated[
     int | None,
     typer.Option(
         min=0,
+        metavar="N",
         help="Steps before the first scored one; the model is fitted by then, if three days have "
         "passed. Three days by default, fewer where a step is below five minutes or a day and "
         "more; with the paper's model 60.",
     ),
 ]
-Steps = Annotated[int | None, typer.Option(min=1, help="Number of steps to score. All by default.")]
-TrainSize = Annotated[int, typer.Option(min=24, help="Number of rows that the model is fitted to.")]
+Steps = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Number of steps to score. All by default.")
+]
+TrainSize = Annotated[
+    int, typer.Option(min=24, metavar="N", help="Number of rows that the model is fitted to.")
+]
 UpdateEvery = Annotated[
     int | None,
     typer.Option(
         min=1,
+        metavar="N",
         help="Readings between refits. Those of a day by default, but at least 96; for steps of a "
         "day and more 24.",
     ),
@@ -116,15 +140,19 @@ TuneEvery = Annotated[
     int | None,
     typer.Option(
         min=0,
+        metavar="N",
         help="Readings between searches of hoag, random, grid and bayes. Those of a week by "
         "default; 0 searches once, at the start.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of random draws.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of random draws.")]
 Lags = Annotated[
-    int | None, typer.Option(min=1, help="How many of the latest values the model reads.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="How many of the latest values the model reads."),
 ]
-Horizon = Annotated[int, typer.Option(min=1, help="Number of steps ahead to forecast.")]
+Horizon = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Number of steps ahead to forecast.")
+]
 LevelText = Annotated[
     str,
     typer.Option(
@@ -145,7 +173,10 @@ BoundsText = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int, typer.Option(min=1, help="Number of worker processes; each makes one run at a time.")
+    int,
+    typer.Option(
+        min=1, metavar="N", help="Number of worker processes; each makes one run at a time."
+    ),
 ]
 EngineName = Annotated[
     Literal["local", "dask"],
@@ -163,7 +194,11 @@ Scheduler = Annotated[
 ]
 Extras = Annotated[
     list[str] | None,
-    typer.Option("--extra", help="Column that is known in advance; repeat the flag for several."),
+    typer.Option(
+        "--extra",
+        metavar="NAME",
+        help="Column that is known in advance; repeat the flag for several.",
+    ),
 ]
 Gap = Annotated[
     blocks.Gap, typer.Option(help="At a cell that is not a number, stop with an error or skip it.")
@@ -189,9 +224,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a lin
 Predictions = Annotated[
     Path | None,
     typer.Option(
+        metavar="FILE",
         help="File for every forecast: .csv, .csv.gz or .parquet; - writes CSV to standard output, "
         "and the table of results to standard error. After Ctrl-C, what there is goes to "
-        "NAME.interrupted.csv."
+        "NAME.interrupted.csv.",
     ),
 ]
 Force = Annotated[
@@ -202,19 +238,28 @@ Force = Annotated[
     ),
 ]
 Report = Annotated[
-    Path | None, typer.Option(help="Folder for a page with interactive figures, and for pictures.")
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Folder for a page with interactive figures, and for pictures."
+    ),
 ]
 Save = Annotated[
     Path | None,
-    typer.Option(help="Folder for the forecasters as they are after their runs, to go on with."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Folder for the forecasters as they are after their runs, to go on with.",
+    ),
 ]
 Keep = Annotated[
     Path | None,
     typer.Option(
-        help="Folder that keeps each finished run; the same command makes only what is missing."
+        metavar="FOLDER",
+        help="Folder that keeps each finished run; the same command makes only what is missing.",
     ),
 ]
-Unit = Annotated[str, typer.Option(help="Unit of the values, such as vehicles, for figures.")]
+Unit = Annotated[
+    str, typer.Option(metavar="UNIT", help="Unit of the values, such as vehicles, for figures.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no messages.")]
 
 

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from streamridge.cli.checks import INCOMPLETE, INTERRUPTED
 from streamridge.cli.printing import Printed
+from streamridge.cli.run_table import Row, run_table
+from streamridge.cli.terminal import columns, is_plain
 from streamridge.errors import listed
-from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.methods import YARDSTICKS
-from streamridge.metrics import percent
 from streamridge.runs.engines.work import Outcome
-from streamridge.runs.run import BASELINE, Run, change
+from streamridge.runs.run import BASELINE, Run
 from streamridge.runs.tasks import Task
+from streamridge.texts import counted, visible
 
-# Before and after the coverage of each level.
-ERRORS = ("RMSE", "MAE")
-COUNTS = ("scored", "missing", "fits", "tuning, s", "total, s")
-# Behind the method of a run that there are remarks on.
-MARK = "*"
+# Counts that are named after one thing; others end in s, or say how readings are.
+THINGS = ("duplicate", "conflict", "outlier")
 
 
 class Counted:
@@ -54,7 +48,7 @@ class Counted:
     def count(self, outcome: Outcome) -> None:
         """Count an outcome; say so if it is a failure, or no model made its forecasts."""
         task = self._tasks[outcome.number]
-        name, run = f"{task.source.sensor} ({task.method})", outcome.run
+        name, run = visible(f"{task.source.sensor} ({task.method})"), outcome.run
         if outcome.error is not None:
             self.fail(f"{name}: {outcome.error}")
         if run is None:
@@ -67,7 +61,7 @@ class Counted:
     def fail(self, message: str) -> None:
         """Say at once what is missing of all that was asked for."""
         self._is_incomplete = True
-        typer.echo(f"error: {message}", err=True)
+        typer.echo(visible(f"error: {message}"), err=True)
 
     def say_if_stopped(self, console: Console) -> None:
         """Say that some tasks have no outcome, or a part of it, if that is so."""
@@ -127,54 +121,26 @@ class TableOfRuns:
         self._printed = printed
         self._remarks: list[str] = []
         self._at_hand: list[Run] = []
-        self._levels: Levels = ()
-        # Sensor, method, its mark, figures, and the change against the baseline.
-        self._lines: list[tuple[str, str, str, list[str], str]] = []
+        self._rows: list[Row] = []
 
     def add(self, run: Run) -> None:
         """Take a run."""
         if self._at_hand and self._at_hand[0].sensor != run.sensor:
-            self._add_lines()
+            self._add_rows()
         self._at_hand.append(run)
-        self._levels = run.levels  # the same for all runs of a command
 
     def close(self) -> None:
         """Print the table."""
-        self._add_lines()
-        methods = {method for _, method, *_ in self._lines}
-        compared = BASELINE in methods and len(methods) > 1
-        table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("sensor")
-        table.add_column("method")
-        headings = (*ERRORS, *_coverage_headings(self._levels), *COUNTS)
-        for heading in (*headings, *(("against fixed",) if compared else ())):
-            table.add_column(heading, justify="right")
-        for sensor, method, mark, cells, against in self._lines:
-            # A name may hold brackets.
-            table.add_row(Text(sensor), method + mark, *cells, *([against] if compared else []))
-        self._print(table)
-
-    def _print(self, table: Table) -> None:
-        """Print the table, and the remarks below it."""
-        shown, text = Console(stderr=self._printed is None), io.StringIO()
-        # Into a pipe or a file a line stays a line, however long.
-        width = shown.width if shown.is_terminal else 160
-        console = Console(file=text, width=width, force_terminal=shown.is_terminal)
-        console.print(table)
-        for remark in self._remarks:
-            console.print(f"{MARK} {remark}", markup=False, highlight=False, soft_wrap=True)
+        self._add_rows()
+        table = run_table(self._rows, columns(), plain=is_plain()) + "\n"
         if self._printed is None:
-            typer.echo(text.getvalue(), err=True, nl=False)
+            typer.echo(table, err=True, nl=False)
         else:
-            self._printed.print(text.getvalue())
+            self._printed.print(table)
 
-    def _add_lines(self) -> None:
+    def _add_rows(self) -> None:
         fixed = next((run for run in self._at_hand if run.method == BASELINE), None)
-        for run in self._at_hand:
-            found = remarks(run)
-            mark = f" {MARK}" if found else ""
-            self._lines.append((run.sensor, run.method, mark, _cells(run), _change(run, fixed)))
-            self._remarks += found
+        self._rows += [Row.of(run, fixed, remarks(run)) for run in self._at_hand]
         self._at_hand = []
 
 
@@ -185,10 +151,10 @@ def lacks_model(run: Run) -> bool:
 
 def remarks(run: Run) -> list[str]:
     """Return what has to be known of a run beside its figures, in words."""
-    name, steps = f"{run.sensor} ({run.method})", len(run.times)
+    name, steps = visible(f"{run.sensor} ({run.method})"), len(run.times)
     found = []
     if run.interrupted:
-        found.append(f"{name}: interrupted after {steps} scored steps.")
+        found.append(f"{name}: interrupted after {counted(steps, 'scored step')}.")
     if lacks_model(run):
         found.append(
             f"{name}: no model was fitted; the forecasts are those of the season ago. "
@@ -197,8 +163,8 @@ def remarks(run: Run) -> list[str]:
     elif run.method not in YARDSTICKS and steps and not run.by_model[0]:
         late = int(run.by_model.argmax())
         found.append(
-            f"{name}: the first {late} of {steps} forecasts are those of the season ago, made "
-            "before the first fit. Pass a longer --warmup to score the model alone."
+            f"{name}: the first {late} of {counted(steps, 'forecast')} are those of the season "
+            "ago, made before the first fit. Pass a longer --warmup to score the model alone."
         )
     if steps and np.isnan(run.scored).all():
         found.append(f"{name}: no step was scored: all are missing or excluded.")
@@ -206,35 +172,12 @@ def remarks(run: Run) -> list[str]:
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Return counts as text, such as "979 missing, 3 off grid"."""
-    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
+    """Return counts as text, such as "979 missing, 1 conflict, 3 off grid"."""
+    return ", ".join(_number_of(name, count) for name, count in counts.items() if count)
 
 
-def _coverage_headings(levels: Levels) -> list[str]:
-    if len(levels) == 1:
-        return ["coverage"]
-    return [f"{percent(level)}% coverage" for level in levels]
-
-
-def _figure(value: float, form: str) -> str:
-    """Return a figure, or a dash where there is none."""
-    return "-" if np.isnan(value) else format(value, form)
-
-
-def _cells(run: Run) -> list[str]:
-    record = run.record()
-    return [
-        _figure(run.rmse, ".4g"),
-        _figure(run.mae, ".4g"),
-        *(_figure(share, ".1%") for share in run.coverages.values()),
-        str(record["scored"]),
-        str(record["missing"]),
-        str(record["fits"]),
-        f"{run.costs.tuning:.1f}",
-        f"{run.seconds:.1f}",
-    ]
-
-
-def _change(run: Run, fixed: Run | None) -> str:
-    share = change(run, fixed)
-    return "" if run is fixed or np.isnan(share) else f"{share:+.1%}"
+def _number_of(name: str, count: int) -> str:
+    """Return a count with its name; of things, one is no plural and several are."""
+    words = name.replace("_", " ")
+    thing = words.removesuffix("s")
+    return counted(count, thing) if words in THINGS or thing != words else f"{count} {words}"

@@ -13,6 +13,7 @@ from rich.console import Console
 from streamridge.cli import options
 from streamridge.cli.outcome import in_words
 from streamridge.cli.results import Wanted, write_results
+from streamridge.cli.terminal import Messages
 from streamridge.files.dates import read_dates
 from streamridge.forecaster.methods import parse_methods
 from streamridge.runs.carrying import parse_engine
@@ -23,6 +24,7 @@ from streamridge.series.clock import parse_zone, step_name
 from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
 from streamridge.series.spans import spans_of
+from streamridge.texts import counted
 
 # The code of a country or of a part of it; all else names a file.
 COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
@@ -38,8 +40,8 @@ def replay(
     tz: options.Tz = None,
     holidays: options.Holidays = None,
     fold: options.Fold = "infer",
-    first: options.From = None,
-    last: options.To = None,
+    from_: options.From = None,
+    to: options.To = None,
     exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
@@ -74,9 +76,9 @@ def replay(
     conflict are counted and shown. A sensor that fails does not stop the others. Exit codes: 0 all
     is there, 2 something given is wrong, 3 a sensor or a file failed, 130 interrupted.
 
-    Example: streamridge replay roads.csv --level 0.8,0.95 --bounds 0, --steps 960 --report report
+    Example: streamridge replay roads.csv --level 0.8,0.95 --steps 960 --report report
     """
-    console = Console(stderr=True, quiet=quiet)
+    console = Messages(quiet=quiet)
     chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)
     methods = ready_made(
         model.value,
@@ -108,8 +110,8 @@ def replay(
         fold=fold,
         aggregate=aggregate,
         arrival_order=arrival_order,
-        first=first,
-        last=last,
+        from_=from_,
+        to=to,
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
@@ -123,7 +125,7 @@ def say_what_was_read(console: Console, series: Series) -> None:
     counts = replace(series.counts, readings=0).found()
     wrong = f"; {in_words(counts)}" if counts else ""
     console.print(
-        f"{series.sensor}: {len(series)} steps of {step_name(series.clock.step)}, "
+        f"{series.sensor}: {counted(len(series), 'step')} of {step_name(series.clock.step)}, "
         f"{begin} to {end}{wrong}",
         highlight=False,
         markup=False,

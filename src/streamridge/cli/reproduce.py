@@ -18,6 +18,7 @@ from streamridge.cli import options
 from streamridge.cli.checks import INTERRUPTED, require_extra, require_folder
 from streamridge.cli.outcome import Counted
 from streamridge.cli.replay import say_left_out, say_what_was_read
+from streamridge.cli.terminal import Messages
 from streamridge.cli.watching import progress_bar, watched
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
@@ -115,7 +116,7 @@ def traffic(
     if not data and (sensor or first or last):
         raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
     detectors = data or simulated_series(size, seed)
-    selection = Selection(sensors=sensor, gap=gap, first=first, last=last, sum_to=STEP)
+    selection = Selection(sensors=sensor, gap=gap, from_=first, to=last, sum_to=STEP)
     seen = partial(say_what_was_read, console) if data else None
     with opened_sources(detectors, selection, seen) as sources:
         study = make_study(out, sources, size=size, methods=methods, seed=seed)
@@ -175,7 +176,7 @@ def _prepared(out: Path, quiet: bool) -> Console:
     require_folder("out", out)
     require_extra("matplotlib", "plot")
     require_extra("plotly", "plot")
-    return Console(stderr=True, quiet=quiet)
+    return Messages(quiet=quiet)
 
 
 def _watched(console: Console, work: Callable[[Tell], Result]) -> Result:

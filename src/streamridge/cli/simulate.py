@@ -7,14 +7,15 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from streamridge.cli.checks import require_table
 from streamridge.cli.options import Force
 from streamridge.cli.overwriting import Output, require_free
+from streamridge.cli.terminal import Messages
 from streamridge.datasets import simulate_roads
 from streamridge.files.own import is_simulated
 from streamridge.files.tables import write_table
+from streamridge.texts import counted
 
 
 def simulate(
@@ -41,6 +42,4 @@ def simulate(
     )
     columns = {"time": roads.times, **dict(zip(roads.names, roads.flows.T, strict=True))}
     write_table(out, columns)
-    Console(stderr=True).print(
-        f"{detectors} detectors, {days} days: {out}", highlight=False, markup=False
-    )
+    Messages().print(f"{counted(detectors, 'detector')}, {counted(days, 'day')}: {out}")

@@ -24,6 +24,7 @@ from streamridge.runs.estimates import (
     seconds_by_step,
 )
 from streamridge.runs.tasks import Task
+from streamridge.texts import counted, visible
 
 # Work that takes longer than this, in seconds, is announced.
 LONG = 15.0
@@ -40,7 +41,9 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
     """
     todo = [task for task in tasks if not task.is_done]
     if len(todo) < len(tasks):
-        console.print(f"{len(tasks) - len(todo)} of {len(tasks)} runs are there already.")
+        there = len(tasks) - len(todo)
+        of_all = counted(len(tasks), "run")
+        console.print(f"{there} of {of_all} {'is' if there == 1 else 'are'} there already.")
     with started_for(tasks, engine) as workers:
         speed = Speed.measured()
         announce(todo, workers.width, speed, console)
@@ -57,7 +60,7 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
                 lived[number] = spent
                 bars.update(
                     bar,
-                    description=f"{task.source.sensor} ({task.method})",
+                    description=visible(f"{task.source.sensor} ({task.method})"),
                     told=bars.tasks[bar].elapsed or 0.0,
                 )
 
@@ -139,9 +142,9 @@ def announce(tasks: Sequence[Task], width: int, speed: Speed, console: Console) 
     seconds = expected_seconds(tasks, at_once, speed)
     if seconds > LONG:
         console.print(
-            f"{len(tasks)} run{'s' * (len(tasks) > 1)} of {tasks[0].length} steps: about "
+            f"{counted(len(tasks), 'run')} of {counted(tasks[0].length, 'step')}: about "
             f"{_duration(seconds)} and {expected_megabytes(tasks, at_once):.0f} MB of memory in "
-            f"{at_once} process{'es' * (at_once > 1)}."
+            f"{counted(at_once, 'process')}."
         )
 
 

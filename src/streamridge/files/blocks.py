@@ -16,6 +16,7 @@ from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.series.clock import Times
 from streamridge.series.readings import index_stamps, parse_stamp
 from streamridge.series.writing import Offsets, Unit
+from streamridge.texts import option
 
 Gap: TypeAlias = Literal["error", "skip"]
 
@@ -97,20 +98,18 @@ class Origin:
         What a place is: a line of text, counted from 1, or a row of a frame, counted from 0.
     gap
         "error" to raise at what cannot be read, "skip" to leave it out.
-    skip
-        What a message tells the user to pass in order to leave it out.
     """
 
     name: str
     unit: Literal["line", "row"]
     gap: Gap
-    skip: str = "--gap skip"
 
     def refuse(self, place: int, problem: str, thing: str) -> None:
         """Raise at something that cannot be read, unless such things are to be left out."""
         if self.gap == "error":
             raise InvalidInputError(
-                f"{self.name} {self.unit} {place}{problem}. Pass {self.skip} to drop such {thing}."
+                f"{self.name} {self.unit} {place}{problem}. "
+                f"Pass {option('gap', 'skip')} to drop such {thing}."
             )
 
     def require_distinct(self, names: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from streamridge.errors import InvalidInputError, listed
 from streamridge.files.blocks import Block, Origin, TextColumn, rows_in_a_block
 from streamridge.files.pems import COLUMNS, is_station_row
+from streamridge.texts import counted
 
 Row: TypeAlias = tuple[int, list[str]]  # the line it ends at, and its cells
 
@@ -85,7 +86,9 @@ def _block(
     if len(whole) < len(rows):
         line, cells = next(row for row in rows if len(row[1]) != width)
         origin.refuse(
-            line, f" must have {width} cells like the first line, got {len(cells)}", "rows"
+            line,
+            f" must have {counted(width, 'cell')} like the first line, got {len(cells)}",
+            "rows",
         )
     cells_of = zip(*(cells for _, cells in whole), strict=True) if whole else repeat(())
     columns = {

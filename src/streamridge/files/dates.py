@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamridge.errors import InvalidInputError
 from streamridge.series.holidays import parse_date
+from streamridge.texts import option
 
 
 def read_dates(path: Path) -> tuple[str, ...]:
@@ -22,7 +23,7 @@ def read_dates(path: Path) -> tuple[str, ...]:
     if not dates:
         raise InvalidInputError(
             f"{path} must hold at least one date such as 2024-12-25, got none. "
-            "Leave --holidays out if there are none."
+            f"Leave {option('holidays')} out if there are none."
         )
     return dates
 

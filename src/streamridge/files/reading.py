@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from io import BufferedReader
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from streamridge.errors import InvalidInputError, shown
+from streamridge.arrays import require_one_of
 from streamridge.files.blocks import Block, Gap, Origin
 from streamridge.files.csv_text import csv_blocks
 from streamridge.files.frames import frame_block
@@ -105,8 +105,8 @@ def stored_readings(
     ...     store.names, store.readings("exit").values
     (('ramp', 'exit'), array([7.]))
     """
-    _require_one_of("gap", gap, ("error", "skip"))
-    _require_one_of("layout", layout, (None, *_SPLITS))
+    require_one_of("gap", gap, ("error", "skip"))
+    require_one_of("layout", layout, (None, *_SPLITS))
     choice = Choice(_names(sensors or ()), _names(extras))
     every = sources if isinstance(sources, list | tuple) else [sources]
     with closing(Store(choice)) as store:
@@ -122,7 +122,7 @@ def stored_readings(
 
 def _blocks(source: Any, layout: Layout | None, choice: Choice, gap: Gap) -> Iterator[Block]:
     if not isinstance(source, str | os.PathLike):
-        yield frame_block(source, Origin(_name(source), "row", gap, 'gap="skip"'))
+        yield frame_block(source, Origin(_name(source), "row", gap))
         return
     with opened(source) as stream:
         if stream.peek(len(MAGIC)).startswith(MAGIC):
@@ -160,9 +160,3 @@ def _name(source: Any) -> str:
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, [names] if isinstance(names, str) else names)))
-
-
-def _require_one_of(name: str, value: object, allowed: Sequence[object]) -> None:
-    if value not in allowed:
-        words = ", ".join(map(str, allowed))
-        raise InvalidInputError(f"{name} must be one of {words}, got {shown(value)}.")

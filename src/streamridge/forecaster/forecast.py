@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from streamridge.arrays import Matrix, Vector
+from streamridge.arrays import Matrix, SameContent, Vector
 from streamridge.files.framing import framed
 from streamridge.forecaster.levels import Levels, band_columns
 from streamridge.series.clock import Times
@@ -16,15 +16,16 @@ from streamridge.series.writing import AS_IS, Writing, time_columns
 Source = Literal["model", "seasonal", "none"]
 
 
-@dataclass(frozen=True)
-class Forecast:
+@dataclass(frozen=True, eq=False)
+class Forecast(SameContent):
     """A forecast of the next steps, with one entry per horizon.
 
     Parameters
     ----------
     time
         (H,), the times of the steps, in UTC where readings have an offset or the sensor a zone;
-        whole numbers for an integer index. `stamps` has them as readings had theirs.
+        whole numbers for an integer index. `stamps` has them as readings had theirs. Before the
+        first reading they are not known: NaT, or NaN for an index.
     value
         (H,), the forecast.
     lower, upper
@@ -95,8 +96,9 @@ class Forecast:
         return cls(time, value, lower, upper, source, levels, writing)
 
     @classmethod
-    def none(cls, horizon: int, levels: Levels) -> Forecast:
+    def none(cls, horizon: int, levels: Levels, *, indexed: bool = False) -> Forecast:
         """Return the forecast before the first reading, when nothing is known."""
-        times, unknown = np.full(horizon, "NaT", "M8[us]"), np.full((horizon, len(levels)), np.nan)
+        unknown = np.full((horizon, len(levels)), np.nan)
+        times = unknown[:, 0] if indexed else np.full(horizon, "NaT", "M8[us]")
         bands = (unknown, unknown)
         return cls.banded(times, unknown[:, 0], bands, source="none", levels=levels)

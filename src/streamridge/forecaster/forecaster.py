@@ -18,25 +18,28 @@ from streamridge.forecaster import saving
 from streamridge.forecaster.bounds import BoundPair
 from streamridge.forecaster.cadence import default_cadence
 from streamridge.forecaster.forecast import Forecast
-from streamridge.forecaster.history import read_history
+from streamridge.forecaster.history import READING, read_history
 from streamridge.forecaster.inputs import (
     require_columns,
     require_names,
+    require_path,
     require_reading,
     require_readings,
     require_workspace,
 )
 from streamridge.forecaster.levels import Level, require_levels
+from streamridge.forecaster.methods import method_of
 from streamridge.forecaster.presets import Preset, default_preset, paper_preset, usual_seasons
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.costs import Costs
 from streamridge.learners.workspace import Workspace
-from streamridge.series.clock import Times, amount, parse_step
+from streamridge.series.clock import Times, amount, parse_step, step_name
 from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.seasons import parse_seasons
 from streamridge.series.writing import AS_IS
+from streamridge.texts import counted, html_table
 from streamridge.tuners.base import Tuner
 
 # What the readings of a series without a name are called.
@@ -257,7 +260,8 @@ class Forecaster:
             or the path of a file. One month is enough for the default model.
         settings
             Those of a `Forecaster`. The step is found from the series by default; `sensor` also
-            says which column to take, where there are several.
+            says which column to take, where there are several. Beside them, how to read it: `gap`,
+            `layout`, `fold`, `aggregate`, `from_` and `to`, as `replay` takes them.
 
         Examples
         --------
@@ -271,11 +275,12 @@ class Forecaster:
         extras = require_names(settings.get("extras", ()))
         if isinstance(preset, Preset):
             extras = preset.features.extras
-        reading = {name: settings.get(name) for name in ("step", "tz", "sensor")}
-        history = read_history(series, extras=extras, **reading)
+        reading = {name: settings.pop(name) for name in READING if name in settings}
+        shared: dict[str, Any] = {name: settings.get(name) for name in ("step", "tz", "sensor")}
+        history = read_history(series, extras=extras, **shared, **reading)
         zone, name = history.clock.zone, history.sensor
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
-        if reading["sensor"] is None and name != UNNAMED:
+        if shared["sensor"] is None and name != UNNAMED:
             own["sensor"] = name
         forecaster = cls(**{**settings, **own})
         with about(forecaster.settings.sensor):
@@ -289,6 +294,31 @@ class Forecaster:
     def of(cls, settings: Settings) -> Forecaster:
         """Return a new forecaster with the settings of another."""
         return cls._of_parts(settings, Stepper(settings))
+
+    def __repr__(self) -> str:
+        return f"Forecaster({', '.join(f'{name}={word}' for name, word in self._words().items())})"
+
+    def _repr_html_(self) -> str:
+        words = self._words()
+        return html_table(list(words), [list(words.values())])
+
+    def _words(self) -> dict[str, str]:
+        """Return what the forecaster is and where it stands, in a few words each."""
+        settings = self._settings
+        return {
+            "sensor": repr(settings.sensor),
+            "step": repr(step_name(settings.step)),
+            "horizon": str(settings.horizon),
+            "method": repr(method_of(settings)),
+            "readings": str(self._stepper.counts["readings"]),
+            "state": repr(self._state),
+        }
+
+    @property
+    def _state(self) -> str:
+        if self.has_model:
+            return "fitted"
+        return "before its first fit" if self.has_readings else "no readings yet"
 
     @property
     def settings(self) -> Settings:
@@ -405,7 +435,8 @@ class Forecaster:
             if extras is not None or self._settings.preset.features.extras:
                 columns = require_columns(self._settings.preset.features.extras, extras)
             if not sensor.has_readings:
-                return Forecast.none(self._settings.horizon, levels)
+                indexed = isinstance(self._settings.step, int)
+                return Forecast.none(self._settings.horizon, levels, indexed=indexed)
             ahead = self._stepper.look_ahead(columns)
             steps = sensor.next_step + np.arange(self._settings.horizon)
             return Forecast.banded(
@@ -539,14 +570,15 @@ class Forecaster:
     @_named
     def save(self, path: str | Path) -> None:
         """Save the whole forecaster to one file, which is written completely or not at all."""
-        content = self.to_bytes()
-        with replacing(Path(path)) as file:
+        file_path, content = require_path(path), self.to_bytes()
+        with replacing(file_path) as file:
             file.write(content)
 
     @classmethod
     def load(cls, path: str | Path) -> Forecaster:
         """Return the forecaster that was saved; it continues bit for bit."""
-        return cls._of_parts(*saving.from_bytes(read_content(Path(path)), None, str(path)))
+        file_path = require_path(path)
+        return cls._of_parts(*saving.from_bytes(read_content(file_path), None, str(file_path)))
 
     @classmethod
     def _of_parts(cls, settings: Settings, stepper: Stepper) -> Forecaster:
@@ -557,7 +589,8 @@ class Forecaster:
     def _require_model(self) -> SelfTuningModel:
         if self._stepper.model is None:
             raise InvalidInputError(
-                f"the model must have been fitted first, after {self._stepper.first_try} steps at "
-                f"the earliest, got {len(self._stepper.sensor.timeline)} so far."
+                "the model must have been fitted first, after "
+                f"{counted(self._stepper.first_try, 'step')} at the earliest, "
+                f"got {len(self._stepper.sensor.timeline)} so far."
             )
         return self._stepper.model

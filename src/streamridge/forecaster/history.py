@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from inspect import signature
 from typing import Any
+
+import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
 from streamridge.files.reading import stored_readings
 from streamridge.series.clock import parse_step, parse_zone
 from streamridge.series.grid import to_series
+from streamridge.series.local_time import Fold
+from streamridge.series.readings import Aggregate
 from streamridge.series.series import Series
+from streamridge.series.spans import time_to_take
+from streamridge.texts import option
+
+# Options that say how to read a history: those of the grid, and of files.
+OF_FILES = tuple(
+    name
+    for name in signature(stored_readings).parameters
+    if name not in ("sources", "sensors", "extras")
+)
+READING = ("from_", "to", "fold", "aggregate", *OF_FILES)
 
 
 def read_history(
@@ -18,6 +34,11 @@ def read_history(
     tz: str | None = None,
     extras: tuple[str, ...] = (),
     sensor: str | None = None,
+    from_: object = None,
+    to: object = None,
+    fold: Fold = "infer",
+    aggregate: Aggregate | None = None,
+    **reading: Any,
 ) -> Series:
     """Return the history of one sensor on a regular grid.
 
@@ -33,16 +54,45 @@ def read_history(
         Names of further columns.
     sensor
         Which one, where there are several; else it is only a name.
+    from_, to
+        The first and the last time to take; local times where there is a zone.
+    fold, aggregate
+        See `to_series`.
+    reading
+        `layout`, `gap` and whatever else `stored_readings` takes.
     """
-    if not isinstance(given, Series):
-        return _read(given, step, tz, extras, sensor)
-    _require_same("step", None if step is None else parse_step(step), given.clock.step)
-    _require_same("tz", parse_zone(tz), given.clock.zone)
-    if not set(extras) <= set(given.extras):
+    if isinstance(given, Series):
+        zone = given.clock.zone
+        _require_same("step", None if step is None else parse_step(step), given.clock.step)
+        _require_same("tz", parse_zone(tz), zone)
+        return _part(given, extras, time_to_take(from_, zone), time_to_take(to, zone))
+    with stored_readings(given, extras=extras, **reading) as store:
+        readings = store.readings(_chosen(store.names, sensor))
+    zone = parse_zone(tz)
+    return to_series(
+        readings,
+        step=None if step is None else parse_step(step),
+        zone=zone,
+        fold=fold,
+        aggregate=aggregate,
+        skip=reading.get("gap") == "skip",
+        first=time_to_take(from_, zone),
+        last=time_to_take(to, zone),
+    )
+
+
+def _part(
+    series: Series,
+    extras: tuple[str, ...],
+    first: np.datetime64 | None,
+    last: np.datetime64 | None,
+) -> Series:
+    """Return a series from a first to a last time; raise unless it has the extras."""
+    if not set(extras) <= set(series.extras):
         raise InvalidInputError(
-            f"series must have the extras {listed(extras)}, got {listed(given.extras)}."
+            f"series must have the extras {listed(extras)}, got {listed(series.extras)}."
         )
-    return given
+    return series if first is None and last is None else series.between(first, last)
 
 
 def _require_same(name: str, asked: object, own: object) -> None:
@@ -51,15 +101,10 @@ def _require_same(name: str, asked: object, own: object) -> None:
         raise InvalidInputError(f"{name} must be that of the series, {own!s}, got {asked!s}.")
 
 
-def _read(
-    given: Any, step: Any, tz: str | None, extras: tuple[str, ...], sensor: str | None
-) -> Series:
-    length = None if step is None else parse_step(step)
-    with stored_readings(given, extras=extras) as store:
-        names = store.names
-        if len(names) > 1 and sensor not in names:
-            raise InvalidInputError(
-                f"sensor must be one of {listed(names)}, got {sensor!r}. Pass it as sensor=."
-            )
-        readings = store.readings(names[0] if len(names) == 1 else str(sensor))
-        return to_series(readings, step=length, zone=parse_zone(tz))
+def _chosen(names: Sequence[str], sensor: str | None) -> str:
+    """Return the name of the sensor that is meant; of a single one, its own."""
+    if len(names) > 1 and sensor not in names:
+        raise InvalidInputError(
+            f"sensor must be one of {listed(names)}, got {sensor!r}. Pass {option('sensor')}."
+        )
+    return names[0] if len(names) == 1 else str(sensor)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
@@ -57,6 +59,13 @@ def require_names(extras: object) -> tuple[str, ...]:
             f"extras must be a tuple of names, all different, got {shown(extras)}."
         )
     return names
+
+
+def require_path(path: object) -> Path:
+    """Return the path of a file; raise unless it is text or a path."""
+    if not isinstance(path, str | PathLike):
+        raise InvalidInputError(f"path must be the name of a file, got {shown(path)}.")
+    return Path(path)
 
 
 def require_workspace(workspace: Workspace | None) -> Workspace | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamridge.arrays import Vector
 from streamridge.features.base import RowMaker
 from streamridge.features.lags import Features
 from streamridge.features.profiles import Profiles, Season
@@ -15,7 +16,7 @@ from streamridge.hyperparameters.coordinates import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.periodic import Periodic
-from streamridge.kernels.radial import ARD, Matern
+from streamridge.kernels.radial import ARD, INVERSE_SCALE_BOUNDS, Matern
 from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep, StepRule
 from streamridge.models.base import Model
 from streamridge.models.kernel_ridge import KernelRidge
@@ -105,7 +106,7 @@ def default_preset(
     del widths["latest"]
     starts = {"calendar": 0.1, "extras": 0.3, **{f"{each.name}_profile": 0.2 for each in seasons}}
     scales = [
-        np.full(width, starts[name]) if name in starts else 0.2 * np.exp(-np.arange(width) / 5)
+        np.full(width, starts[name]) if name in starts else _fading(width)
         for name, width in widths.items()
     ]
     blocks = tuple(widths)
@@ -113,6 +114,11 @@ def default_preset(
     linear = Linear(tuple(name for name in blocks if name != "calendar"))
     model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
     return Preset(features, Standardized(model), AdaGradStep(0.1))
+
+
+def _fading(lags: int) -> Vector:
+    """Return the initial inverse scales of lags: the farther one is, the less it weighs."""
+    return np.maximum(0.2 * np.exp(-np.arange(lags) / 5), INVERSE_SCALE_BOUNDS[0])
 
 
 def paper_preset(*, lags: int = 20, unit: float = 100.0, learn_period: bool = True) -> Preset:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, require_finite, require_shape
+from streamridge.arrays import Matrix, SameContent, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
@@ -40,8 +40,8 @@ REMEMBERED = 32
 Event = Literal["fits", "rollbacks", "failed_refits"]
 
 
-@dataclass(frozen=True)
-class HyperparameterPath:
+@dataclass(frozen=True, eq=False)
+class HyperparameterPath(SameContent):
     """The path of the hyperparameters, refit by refit.
 
     Parameters

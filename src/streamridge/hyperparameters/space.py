@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Vector
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.hyperparameters.feasible import Product
 from streamridge.hyperparameters.groups import Group, GroupNames
 
@@ -90,9 +90,9 @@ class Space:
         """
         known = set(self.names)
         for name in names:
-            if name not in known:
+            if not isinstance(name, str) or name not in known:
                 raise InvalidInputError(
-                    f"hyperparameter must be one of {', '.join(self.names)}, got {name!r}."
+                    f"hyperparameter must be one of {listed(self.names)}, got {shown(name)}."
                 )
         return np.array([mark for group in self.groups for mark in group.marked(names)], dtype=bool)
 

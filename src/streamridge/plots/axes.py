@@ -10,6 +10,7 @@ import numpy as np
 
 from streamridge.errors import MissingExtraError
 from streamridge.series.clock import Times
+from streamridge.texts import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,8 +109,8 @@ def with_unit(what: str, unit: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text with its dollar signs escaped; matplotlib would take them for formulas."""
-    return text.replace("$", r"\$")
+    """Return text as a figure shows it: dollar signs would be taken for formulas."""
+    return visible(text).replace("$", r"\$")
 
 
 def matplotlib_part(name: str) -> ModuleType:

@@ -15,7 +15,7 @@ from streamridge.runs.engines.base import Engine
 from streamridge.runs.engines.work import Progress
 from streamridge.runs.keeping import kept_tasks
 from streamridge.runs.run import backend_of
-from streamridge.runs.selection import SELECTING, Selection, require_options
+from streamridge.runs.selection import SELECTING, require_options, selection_of
 from streamridge.runs.sources import opened_sources
 from streamridge.runs.tasks import ModelName, Tasks, make_tasks, ready_made, settings_of
 from streamridge.series.clock import parse_zone
@@ -68,9 +68,10 @@ def compare(
     progress
         Called with a run's number and how many of its steps are done.
     options
-        What to read, and how: `sensors`, `step`, `tz`, `aggregate` and the other parts of
-        `Selection`. All others are settings of `Forecaster`, the same for all methods:
-        `train_size`, `tune_every`, `level`, `bounds`, `holidays`, `seed`, ...
+        What to read, and how: `sensors` (or `sensor`), `from_`, `to`, `step`, `aggregate`, `tz`,
+        `fold`, `extras`, `layout`, `gap` and the other parts of `Selection`. All others are
+        settings of `Forecaster`, the same for all methods: `train_size`, `tune_every`, `level`,
+        `bounds`, `holidays`, `seed`, ...
 
     Notes
     -----
@@ -92,7 +93,7 @@ def compare(
     chosen = parse_engine(engine, jobs=jobs)
     read = {name: options.pop(name) for name in SELECTING if name in options}
     shared = {name: read[name] for name in ("tz", "extras") if name in read}
-    selection = Selection(**read)
+    selection = selection_of(read)
     spans = spans_of(exclude, parse_zone(selection.tz))
     ways = ready_made(model, names, **options, **shared)
     with opened_sources(series, selection) as sources:

@@ -16,6 +16,7 @@ from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_costs, plot_running_rmse
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.runs.sources import LeftOut
+from streamridge.texts import counted, html_table, visible
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,10 @@ class Failure:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.sensor} ({self.method}): {self.reason}"
+        return visible(f"{self.sensor} ({self.method}): {self.reason}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The runs of every sensor by every method; as text it is a table.
 
@@ -96,17 +97,40 @@ class Comparison:
         plot_costs(below, {run.method: run.seconds_by_kind() for run in runs})
         return figure
 
+    def __repr__(self) -> str:
+        sensors, methods = (
+            list(dict.fromkeys(getattr(run, name) for run in self.runs))
+            for name in ("sensor", "method")
+        )
+        unmade = {name: len(getattr(self, name)) for name in ("left_out", "failures", "missing")}
+        less = "".join(f", {name}={count}" for name, count in unmade.items() if count)
+        return (
+            f"Comparison({counted(len(self.runs), 'run')} of {listed(sensors)} "
+            f"by {listed(methods)}{less})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [run.sensor, run.method, f"{run.rmse:.4g}", self._change(run), f"{run.seconds:.1f}"]
+            for run in self.runs
+        ]
+        return html_table(["sensor", "method", "RMSE", "against fixed", "total, s"], rows)
+
+    def _change(self, run: Run) -> str:
+        """Return the change against "fixed" as text, empty without one."""
+        change = self.change(run)
+        return "" if np.isnan(change) else f"{change:+.1%}"
+
     def __str__(self) -> str:
-        wide = max(map(len, ["sensor", *(run.sensor for run in self.runs)]))
+        names = [visible(run.sensor) for run in self.runs]
+        wide = max(map(len, ["sensor", *names]))
         lines = [
             f"{'sensor':<{wide}} {'method':<8} {'RMSE':>9} {'change':>8} "
             f"{'tuning, s':>10} {'total, s':>9}"
         ]
-        for run in self.runs:
-            change = self.change(run)
+        for name, run in zip(names, self.runs, strict=True):
             lines.append(
-                f"{run.sensor:<{wide}} {run.method:<8} {run.rmse:>9.4g} "
-                f"{'' if np.isnan(change) else f'{change:+.1%}':>8} "
+                f"{name:<{wide}} {run.method:<8} {run.rmse:>9.4g} {self._change(run):>8} "
                 f"{run.costs.tuning:>10.1f} {run.seconds:>9.1f}"
             )
         return "\n".join(lines)

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from streamridge.arrays import require_count
-from streamridge.errors import InvalidInputError, StreamRidgeError
+from streamridge.errors import InvalidInputError, StreamRidgeError, shown
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.inputs import require_names
 from streamridge.forecaster.methods import method_of
+from streamridge.forecaster.settings import Settings
 from streamridge.runs.carrying import carry_out, parse_engine
 from streamridge.runs.engines.base import Engine
 from streamridge.runs.engines.work import content_of, forecaster_of
 from streamridge.runs.run import Run, backend_of
-from streamridge.runs.selection import Selection, require_options
+from streamridge.runs.selection import SELECTING, Selection, require_options, selection_of
 from streamridge.runs.sources import Source, one_series
 from streamridge.runs.stepping import StepProgress, require_ahead, step_through
 from streamridge.runs.tasks import Task, require_longer
-from streamridge.series.clock import parse_zone, step_name
+from streamridge.series.clock import parse_step, parse_zone, step_name
 from streamridge.series.series import Series
 from streamridge.series.spans import GivenSpan, spans_of
-
-# Parts of a selection that the forecaster does not say itself.
-READING = ("aggregate", "layout", "gap", "fold", "first", "last", "arrival_order")
 
 
 def replay(
     forecaster: Forecaster,
     series: Any,
     *,
-    sensor: str | None = None,
     warmup: int | None = None,
     steps: int | None = None,
     exclude: Iterable[GivenSpan] = (),
@@ -47,8 +45,6 @@ def replay(
         It is moved along.
     series
         A `Series`, a pandas or polars frame or series, or the path of a file.
-    sensor
-        Which one, where there are several.
     warmup
         Steps before the first scored one; those before the first fit by default.
     steps
@@ -64,10 +60,10 @@ def replay(
     progress
         Called now and then with how many steps are done, of how many.
     reading
-        How to read the series: `aggregate`, "sum", "mean" or "last", says how finer readings make
-        a value of a step; `layout`, `gap`, `fold`, `first`, `last` and `arrival_order` are those
-        of `Selection`.
-        The step, the zone and extra columns are the forecaster's.
+        What to read, and how: `sensor`, where there are several; `from_` and `to`, the first and
+        the last time; `aggregate`, "sum", "mean" or "last", how finer readings make a value of a
+        step; `fold`, `layout`, `gap`, `arrival_order` and the other parts of `Selection`. The
+        `step`, the `tz` and the `extras` are the forecaster's, and need not be given.
 
     Notes
     -----
@@ -85,10 +81,11 @@ def replay(
     (288, True)
     """
     settings = forecaster.settings
-    require_options("replay", reading, READING)
+    require_options("replay", reading, SELECTING)
+    _require_own(settings, reading)
     spans = spans_of(exclude, parse_zone(settings.tz))
     method = method or method_of(settings)
-    regular = _series_for(forecaster, series, Selection(sensors=_listed(sensor), **reading))
+    regular = _series_for(forecaster, series, selection_of(reading))
     first = settings.warmup if warmup is None else require_count("warmup", warmup, least=0)
     if steps is not None:
         require_count("steps", steps)
@@ -110,12 +107,28 @@ def replay(
     return replace(run, backend=backend_of(series))
 
 
+def _require_own(settings: Settings, reading: Mapping[str, Any]) -> None:
+    """Raise if what the forecaster decides is given otherwise."""
+    decided: dict[str, tuple[Callable[[Any], object], object]] = {
+        "step": (lambda given: step_name(parse_step(given)), step_name(settings.step)),
+        "tz": (str, settings.tz),
+        "extras": (require_names, settings.preset.features.extras),
+    }
+    for name, (read, own) in decided.items():
+        given = reading.get(name)
+        if given is not None and read(given) != own:
+            raise InvalidInputError(
+                f"{name} must be the forecaster's, {own!r}, or be left out, got {shown(given)}. "
+                f"Or make the forecaster with {name}={given!r}."
+            )
+
+
 def _series_for(forecaster: Forecaster, given: Any, selection: Selection) -> Series:
     """Return a sensor's series on the forecaster's grid."""
     settings = forecaster.settings
-    if not isinstance(given, Series):
-        extras = settings.preset.features.extras
-        selection = replace(selection, step=settings.step, tz=settings.tz, extras=extras)
+    step = None if isinstance(given, Series) else settings.step  # a series has its own
+    extras = settings.preset.features.extras
+    selection = replace(selection, step=step, tz=settings.tz, extras=extras)
     regular = one_series(given, selection)
     if regular.clock.step != settings.step:
         raise InvalidInputError(
@@ -143,7 +156,3 @@ def _sent(forecaster: Forecaster, task: Task, engine: Engine, progress: StepProg
     if content is not None:
         vars(forecaster).update(vars(forecaster_of(content)))  # the caller's object itself
     return run
-
-
-def _listed(sensor: str | None) -> list[str] | None:
-    return None if sensor is None else [sensor]

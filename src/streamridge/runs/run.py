@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector
+from streamridge.arrays import Matrix, SameContent, Vector
 from streamridge.errors import InvalidInputError
 from streamridge.files.framing import BACKENDS, framed
 from streamridge.forecaster.levels import (
@@ -28,14 +28,15 @@ from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.series.clock import Times
 from streamridge.series.spans import Span, within
 from streamridge.series.writing import AS_IS, Writing, time_columns
+from streamridge.texts import html_table
 
 # The method that the others are held against.
 BASELINE = "fixed"
 DAY = np.timedelta64(1, "D")
 
 
-@dataclass(frozen=True)
-class Band:
+@dataclass(frozen=True, eq=False)
+class Band(SameContent):
     """The bands of one level around the forecasts of a run.
 
     Parameters
@@ -51,9 +52,11 @@ class Band:
     upper: Matrix
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(SameContent):
     """What a forecaster made of a series; T steps were scored, H steps ahead each.
+
+    Two runs are equal if all but their seconds is: the machine has no part in what a run says.
 
     Parameters
     ----------
@@ -110,14 +113,33 @@ class Run:
     refit_times: Times
     hyperparameters: Mapping[str, float]
     active_bounds: Mapping[str, str]
-    costs: Costs
-    seconds: float
+    costs: Costs = field(compare=False)
+    seconds: float = field(compare=False)
     counts: Mapping[str, int]
     level: float | Levels
     interrupted: bool = False
-    backend: str | None = field(default=None, repr=False)
+    backend: str | None = field(default=None, compare=False)
     excluded: tuple[Span, ...] = ()
     writing: Writing = AS_IS
+
+    def __repr__(self) -> str:
+        return f"Run({', '.join(f'{name}={text}' for name, text in self._summary().items())})"
+
+    def _repr_html_(self) -> str:
+        figures = self._summary()
+        return html_table(list(figures), [list(figures.values())])
+
+    def _summary(self) -> dict[str, str]:
+        """Return what the run is and how good it was, in a few words each."""
+        scored = int((~np.isnan(self.scored)).sum())
+        return {
+            "sensor": repr(self.sensor),
+            "method": repr(self.method),
+            "scored": str(scored),
+            "rmse": f"{self.rmse:.4g}",
+            "coverage": f"{self.coverage:.3g}",
+            **({"interrupted": "True"} if self.interrupted else {}),
+        }
 
     @property
     def horizon(self) -> int:

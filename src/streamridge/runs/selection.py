@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from zoneinfo import ZoneInfo
+from typing import Any
 
 import numpy as np
 
-from streamridge.errors import InvalidInputError, listed
+from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.blocks import Gap
 from streamridge.files.reading import Layout
 from streamridge.series.aggregate import coarser
 from streamridge.series.clock import Length, amount, parse_step, parse_zone, step_name
 from streamridge.series.grid import to_series
 from streamridge.series.local_time import Fold
-from streamridge.series.readings import Aggregate, Readings, index_stamps
+from streamridge.series.readings import Aggregate, Readings
 from streamridge.series.series import Series
-from streamridge.series.spans import moment_of
+from streamridge.series.spans import time_to_take
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Selection:
         Zone of local times, and which of two is meant where clocks are set back.
     aggregate
         How finer readings make a value of a step: "sum", "mean" or "last".
-    first, last
-        The first and the last time to take, as text; local times where there is a zone.
+    from_, to
+        The first and the last time to take; local times where there is a zone.
     arrival_order
         Whether readings are taken in the order of the source, as a live stream would bring them:
         what comes late is late, and the step is found from the first days alone.
@@ -53,8 +53,8 @@ class Selection:
     tz: str | None = None
     fold: Fold = "infer"
     aggregate: Aggregate | None = None
-    first: str | None = None
-    last: str | None = None
+    from_: object = None
+    to: object = None
     sum_to: Length | None = None
     arrival_order: bool = False
 
@@ -111,25 +111,29 @@ class Selection:
 
     def _span(self) -> tuple[np.datetime64 | None, np.datetime64 | None]:
         zone = parse_zone(self.tz)
-        return _moment(self.first, zone), _moment(self.last, zone)
+        return time_to_take(self.from_, zone), time_to_take(self.to, zone)
 
 
-# The names of its parts: options of `compare` that say what to read.
-SELECTING = tuple(part.name for part in fields(Selection))
+# The options of `replay` and `compare` that say what to read: its parts, and a name for one sensor.
+SELECTING = ("sensor", *(part.name for part in fields(Selection) if part.name != "sum_to"))
+
+
+def selection_of(options: Mapping[str, Any]) -> Selection:
+    """Return the selection that some options make; one sensor may be named as `sensor`."""
+    parts = dict(options)
+    sensor = parts.pop("sensor", None)
+    if sensor is None:
+        return Selection(**parts)
+    if parts.get("sensors"):
+        raise InvalidInputError(f"sensor must be left out with sensors, got {shown(sensor)}.")
+    return Selection(**{**parts, "sensors": sensor})
 
 
 def require_options(function: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raise at an option that a function does not have."""
     for name in given:
         if name not in known:
+            words = ", ".join(dict.fromkeys(known))
             raise InvalidInputError(
-                f"{function} must be given options among {', '.join(known)}, got {name!r}."
+                f"{function} must be given options among {words}, got {name!r}."
             )
-
-
-def _moment(text: str | None, zone: ZoneInfo | None) -> np.datetime64 | None:
-    """Return a time that was given as text, in UTC where the sensor has a zone."""
-    if text is None:
-        return None
-    index = index_stamps([text])
-    return moment_of(text, zone) if index is None else index[0]

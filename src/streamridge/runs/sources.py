@@ -17,7 +17,9 @@ from streamridge.files.reading import stored_readings
 from streamridge.files.store import Store
 from streamridge.runs.selection import Selection
 from streamridge.series.clock import Length
+from streamridge.series.readings import Readings
 from streamridge.series.series import Series
+from streamridge.texts import option, visible
 
 DIGEST_BYTES = 12
 
@@ -66,7 +68,7 @@ class LeftOut:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.sensor}: {self.reason}, left out"
+        return visible(f"{self.sensor}: {self.reason}, left out")
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,18 @@ def one_series(given: Any, selection: Selection) -> Series:
     """Return the series of a source that has one sensor, or of which one is selected."""
     regular = _regular(given)
     if regular is None:
-        with _stored(given, selection) as store:
-            _require_one(store.names)
-            return selection.of_readings(store.readings(store.names[0]))
+        return selection.of_readings(one_sensor(given, selection, _only))
     chosen = selection.of_series(regular)
-    _require_one([each.sensor for each in chosen])
+    _only([each.sensor for each in chosen])
     return chosen[0]
+
+
+def one_sensor(
+    given: Any, selection: Selection, choose: Callable[[Sequence[str]], str]
+) -> Readings:
+    """Return the readings of one sensor of a source, chosen among the names of all."""
+    with _stored(given, selection) as store:
+        return store.readings(choose(store.names))
 
 
 def _stored(given: Any, selection: Selection) -> AbstractContextManager[Store]:
@@ -180,8 +188,10 @@ def _require_distinct(names: Sequence[str]) -> None:
         )
 
 
-def _require_one(names: Sequence[str]) -> None:
+def _only(names: Sequence[str]) -> str:
+    """Return the only name; raise if there are several."""
     if len(names) > 1:
         raise InvalidInputError(
-            f"sensor must be one of {', '.join(names[:10])}, got none. Pass sensor=."
+            f"sensor must be one of {listed(names)}, got none. Pass {option('sensor')}."
         )
+    return names[0]

@@ -54,8 +54,8 @@ def step_through(
     times = series.times[:end]
     with about(series.sensor):
         values = _usable(series, times, exclude)
-    stamps, (in_time, late) = _stamps(series, times), _arriving(series, values)
-    readings = zip(stamps, in_time.tolist(), _known(series), strict=False)
+    stamps, (in_time, late) = stamps_of(series, times), _arriving(series, values)
+    readings = zip(stamps, in_time.tolist(), known_ahead(series), strict=False)
     start, interrupted = thread_time(), False
     made = _Forecasts(forecaster.settings, first, end)
     path = _WholePath()
@@ -186,18 +186,18 @@ def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> N
     require_kind_of_spans(series.sensor, series.clock.step, spans)
     with about(series.sensor):
         for span in spans:
-            forecaster.exclude(*_stamps(series, np.array([span.start, span.end])))
+            forecaster.exclude(*stamps_of(series, np.array([span.start, span.end])))
 
 
 def _join(forecaster: Forecaster, series: Series) -> None:
     """Let a forecaster that has lived before go on to the first step of a series."""
     if forecaster.has_readings and series.times[0] > forecaster.next_time:
-        (before,) = _stamps(series, series.clock.times(np.array([series.start - 1])))
+        (before,) = stamps_of(series, series.clock.times(np.array([series.start - 1])))
         with about(series.sensor):
             forecaster.observe(before, None)
 
 
-def _stamps(series: Series, times: Times | Steps) -> list[Any]:
+def stamps_of(series: Series, times: Times | Steps) -> list[Any]:
     """Return times of a series as the forecaster takes them: as written, and never ambiguous."""
     zone = series.clock.zone
     if zone is None or series.writing.zoned:
@@ -227,7 +227,7 @@ def _usable(series: Series, times: Times | Steps, exclude: Sequence[Span]) -> Ve
     too_large = np.abs(values) > LARGEST
     values = np.where(too_large & within(exclude, times), np.nan, values)
     wrong = np.flatnonzero(np.abs(values) > LARGEST)[:1]
-    for time, value in zip(_stamps(series, times[wrong]), values[wrong].tolist(), strict=True):
+    for time, value in zip(stamps_of(series, times[wrong]), values[wrong].tolist(), strict=True):
         at = _text(time)
         raise InvalidInputError(
             f"at {at}: value must be at most {LARGEST:g} in size, got {value:g}. "
@@ -245,7 +245,7 @@ def _step_of(series: Series) -> np.timedelta64 | np.int64:
     return np.int64(step) if isinstance(step, int) else np.timedelta64(step)
 
 
-def _known(series: Series) -> Iterable[dict[str, float] | None]:
+def known_ahead(series: Series) -> Iterable[dict[str, float] | None]:
     """Return what is known in advance of each step, by name; None where nothing ever is."""
     if not series.extras:
         return repeat(None, len(series))

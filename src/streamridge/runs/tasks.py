@@ -23,6 +23,7 @@ from streamridge.runs.sources import LeftOut, Source, Sources
 from streamridge.series.clock import Length
 from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span, require_kind_of_spans
+from streamridge.texts import counted, option
 
 ModelName = Literal["default", "paper"]
 # By the name of a method: from the time between readings to how it forecasts.
@@ -170,8 +171,8 @@ def require_longer(sensor: str, steps: int, warmup: int) -> None:
     """Raise unless a series is longer than its warm-up."""
     if steps <= warmup:
         raise InvalidInputError(
-            f"{sensor}: the series must have more than the {warmup} steps of the warm-up, "
-            f"got {steps}. Pass a smaller --warmup (warmup= in Python), or a longer series."
+            f"{sensor}: the series must have more than the {counted(warmup, 'step')} of the "
+            f"warm-up, got {steps}. Pass a smaller {option('warmup')}, or a longer series."
         )
 
 
@@ -242,8 +243,8 @@ def _require_one_kind_of_time(sources: Sequence[Source]) -> None:
 def _too_short(tasks: Sequence[Task]) -> list[LeftOut]:
     """Return the sensors whose series are not longer than their warm-up, each once."""
     reasons = {
-        task.source.sensor: f"{len(task.source)} steps are not more than the {task.first} of the "
-        "warm-up"
+        task.source.sensor: f"{counted(len(task.source), 'step')} "
+        f"{'is' if len(task.source) == 1 else 'are'} not more than the {task.first} of the warm-up"
         for task in tasks
         if not task.is_long_enough
     }

@@ -11,6 +11,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.series.clock import AnyClock, Length, amount, step_name
 from streamridge.series.readings import Aggregate
 from streamridge.series.series import Series
+from streamridge.texts import option
 
 # A bin with at least this share of its readings is scaled up to a whole one; with less it is a gap.
 LEAST_SHARE = 0.5
@@ -44,7 +45,7 @@ def coarser(
         raise InvalidInputError(
             f"{fine.sensor}: aggregate must be sum, mean or last to make steps of "
             f"{step_name(step)} from readings every {step_name(own)}, got none. "
-            "Pass --aggregate sum for counts (aggregate= in Python)."
+            f"Pass {option('aggregate', 'sum')} for counts."
         )
     # A clock of times is asked for a step of time, one of an index for a whole number.
     longer: AnyClock = clock or replace(fine.clock, step=step)  # type: ignore[arg-type]

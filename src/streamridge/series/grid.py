@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from streamridge.arrays import Mask
+from streamridge.arrays import Mask, require_one_of
 from streamridge.errors import InvalidInputError
 from streamridge.series.arrivals import arrivals, first_days
 from streamridge.series.clock import Length, Times
@@ -16,6 +17,7 @@ from streamridge.series.placing import regular
 from streamridge.series.readings import Aggregate, Readings, require_kind
 from streamridge.series.series import Series, span_text
 from streamridge.series.writing import Writing
+from streamridge.texts import option
 
 
 def to_series(
@@ -55,6 +57,8 @@ def to_series(
         from the first days alone, and the series says when each value was known. By default the
         step is found from all readings, and those out of order count as if they came in time.
     """
+    require_one_of("fold", fold, get_args(Fold))
+    require_one_of("aggregate", aggregate, (None, *get_args(Aggregate)))
     for end in (first, last):
         require_kind(readings.sensor, end, indexed=readings.indexed)
     times, exists = _in_utc(readings, zone, fold, skip)
@@ -110,7 +114,7 @@ def _in_utc(
         wrong = wrong_times[0].astype("M8[s]")
         raise InvalidInputError(
             f"{readings.sensor}: time must exist in {zone.key}, got {wrong}, which clocks skip "
-            "there. Pass --gap skip to leave such readings out."
+            f"there. Pass {option('gap', 'skip')} to leave such readings out."
         )
     return times, exists
 

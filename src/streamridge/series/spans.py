@@ -90,6 +90,15 @@ def moment_of(time: object, zone: ZoneInfo | None) -> np.datetime64:
     return np.datetime64((moments(local, zone) or (local,))[0], "us")
 
 
+def time_to_take(given: object, zone: ZoneInfo | None) -> np.datetime64 | None:
+    """Return the first or last time to take of a source; a whole number as what stands for it."""
+    if given is None:
+        return None
+    whole = isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64)
+    index = index_stamps([str(given)]) if whole or isinstance(given, str) else None
+    return moment_of(given, zone) if index is None else index[0]
+
+
 def _end(time: object, zone: ZoneInfo | None) -> Moment:
     """Return an end of a span: a moment, or a whole number as it is."""
     if isinstance(time, int | np.integer) and not isinstance(time, bool | np.timedelta64):

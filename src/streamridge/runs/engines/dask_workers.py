@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from streamridge.errors import StreamRidgeError
 from streamridge.runs.engines.base import LOOK_EVERY
 from streamridge.runs.engines.work import Job, Outcome, Progress, attempt, reason_of
+from streamridge.texts import option
 
 # Jobs that lie ready for workers beyond those worked on, so that none waits for its next one.
 SPARE = 2
@@ -98,7 +99,7 @@ class DaskWorkers:
         if future.cancelled():
             raise StreamRidgeError(
                 "the Dask scheduler must stay until all is done, but it is gone. Start it again: "
-                "with --keep the same command goes on with what is missing."
+                f"with {option('keep')} the same command goes on with what is missing."
             )
         try:
             return pickle.loads(future.result())
