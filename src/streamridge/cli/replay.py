@@ -72,6 +72,11 @@ def replay(
     extra: options.Extras = None,
     gap: options.Gap = "error",
     layout: options.FileLayout = None,
+    date_format: options.DateFormat = None,
+    decimal: options.Decimal = None,
+    missing: options.Missing = None,
+    encoding: options.Encoding = None,
+    largest: options.Largest = None,
     aggregate: options.Aggregate = None,
     unit: options.Unit = "",
     predictions: options.Predictions = None,
@@ -119,8 +124,15 @@ def replay(
         aggregate=aggregate,
         first=first,
         last=last,
+        date_format=date_format,
+        decimal=decimal,
+        missing=tuple(missing or ()),
+        encoding=encoding,
+        largest=largest,
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
+        for note in sources.notes:
+            console.print(note, markup=False, highlight=False)
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
         say_left_out(made.left_out, console)
         tasks = _saving(made.ready if keep is None else kept_tasks(keep, made.ready), save)

@@ -14,7 +14,7 @@ from streamridge.runs.carrying import carry_out, parse_engine
 from streamridge.runs.engines.base import Engine
 from streamridge.runs.engines.work import content_of, forecaster_of
 from streamridge.runs.run import Run, backend_of
-from streamridge.runs.selection import Selection, require_options
+from streamridge.runs.selection import WRITING, Selection, require_options
 from streamridge.runs.sources import Source, one_series
 from streamridge.runs.stepping import StepProgress, require_ahead, step_through
 from streamridge.runs.tasks import Task, require_longer
@@ -23,7 +23,7 @@ from streamridge.series.series import Series
 from streamridge.series.spans import GivenSpan, spans_of
 
 # Parts of a selection that the forecaster does not say itself.
-READING = ("aggregate", "layout", "gap", "fold", "first", "last")
+READING = ("aggregate", "layout", "gap", "fold", "first", "last", *WRITING)
 
 
 def replay(
@@ -65,7 +65,8 @@ def replay(
         Called now and then with how many steps are done, of how many.
     reading
         How to read the series: `aggregate`, "sum", "mean" or "last", says how finer readings make
-        a value of a step; `layout`, `gap`, `fold`, `first` and `last` are those of `Selection`.
+        a value of a step; `layout`, `gap`, `fold`, `first`, `last`, `date_format`, `decimal`,
+        `missing`, `encoding` and `largest` are those of `Selection`.
         The step, the zone and extra columns are the forecaster's.
 
     Notes
