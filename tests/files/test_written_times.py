@@ -1,6 +1,7 @@
 import io
 import sys
 
+import pandas as pd
 import pytest
 
 from streamridge import InvalidInputError
@@ -149,9 +150,7 @@ def test_a_stream_is_read_only_once(order, last, monkeypatch):
         times("-")
 
 
-def test_frames_are_held_to_the_same(tmp_path):
-    import pandas as pd
-
+def test_frames_are_held_to_the_same():
     frame = pd.DataFrame({"time": ["05/06/2021"], "a": [1]})
 
     with pytest.raises(InvalidInputError, match="DataFrame row 0, column time: must be a date"):
