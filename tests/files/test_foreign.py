@@ -60,8 +60,11 @@ FOREIGN = {
     "other bytes": (b"time\x01\xff\xfe\x80\n", "got bytes that are no text in line 1"),
     "two bytes a letter": (CSV.encode("utf-16-le"), "--encoding utf-16-le"),
     "two bytes the other way": (CSV.encode("utf-16-be"), "--encoding utf-16-be"),
-    "latin letters": ("time,b\n2021-06-13,1\n2021-06-14,ä".encode("latin-1"), "line 3 must be text in UTF-8, got byte 0xe4.*--encoding latin-1"),
-}  # fmt: skip
+    "latin letters": (
+        "time,b\n2021-06-13,1\n2021-06-14,ä".encode("latin-1"),
+        "line 3 must be text in UTF-8, got byte 0xe4.*--encoding latin-1",
+    ),
+}
 
 
 @pytest.mark.parametrize(("content", "message"), FOREIGN.values(), ids=FOREIGN)

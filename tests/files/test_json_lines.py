@@ -19,8 +19,10 @@ def ndjson(*records):
 def test_wide_records_are_read_and_a_key_that_is_lacking_is_missing(block, tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "CELLS_IN_A_BLOCK", block)
     content = ndjson(
-        {"time": "2021-06-13", "a": 1, "b": 2.5}, {"time": "2021-06-14", "b": None}, {"time": "2021-06-15", "a": "7"}
-    )  # fmt: skip
+        {"time": "2021-06-13", "a": 1, "b": 2.5},
+        {"time": "2021-06-14", "b": None},
+        {"time": "2021-06-15", "a": "7"},
+    )
 
     first, second = read_readings(written(content, tmp_path))
 

@@ -64,7 +64,7 @@ COLUMNS = {
     "beyond all numbers": (",", ["1e400"], "got '1e400'"),
     "hexadecimal": (",", ["0x1f"], "got '0x1f'"),
     "underscores": (",", ["1_000"], "got '1_000'"),
-    "wide digits": (",", ["１２"], "got '１２'"),
+    "wide digits": (",", ["\uff11\uff12"], "got '\uff11\uff12'"),
     "Arabic digits": (",", ["١٢"], "got '١٢'"),
     "a null character": (",", ["1\0"], r"got '1\\x00'"),
     "a word of Fortran": (",", ["1d5"], "got '1d5'"),

@@ -32,7 +32,7 @@ READ = {
     "a high number near others": ["880", "950", "999", "999", "0"],
     "a high number once": ["12", "31", "999"],
     "no number of note": ["-17", "4", "12"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("cells", "message"), REFUSED.values(), ids=REFUSED)

@@ -6,8 +6,14 @@ from streamridge.files.reading import read_readings
 from tests.files.writing import times, written
 
 JOINED = {
-    "date and hour": ("date,hour,flow\n2021-06-13,0,5\n2021-06-13,23,6\n", ["2021-06-13T00:00:00", "2021-06-13T23:00:00"]),
-    "hours to 24": ("date,hour,flow\n2021-06-13,1,5\n2021-06-13,24,6\n", ["2021-06-13T01:00:00", "2021-06-14T00:00:00"]),
+    "date and hour": (
+        "date,hour,flow\n2021-06-13,0,5\n2021-06-13,23,6\n",
+        ["2021-06-13T00:00:00", "2021-06-13T23:00:00"],
+    ),
+    "hours to 24": (
+        "date,hour,flow\n2021-06-13,1,5\n2021-06-13,24,6\n",
+        ["2021-06-13T01:00:00", "2021-06-14T00:00:00"],
+    ),
     "date and time": ("Date,Time,flow\n25/06/2021,08:15,5\n", ["2021-06-25T08:15:00"]),
     "halves of days": ("date,time,flow\n2021-06-13,8:15 PM,5\n", ["2021-06-13T20:15:00"]),
     "midnights": ("date,hour,flow\n2021-06-13 00:00:00,8,5\n", ["2021-06-13T08:00:00"]),
@@ -16,7 +22,7 @@ JOINED = {
     "months": ("year,month,flow\n2021,6,5\n", ["2021-06-01T00:00:00"]),
     "whole times beside hours": ("date,hour,flow\n2021-06-13 08:00,8,5\n", ["2021-06-13T08:00:00"]),
     "a long file": ("sensor,date,hour,value\nflow,2021-06-13,8,5\n", ["2021-06-13T08:00:00"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("content", "expected"), JOINED.values(), ids=JOINED)

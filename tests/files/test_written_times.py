@@ -44,10 +44,17 @@ UTC = {
     "the letter Z": (["25/06/2021 08:00Z"], ["2021-06-25T08:00:00"]),
 }
 REFUSED = {
-    "one date": (["05/06/2021"], "line 2, column time: must be a date that can be read in one way only, got '05/06/2021', and no cell .*--date-format dayfirst or --date-format monthfirst"),
+    "one date": (
+        ["05/06/2021"],
+        "line 2, column time: must be a date that can be read in one way only, got '05/06/2021', "
+        "and no cell .*--date-format dayfirst or --date-format monthfirst",
+    ),
     "the form of Caltrans": (["05/06/2021 08:00:00"], "day or the month comes first"),
     "dashes": (["05-06-2021"], "day or the month comes first"),
-    "both orders": (["25/06/2021", "06/25/2021"], "line 3, column time: must be a time written as '25/06/2021' above, got '06/25/2021'"),
+    "both orders": (
+        ["25/06/2021", "06/25/2021"],
+        "line 3, column time: must be a time written as '25/06/2021' above, got '06/25/2021'",
+    ),
     "two digits of a year": (["25/06/21"], "got '25/06/21'.*--date-format '%d/%m/%Y %H:%M'"),
     "two digits and dots": (["05.06.21"], "got '05.06.21'"),
     "a thirteenth month": (["05.13.2021"], "got '05.13.2021'"),
@@ -60,7 +67,7 @@ REFUSED = {
     "counts of two units": (["1623571200", "1623571200000"], "got '1623571200"),
     "a count that is small": (["1623571200", "5"], "got '"),
     "a time of day": (["08:15"], "got '08:15'"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=[1, 500_000], ids=["row by row", "at once"])
@@ -117,7 +124,7 @@ def test_whole_numbers_are_an_index_unless_the_name_says_otherwise(tmp_path):
     [readings] = read_readings(written(counted, tmp_path))
 
     assert readings.indexed
-    with pytest.raises(InvalidInputError, match="column date: must be an ISO 8601 time .* got '0'"):
+    with pytest.raises(InvalidInputError, match=r"column date: must be an ISO 8601 .* got '0'"):
         read_readings(written(dated, tmp_path))
     [readings] = read_readings(written(dated, tmp_path), date_format="index")
     assert readings.indexed
