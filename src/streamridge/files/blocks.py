@@ -63,7 +63,7 @@ class TextColumn:
     Examples
     --------
     >>> TextColumn(["12", "NA", "n/a", "1,5"]).numbers
-    array([12. , nan, inf, 1.5])
+    array([12. ,  nan,  inf,  1.5])
     """
 
     texts: Sequence[str | None]
