@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from shlex import quote
 from unicodedata import category
 
 # Kinds of characters that a terminal obeys instead of showing them, and two that scripts need.
@@ -58,7 +59,7 @@ def option(name: str, value: str = "") -> str:
     flag = f"--{FLAGS.get(name, name).replace('_', '-')}"
     if not value:
         return f"{flag} ({name}= in Python)"
-    return f'{flag} {value} ({name}="{value}" in Python)'
+    return f'{flag} {quote(value)} ({name}="{value}" in Python)'
 
 
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

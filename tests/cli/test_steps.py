@@ -84,13 +84,13 @@ def test_a_report_shows_what_its_steps_can_tell(invoke, tmp_path, times, by_hour
 
 
 def test_seconds_since_1970_are_not_taken_for_an_index(invoke, tmp_path):
-    write(tmp_path / "flow.csv", 1_700_000_000 + 900 * np.arange(100), 12)
+    write(tmp_path / "flow.csv", 1_700_000_000 + 900 * np.arange(400), 12)
 
-    result = invoke("replay", "flow.csv")
+    result = invoke("replay", "flow.csv", "--steps", "1", "--warmup", "300")
 
-    assert result.exit_code == 2
-    assert "column time: must be an ISO 8601 time" in result.stderr
-    assert "1700000000" in result.stderr
+    assert result.exit_code == 0, result.stderr
+    assert "400 steps of 15min, 2023-11-14T22:13 to" in result.stderr
+    assert "flow.csv: times are read as seconds since 1970, in UTC" in result.stderr
 
 
 def test_a_whole_number_is_no_time_of_a_file_with_times(invoke, tmp_path):

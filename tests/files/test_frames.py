@@ -76,8 +76,8 @@ def test_times_of_frames_may_be_dates_or_texts(make, times):
         ({"time": BOTH, "a": BOTH}, "row 0, column a: must be a number, got '2021-06-13"),
         ({"time": [BOTH[0], None], "a": [1, 2]}, "row 1, column time: must be .* got None"),
         (
-            {"time": [1_700_000_000, 1_700_000_900], "a": [1, 2]},
-            "row 0, column time: must be .* got '1700000000'",
+            {"when": [1_700_000_000, 1_700_000_900], "a": [1, 2]},
+            "row 0, column when: must be .* got '1700000000'",
         ),
         (
             {"sensor": ["a", None], "time": BOTH, "y": [1, 2]},

@@ -106,10 +106,12 @@ ACCEPTED = {
 
 HEADER = r"flow\.csv line 1 must be a header that names the columns, got "
 DAMAGED = r"flow\.csv must be a file that can be read, got: "
-NOT_UTF_8 = r"flow\.csv must be text in UTF-8, got byte 0x"
-NOT_TEXT = r"flow\.csv must be text or Parquet with rows, got "
-CELLS = r"Pass --gap skip \(gap=\"skip\" in Python\) to drop such cells\.$"
-ROWS = r"Pass --gap skip \(gap=\"skip\" in Python\) to drop such rows\.$"
+NOT_TEXT = r"flow\.csv must be CSV, NDJSON or Parquet with rows, got "
+SKIP = r"Pass --gap skip \(gap=\"skip\" in Python\) to drop such "
+CELLS = (
+    SKIP + r"cells, or --missing n/a \(missing=\"n/a\" in Python\) if that stands for no value\.$"
+)
+ROWS = SKIP + r"rows\.$"
 NO_READING = r"flow\.csv must have at least one reading, got none\."
 
 REFUSED = {
@@ -117,11 +119,10 @@ REFUSED = {
     "blank lines only": ("\n\n \n", NOT_TEXT + "an empty file"),
     "an empty file in gzip": (gzip.compress(b""), NOT_TEXT + "an empty file"),
     "zeros": (b"\0" * 100, NOT_TEXT + "null characters"),
-    "text of two bytes a letter": (WIDE.encode("utf-16-le"), NOT_TEXT + "null characters"),
-    "the same with its mark": (WIDE.encode("utf-16"), NOT_UTF_8 + "ff"),
-    "latin letters": ("time,Zähler\n2021-06-13,1\n".encode("latin1"), NOT_UTF_8 + "e4.*iconv"),
-    "a bad byte far below": (WIDE.encode() * 1000 + b"\xff", NOT_UTF_8 + "ff"),
-    "a picture": (b"\x89PNG\r\n\x1a\n\0\0\0", NOT_UTF_8 + "89"),
+    "a bad byte far below": (
+        WIDE.encode() * 1000 + b"\xff",
+        r"flow\.csv line 3001 must be text in UTF-8, got byte 0xff",
+    ),
     "a header alone": ("time,a\n", NO_READING),
     "rows without a header": (f"{EIGHT},1\n{NINE},2\n", HEADER + f"'{EIGHT}', '1'"),
     "long rows without a header": (f"a,{EIGHT},1\n", HEADER + "'a'"),
@@ -139,7 +140,10 @@ REFUSED = {
     "a row that is long": (WIDE + f"{EIGHT},1,2,3\n", "line 4 must have 3 cells"),
     "a decimal comma by commas": (with_cells(["1,5"]), "line 2 must have 2 cells"),
     "a quote that is never closed": (WIDE + '"2021,1,2\n1,2', "line 5 must have 3 cells"),
-    "a cell without end": (f"time,a\n2021-06-13,{'1' * 200_000}", DAMAGED + "field larger"),
+    "a cell without end": (
+        f"time,a\n2021-06-13,{'1' * 200_000}",
+        r"flow\.csv line 2 must be CSV, got: field larger .* Is a quote left open\?",
+    ),
     "text for a number": (
         "time,flow\n2021-06-13,n/a\n",
         r"^flow\.csv line 2, column flow: must be a number, got 'n/a'\. " + CELLS,
@@ -147,8 +151,6 @@ REFUSED = {
     "infinity": (with_cells(["1", "inf"]), "line 3, column a: must be a number, got 'inf'"),
     "minus infinity": (with_cells(["-Infinity"]), "must be a number, got '-Infinity'"),
     "a number beyond all": (with_cells(["1e400"]), "must be a number, got '1e400'"),
-    "a quoted decimal comma": (with_cells(['"1,5"']), "must be a number, got '1,5'"),
-    "both marks by semicolons": ("time;a\n2021-06-13;1.000,5\n", "got '1.000,5'"),
     "underscores": (with_cells(["1_000"]), "must be a number, got '1_000'"),
     "digits of another script": (with_cells(["١٢"]), "must be a number, got '١٢'"),
     "hexadecimal": (with_cells(["0x1F"]), "must be a number, got '0x1F'"),
@@ -163,7 +165,6 @@ REFUSED = {
     "no time": ("time,a\n,1\n", "line 2, column time: must be an ISO 8601 time such as .* got ''"),
     "a time beyond all": ("time,a\n9999-12-31T23:30-01:00,1\n", "line 2, column time"),
     "a leap second": ("ds,unique_id,y\n2016-12-31T23:59:60Z,a,1\n", "line 2, column ds: must be"),
-    "seconds since 1970": ("time,a\n1623571200,1\n", "column time: must be .* got '1623571200'"),
     "no name in a long row": (
         LONG + f",{NINE},1\n",
         "line 6, column unique_id: must be the name of a sensor",
@@ -179,8 +180,6 @@ REFUSED = {
     ),
     "a gzip of noise": (b"\x1f\x8b\x08" + b"\xff" * 50, DAMAGED),
     "two bytes of gzip": (b"\x1f\x8b", DAMAGED),
-    "a gzip in a gzip": (gzip.compress(gzip.compress(WIDE.encode())), NOT_UTF_8 + "8b"),
-    "a zip": (b"PK\x03\x04\x14\0\0\0\x08\0\xf3\xff", NOT_UTF_8 + "f3"),
     "four bytes of Parquet": (b"PAR1", r"flow\.csv must be a whole Parquet file, got "),
     "noise between the marks of Parquet": (b"PAR1" + b"\xff" * 50 + b"PAR1", "whole Parquet file"),
 }

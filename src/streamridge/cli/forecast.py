@@ -33,7 +33,8 @@ from streamridge.texts import counted, visible
 OWN = ("sensors", "step", "tz", "extras")
 SOURCES = {
     "model": "its model",
-    "seasonal": "the value a season ago, without a model",
+    "seasonal": "the value a season ago, which stands in for a model",
+    "last": "the last reading, which stands in for a model",
 }
 
 Checkpoint = Annotated[Path, typer.Argument(metavar="FILE.sr", help="A saved forecaster.")]

@@ -10,6 +10,8 @@ import typer
 
 from streamridge.errors import InvalidInputError
 from streamridge.files import blocks, reading
+from streamridge.files.dialect import DATE_WORDS
+from streamridge.files.numbers import DecimalMark
 from streamridge.forecaster.bounds import BoundPair, require_bounds
 from streamridge.forecaster.levels import require_levels
 from streamridge.forecaster.methods import METHODS
@@ -27,7 +29,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="CSV, gzip CSV, Parquet or Caltrans station files; - reads standard input.",
+        help="CSV, NDJSON, Parquet or Caltrans station files, packed with gzip or not; - reads "
+        "standard input.",
     ),
 ]
 Sensors = Annotated[
@@ -202,6 +205,38 @@ Extras = Annotated[
 ]
 Gap = Annotated[
     blocks.Gap, typer.Option(help="At a cell that is not a number, stop with an error or skip it.")
+]
+DateFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN|WORD",
+        help="How times are written, such as '%d/%m/%Y %H:%M', or one of the words "
+        f"{', '.join(DATE_WORDS)}. Found from the whole column by default.",
+    ),
+]
+Decimal = Annotated[
+    DecimalMark | None,
+    typer.Option(help="Decimal mark of numbers. Found from the whole column by default."),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Number or text that stands for no value, such as -9999; repeat the flag for several. "
+        "With none, every number is a value.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Encoding of text, such as latin-1. UTF-8 by default, or as the file says."),
+]
+Largest = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most bytes that a gzip file may unpack to, such as 20GB. By default 250 times its "
+        "size.",
+    ),
 ]
 FileLayout = Annotated[
     reading.Layout | None,

@@ -59,6 +59,11 @@ def replay(
     extra: options.Extras = None,
     gap: options.Gap = "error",
     layout: options.FileLayout = None,
+    date_format: options.DateFormat = None,
+    decimal: options.Decimal = None,
+    missing: options.Missing = None,
+    encoding: options.Encoding = None,
+    largest: options.Largest = None,
     aggregate: options.Aggregate = None,
     arrival_order: options.ArrivalOrder = False,
     unit: options.Unit = "",
@@ -112,8 +117,15 @@ def replay(
         arrival_order=arrival_order,
         from_=from_,
         to=to,
+        date_format=date_format,
+        decimal=decimal,
+        missing=tuple(missing or ()),
+        encoding=encoding,
+        largest=largest,
     )
     with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
+        for note in sources.notes:
+            console.print(note, markup=False, highlight=False)
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
         say_left_out(made.left_out, console)
         write_results(wanted.tasks(made.ready, read), chosen, wanted, console)

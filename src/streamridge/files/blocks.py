@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, nan
 from typing import ClassVar, Literal, Protocol, TypeAlias
-
-import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, listed, shown
+from streamridge.files.sense import Sense
 from streamridge.series.clock import Times
-from streamridge.series.readings import index_stamps, parse_stamp
 from streamridge.series.writing import Offsets, Unit
 from streamridge.texts import option
 
 Gap: TypeAlias = Literal["error", "skip"]
 
-MISSING = ("", "na", "null", "none")  # and nan, which is a number to float()
 # A cell of text takes some 80 bytes, so that a block takes some tens of MB.
 CELLS_IN_A_BLOCK = 500_000
+# The longest text that may be a mark for missing values.
+LONGEST_MARK = 12
 
 
 def rows_in_a_block(width: int) -> int:
@@ -32,6 +30,10 @@ def rows_in_a_block(width: int) -> int:
 
 class Column(Protocol):
     """A column of a source. Its numbers and times mark the cells that cannot be read."""
+
+    @property
+    def sense(self) -> Sense:
+        """Return how the cells are written."""
 
     @property
     def texts(self) -> Sequence[str | None]:
@@ -58,32 +60,36 @@ class Column(Protocol):
 class TextColumn:
     """A column of text.
 
+    Parameters
+    ----------
+    texts
+        The cells as they are written, None for an empty one.
+    sense
+        How they are written; it learns from the cells that are read.
+    places
+        (n,), the line or row where each was found; by default they are counted from 0.
+
     Examples
     --------
     >>> TextColumn(["12", "NA", "n/a", "1,5"]).numbers
-    array([12., nan, inf, inf])
+    array([12. ,  nan,  inf,  1.5])
     """
 
     texts: Sequence[str | None]
-    decimal_comma: bool = False
+    sense: Sense = field(default_factory=Sense)
+    places: Sequence[int] = ()
     zone: ClassVar[None] = None  # text has offsets, but names no zone
     unit: ClassVar[Unit] = "us"
 
     @cached_property
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
-        read = {text: _number(text, self.decimal_comma) for text in set(self.texts)}
-        return np.fromiter(map(read.__getitem__, self.texts), float, len(self.texts))
+        return self.sense.numbers.read(self.texts, self.places)
 
     @cached_property
     def times(self) -> tuple[Times, Offsets]:
         """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
-        index = index_stamps(self.texts)
-        if index is not None:
-            return index, np.full(len(index), nan)
-        read = {text: _time(text) for text in set(self.texts)}
-        stamps = np.array([read[text][0] for text in self.texts], "datetime64[us]")
-        return stamps, np.array([read[text][1] for text in self.texts], float)
+        return self.sense.times.read(self.texts, self.places)
 
 
 @dataclass(frozen=True)
@@ -104,12 +110,12 @@ class Origin:
     unit: Literal["line", "row"]
     gap: Gap
 
-    def refuse(self, place: int, problem: str, thing: str) -> None:
+    def refuse(self, place: int, problem: str, thing: str, remedy: str = "") -> None:
         """Raise at something that cannot be read, unless such things are to be left out."""
         if self.gap == "error":
             raise InvalidInputError(
                 f"{self.name} {self.unit} {place}{problem}. "
-                f"Pass {option('gap', 'skip')} to drop such {thing}."
+                f"Pass {option('gap', 'skip')} to drop such {thing}{remedy}."
             )
 
     def require_distinct(self, names: Sequence[str]) -> None:
@@ -136,34 +142,42 @@ class Block:
         The columns by name, in order. Only the first may be without a name.
     ragged
         How many rows were left out because they had more or fewer cells than the header.
+    time
+        The column of times, where that is known.
     """
 
     origin: Origin
     places: Sequence[int]
     columns: Mapping[str, Column]
     ragged: int = 0
+    time: str | None = None
 
-    def refuse(self, row: int, column: str, wanted: str) -> None:
-        """Raise at a cell that is not what is wanted, unless such cells are to be left out."""
+    def refuse(self, row: int, column: str, wanted: str, remedy: str = "") -> None:
+        """Raise at a cell that is not what is wanted, unless such cells are to be left out.
+
+        Parameters
+        ----------
+        row, column
+            The cell.
+        wanted
+            What it must be.
+        remedy
+            What to pass if it is right as it is.
+        """
         cell = shown(self.columns[column].texts[row])
         problem = f", column {column}: must be {wanted}, got {cell}"
-        self.origin.refuse(self.places[row], problem, "cells")
+        self.origin.refuse(self.places[row], problem, "cells", remedy and f", or {remedy}")
 
+    def refuse_number(self, row: int, column: str) -> None:
+        """Raise at a cell that is no number."""
+        text = (self.columns[column].texts[row] or "").strip()
+        mark = option("missing", text)
+        remedy = f"{mark} if that stands for no value" if 0 < len(text) <= LONGEST_MARK else ""
+        self.refuse(row, column, self.columns[column].sense.numbers.wanted, remedy)
 
-def _number(text: str | None, decimal_comma: bool) -> float:
-    if text is None:
-        return nan
-    try:
-        number = float(text.replace(",", ".") if decimal_comma else text)
-    except ValueError:
-        return nan if text.strip().lower() in MISSING else inf
-    # float() also takes 1_000 and the digits of any script.
-    return number if text.isascii() and "_" not in text else inf
-
-
-def _time(text: str | None) -> tuple[np.datetime64, float]:
-    try:
-        stamp, offset = parse_stamp(text)
-    except InvalidInputError:
-        return np.datetime64("NaT"), nan
-    return stamp, nan if offset is None else offset
+    def refuse_time(self, row: int, column: str) -> None:
+        """Raise at a cell that is no time."""
+        pattern = option("date_format", "%d/%m/%Y %H:%M")
+        known = self.columns[column].sense.times.dialect.date_format
+        remedy = "" if known else f"such as {pattern} to say how times are written"
+        self.refuse(row, column, self.columns[column].sense.times.wanted, remedy)

@@ -14,6 +14,7 @@ from narwhals.exceptions import DuplicateError
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, shown
 from streamridge.files.blocks import Block, Column, Origin, TextColumn
+from streamridge.files.sense import Sense, Senses
 from streamridge.series.clock import Times
 from streamridge.series.readings import in_microseconds
 from streamridge.series.writing import Offsets, Unit
@@ -21,9 +22,21 @@ from streamridge.series.writing import Offsets, Unit
 
 @dataclass(frozen=True)
 class FrameColumn:
-    """A column of a frame. Cells that are neither numbers nor times are read as text."""
+    """A column of a frame. Cells that are neither numbers nor times are read as text.
+
+    Parameters
+    ----------
+    series
+        The cells.
+    sense
+        How they are written.
+    first
+        The row of the source at which they begin.
+    """
 
     series: nw.Series[Any]
+    sense: Sense
+    first: int = 0
 
     @cached_property
     def texts(self) -> Sequence[str | None]:
@@ -38,15 +51,15 @@ class FrameColumn:
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
         if self.series.dtype.is_numeric():
-            return self.series.to_numpy().astype(np.float64)
-        return TextColumn(self.texts).numbers
+            return self.sense.numbers.meant(self.series.to_numpy().astype(np.float64))
+        return self._as_text().numbers
 
     @cached_property
     def times(self) -> tuple[Times, Offsets]:
         """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
         dtype = self.series.dtype
         if not isinstance(dtype, nw.Datetime):
-            return TextColumn(self.texts).times
+            return self._as_text().times
         stamps = in_microseconds(self.series.to_numpy())  # in UTC when there is a zone
         if dtype.time_zone is None:
             return stamps, np.full(len(stamps), np.nan)
@@ -65,8 +78,12 @@ class FrameColumn:
         dtype = self.series.dtype
         return dtype.time_unit if isinstance(dtype, nw.Datetime) else "us"
 
+    def _as_text(self) -> TextColumn:
+        rows = range(self.first, self.first + len(self.series))
+        return TextColumn(self.texts, self.sense, rows)
 
-def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
+
+def frame_block(native: Any, origin: Origin, senses: Senses, first: int = 0) -> Block:
     """Return a frame or a series as a block.
 
     Parameters
@@ -77,6 +94,8 @@ def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
         numbers.
     origin
         Where it comes from.
+    senses
+        How its columns are written.
     first
         The row of the source at which it begins.
     """
@@ -86,7 +105,7 @@ def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
     is_series = isinstance(data, nw.Series)
     if index is not None and index.dtype.kind in ("Miu" if is_series else "M"):
         times: Any = nw.from_native(index.to_series(), series_only=True)
-        columns["time"] = FrameColumn(times)
+        columns["time"] = FrameColumn(times, senses.of("time"), first)
     elif is_series:
         raise InvalidInputError(
             f"{origin.name} must have times, got a Series without an index of times or whole "
@@ -94,7 +113,8 @@ def frame_block(native: Any, origin: Origin, first: int = 0) -> Block:
             "Pass a DataFrame with a time column."
         )
     for name, series in _named(data, origin):
-        columns.setdefault(name, FrameColumn(series))  # an index wins over a column "time"
+        # An index wins over a column "time".
+        columns.setdefault(name, FrameColumn(series, senses.of(name), first))
     return Block(origin, range(first, first + len(data)), columns)
 
 

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError, listed
 from streamridge.files.blocks import Block
-from streamridge.series.readings import A_TIME, Piece
+from streamridge.series.readings import Piece
 
 SENSOR = ("unique_id", "sensor", "sensor_id", "station", "station_id", "detector", "detector_id")
 # The last is what pandas calls an index without a name in Parquet.
 TIME = ("time", "timestamp", "ds", "date", "datetime", "date_time", "__index_level_0__")
+# Hours beside whole times are no sensor, unless they are asked for.
+HOURS = ("hour", "hr", "hour_ending", "hour_beginning", "he")
 VALUE = ("y", "value", "flow", "count", "volume", "traffic_volume")
 # Each column that is read from Parquet takes a page of memory, often 1 MB.
 SENSORS_TOGETHER = 32
@@ -53,7 +55,8 @@ class Split:
 
 def is_long(block: Block) -> bool:
     """Return whether there is a column of sensors, one of times and one of values."""
-    return all(_find(block, names) is not None for names in (SENSOR, TIME, VALUE))
+    timed = block.time is not None or _find(block, TIME) is not None
+    return timed and all(_find(block, names) is not None for names in (SENSOR, VALUE))
 
 
 def split_wide(block: Block, choice: Choice) -> Split:
@@ -71,7 +74,8 @@ def split_wide(block: Block, choice: Choice) -> Split:
 
 def split_long(block: Block, choice: Choice) -> Split:
     """Part a block that has a row for each reading: sensor, time and value."""
-    sensor, time, value = (_require_one(block, names) for names in (SENSOR, TIME, VALUE))
+    sensor, value = (_require_one(block, names) for names in (SENSOR, VALUE))
+    time = block.time or _require_one(block, TIME)
     _require_columns(block, choice.extras)
     rows_of: dict[str, list[int]] = {}
     for row, name in enumerate(block.columns[sensor].texts):
@@ -100,10 +104,11 @@ def wide_groups(block: Block, choice: Choice) -> list[tuple[str, ...]]:
 
 def _wide_columns(block: Block, choice: Choice) -> tuple[str, list[str]]:
     """Return the column of times and the columns of sensors."""
-    named = _find(block, TIME)
+    named = block.time or _find(block, TIME)
     time = next(iter(block.columns), "") if named is None else named
     _require_columns(block, choice.extras)
-    sensors = [name for name in block.columns if name and name not in (time, *choice.extras)]
+    others = [name for name in block.columns if name and name not in (time, *choice.extras)]
+    sensors = [name for name in others if name in choice.sensors or name.lower() not in HOURS]
     if not sensors:
         raise InvalidInputError(
             f"{block.origin.name} must have a time column and a column for each sensor, "
@@ -123,7 +128,8 @@ def _piece(
     if left_out.any():
         first = int(left_out.argmax())
         column = next(name for name, mask in bad.items() if mask[first])
-        block.refuse(rows[first], column, A_TIME if column == time else "a number")
+        refuse = block.refuse_time if column == time else block.refuse_number
+        refuse(int(rows[first]), column)
     kept = {name: column[~left_out] for name, column in read.items()}
     value, *extras = numbers
     return Piece(

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from io import BufferedReader
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from streamridge.arrays import require_one_of
-from streamridge.files.blocks import Block, Gap, Origin
-from streamridge.files.csv_text import csv_blocks
-from streamridge.files.frames import frame_block
-from streamridge.files.layouts import Choice, Split, is_long, split_long, split_wide, wide_groups
-from streamridge.files.opened import name_of, opened
-from streamridge.files.parquet import MAGIC, parquet_content
-from streamridge.files.pems import is_pems, split_pems
+from streamridge.files.blocks import Gap
+from streamridge.files.dialect import Dialect
+from streamridge.files.layouts import Choice
+from streamridge.files.source import SPLITS, Layout, SourceReader
 from streamridge.files.store import Store
 from streamridge.series.readings import Readings
 
-Layout: TypeAlias = Literal["wide", "long", "pems"]
-
-_SPLITS: Mapping[str, Callable[[Block, Choice], Split]] = {
-    "wide": split_wide,
-    "long": split_long,
-    "pems": split_pems,
-}
+__all__ = ["Layout", "read_readings", "stored_readings"]
 
 
 def read_readings(
@@ -36,11 +25,14 @@ def read_readings(
     layout: Layout | None = None,
     extras: Iterable[str] = (),
     gap: Gap = "error",
+    **written: Any,
 ) -> list[Readings]:
     """Return the readings of every sensor in some files or a frame.
 
-    A file is CSV or Parquet, packed with gzip or not; its content tells which, not its name. A cell
-    that is empty or says nan, NA, null or None is a missing value.
+    A file is CSV, NDJSON or Parquet, packed with gzip or not; its content tells which, not its
+    name. A cell that is empty or says nan, NA, null or None is a missing value. How numbers and
+    dates are written is decided by their whole column: where two readings remain, an error names
+    the option that settles it.
 
     Parameters
     ----------
@@ -64,6 +56,9 @@ def read_readings(
         has more or fewer cells than the header or names no sensor. "error" raises at the first
         one. "skip" leaves the reading out and counts it in `skipped`: a cell counts for the sensors
         whose readings it spoils, a row of either kind for every sensor.
+    written
+        How the source is written, where it does not tell by itself: `date_format`, `decimal`,
+        `missing`, `encoding` and `largest` are those of `Dialect`.
 
     Examples
     --------
@@ -73,7 +68,14 @@ def read_readings(
     >>> ramp.sensor, ramp.values
     ('ramp', array([12., nan]))
     """
-    with stored_readings(sources, sensors=sensors, layout=layout, extras=extras, gap=gap) as store:
+    with stored_readings(
+        sources,
+        sensors=sensors,
+        layout=layout,
+        extras=extras,
+        gap=gap,
+        dialect=Dialect(**written),
+    ) as store:
         return [store.readings(name) for name in store.names]
 
 
@@ -85,17 +87,21 @@ def stored_readings(
     layout: Layout | None = None,
     extras: Iterable[str] = (),
     gap: Gap = "error",
+    dialect: Dialect | None = None,
 ) -> Iterator[Store]:
     """Read sources once, and keep what they hold so that it can be taken sensor by sensor.
 
     The sources may be larger than memory: what does not fit is kept in a temporary file, in the
     folder that TMPDIR names, until the context is left. Everything that is wrong with the sources
-    is raised before the first sensor is handed out.
+    is raised before the first sensor is handed out. A file is read a second time where it shows
+    only far below how numbers or dates are written that were read before.
 
     Parameters
     ----------
     sources, sensors, layout, extras, gap
         See `read_readings`.
+    dialect
+        How the sources are written, as far as the user says so.
 
     Examples
     --------
@@ -106,56 +112,42 @@ def stored_readings(
     (('ramp', 'exit'), array([7.]))
     """
     require_one_of("gap", gap, ("error", "skip"))
-    require_one_of("layout", layout, (None, *_SPLITS))
+    require_one_of("layout", layout, (None, *SPLITS))
     choice = Choice(_names(sensors or ()), _names(extras))
+    told = dialect or Dialect()
     every = sources if isinstance(sources, list | tuple) else [sources]
-    with closing(Store(choice)) as store:
-        blocks = chain.from_iterable(_blocks(source, layout, choice, gap) for source in every)
-        # A loop over the blocks themselves would hold on to one while the next is read.
-        for split in map(lambda block: _SPLITS[layout or _layout(block)](block, choice), blocks):
-            store.add(split)
+    readers = [SourceReader(source, choice, layout, gap, told) for source in every]
+    with closing(_filled(readers, choice)) as store:
         store.require_readings(
-            _name(every[0]) if len(every) == 1 else f"all {len(every)} sources together"
+            readers[0].origin.name if len(readers) == 1 else f"all {len(readers)} sources together"
         )
+        for reader in readers:
+            reader.require_one_reading()
+        if not told.all_meant:
+            store.require_values()
+        store.notes = tuple(note for reader in readers for note in reader.notes())
         yield store
 
 
-def _blocks(source: Any, layout: Layout | None, choice: Choice, gap: Gap) -> Iterator[Block]:
-    if not isinstance(source, str | os.PathLike):
-        yield frame_block(source, Origin(_name(source), "row", gap))
-        return
-    with opened(source) as stream:
-        if stream.peek(len(MAGIC)).startswith(MAGIC):
-            origin = Origin(_name(source), "row", gap)
-            yield from _parquet_blocks(stream, origin, layout, choice)
-        else:
-            yield from csv_blocks(stream, Origin(_name(source), "line", gap))
+def _filled(readers: Sequence[SourceReader], choice: Choice) -> Store:
+    """Return a store with all that was read, the second time if cells were misread at first."""
+    store = _read_once(readers, choice)
+    if not any([reader.was_misread() for reader in readers]):
+        return store
+    store.close()
+    return _read_once(readers, choice)
 
 
-def _parquet_blocks(
-    stream: BufferedReader, origin: Origin, layout: Layout | None, choice: Choice
-) -> Iterator[Block]:
-    """Yield a block without rows, which names all columns, and then the rows."""
-    with parquet_content(stream, origin.name) as content:
-        head = frame_block(content.head, origin)
-        yield head
-        as_written = {name.strip(): name for name in reversed(content.head.column_names)}
-        wide = (layout or _layout(head)) == "wide"
-        for group in wide_groups(head, choice) if wide else [tuple(head.columns)]:
-            first = 0
-            for table in content.tables([as_written[name] for name in group]):
-                yield frame_block(table, origin, first)
-                first += len(table)
-
-
-def _layout(block: Block) -> Layout:
-    if is_pems(block):
-        return "pems"
-    return "long" if is_long(block) else "wide"
-
-
-def _name(source: Any) -> str:
-    return name_of(source) if isinstance(source, str | os.PathLike) else type(source).__name__
+def _read_once(readers: Sequence[SourceReader], choice: Choice) -> Store:
+    store = Store(choice)
+    try:
+        # A loop over the blocks themselves would hold on to one while the next is read.
+        for split in chain.from_iterable(reader.splits() for reader in readers):
+            store.add(split)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.layouts import Choice, Split
+from streamridge.files.sentinels import Extremes, require_no_sentinel
 from streamridge.files.spool import Spool
 from streamridge.series.readings import (
     Aggregate,
@@ -32,9 +33,12 @@ class SensorCounts:
     zoned: set[bool] = field(default_factory=set)
     zones: set[str | None] = field(default_factory=set)
     units: set[Unit] = field(default_factory=set)
+    extremes: dict[str, Extremes] = field(default_factory=dict)
 
     def add(self, piece: Piece) -> None:
         """Count a piece."""
+        for name, column in {**piece.extras, piece.sensor: piece.values}.items():
+            self.extremes.setdefault(name, Extremes()).add(column)
         self.skipped += piece.skipped
         self.imputed += piece.imputed
         if len(piece.times):
@@ -56,6 +60,7 @@ class Store:
     """
 
     def __init__(self, choice: Choice) -> None:
+        self.notes: tuple[str, ...] = ()  # what was decided that a user may want to know
         self._choice = choice
         self._row = np.dtype(
             [
@@ -95,6 +100,15 @@ class Store:
             require_one_kind_of_time(name, self._counts[name].zoned)
         if not any(counts.zoned for counts in self._counts.values()):
             raise InvalidInputError(f"{source} must have at least one reading, got none.")
+
+    def require_values(self) -> None:
+        """Raise if a number looks like a mark for missing values."""
+        for sensor, counts in self._counts.items():
+            if any(each.suspicious for each in counts.extremes.values()):
+                readings = self.readings(sensor)
+                require_no_sentinel(f"sensor {sensor}", readings.values)
+                for name, column in readings.extras.items():
+                    require_no_sentinel(f"column {name}", column)
 
     def readings(self, name: str) -> Readings:
         """Return the readings of one sensor, in the order of their sources."""

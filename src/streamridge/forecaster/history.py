@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
+from streamridge.files.dialect import Dialect
 from streamridge.files.reading import stored_readings
 from streamridge.series.clock import parse_step, parse_zone
 from streamridge.series.grid import to_series
@@ -18,13 +19,9 @@ from streamridge.series.series import Series
 from streamridge.series.spans import time_to_take
 from streamridge.texts import option
 
-# Options that say how to read a history: those of the grid, and of files.
-OF_FILES = tuple(
-    name
-    for name in signature(stored_readings).parameters
-    if name not in ("sources", "sensors", "extras")
-)
-READING = ("from_", "to", "fold", "aggregate", *OF_FILES)
+# Options that say how to read a history: those of the grid and of files, and how these are written.
+WRITTEN = tuple(part.name for part in fields(Dialect))
+READING = ("from_", "to", "fold", "aggregate", "layout", "gap", *WRITTEN)
 
 
 def read_history(
@@ -59,14 +56,15 @@ def read_history(
     fold, aggregate
         See `to_series`.
     reading
-        `layout`, `gap` and whatever else `stored_readings` takes.
+        `layout` and `gap` of `stored_readings`, and the parts of `Dialect`.
     """
     if isinstance(given, Series):
         zone = given.clock.zone
         _require_same("step", None if step is None else parse_step(step), given.clock.step)
         _require_same("tz", parse_zone(tz), zone)
         return _part(given, extras, time_to_take(from_, zone), time_to_take(to, zone))
-    with stored_readings(given, extras=extras, **reading) as store:
+    dialect = Dialect(**{name: reading.pop(name) for name in WRITTEN if name in reading})
+    with stored_readings(given, extras=extras, dialect=dialect, **reading) as store:
         readings = store.readings(_chosen(store.names, sensor))
     zone = parse_zone(tz)
     return to_series(

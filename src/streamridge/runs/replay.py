@@ -62,8 +62,9 @@ def replay(
     reading
         What to read, and how: `sensor`, where there are several; `from_` and `to`, the first and
         the last time; `aggregate`, "sum", "mean" or "last", how finer readings make a value of a
-        step; `fold`, `layout`, `gap`, `arrival_order` and the other parts of `Selection`. The
-        `step`, the `tz` and the `extras` are the forecaster's, and need not be given.
+        step; `missing`, `decimal`, `date_format`, `fold`, `layout`, `gap`, `arrival_order` and the
+        other parts of `Selection`. The `step`, the `tz` and the `extras` are the forecaster's, and
+        need not be given.
 
     Notes
     -----

@@ -10,6 +10,8 @@ import numpy as np
 
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.blocks import Gap
+from streamridge.files.dialect import Dialect, Missing
+from streamridge.files.numbers import DecimalMark
 from streamridge.files.reading import Layout
 from streamridge.series.aggregate import coarser
 from streamridge.series.clock import Length, amount, parse_step, parse_zone, step_name
@@ -30,6 +32,8 @@ class Selection:
         Which ones, in this order; all by default.
     layout, extras, gap
         See `read_readings`.
+    date_format, decimal, missing, encoding, largest
+        How the source is written: see `Dialect`.
     step
         Time between readings; found by default.
     tz, fold
@@ -57,6 +61,16 @@ class Selection:
     to: object = None
     sum_to: Length | None = None
     arrival_order: bool = False
+    date_format: str | None = None
+    decimal: DecimalMark | None = None
+    missing: Missing = ()
+    encoding: str | None = None
+    largest: int | str | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return how the source is written, as far as the user says so."""
+        return Dialect(self.date_format, self.decimal, self.missing, self.encoding, self.largest)
 
     def of_readings(self, readings: Readings) -> Series:
         """Return what is selected of a sensor's readings, on a regular grid."""

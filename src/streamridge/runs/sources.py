@@ -73,10 +73,11 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Sources:
-    """The sensors that were found, and those without any value."""
+    """The sensors that were found, those without any value, and what was decided in reading."""
 
     found: tuple[Source, ...]
     left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -134,6 +135,7 @@ def _stored(given: Any, selection: Selection) -> AbstractContextManager[Store]:
         layout=selection.layout,
         extras=selection.extras,
         gap=selection.gap,
+        dialect=selection.dialect,
     )
 
 
@@ -166,7 +168,7 @@ def _looked_at(store: Store, selection: Selection, tell: Callable[[Series], None
         found.append(Source.of(series, partial(_load, store, name, selection)))
     if not found:
         raise InvalidInputError("at least one sensor must have values, got none.")
-    return Sources(tuple(found), tuple(left_out))
+    return Sources(tuple(found), tuple(left_out), store.notes)
 
 
 def _load(store: Store, name: str, selection: Selection) -> Series:

@@ -1,0 +1,140 @@
+"""NDJSON: a record on each line, as a JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, nan
+from typing import IO, Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from streamridge.arrays import Vector
+from streamridge.errors import InvalidInputError, shown
+from streamridge.files import blocks
+from streamridge.files.blocks import Block, Origin, TextColumn
+from streamridge.files.sense import Sense, Senses
+from streamridge.files.text import decoded
+from streamridge.series.clock import Times
+from streamridge.series.writing import Offsets, Unit
+
+Record: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class JsonColumn:
+    """A column of JSON's numbers, texts, true, false and null."""
+
+    cells: Sequence[Any]
+    sense: Sense
+    places: Sequence[int]
+    zone: ClassVar[None] = None
+    unit: ClassVar[Unit] = "us"
+
+    @cached_property
+    def texts(self) -> Sequence[str | None]:
+        """Return the cells as they are written, None for an empty one."""
+        return [_text(cell) for cell in self.cells]
+
+    @cached_property
+    def numbers(self) -> Vector:
+        """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
+        if any(isinstance(cell, str) for cell in self.cells):
+            return TextColumn(self.texts, self.sense, self.places).numbers
+        return self.sense.numbers.meant(np.array([_number(cell) for cell in self.cells]))
+
+    @cached_property
+    def times(self) -> tuple[Times, Offsets]:
+        """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
+        return TextColumn(self.texts, self.sense, self.places).times
+
+
+def json_blocks(lines: IO[str], encoding: str, origin: Origin, senses: Senses) -> Iterator[Block]:
+    """Yield the records of a text; a key that a record lacks is a missing value."""
+    records = _Records(lines, origin)
+    known: dict[str, str] = {}  # the names of columns, and their keys
+    with decoded(origin.name, encoding, lambda: records.line):
+        for places, rows in records.chunks():
+            keys = dict.fromkeys(key for row in rows for key in row)
+            known |= {key.strip(): key for key in keys if key.strip() not in known}
+            columns = {
+                name: JsonColumn([row.get(key) for row in rows], senses.of(name), places)
+                for name, key in known.items()
+            }
+            yield Block(origin, places, columns, records.take_refused())
+
+
+class _Records:
+    """The records of a text, and how many lines were read and refused."""
+
+    def __init__(self, lines: Iterable[str], origin: Origin) -> None:
+        self._lines, self._origin = lines, origin
+        self.line = 0
+        self._refused = 0
+
+    def chunks(self) -> Iterator[tuple[list[int], list[Record]]]:
+        """Yield records of a block each, with their lines."""
+        places: list[int] = []
+        rows: list[Record] = []
+        cells = 0
+        for line in self._lines:
+            self.line += 1
+            record = self._record(line) if line.strip() else None
+            if record is None:
+                continue
+            places.append(self.line)
+            rows.append(record)
+            cells += len(record)
+            if cells >= blocks.CELLS_IN_A_BLOCK:
+                yield places, rows
+                places, rows, cells = [], [], 0
+        yield places, rows
+
+    def take_refused(self) -> int:
+        """Return how many lines were refused since this was last asked."""
+        refused, self._refused = self._refused, 0
+        return refused
+
+    def _record(self, line: str) -> Record | None:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            self._require_lines()
+            self._refuse(f" must be one JSON object, got {shown(line.strip())}")
+            return None
+        nested = [key for key, cell in record.items() if isinstance(cell, dict | list)]
+        if nested:
+            got = shown(record[nested[0]])
+            self._refuse(f", key {nested[0]}: must be a number, a text or null, got {got}")
+            return None
+        return record
+
+    def _require_lines(self) -> None:
+        if self.line == 1:
+            raise InvalidInputError(
+                f"{self._origin.name} must have one JSON object a line (NDJSON), got one that goes "
+                "over several lines. Rewrite it, for example with: "
+                "jq -c . FILE.json | streamridge replay -, or jq -c '.data[]' if its records are a "
+                "list under the key data."
+            )
+
+    def _refuse(self, problem: str) -> None:
+        self._origin.refuse(self.line, problem, "rows")
+        self._refused += 1
+
+
+def _text(cell: Any) -> str | None:
+    return json.dumps(cell) if isinstance(cell, bool) else None if cell is None else str(cell)
+
+
+def _number(cell: Any) -> float:
+    if isinstance(cell, bool):
+        return inf
+    try:
+        return nan if cell is None else float(cell)
+    except OverflowError:
+        return inf
