@@ -21,6 +21,7 @@ class ModelName(StrEnum):
 
     DEFAULT = "default"
     PAPER = "paper"
+    PROTOTYPE = "prototype"
 
 
 Files = Annotated[
@@ -45,7 +46,13 @@ Methods = Annotated[
         "or separate them by commas. Default of replay: ohl; of compare: ohl, hoag, random, fixed.",
     ),
 ]
-Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
+Model = Annotated[
+    ModelName,
+    typer.Option(
+        help="The default model, the paper's as printed, or with the settings of the public code "
+        "of its first author."
+    ),
+]
 Step = Annotated[
     str | None,
     typer.Option(

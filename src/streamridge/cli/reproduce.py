@@ -23,6 +23,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study, simulated_series
 from streamridge.forecaster.methods import parse_names
+from streamridge.forecaster.published import PublishedName
 from streamridge.runs.carrying import parse_engine
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import opened_sources
@@ -41,6 +42,14 @@ StudyMethods = Annotated[
         "--methods",
         help=f"Of {', '.join(METHODS)}. Repeat the flag for several, or separate them by commas. "
         "The paper's by default.",
+    ),
+]
+PaperModel = Annotated[
+    PublishedName,
+    typer.Option(
+        "--model",
+        help="The settings of the paper's model: as the paper prints them, or as in the public "
+        "code of its first author.",
     ),
 ]
 Data = Annotated[
@@ -86,6 +95,7 @@ def traffic(
     sensor: options.Sensors = None,
     gap: options.Gap = "error",
     method: StudyMethods = None,
+    model: PaperModel = "paper",
     first: options.From = None,
     last: options.To = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps to score.")] = None,
@@ -116,7 +126,7 @@ def traffic(
     selection = Selection(sensors=sensor, gap=gap, first=first, last=last, sum_to=STEP)
     seen = partial(say_what_was_read, console) if data else None
     with opened_sources(detectors, selection, seen) as sources:
-        study = make_study(out, sources, size=size, methods=methods, seed=seed)
+        study = make_study(out, sources, size=size, methods=methods, seed=seed, model=model)
         say_left_out(study.left_out, console)
         study.prepare()
         cells = study.cells()
@@ -133,6 +143,7 @@ def traffic(
         "--sensor": sensor,
         "--gap": "skip" if gap == "skip" else None,
         "--methods": ",".join(study.shown),
+        "--model": None if model == "paper" else model,
         "--from": first,
         "--to": last,
         "--steps": steps,

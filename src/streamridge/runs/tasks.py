@@ -15,7 +15,7 @@ from scipy.linalg import cholesky
 from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Matrix, require_count
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed
 from streamridge.files.atomic import replacing
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import tuned_by
@@ -28,7 +28,12 @@ from streamridge.series.clock import Length, Steps
 from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span, require_kind_of_spans
 
-ModelName = Literal["default", "paper"]
+ModelName = Literal["default", "paper", "prototype"]
+MAKERS: Mapping[ModelName, Callable[..., Forecaster]] = {
+    "default": Forecaster,
+    "paper": Forecaster.paper,
+    "prototype": Forecaster.prototype,
+}
 # By the name of a method: from the time between readings to how it forecasts.
 Methods: TypeAlias = Mapping[str, Callable[[Length], Settings]]
 
@@ -239,9 +244,9 @@ def settings_of(model: ModelName) -> tuple[str, ...]:
 
 
 def _maker(model: ModelName) -> Callable[..., Forecaster]:
-    if model not in ("default", "paper"):
-        raise InvalidInputError(f"model must be 'default' or 'paper', got {model!r}.")
-    return Forecaster if model == "default" else Forecaster.paper
+    if model not in MAKERS:
+        raise InvalidInputError(f"model must be one of {listed(MAKERS)}, got {model!r}.")
+    return MAKERS[model]
 
 
 def model_settings(model: ModelName, step: Length, **choices: Any) -> Settings:

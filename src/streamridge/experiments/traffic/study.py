@@ -18,6 +18,7 @@ from streamridge.datasets import simulate_roads
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.forecaster.methods import parse_names
+from streamridge.forecaster.published import PublishedName
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.keeping import (
     Plan,
@@ -30,7 +31,7 @@ from streamridge.runs.keeping import (
 from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept
 from streamridge.runs.sources import LeftOut, Source, Sources
-from streamridge.runs.tasks import Task, Tasks, make_tasks, model_settings
+from streamridge.runs.tasks import Task, Tasks, make_tasks
 from streamridge.series.clock import step_name
 from streamridge.series.grid import to_series
 from streamridge.series.readings import Readings
@@ -86,6 +87,8 @@ class Study:
         Of random draws.
     folder
         Where it is kept.
+    model
+        The settings of the paper's model: as printed, or as in its first author's code.
     left_out
         Detectors that are no part of it, and why.
     """
@@ -95,6 +98,7 @@ class Study:
     size: Size
     seed: int
     folder: Path
+    model: PublishedName = "paper"
     left_out: tuple[LeftOut, ...] = ()
 
     def prepare(self) -> None:
@@ -109,7 +113,9 @@ class Study:
             "seed": self.seed,
             "series": digests(self.sources),
             "methods": {
-                method: settings_digest(cell_settings(method, self.size, self.seed, STEP))
+                method: settings_digest(
+                    cell_settings(method, self.size, self.seed, STEP, self.model)
+                )
                 for method in self.shown
             },
         }
@@ -118,7 +124,8 @@ class Study:
         """Return the runs of the methods asked for, detector by detector."""
         files = self._files(self.methods)
         names = {METHODS[name].label: name for name in self.methods}
-        tasks = _tasks(Sources(self.sources), self.methods, self.size, self.seed).ready
+        sources = Sources(self.sources)
+        tasks = _tasks(sources, self.methods, self.size, self.seed, self.model).ready
         return [
             replace(task, keep_in=files[task.source.sensor, names[task.method]]) for task in tasks
         ]
@@ -146,14 +153,15 @@ def make_study(
     size: Size = FULL,
     methods: Sequence[str] = PAPER_METHODS,
     seed: int = 0,
+    model: PublishedName = "paper",
 ) -> Study:
     """Return a study after all checks that can be made before any work."""
     names = parse_names(methods, METHODS)
     for source in sources.found:
         _require_step(source)
-    tasks = _tasks(sources, names, size, seed)  # raises for an extra that is not installed
+    tasks = _tasks(sources, names, size, seed, model)  # raises for an extra that is not installed
     found = {task.source.sensor: task.source for task in tasks.ready}
-    return Study(tuple(found.values()), names, size, seed, folder, tasks.left_out)
+    return Study(tuple(found.values()), names, size, seed, folder, model, tasks.left_out)
 
 
 def simulated_series(size: Size, seed: int) -> list[Series]:
@@ -168,11 +176,12 @@ def simulated_series(size: Size, seed: int) -> list[Series]:
     ]
 
 
-def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settings:
-    """Return the settings with which a method forecasts."""
-    known = METHODS[method]
-    settings = model_settings(
-        known.model,
+def cell_settings(
+    method: str, size: Size, seed: int, step: timedelta, model: PublishedName = "paper"
+) -> Settings:
+    """Return the settings with which a method forecasts in a study of a model."""
+    return METHODS[method].settings(
+        model,
         step,
         train_size=size.train_size,
         update_every=size.update_every,
@@ -181,11 +190,15 @@ def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settin
         warmup=size.warmup,
         seed=seed,
     )
-    return known.change(settings)
 
 
-def _tasks(sources: Sources, methods: Sequence[str], size: Size, seed: int) -> Tasks:
-    ways = {METHODS[name].label: partial(cell_settings, name, size, seed) for name in methods}
+def _tasks(
+    sources: Sources, methods: Sequence[str], size: Size, seed: int, model: PublishedName
+) -> Tasks:
+    ways = {
+        METHODS[name].label: partial(cell_settings, name, size, seed, model=model)
+        for name in methods
+    }
     return make_tasks(sources, ways, warmup=size.warmup, steps=size.steps)
 
 
