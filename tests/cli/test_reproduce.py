@@ -237,7 +237,10 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
         ),
         (["--data", "hourly.csv"], "data must have a reading every 15min, got one every 1h."),
         (["--sensor", "ramp-3"], "error: --sensor, --from and --to must come with --data"),
-        (["--out", "other"], "another seed and series. Choose another folder, or remove this one."),
+        (
+            ["--out", "other"],
+            "another seed and series of 'mainline-1', 'mainline-2'. Choose another folder",
+        ),
         (
             ["--out", "damaged", "--seed", "5"],
             "mainline-1-fixed.run is not a streamridge checkpoint. Or remove the file",

@@ -9,8 +9,9 @@ from pathlib import Path
 from streamridge.errors import InvalidInputError, MissingExtraError
 from streamridge.files.tables import require_ending
 
-# Exit codes of the command.
-BAD_INPUT, FAILED = 2, 1
+# Exit codes of the command: nothing could be done, what was given is wrong, some of what was asked
+# for is missing, and Ctrl-C came first.
+FAILED, BAD_INPUT, INCOMPLETE, INTERRUPTED = 1, 2, 3, 130
 
 
 def require_folder(name: str, folder: Path) -> None:

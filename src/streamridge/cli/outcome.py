@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamridge.cli.checks import FAILED
+from streamridge.cli.checks import FAILED, INCOMPLETE, INTERRUPTED
 from streamridge.files.tables import Append, growing_table
 from streamridge.forecaster.levels import Levels
 from streamridge.metrics import percent
@@ -51,12 +51,24 @@ class Counted:
         task = self._tasks[outcome.number]
         typer.echo(f"error: {task.source.sensor} ({task.method}): {outcome.error}", err=True)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether some tasks have no outcome, or a part of it."""
+        return self.whole + self.failed < len(self._tasks)
+
     def say_if_stopped(self, console: Console) -> None:
         """Say that some tasks have no outcome, or a part of it, if that is so."""
-        if self.whole + self.failed < len(self._tasks):
+        if self.is_stopped:
             there = self.whole + self.cut_short
             what = "this is what there is" if there else "no run was finished"
             console.print(f"Stopped early: {what}.")
+
+    def require_all(self) -> None:
+        """End the command with its exit code unless all that was asked for is there."""
+        if self.is_stopped:
+            raise typer.Exit(INTERRUPTED)
+        if self.failed:
+            raise typer.Exit(INCOMPLETE)
 
     def require_none_failed(self) -> None:
         """End the command as a failure if a task failed."""

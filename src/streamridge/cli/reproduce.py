@@ -15,7 +15,7 @@ from rich.progress import TaskID
 from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
-from streamridge.cli.checks import FAILED, require_extra, require_folder
+from streamridge.cli.checks import INTERRUPTED, require_extra, require_folder
 from streamridge.cli.outcome import Counted
 from streamridge.cli.replay import say_left_out, say_what_was_read
 from streamridge.cli.watching import progress_bar, watched
@@ -84,9 +84,11 @@ def synthetic(
         lambda tell: run_synthetic(range(count), panels=panels, progress=partial(tell, "series")),
     )
     if not results:
-        raise typer.Exit(FAILED)  # stopped before anything was there
+        raise typer.Exit(INTERRUPTED)  # stopped before anything was there
     command, asked = command_of("synthetic", flags), count * len(panels)
     _show(console, write_synthetic(results, out, command=command, asked=asked))
+    if len(results) < asked:
+        raise typer.Exit(INTERRUPTED)
 
 
 def traffic(
@@ -137,10 +139,10 @@ def traffic(
         counted.say_if_stopped(console)
     runs = study.kept()
     if not runs:
-        raise typer.Exit(FAILED)  # stopped before anything was there
+        counted.require_all()
     flags = {
         "--data": data,
-        "--sensor": sensor,
+        "--sensor": list(study.detectors) if len(study.detectors) > len(study.sources) else sensor,
         "--gap": "skip" if gap == "skip" else None,
         "--methods": ",".join(study.shown),
         "--model": None if model == "paper" else model,
@@ -150,9 +152,9 @@ def traffic(
         "--seed": seed,
         "--quick": quick,
     }
-    command, asked = command_of("traffic", flags), len(study.sources) * len(study.shown)
+    command, asked = command_of("traffic", flags), len(study.detectors) * len(study.shown)
     _show(console, write_traffic(runs, out, command=command, cells=asked))
-    counted.require_none_failed()
+    counted.require_all()
 
 
 def regret(
@@ -163,19 +165,26 @@ def regret(
 ) -> None:
     """Measure local regret of lazy updates and of time-smoothed follow-the-leader, and A1 to A4.
 
+    The play of each method is kept once it is finished. After a stop, the same command makes only
+    those that are missing.
+
     Example: streamridge reproduce regret --quick --out regret
     """
     console = _prepared(out, quiet)
     from streamridge.experiments.regret.page import write_regret
-    from streamridge.experiments.regret.play import run_regret
+    from streamridge.experiments.regret.play import kept_plays, players, run_regret
     from streamridge.experiments.regret.study import SIZES
 
-    flags = {"--seed": seed, "--quick": quick}
+    size, flags = SIZES[quick], {"--seed": seed, "--quick": quick}
+    there, every = len(kept_plays(out, size, seed)), len(players(size))
+    if there:
+        console.print(f"{there} of {every} methods are there already.")
     try:
-        study = _watched(console, lambda tell: run_regret(SIZES[quick], seed, tell))
+        study = _watched(console, lambda tell: run_regret(size, seed, tell, out))
     except KeyboardInterrupt:
-        console.print("Stopped: this experiment is kept whole or not at all.")
-        raise typer.Exit(FAILED) from None
+        there = len(kept_plays(out, size, seed))
+        console.print(f"Stopped early: {there} of {every} methods are kept in {out}.")
+        raise typer.Exit(INTERRUPTED) from None
     _show(console, write_regret(study, out, command=command_of("regret", flags)))
 
 

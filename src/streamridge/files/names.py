@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 LONGEST = 80
 
 
 class FileNames:
     """A source of file names that are safe on every system and never repeat.
+
+    Parameters
+    ----------
+    taken
+        Names without an ending that are in use already.
 
     Examples
     --------
@@ -17,8 +23,8 @@ class FileNames:
     ('A1_north.png', 'a1_north-2.png', 'sensor.png')
     """
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {name.lower() for name in taken}
 
     def take(self, text: str, ending: str) -> str:
         """Return a new name that resembles the text."""

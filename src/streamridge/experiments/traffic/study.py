@@ -1,7 +1,8 @@
 """Section 6.2 of the paper: 13 detectors, 15 minutes ahead, by every way of tuning.
 
 A study is detectors times methods. Every cell is a run of its own that is kept in a file as soon as
-it is whole, so that a study that was stopped goes on with the cells that are not there.
+it is whole, so that a study that was stopped goes on with the cells that are not there. Detectors
+and methods can be added to its folder later.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from streamridge.forecaster.settings import Settings
 from streamridge.runs.keeping import (
     Plan,
     digests,
+    file_names,
     prepare,
     require_whole,
     run_files,
@@ -103,7 +105,7 @@ class Study:
 
     def prepare(self) -> None:
         """Make the folder; raise if it holds another study or a damaged cell, or is read-only."""
-        prepare("out", self.folder / "study.json", self.folder / "cells", self.plan())
+        prepare("out", self._plan_file, self.folder / "cells", self.plan())
         require_whole(self._files(self.shown).values())
 
     def plan(self) -> Plan:
@@ -136,14 +138,25 @@ class Study:
         there = {method for (_, method), file in self._files(METHODS).items() if file.exists()}
         return tuple(method for method in METHODS if method in there or method in self.methods)
 
+    @property
+    def detectors(self) -> tuple[str, ...]:
+        """Return the detectors asked for, and those that the folder has a place for already."""
+        asked = [source.sensor for source in self.sources]
+        return tuple(dict.fromkeys([*asked, *file_names(self._plan_file, asked)]))
+
     def kept(self) -> list[Run]:
         """Return the runs that are there, detector by detector, of all methods that are shown."""
         files = self._files(self.shown).values()
         return [read_kept(file) for file in files if file.exists()]
 
+    @property
+    def _plan_file(self) -> Path:
+        return self.folder / "study.json"
+
     def _files(self, methods: Iterable[str]) -> dict[tuple[str, str], Path]:
-        sensors = [source.sensor for source in self.sources]
-        return run_files(self.folder / "cells", sensors, methods)
+        detectors = self.detectors
+        names = file_names(self._plan_file, detectors)
+        return run_files(self.folder / "cells", {each: names[each] for each in detectors}, methods)
 
 
 def make_study(
