@@ -156,7 +156,7 @@ def quick(make, **settings):
 
 def idle_nights():
     """Return readings that fall to zero at dusk, steeply enough for a smooth model to overshoot."""
-    return np.maximum(0.0, 4000 * np.sin(2 * np.pi * np.arange(6 * DAY) / DAY))
+    return np.maximum(0.0, 800 * np.sin(2 * np.pi * np.arange(6 * DAY) / DAY))
 
 
 def test_first_fits_wait_60_days_and_in_the_code_for_the_lags_too():
