@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import re
@@ -287,6 +288,7 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
             "100.",
         ),
         (["--data", "hourly.csv"], "data must have a reading every 15min, got one every 1h."),
+        (["--data", "d07_*.gz"], "--data must match a file, got 'd07_*.gz', which matches none."),
         (["--sensor", "ramp-3"], "error: --sensor, --from and --to must come with --data"),
         (
             ["--out", "other"],
@@ -450,3 +452,32 @@ def test_an_unknown_method_is_refused_before_a_file_is_read(invoke):
 
     assert result.exit_code == 2
     assert "got 'magic'" in result.stderr
+
+
+def station_row(time, station, kind, flow):
+    """Return a row of a station file of I-210."""
+    stamp = time.strftime("%m/%d/%Y %H:%M:%S")
+    return f"{stamp},{station},7,210,E,{kind},.5,30,100,{flow},.05,65,10,.05,65"
+
+
+def test_the_papers_months_run_from_station_files_by_one_command(invoke, tmp_path, plain_pages):
+    rng = np.random.default_rng(0)
+    for day in pd.date_range("2017-01-01", periods=3):
+        rows = [
+            station_row(time, station, kind, rng.poisson(40))
+            for time in pd.date_range(day, periods=288, freq="5min")
+            for station, kind in ((716078, "ML"), (717046, "OR"), (999999, "ML"))
+        ]
+        name = tmp_path / f"d07_text_station_5min_{day:%Y_%m_%d}.txt.gz"
+        name.write_bytes(gzip.compress("\n".join(rows).encode()))
+
+    result = invoke(
+        *TRAFFIC,
+        *("--data", "d07_text_station_5min_2017_0*.txt.gz"),
+        *("--sensor", "716078", "--sensor", "717046", "--to", "2017-05-16T23:59", "--out", "s"),
+    )
+
+    assert result.exit_code == 0, result.output
+    runs = json.loads((tmp_path / "s" / "results.json").read_text())["cells"]
+    assert {run["detector"] for run in runs} == {"716078", "717046"}
+    assert {run["scored"] for run in runs} == {100}

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -55,8 +56,9 @@ PaperModel = Annotated[
 Data = Annotated[
     list[str] | None,
     typer.Option(
-        help="File of real detectors; repeat the flag for several. Counts that come more often "
-        "than every 15 minutes are summed. Simulated roads by default."
+        help="File of real detectors, or a pattern in quotes such as 'd07_*.txt.gz'; repeat the "
+        "flag for several. Counts that come more often than every 15 minutes are summed. Simulated "
+        "roads by default."
     ),
 ]
 
@@ -124,7 +126,7 @@ def traffic(
     size = scale if steps is None else replace(scale, steps=steps)
     if not data and (sensor or first or last):
         raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
-    detectors = data or simulated_series(size, seed)
+    detectors = _matching(data) if data else simulated_series(size, seed)
     selection = Selection(sensors=sensor, gap=gap, first=first, last=last, sum_to=STEP)
     seen = partial(say_what_was_read, console) if data else None
     with opened_sources(detectors, selection, seen) as sources:
@@ -186,6 +188,17 @@ def regret(
         console.print(f"Stopped early: {there} of {every} methods are kept in {out}.")
         raise typer.Exit(INTERRUPTED) from None
     _show(console, write_regret(study, out, command=command_of("regret", flags)))
+
+
+def _matching(names: list[str]) -> list[str]:
+    """Return files, those that match a pattern in the order of their names."""
+    files = []
+    for name in names:
+        found = [name] if name == "-" or Path(name).exists() else sorted(glob(name))
+        if not found and has_magic(name):
+            raise InvalidInputError(f"--data must match a file, got {name!r}, which matches none.")
+        files += found or [name]
+    return files
 
 
 def _prepared(out: Path, quiet: bool) -> Console:
