@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import re
@@ -15,10 +16,12 @@ from streamridge import Forecaster
 from streamridge.cli import reproduce
 from streamridge.datasets import simulate_roads
 from streamridge.experiments import outputs
+from streamridge.experiments.regret import play as regret_play
 from streamridge.experiments.regret import study as regret_study
 from streamridge.experiments.synthetic import page as synthetic_page
 from streamridge.experiments.synthetic import study as synthetic
 from streamridge.experiments.traffic import page as traffic_page
+from streamridge.runs.engines import processes
 from tests.cli.conftest import press_after
 from tests.experiments.regret.test_regret import TOY as TOY_REGRET
 from tests.experiments.traffic.test_study import TOY, study_of
@@ -107,10 +110,11 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
     assert after["mainline-1-fixed.run"] == before["mainline-1-fixed.run"]
 
 
-def test_a_study_stopped_before_its_first_run_is_interrupted(invoke, monkeypatch):
+def test_a_study_stopped_before_its_first_run_leaves_no_page(invoke, tmp_path, monkeypatch):
     press_after(monkeypatch, 10)
 
     assert invoke(*TRAFFIC, "--out", "s").exit_code == 130
+    assert not (tmp_path / "s" / "index.html").exists()
 
 
 def test_a_detector_that_fails_does_not_stop_the_others(invoke, flows, tmp_path, plain_pages):
@@ -121,14 +125,60 @@ def test_a_detector_that_fails_does_not_stop_the_others(invoke, flows, tmp_path,
     result = invoke(*TRAFFIC, "--data", "flows.csv", "--out", "s", "--quiet")
 
     assert result.exit_code == 3
-    assert (
-        "error: mainline-1 (FIXED): at 2017-01-03T02:00:00: value must be at most 1e+12"
-        in result.stderr
-    )
+    said = "at 2017-01-03T02:00:00: value must be at most 1e+12"
+    assert f"error: mainline-1 (FIXED): {said}" in result.stderr
     assert set(cells(tmp_path / "s")) == {"mainline-2-fixed.run", "mainline-2-ohl.run"}
     assert (
         "Not finished: this page shows 2 of 4 runs" in (tmp_path / "s" / "index.html").read_text()
     )
+
+
+def test_a_worker_that_dies_is_named_and_the_others_go_on(
+    invoke, tmp_path, monkeypatch, plain_pages
+):
+    give = processes._Worker.give
+
+    def killed_at_the_second_cell(worker, number, packed, attempts=1):
+        give(worker, number, packed, attempts)
+        if number == 1:
+            worker._process.kill()
+
+    monkeypatch.setattr(processes._Worker, "give", killed_at_the_second_cell)
+    monkeypatch.setattr(processes, "ATTEMPTS", 2)
+
+    result = invoke(*TRAFFIC, "--out", "s", "--jobs", "2", "--quiet")
+
+    assert result.exit_code == 3
+    assert "error: mainline-1 (OHL): its process died 2 times, at last by SIGKILL" in result.stderr
+    assert set(cells(tmp_path / "s")) == {
+        *("mainline-1-fixed.run", "mainline-2-fixed.run", "mainline-2-ohl.run"),
+    }
+
+
+def test_other_detectors_can_be_added_to_a_study(invoke, flows, tmp_path, plain_pages):
+    asked = [*TRAFFIC, "--data", "flows.csv", "--out", "s"]
+    first = invoke(*asked, "--sensor", "mainline-1")
+    before = cells(tmp_path / "s")
+
+    second = invoke(*asked, "--sensor", "mainline-2")
+
+    assert (first.exit_code, second.exit_code) == (0, 0), second.output
+    after = cells(tmp_path / "s")
+    assert {name: after[name] for name in before} == before
+    content = json.loads((tmp_path / "s" / "results.json").read_text())
+    assert {cell["detector"] for cell in content["cells"]} == {"mainline-1", "mainline-2"}
+    again = invoke(*shlex.split(content["command"])[1:], "--out", "s")
+    assert "4 of 4 runs are there already." in again.stderr
+
+
+def test_the_settings_of_the_authors_code_can_be_chosen(invoke, tmp_path, plain_pages):
+    result = invoke(*TRAFFIC, "--model", "prototype", "--out", "s", "--quiet")
+    again = invoke(*TRAFFIC, "--out", "s", "--quiet")
+
+    assert (result.exit_code, again.exit_code) == (0, 2)
+    assert "with another setting of 'fixed', 'ohl'. Choose another folder" in again.stderr
+    content = json.loads((tmp_path / "s" / "results.json").read_text())
+    assert "--model prototype" in content["command"]
 
 
 PROGRAM = """
@@ -174,7 +224,7 @@ def test_an_interrupt_ends_a_study_cleanly(how, tmp_path):
     os.killpg(running.pid, signal.SIGINT)
     _, said = running.communicate(timeout=60)  # ends once no process holds the other end
 
-    assert running.returncode == 0, said
+    assert running.returncode == 130, said
     assert "Stopped early" in said
     assert "Traceback" not in said
     assert 1 <= len(cells(tmp_path / "s")) < 4
@@ -239,8 +289,12 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
             "100.",
         ),
         (["--data", "hourly.csv"], "data must have a reading every 15min, got one every 1h."),
+        (["--data", "d07_*.gz"], "--data must match a file, got 'd07_*.gz', which matches none."),
         (["--sensor", "ramp-3"], "error: --sensor, --from and --to must come with --data"),
-        (["--out", "other"], "another seed and series. Choose another folder, or remove this one."),
+        (
+            ["--out", "other"],
+            "another seed and series of 'mainline-1', 'mainline-2'. Choose another folder",
+        ),
         (
             ["--out", "damaged", "--seed", "5"],
             "mainline-1-fixed.run is not a streamridge checkpoint. Or remove the file",
@@ -308,6 +362,59 @@ def reproduce_steps(monkeypatch):
     return asked
 
 
+def test_ctrl_c_keeps_whole_plays_of_regret_and_the_same_command_goes_on(
+    invoke, tmp_path, monkeypatch
+):
+    command = ["reproduce", "regret", "--quick", "--out"]
+    with monkeypatch.context() as patched:
+        patched.setattr(regret_play, "play_leader", interrupted)
+        first = invoke(*command, "r")
+    kept = {file.name: file.read_bytes() for file in (tmp_path / "r" / "plays").iterdir()}
+    second = invoke(*command, "r")
+    whole = invoke(*command, "whole")
+
+    assert (first.exit_code, second.exit_code, whole.exit_code) == (130, 0, 0)
+    assert "Stopped early: 2 of 4 methods are kept in r." in first.stderr
+    assert set(kept) == {"lazy_m_1.play", "lazy_m_4.play"}
+    assert "2 of 4 methods are there already." in second.stderr
+    assert {name: (tmp_path / "r" / "plays" / name).read_bytes() for name in kept} == kept
+    assert regret_numbers(tmp_path / "r") == regret_numbers(tmp_path / "whole")
+
+
+def interrupted(game, **options):
+    """Press Ctrl-C in the middle of a play."""
+    signal.raise_signal(signal.SIGINT)
+
+
+def regret_numbers(folder):
+    """Return the results of an experiment on regret without seconds, which always differ."""
+    records = json.loads((folder / "results.json").read_text())["records"]
+    return [{name: each[name] for name in each if name != "seconds"} for each in records]
+
+
+def test_another_experiment_on_regret_in_the_same_folder_is_refused(invoke, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(regret_play, "play_lazily", interrupted)
+        invoke("reproduce", "regret", "--quick", "--out", "r")
+
+    other = invoke("reproduce", "regret", "--quick", "--seed", "4", "--out", "r")
+
+    assert other.exit_code == 2
+    assert "with another seed. Choose another folder, or remove this one." in other.stderr
+
+
+def test_a_damaged_play_is_named_with_what_mends_it(invoke, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(regret_play, "play_lazily", interrupted)
+        invoke("reproduce", "regret", "--quick", "--out", "r")
+    (tmp_path / "r" / "plays" / "lazy_m_4.play").write_bytes(b"rubbish")
+
+    result = invoke("reproduce", "regret", "--quick", "--out", "r")
+
+    assert result.exit_code == 2
+    assert "lazy_m_4.play is not a streamridge checkpoint. Or remove the file" in result.stderr
+
+
 def test_the_seed_of_regret_is_in_its_results(invoke, tmp_path):
     result = invoke("reproduce", "regret", "--quick", "--seed", "4", "--out", "r", "--quiet")
 
@@ -346,3 +453,32 @@ def test_an_unknown_method_is_refused_before_a_file_is_read(invoke):
 
     assert result.exit_code == 2
     assert "got 'magic'" in result.stderr
+
+
+def station_row(time, station, kind, flow):
+    """Return a row of a station file of I-210."""
+    stamp = time.strftime("%m/%d/%Y %H:%M:%S")
+    return f"{stamp},{station},7,210,E,{kind},.5,30,100,{flow},.05,65,10,.05,65"
+
+
+def test_the_papers_months_run_from_station_files_by_one_command(invoke, tmp_path, plain_pages):
+    rng = np.random.default_rng(0)
+    for day in pd.date_range("2017-01-01", periods=3):
+        rows = [
+            station_row(time, station, kind, rng.poisson(40))
+            for time in pd.date_range(day, periods=288, freq="5min")
+            for station, kind in ((716078, "ML"), (717046, "OR"), (999999, "ML"))
+        ]
+        name = tmp_path / f"d07_text_station_5min_{day:%Y_%m_%d}.txt.gz"
+        name.write_bytes(gzip.compress("\n".join(rows).encode()))
+
+    result = invoke(
+        *TRAFFIC,
+        *("--data", "d07_text_station_5min_2017_0*.txt.gz"),
+        *("--sensor", "716078", "--sensor", "717046", "--to", "2017-05-16T23:59", "--out", "s"),
+    )
+
+    assert result.exit_code == 0, result.output
+    runs = json.loads((tmp_path / "s" / "results.json").read_text())["cells"]
+    assert {run["detector"] for run in runs} == {"716078", "717046"}
+    assert {run["scored"] for run in runs} == {100}

@@ -117,10 +117,11 @@ class PlainForecaster:
         return (lower is None or value >= lower) and (upper is None or value <= upper)
 
     def bounded(self, values):
-        """Return values within a range beyond that of late, a floor of zero, and known bounds."""
-        floor = 0.0 if self.low >= 0 else -np.inf
+        """Return values within known bounds; with a guard also near those of late, from zero on."""
+        guarded = self.settings.guard
+        floor = 0.0 if guarded and self.low >= 0 else -np.inf
         width = self.high - self.low
-        if width > 0:
+        if guarded and width > 0:
             values = np.clip(values, max(self.low - width, floor), self.high + width)
         lower, upper = self.settings.bounds or (None, None)
         values = np.maximum(np.maximum(values, floor), -np.inf if lower is None else lower)

@@ -835,22 +835,6 @@ class TestBadInput:
 
 
 class TestPaper:
-    def test_it_is_the_paper_s_model_and_settings(self):
-        settings = Forecaster.paper().settings
-        start = Forecaster.paper().hyperparameters
-
-        assert settings.step == timedelta(minutes=15)
-        assert (settings.train_size, settings.update_every) == (2880, 96)
-        assert settings.preset.coordinates == "natural"
-        assert settings.preset.step_rule.learning_rate == 1e-4
-        assert settings.preset.model.unit == 100.0
-        assert not settings.guard
-        assert settings.warmup == 60 * 96
-        assert start["regularization"] == 0.3
-        assert start["periodic.period"] == 192
-        assert start["weight.periodic"] == start["weight.ard"] == 0.5
-        assert [start[f"ard.inverse_scales[{i}]"] for i in range(20)] == [1.5e-4] * 20
-
     def test_it_has_no_local_time(self):
         with pytest.raises(InvalidInputError, match="tz must be left out with the paper's model"):
             Forecaster.paper(tz="Europe/London")

@@ -1,16 +1,20 @@
 """Runs that are kept in a folder, and gone on with."""
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, StateError, compare
+from streamridge.series.clock import Clock
 from tests.forecaster.test_forecaster import DAY
 from tests.runs.test_replay import series
 from tests.runs.toys import assert_same_runs
 
 QUICK = {"lags": 6, "train_size": 96, "warmup": 3 * DAY}
 BOTH = ["fixed", "ohl"]
+LIKE = ("A 1", "A_1")
 
 
 def kept(folder):
@@ -49,14 +53,60 @@ def test_methods_can_be_added(tmp_path, monkeypatch):
     assert len(compare(series("a", 0), BOTH, keep=tmp_path, **QUICK).runs) == 2
 
 
+def test_sensors_can_be_added_and_left_out(tmp_path, monkeypatch):
+    first, second = series("a", 0), series("b", 1)
+    compare(first, "fixed", keep=tmp_path, **QUICK)
+
+    compare(second, "fixed", keep=tmp_path, **QUICK)
+
+    assert kept(tmp_path) == ["a-fixed.run", "b-fixed.run"]
+    monkeypatch.setattr(Forecaster, "predict", pytest.fail)
+    assert len(compare([second, first], "fixed", keep=tmp_path, **QUICK).runs) == 2
+    assert len(compare(first, "fixed", keep=tmp_path, **QUICK).runs) == 1
+
+
+def test_sensors_with_like_names_keep_their_files_whoever_comes_first(tmp_path):
+    like, unlike = (replace(series("a", seed), sensor=name) for seed, name in enumerate(LIKE))
+    compare(unlike, "fixed", keep=tmp_path, **QUICK)
+
+    table = compare([like, unlike], "fixed", keep=tmp_path, **QUICK)
+
+    assert kept(tmp_path) == ["A_1-2-fixed.run", "A_1-fixed.run"]
+    apart = compare([like, unlike], "fixed", **QUICK)
+    assert_same_runs(table.runs, apart.runs)
+
+
+def test_a_folder_from_before_files_were_named_in_the_plan_goes_on(tmp_path, monkeypatch):
+    both = [replace(series("a", seed), sensor=name) for seed, name in enumerate(LIKE)]
+    whole = compare(both, "fixed", keep=tmp_path, **QUICK)
+    plan = json.loads((tmp_path / "plan.json").read_bytes())
+    del plan["files"]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    monkeypatch.setattr(Forecaster, "predict", pytest.fail)
+
+    again = compare(both[1], "fixed", keep=tmp_path, **QUICK)
+
+    assert_same_runs(again.runs, whole.runs[1:])
+
+
+def test_sensors_of_another_step_can_be_left_out_again(tmp_path, monkeypatch):
+    hourly = series("a", 0)
+    slow = replace(series("b", 1), clock=Clock(timedelta(hours=2)))
+    compare([hourly, slow], "fixed", keep=tmp_path, **QUICK)
+    monkeypatch.setattr(Forecaster, "predict", pytest.fail)
+
+    assert len(compare(slow, "fixed", keep=tmp_path, **QUICK).runs) == 1
+    assert len(compare([slow, hourly], "fixed", keep=tmp_path, **QUICK).runs) == 2
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"series": series("a", 1)}, "with another series"),
-        ({"series": series("b", 0)}, "with another series"),
+        ({"series": series("a", 1)}, "with another series of 'a'"),
+        ({"series": [series("b", 0), series("a", 1)]}, "with another series of 'a'"),
         ({"warmup": 80}, "with another warm-up"),
         ({"steps": 10}, "with another number of steps"),
-        ({"seed": 1}, "with another setting of fixed"),
+        ({"seed": 1}, "with another setting of 'fixed'"),
     ],
 )
 def test_a_folder_of_something_else_is_refused(change, message, tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ class ModelName(StrEnum):
 
     DEFAULT = "default"
     PAPER = "paper"
+    PROTOTYPE = "prototype"
 
 
 Files = Annotated[
@@ -55,7 +56,13 @@ def methods_option(default: str) -> Any:
 
 
 Methods = Annotated[list[str] | None, methods_option("ohl")]
-Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
+Model = Annotated[
+    ModelName,
+    typer.Option(
+        help="The default model, the paper's as printed, or with the settings of the public code "
+        "of its first author."
+    ),
+]
 Step = Annotated[
     str | None,
     typer.Option(

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -24,6 +25,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study, simulated_series
 from streamridge.forecaster.methods import parse_names
+from streamridge.forecaster.published import PublishedName
 from streamridge.runs.carrying import parse_engine
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import opened_sources
@@ -44,11 +46,20 @@ StudyMethods = Annotated[
         "The paper's by default.",
     ),
 ]
+PaperModel = Annotated[
+    PublishedName,
+    typer.Option(
+        "--model",
+        help="The settings of the paper's model: as the paper prints them, or as in the public "
+        "code of its first author.",
+    ),
+]
 Data = Annotated[
     list[str] | None,
     typer.Option(
-        help="File of real detectors; repeat the flag for several. Counts that come more often "
-        "than every 15 minutes are summed. Simulated roads by default."
+        help="File of real detectors, or a pattern in quotes such as 'd07_*.txt.gz'; repeat the "
+        "flag for several. Counts that come more often than every 15 minutes are summed. Simulated "
+        "roads by default."
     ),
 ]
 
@@ -89,6 +100,7 @@ def traffic(
     sensor: options.Sensors = None,
     gap: options.Gap = "error",
     method: StudyMethods = None,
+    model: PaperModel = "paper",
     first: options.From = None,
     last: options.To = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps to score.")] = None,
@@ -115,11 +127,11 @@ def traffic(
     size = scale if steps is None else replace(scale, steps=steps)
     if not data and (sensor or first or last):
         raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
-    detectors = data or simulated_series(size, seed)
+    detectors = _matching(data) if data else simulated_series(size, seed)
     selection = Selection(sensors=sensor, gap=gap, from_=first, to=last, sum_to=STEP)
     seen = partial(say_what_was_read, console) if data else None
     with opened_sources(detectors, selection, seen) as sources:
-        study = make_study(out, sources, size=size, methods=methods, seed=seed)
+        study = make_study(out, sources, size=size, methods=methods, seed=seed, model=model)
         say_left_out(study.left_out, console)
         study.prepare()
         cells = study.cells()
@@ -133,16 +145,17 @@ def traffic(
         counted.require_all()
     flags = {
         "--data": data,
-        "--sensor": sensor,
+        "--sensor": list(study.detectors) if len(study.detectors) > len(study.sources) else sensor,
         "--gap": "skip" if gap == "skip" else None,
         "--methods": ",".join(study.shown),
+        "--model": None if model == "paper" else model,
         "--from": first,
         "--to": last,
         "--steps": steps,
         "--seed": seed,
         "--quick": quick,
     }
-    command, asked = command_of("traffic", flags), len(study.sources) * len(study.shown)
+    command, asked = command_of("traffic", flags), len(study.detectors) * len(study.shown)
     _show(console, write_traffic(runs, out, command=command, cells=asked))
     counted.require_all()
 
@@ -155,20 +168,38 @@ def regret(
 ) -> None:
     """Measure local regret of lazy updates and of time-smoothed follow-the-leader, and A1 to A4.
 
+    The play of each method is kept once it is finished. After a stop, the same command makes only
+    those that are missing.
+
     Example: streamridge reproduce regret --quick --out regret
     """
     console = _prepared(out, quiet)
     from streamridge.experiments.regret.page import write_regret
-    from streamridge.experiments.regret.play import run_regret
+    from streamridge.experiments.regret.play import kept_plays, players, run_regret
     from streamridge.experiments.regret.study import SIZES
 
-    flags = {"--seed": seed, "--quick": quick}
+    size, flags = SIZES[quick], {"--seed": seed, "--quick": quick}
+    there, every = len(kept_plays(out, size, seed)), len(players(size))
+    if there:
+        console.print(f"{there} of {every} methods are there already.")
     try:
-        study = _watched(console, lambda tell: run_regret(SIZES[quick], seed, tell))
+        study = _watched(console, lambda tell: run_regret(size, seed, tell, out))
     except KeyboardInterrupt:
-        console.print("Stopped: this experiment is kept whole or not at all.")
+        there = len(kept_plays(out, size, seed))
+        console.print(f"Stopped early: {there} of {every} methods are kept in {out}.")
         raise typer.Exit(INTERRUPTED) from None
     _show(console, write_regret(study, out, command=command_of("regret", flags)))
+
+
+def _matching(names: list[str]) -> list[str]:
+    """Return files, those that match a pattern in the order of their names."""
+    files = []
+    for name in names:
+        found = [name] if name == "-" or Path(name).exists() else sorted(glob(name))
+        if not found and has_magic(name):
+            raise InvalidInputError(f"--data must match a file, got {name!r}, which matches none.")
+        files += found or [name]
+    return files
 
 
 def _prepared(out: Path, quiet: bool) -> Console:

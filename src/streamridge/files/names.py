@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 LONGEST = 80
 # Devices on Windows, whatever comes after a dot.
@@ -11,6 +12,11 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", flags=re.IGNORECA
 
 class FileNames:
     """A source of file names that are safe on every system and never repeat.
+
+    Parameters
+    ----------
+    taken
+        Names without an ending that are in use already.
 
     Examples
     --------
@@ -21,8 +27,8 @@ class FileNames:
     ('NUL_.sr', 'com1_.2.sr')
     """
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {name.lower() for name in taken}
 
     def take(self, text: str, ending: str) -> str:
         """Return a new name that resembles the text."""

@@ -29,7 +29,8 @@ from streamridge.forecaster.inputs import (
 )
 from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.methods import method_of
-from streamridge.forecaster.presets import Preset, default_preset, paper_preset, usual_seasons
+from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
+from streamridge.forecaster.published import PRINTED, PROTOTYPE
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
@@ -125,7 +126,8 @@ class Forecaster:
         (0, 100). No forecast and no band goes beyond. A reading beyond cannot be right, whatever
         `guard` says: it is counted as implausible, and its step is filled as if there was none.
     guard
-        False learns from every reading, plausible or not, and never rolls tuning back.
+        False learns from every reading, plausible or not, never rolls tuning back, and leaves
+        forecasts as the model makes them, also below zero or far from all readings.
     preset
         A model to use instead of the default one, with its features and step rule.
     defer_refits
@@ -215,34 +217,32 @@ class Forecaster:
         self._stepper = Stepper(self._settings)
 
     @classmethod
-    def paper(
-        cls,
-        step: str | int | timedelta = "15min",
-        *,
-        lags: int = 20,
-        train_size: int = 2880,
-        update_every: int = 96,
-        warmup: int = 60 * 96,
-        **settings: Any,
-    ) -> Forecaster:
-        """Return a forecaster as in the paper: no differences, no guard, natural coordinates.
+    def paper(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
+        """Return a forecaster with the model and the settings that the paper prints.
 
-        Its period counts steps, not local time: a zone would shift it by an hour twice a year.
+        No differences, no guard, no correction, natural coordinates; a forecast is what the model
+        says, within `bounds` if there are any. The period counts steps, not local time: a zone
+        would shift it by an hour twice a year.
+
+        Parameters
+        ----------
+        step
+            Time between readings.
+        settings
+            Those of a `Forecaster`, apart from `tz`, `extras` and `holidays`. By default 20 lags,
+            2880 rows, a refit every day, a search every week, and 60 days before the first fit.
         """
-        for name in ("tz", "extras", "holidays"):
-            if settings.get(name):
-                raise InvalidInputError(
-                    f"{name} must be left out with the paper's model, got {settings[name]!r}. "
-                    "The default model accepts it."
-                )
-        return cls(
-            step,
-            train_size=train_size,
-            update_every=update_every,
-            warmup=warmup,
-            preset=paper_preset(lags=lags),
-            **{"guard": False, **settings},
-        )
+        return cls(step, **PRINTED.settings(parse_step(step), settings))
+
+    @classmethod
+    def prototype(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
+        """Return a forecaster with the settings of the public code of the paper's first author.
+
+        It differs from `paper` in the period, which starts at two days instead of one and is
+        learned between one day and 14 instead of half a day and seven, and in the first fit, which
+        waits for as many more steps as there are lags.
+        """
+        return cls(step, **PROTOTYPE.settings(parse_step(step), settings))
 
     @classmethod
     def start(cls, series: Any, **settings: Any) -> Forecaster:

@@ -1,4 +1,4 @@
-"""Ready-made models: the default, and the paper's."""
+"""Ready-made models: what one is, and the default one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.features.base import RowMaker
-from streamridge.features.lags import Features
 from streamridge.features.profiles import Profiles, Season
 from streamridge.hyperparameters.coordinates import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
-from streamridge.kernels.periodic import Periodic
-from streamridge.kernels.radial import ARD, INVERSE_SCALE_BOUNDS, Matern
-from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep, StepRule
+from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
+from streamridge.learners.lazy_descent import AdaGradStep, StepRule
 from streamridge.models.base import Model
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
@@ -119,29 +117,3 @@ def default_preset(
 def _fading(lags: int) -> Vector:
     """Return the initial inverse scales of lags: the farther one is, the less it weighs."""
     return np.maximum(0.2 * np.exp(-np.arange(lags) / 5), INVERSE_SCALE_BOUNDS[0])
-
-
-def paper_preset(*, lags: int = 20, unit: float = 100.0, learn_period: bool = True) -> Preset:
-    """Return the paper's model and settings, as its first author's prototype has them.
-
-    Parameters
-    ----------
-    lags
-        p, how many of the latest values a row holds.
-    unit
-        What readings are divided by; the bounds of the inverse scales hold for this unit only.
-    learn_period
-        False keeps the period at its initial value, two days.
-    """
-    bounds = (96.0, 1344.0) if learn_period else None
-    kernel = Periodic(192.0, period_bounds=bounds, period_trust=np.inf) + ARD(
-        np.full(lags, 1.5e-4), inverse_scales_bounds=(1.5e-6, 1.5e-2), features=("lags",)
-    )
-    model = KernelRidge(kernel, regularization=0.3, regularization_bounds=(0.03, 3.0))
-    return Preset(
-        Features(lags),
-        Standardized(model, unit=unit),
-        ConstantStep(1e-4),
-        "natural",
-        corrects=False,
-    )

@@ -106,7 +106,8 @@ class Sensor:
 
     def bounded(self, values: Vector) -> Vector:
         """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
-        return self.bounds.clipped(self._plausibility.bounded(values))
+        plausible = self._plausibility.bounded(values) if self._settings.guard else values
+        return self.bounds.clipped(plausible)
 
     def widened(self, below: Matrix, above: Matrix, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return the bands of a silent sensor, which widen with time up to the seasonal ones."""

@@ -1,19 +1,19 @@
 """A folder that keeps whole runs beside their plan, so that work goes on where it ended.
 
 The plan holds everything that the runs depend on, series and settings as digests, so that no run
-is taken for another.
+is taken for another. Sensors and methods can be added to it later.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.atomic import replacing
 from streamridge.files.names import FileNames
 from streamridge.forecaster.settings import Settings
@@ -26,6 +26,12 @@ DIGEST_BYTES = 12
 MEND = "Choose another folder, or remove this one."
 
 Plan = dict[str, Any]
+# One text, or several.
+Digest = str | list[str]
+# Parts of a plan that hold a digest by name, and what these stand for: names can be added to them.
+ADDED_TO = {"series": "series", "methods": "setting"}
+# The part with the names of files by sensor; plans of old have none.
+FILES = "files"
 
 
 def kept_tasks(folder: Path, tasks: Sequence[Task]) -> tuple[Task, ...]:
@@ -40,14 +46,15 @@ def kept_tasks(folder: Path, tasks: Sequence[Task]) -> tuple[Task, ...]:
         "methods": _settings_digests(tasks),
     }
     prepare("keep", folder / PLAN, folder / RUNS, plan)
-    files = run_files(folder / RUNS, sources, methods)
+    names = file_names(folder / PLAN, sources)
+    files = run_files(folder / RUNS, {sensor: names[sensor] for sensor in sources}, methods)
     ready = tuple(replace(task, keep_in=files[task.source.sensor, task.method]) for task in tasks)
     require_whole(files.values())
     return ready
 
 
 def _settings_digests(tasks: Iterable[Task]) -> dict[str, list[str]]:
-    """Return what stands for the settings of each method: one text for each step of a series."""
+    """Return what stands for the settings of each method: one text for each length of a step."""
     shared = {(task.method, id(task.settings)): task.settings for task in tasks}
     every: dict[str, set[str]] = {}
     for (method, _), settings in shared.items():
@@ -81,16 +88,22 @@ def digests(sources: Iterable[Source]) -> dict[str, str]:
     return {source.sensor: source.digest for source in sources}
 
 
+def file_names(plan_file: Path, sensors: Iterable[str]) -> dict[str, str]:
+    """Return the names of files by sensor, of those in a plan that is kept and of others.
+
+    Sensors that are new get names of their own, the same whatever order they are in.
+    """
+    return _file_names(_parsed(plan_file), sensors)
+
+
 def run_files(
-    folder: Path, sensors: Iterable[str], methods: Iterable[str]
+    folder: Path, names: Mapping[str, str], methods: Iterable[str]
 ) -> dict[tuple[str, str], Path]:
-    """Return the files of runs by sensor and method, the same whatever order the sensors are in."""
-    every, names = list(sensors), FileNames()
-    stems = {sensor: names.take(sensor, "") for sensor in sorted(every)}
+    """Return the files of runs by sensor and method, given the names of files by sensor."""
     ways = list(methods)
     return {
-        (sensor, method): folder / f"{stems[sensor]}-{method}.run"
-        for sensor in every
+        (sensor, method): folder / f"{name}-{method}.run"
+        for sensor, name in names.items()
         for method in ways
     }
 
@@ -103,7 +116,7 @@ def require_whole(files: Iterable[Path]) -> None:
 
 
 def keep_plan(name: str, file: Path, plan: Plan) -> None:
-    """Write a plan, or raise when its folder holds another one; methods of both are kept.
+    """Write a plan, joined with the one that is there; raise if they contradict each other.
 
     Parameters
     ----------
@@ -112,21 +125,36 @@ def keep_plan(name: str, file: Path, plan: Plan) -> None:
     file
         Of the plan.
     plan
-        Plain values; those of "methods" are by method, and a method that only one plan has does not
-        make it another.
+        Plain values; those of "series" and "methods" are by name, and a name that only one plan has
+        does not make it another.
     """
     wanted = json.loads(json.dumps(plan))
-    if file.exists():
-        found = _parsed(file)
-        other = _differing(found, wanted)
-        if other:
-            raise InvalidInputError(
-                f"{name} must be empty or hold the same runs, got {str(file.parent)!r} with "
-                f"another {' and '.join(other)}. {MEND}"
-            )
-        wanted["methods"] = {**found.get("methods", {}), **wanted["methods"]}
+    found = _parsed(file)
+    other = _differing(found, wanted) if found else []
+    if other:
+        raise InvalidInputError(
+            f"{name} must be empty or hold the same runs, got {str(file.parent)!r} with "
+            f"another {' and '.join(other)}. {MEND}"
+        )
+    joined = wanted | {
+        part: _joined(found.get(part, {}), wanted[part]) for part in ADDED_TO if part in wanted
+    }
+    joined[FILES] = _file_names(found, joined.get("series", {}))
     with replacing(file) as stream:
-        stream.write(json.dumps(wanted, indent=1).encode())
+        stream.write(json.dumps(joined, indent=1).encode())
+
+
+def _file_names(found: Plan, sensors: Iterable[str]) -> dict[str, str]:
+    if FILES in found:
+        return _more_names(found[FILES], sensors)
+    return _more_names(_more_names({}, found.get("series", ())), sensors)
+
+
+def _more_names(named: Mapping[str, str], sensors: Iterable[str]) -> dict[str, str]:
+    """Return names by sensor: those there are, and new ones for the others."""
+    names = FileNames(named.values())
+    new = sorted(sensor for sensor in sensors if sensor not in named)
+    return {**named, **{sensor: names.take(sensor, "") for sensor in new}}
 
 
 def settings_digest(settings: Settings) -> str:
@@ -136,24 +164,46 @@ def settings_digest(settings: Settings) -> str:
 
 
 def _parsed(file: Path) -> Plan:
+    """Return the plan of a file; an empty one if there is no file."""
+    if not file.exists():
+        return {}
     try:
         found = json.loads(file.read_bytes())
     except ValueError as error:
         raise InvalidInputError(f"{file} must be the plan of runs, got {error}. {MEND}") from None
-    if not (isinstance(found, dict) and isinstance(found.get("methods", {}), dict)):
-        raise InvalidInputError(f"{file} must be the plan of runs, got {found!r}. {MEND}")
+    parts = (*ADDED_TO, FILES)
+    if not (isinstance(found, dict) and all(isinstance(found.get(p, {}), dict) for p in parts)):
+        raise InvalidInputError(f"{file} must be the plan of runs, got {shown(found)}. {MEND}")
     return found
 
 
 def _differing(found: Plan, wanted: Plan) -> list[str]:
     """Return what differs between two plans, in words."""
-    names = [name for name in {**wanted, **found} if name != "methods"]
+    names = [name for name in {**wanted, **found} if name not in (*ADDED_TO, FILES)]
     other = [_named(name, found, wanted) for name in names if found.get(name) != wanted.get(name)]
-    if other:
-        return other
-    made, asked = found.get("methods", {}), wanted["methods"]
-    changed = [method for method in asked if made.get(method, asked[method]) != asked[method]]
-    return [f"setting of {', '.join(changed)}"] if changed else []
+    for part, what in ADDED_TO.items():
+        made, asked = found.get(part, {}), wanted.get(part, {})
+        changed = [name for name in asked if not _agree(made.get(name, asked[name]), asked[name])]
+        # Where more differs, methods differ for that reason.
+        if changed and not (part == "methods" and other):
+            other.append(f"{what} of {listed(changed)}")
+    return other
+
+
+def _agree(made: Digest, asked: Digest) -> bool:
+    """Return whether two digests are the same; of several, whether one has all of the other."""
+    one, other = set(_every(made)), set(_every(asked))
+    return one <= other or other <= one
+
+
+def _joined(made: Mapping[str, Digest], asked: Mapping[str, Digest]) -> dict[str, Digest]:
+    """Return digests by name, of both; of a name that both have, the one that has more."""
+    both = {name: max(made[name], asked[name], key=len) for name in made if name in asked}
+    return {**made, **asked, **both}
+
+
+def _every(digest: Digest) -> Sequence[str]:
+    return [digest] if isinstance(digest, str) else digest
 
 
 def _named(name: str, found: Plan, wanted: Plan) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from streamridge.arrays import require_count
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, listed
 from streamridge.files.atomic import replacing
 from streamridge.forecaster.cadence import default_warmup
 from streamridge.forecaster.forecaster import Forecaster
@@ -25,7 +25,12 @@ from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span, require_kind_of_spans
 from streamridge.texts import counted, option
 
-ModelName = Literal["default", "paper"]
+ModelName = Literal["default", "paper", "prototype"]
+MAKERS: Mapping[ModelName, Callable[..., Forecaster]] = {
+    "default": Forecaster,
+    "paper": Forecaster.paper,
+    "prototype": Forecaster.prototype,
+}
 # By the name of a method: from the time between readings to how it forecasts.
 Methods: TypeAlias = Mapping[str, Callable[[Length], Settings]]
 
@@ -190,9 +195,9 @@ def settings_of(model: ModelName) -> tuple[str, ...]:
 
 
 def _maker(model: ModelName) -> Callable[..., Forecaster]:
-    if model not in ("default", "paper"):
-        raise InvalidInputError(f"model must be 'default' or 'paper', got {model!r}.")
-    return Forecaster if model == "default" else Forecaster.paper
+    if model not in MAKERS:
+        raise InvalidInputError(f"model must be one of {listed(MAKERS)}, got {model!r}.")
+    return MAKERS[model]
 
 
 def model_settings(model: ModelName, step: Length, **choices: Any) -> Settings:

@@ -155,16 +155,35 @@ def test_more_methods_can_be_added_to_a_study(tmp_path):
     assert more.shown == ("fixed", "ohl")
 
 
+def test_a_study_takes_other_detectors_and_shows_all(tmp_path):
+    one, other = simulated_series(TOY, 0)
+    first = study_of(tmp_path, series=[one], methods=["fixed"])
+    first.prepare()
+    run(first)
+
+    second = study_of(tmp_path, series=[other], methods=["fixed"])
+    second.prepare()
+
+    assert [cell.source.sensor for cell in todo(second)] == ["mainline-2"]
+    run(second)
+    assert second.detectors == ("mainline-2", "mainline-1")
+    assert [each.sensor for each in second.kept()] == ["mainline-2", "mainline-1"]
+    both = study_of(tmp_path, series=[one, other], methods=["fixed"])
+    both.prepare()
+    assert todo(both) == []
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
             {"seed": 1},
-            r"another seed and series\. Choose another folder, or remove this one\.",
+            r"another seed and series of 'mainline-1', 'mainline-2'\. Choose another folder",
         ),
         ({"size": replace(TOY, steps=90, train_size=50)}, r"another size \(steps, train_size\)\."),
-        ({"series": simulated_series(TOY, 0)[:1]}, r"another series\."),
-        ({"series": simulated_series(TOY, 3)}, r"another series\."),
+        ({"series": simulated_series(TOY, 3)}, r"another series of 'mainline-1', 'mainline-2'\."),
+        ({"series": simulated_series(TOY, 3)[:1]}, r"another series of 'mainline-1'\."),
+        ({"model": "prototype"}, r"another setting of 'fixed', 'ohl', 'grid'\."),
     ],
 )
 def test_another_study_in_the_same_folder_is_refused(change, message, whole):
@@ -180,7 +199,7 @@ def test_a_method_that_is_set_otherwise_by_now_is_refused(whole, monkeypatch):
     monkeypatch.setitem(METHODS, "grid", changed)
     study = study_of(whole.folder, methods=METHODS_OF_TOY)
 
-    with pytest.raises(InvalidInputError, match=r"another setting of grid\. Choose another folder"):
+    with pytest.raises(InvalidInputError, match=r"another setting of 'grid'\. Choose"):
         study.prepare()
 
 
@@ -188,7 +207,7 @@ def test_a_method_whose_cells_are_there_is_checked_even_if_not_asked_for(whole, 
     changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
     monkeypatch.setitem(METHODS, "grid", changed)
 
-    with pytest.raises(InvalidInputError, match=r"another setting of grid\."):
+    with pytest.raises(InvalidInputError, match=r"another setting of 'grid'\."):
         study_of(whole.folder, methods=["fixed"]).prepare()
 
 

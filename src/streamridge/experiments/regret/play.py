@@ -1,9 +1,15 @@
-"""The experiment on local regret: lazy updates against time-smoothed follow-the-leader."""
+"""The experiment on local regret: lazy updates against time-smoothed follow-the-leader.
+
+Every method plays by itself, and its play is kept in a file as soon as it is whole, so that an
+experiment that was stopped goes on with the plays that are not there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from time import thread_time
 
 import numpy as np
@@ -15,6 +21,7 @@ from streamridge.experiments.regret.assumptions import (
     measure_variation,
 )
 from streamridge.experiments.regret.game import Game, synthetic_game
+from streamridge.experiments.regret.kept import Played, read_played, write_played
 from streamridge.experiments.regret.players import (
     Play,
     Progress,
@@ -23,15 +30,21 @@ from streamridge.experiments.regret.players import (
     play_still,
 )
 from streamridge.experiments.regret.study import Curve, RegretStudy, Size
+from streamridge.files.names import FileNames
 from streamridge.learners.regret import local_regret
 from streamridge.metrics import rmse
+from streamridge.runs.keeping import prepare
 
 # Called with the name of the current work, the steps done, and all its steps.
 Tell = Callable[[str, int, int], None]
 STILL = "never moves"
+# The folder of plays in that of the experiment.
+PLAYS = "plays"
 
 
-def run_regret(size: Size, seed: int, progress: Tell | None = None) -> RegretStudy:
+def run_regret(
+    size: Size, seed: int, progress: Tell | None = None, folder: Path | None = None
+) -> RegretStudy:
     """Return the local regret of every method on one stream of costs, and measure A1 to A4.
 
     Parameters
@@ -42,27 +55,46 @@ def run_regret(size: Size, seed: int, progress: Tell | None = None) -> RegretStu
         Seed of the series, and of the points where assumptions are measured.
     progress
         Called with the progress of each method.
+    folder
+        Where plays are kept, and found if they are there already; they are not kept by default.
     """
     tell = progress or (lambda what, done, total: None)
     rng = np.random.default_rng(seed)
     game = synthetic_game(size.train_size, size.steps, rng)
-    plays: dict[str, Play] = {}
-    curves = []
+    found = {} if folder is None else kept_plays(folder, size, seed)
+    played = {}
     for name, player in players(size).items():
-        began = thread_time()
-        plays[name] = player(game, progress=partial(tell, name))
-        seconds = thread_time() - began
-        fresh = _fresh_gradients(game, plays[name], partial(tell, f"{name}, measured"))
-        curves.append(_curve(game, name, plays[name], fresh, size.learning_rate, seconds))
-    constants = measure_constants(
-        game, list(plays.values()), size.pairs, rng, partial(tell, "assumptions")
-    )
+        played[name] = found.get(name) or _played(game, name, player, tell)
+        if folder is not None and name not in found:
+            write_played(_file(folder, name), played[name])
+    plays = [each.play for each in played.values()]
+    constants = measure_constants(game, plays, size.pairs, rng, partial(tell, "assumptions"))
     bounds = []
     for m in size.update_every:
         over_set = measure_variation(game, m, size.windows, rng)
-        play = plays[lazy_name(m)]
+        play = played[lazy_name(m)].play
         bounds.append(measure_bounds(game, play, constants, size.learning_rate, over_set))
-    return RegretStudy(size, seed, tuple(curves), constants, tuple(bounds))
+    curves = tuple(_curve(game, name, each, size.learning_rate) for name, each in played.items())
+    return RegretStudy(size, seed, curves, constants, tuple(bounds))
+
+
+def kept_plays(folder: Path, size: Size, seed: int) -> dict[str, Played]:
+    """Return the plays that a folder keeps, by method; raise if they are of another experiment."""
+    prepare("out", folder / "study.json", folder / PLAYS, {"size": asdict(size), "seed": seed})
+    every = {name: read_played(_file(folder, name)) for name in players(size)}
+    return {name: played for name, played in every.items() if played is not None}
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / PLAYS / f"{FileNames().take(name, '')}.play"
+
+
+def _played(game: Game, name: str, player: Callable[..., Play], tell: Tell) -> Played:
+    """Return the play of a method, with what is measured of it."""
+    began = thread_time()
+    play = player(game, progress=partial(tell, name))
+    seconds = thread_time() - began
+    return Played(play, _fresh_gradients(game, play, partial(tell, f"{name}, measured")), seconds)
 
 
 def players(size: Size) -> dict[str, Callable[..., Play]]:
@@ -81,11 +113,10 @@ def lazy_name(update_every: int) -> str:
     return f"lazy, m = {update_every}"
 
 
-def _curve(
-    game: Game, name: str, play: Play, fresh: Matrix, learning_rate: float, seconds: float
-) -> Curve:
+def _curve(game: Game, name: str, played: Played, learning_rate: float) -> Curve:
+    play = played.play
     totals = _regret(game, play, play.gradients, learning_rate)
-    fresh_totals = _regret(game, play, fresh, learning_rate)
+    fresh_totals = _regret(game, play, played.fresh, learning_rate)
     steps = len(totals)
     times = np.unique(np.geomspace(min(10, steps), steps, 200).astype(np.intp))
     half = steps // 2
@@ -99,7 +130,7 @@ def _curve(
         moves=play.moves,
         gradients=play.evaluations,
         rmse=rmse(play.errors),
-        seconds=seconds,
+        seconds=played.seconds,
     )
 
 

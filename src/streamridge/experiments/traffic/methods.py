@@ -5,16 +5,17 @@ A change of one choice that the paper made or left open is an ablation: it shows
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from streamridge.forecaster.methods import tuned_by
-from streamridge.forecaster.presets import paper_preset
+from streamridge.forecaster.published import PUBLISHED, PublishedName
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep
-from streamridge.runs.tasks import ModelName
+from streamridge.runs.tasks import ModelName, model_settings
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.hoag import HOAG
 from streamridge.tuners.random_search import RandomSearch
@@ -31,12 +32,22 @@ class StudyMethod:
     change
         From the settings of the ready-made model to those of the method.
     model
-        Which ready-made model.
+        Which ready-made model; that of the study by default.
+    preset
+        What is asked of the paper's preset otherwise; see `Published.preset`.
     """
 
     label: str
     change: Callable[[Settings], Settings]
-    model: ModelName = "paper"
+    model: ModelName | None = None
+    preset: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self, model: PublishedName, step: timedelta, **choices: Any) -> Settings:
+        """Return the settings of the method in a study of a model; choices are settings too."""
+        ready = model_settings(self.model or model, step, **choices)
+        if self.preset:
+            ready = replace(ready, preset=PUBLISHED[model].preset(**self.preset))
+        return self.change(ready)
 
 
 def _by(method: str) -> Callable[[Settings], Settings]:
@@ -52,15 +63,8 @@ def _searching(tuner: Tuner) -> Callable[[Settings], Settings]:
     return lambda settings: replace(settings, tuner=tuner)
 
 
-def _preset(*, unit: float = 100.0, learn_period: bool = True, **parts: Any) -> Any:
-    preset = replace(paper_preset(unit=unit, learn_period=learn_period), **parts)
-    return lambda settings: replace(settings, preset=preset)
-
-
-def _in_units(method: str, unit: float) -> Callable[[Settings], Settings]:
-    # A start means another thing in other units, so FIXED has to be run in them too.
-    change = _preset(unit=unit)
-    return lambda settings: tuned_by(method, change(settings))
+def _with(**parts: Any) -> Callable[[Settings], Settings]:
+    return lambda settings: replace(settings, preset=replace(settings.preset, **parts))
 
 
 def _early(change: Callable[[Settings], Settings]) -> Callable[[Settings], Settings]:
@@ -71,6 +75,7 @@ def _early(change: Callable[[Settings], Settings]) -> Callable[[Settings], Setti
 
 # A constant step in logarithms has another size: this one moves scales about as fast at first.
 LOG_STEP = ConstantStep(1.0)
+PERIOD_KEPT = {"learn_period": False}
 NATURAL_ADAGRAD = AdaGradStep(1e-3)
 # Ten times the default model's: the paper's start is a factor of a hundred away.
 LOG_ADAGRAD: dict[str, Any] = {"coordinates": "log", "step_rule": AdaGradStep(1.0)}
@@ -88,20 +93,21 @@ METHODS = {
     "hoag-two": StudyMethod(
         "HOAG, two gradients", _searching(HOAG(coordinates="natural", gradients=2))
     ),
-    "ohl-log": StudyMethod("OHL, logarithms", _preset(coordinates="log", step_rule=LOG_STEP)),
-    "ohl-adagrad": StudyMethod("OHL, AdaGrad", _preset(step_rule=NATURAL_ADAGRAD)),
-    "ohl-log-adagrad": StudyMethod("OHL, AdaGrad in logarithms", _preset(**LOG_ADAGRAD)),
+    "ohl-log": StudyMethod("OHL, logarithms", _with(coordinates="log", step_rule=LOG_STEP)),
+    "ohl-adagrad": StudyMethod("OHL, AdaGrad", _with(step_rule=NATURAL_ADAGRAD)),
+    "ohl-log-adagrad": StudyMethod("OHL, AdaGrad in logarithms", _with(**LOG_ADAGRAD)),
     "ohl-log-adagrad-period": StudyMethod(
-        "OHL, AdaGrad in logarithms, period kept", _preset(**LOG_ADAGRAD, learn_period=False)
+        "OHL, AdaGrad in logarithms, period kept", _with(**LOG_ADAGRAD), preset=PERIOD_KEPT
     ),
     "ohl-early": StudyMethod("OHL, a month earlier", _early(_by("ohl"))),
     "ohl-log-adagrad-early": StudyMethod(
-        "OHL, AdaGrad in logarithms, a month earlier", _early(_preset(**LOG_ADAGRAD))
+        "OHL, AdaGrad in logarithms, a month earlier", _early(_with(**LOG_ADAGRAD))
     ),
-    "ohl-period": StudyMethod("OHL, period kept", _preset(learn_period=False)),
-    "fixed-unit-10": StudyMethod("FIXED, unit of 10", _in_units("fixed", 10.0)),
-    "ohl-unit-10": StudyMethod("OHL, unit of 10", _in_units("ohl", 10.0)),
-    "fixed-unit-1000": StudyMethod("FIXED, unit of 1000", _in_units("fixed", 1000.0)),
-    "ohl-unit-1000": StudyMethod("OHL, unit of 1000", _in_units("ohl", 1000.0)),
+    "ohl-period": StudyMethod("OHL, period kept", _by("ohl"), preset=PERIOD_KEPT),
+    # A start means another thing in other units, so FIXED has to be run in them too.
+    "fixed-unit-10": StudyMethod("FIXED, unit of 10", _by("fixed"), preset={"unit": 10.0}),
+    "ohl-unit-10": StudyMethod("OHL, unit of 10", _by("ohl"), preset={"unit": 10.0}),
+    "fixed-unit-1000": StudyMethod("FIXED, unit of 1000", _by("fixed"), preset={"unit": 1000.0}),
+    "ohl-unit-1000": StudyMethod("OHL, unit of 1000", _by("ohl"), preset={"unit": 1000.0}),
 }
 PAPER_METHODS = ("fixed", "ohl", "hoag", "random")

@@ -1,7 +1,8 @@
 """Section 6.2 of the paper: 13 detectors, 15 minutes ahead, by every way of tuning.
 
 A study is detectors times methods. Every cell is a run of its own that is kept in a file as soon as
-it is whole, so that a study that was stopped goes on with the cells that are not there.
+it is whole, so that a study that was stopped goes on with the cells that are not there. Detectors
+and methods can be added to its folder later.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from streamridge.datasets import simulate_roads
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.forecaster.methods import parse_names
+from streamridge.forecaster.published import PublishedName
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.keeping import (
     Plan,
     digests,
+    file_names,
     prepare,
     require_whole,
     run_files,
@@ -30,7 +33,7 @@ from streamridge.runs.keeping import (
 from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept
 from streamridge.runs.sources import LeftOut, Source, Sources
-from streamridge.runs.tasks import Task, Tasks, make_tasks, model_settings
+from streamridge.runs.tasks import Task, Tasks, make_tasks
 from streamridge.series.clock import step_name
 from streamridge.series.grid import to_series
 from streamridge.series.readings import Readings
@@ -86,6 +89,8 @@ class Study:
         Of random draws.
     folder
         Where it is kept.
+    model
+        The settings of the paper's model: as printed, or as in its first author's code.
     left_out
         Detectors that are no part of it, and why.
     """
@@ -95,11 +100,12 @@ class Study:
     size: Size
     seed: int
     folder: Path
+    model: PublishedName = "paper"
     left_out: tuple[LeftOut, ...] = ()
 
     def prepare(self) -> None:
         """Make the folder; raise if it holds another study or a damaged cell, or is read-only."""
-        prepare("out", self.folder / "study.json", self.folder / "cells", self.plan())
+        prepare("out", self._plan_file, self.folder / "cells", self.plan())
         require_whole(self._files(self.shown).values())
 
     def plan(self) -> Plan:
@@ -109,7 +115,9 @@ class Study:
             "seed": self.seed,
             "series": digests(self.sources),
             "methods": {
-                method: settings_digest(cell_settings(method, self.size, self.seed, STEP))
+                method: settings_digest(
+                    cell_settings(method, self.size, self.seed, STEP, self.model)
+                )
                 for method in self.shown
             },
         }
@@ -118,7 +126,8 @@ class Study:
         """Return the runs of the methods asked for, detector by detector."""
         files = self._files(self.methods)
         names = {METHODS[name].label: name for name in self.methods}
-        tasks = _tasks(Sources(self.sources), self.methods, self.size, self.seed).ready
+        sources = Sources(self.sources)
+        tasks = _tasks(sources, self.methods, self.size, self.seed, self.model).ready
         return [
             replace(task, keep_in=files[task.source.sensor, names[task.method]]) for task in tasks
         ]
@@ -129,14 +138,25 @@ class Study:
         there = {method for (_, method), file in self._files(METHODS).items() if file.exists()}
         return tuple(method for method in METHODS if method in there or method in self.methods)
 
+    @property
+    def detectors(self) -> tuple[str, ...]:
+        """Return the detectors asked for, and those that the folder has a place for already."""
+        asked = [source.sensor for source in self.sources]
+        return tuple(dict.fromkeys([*asked, *file_names(self._plan_file, asked)]))
+
     def kept(self) -> list[Run]:
         """Return the runs that are there, detector by detector, of all methods that are shown."""
         files = self._files(self.shown).values()
         return [read_kept(file) for file in files if file.exists()]
 
+    @property
+    def _plan_file(self) -> Path:
+        return self.folder / "study.json"
+
     def _files(self, methods: Iterable[str]) -> dict[tuple[str, str], Path]:
-        sensors = [source.sensor for source in self.sources]
-        return run_files(self.folder / "cells", sensors, methods)
+        detectors = self.detectors
+        names = file_names(self._plan_file, detectors)
+        return run_files(self.folder / "cells", {each: names[each] for each in detectors}, methods)
 
 
 def make_study(
@@ -146,14 +166,15 @@ def make_study(
     size: Size = FULL,
     methods: Sequence[str] = PAPER_METHODS,
     seed: int = 0,
+    model: PublishedName = "paper",
 ) -> Study:
     """Return a study after all checks that can be made before any work."""
     names = parse_names(methods, METHODS)
     for source in sources.found:
         _require_step(source)
-    tasks = _tasks(sources, names, size, seed)  # raises for an extra that is not installed
+    tasks = _tasks(sources, names, size, seed, model)  # raises for an extra that is not installed
     found = {task.source.sensor: task.source for task in tasks.ready}
-    return Study(tuple(found.values()), names, size, seed, folder, tasks.left_out)
+    return Study(tuple(found.values()), names, size, seed, folder, model, tasks.left_out)
 
 
 def simulated_series(size: Size, seed: int) -> list[Series]:
@@ -168,11 +189,12 @@ def simulated_series(size: Size, seed: int) -> list[Series]:
     ]
 
 
-def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settings:
-    """Return the settings with which a method forecasts."""
-    known = METHODS[method]
-    settings = model_settings(
-        known.model,
+def cell_settings(
+    method: str, size: Size, seed: int, step: timedelta, model: PublishedName = "paper"
+) -> Settings:
+    """Return the settings with which a method forecasts in a study of a model."""
+    return METHODS[method].settings(
+        model,
         step,
         train_size=size.train_size,
         update_every=size.update_every,
@@ -181,11 +203,15 @@ def cell_settings(method: str, size: Size, seed: int, step: timedelta) -> Settin
         warmup=size.warmup,
         seed=seed,
     )
-    return known.change(settings)
 
 
-def _tasks(sources: Sources, methods: Sequence[str], size: Size, seed: int) -> Tasks:
-    ways = {METHODS[name].label: partial(cell_settings, name, size, seed) for name in methods}
+def _tasks(
+    sources: Sources, methods: Sequence[str], size: Size, seed: int, model: PublishedName
+) -> Tasks:
+    ways = {
+        METHODS[name].label: partial(cell_settings, name, size, seed, model=model)
+        for name in methods
+    }
     return make_tasks(sources, ways, warmup=size.warmup, steps=size.steps)
 
 

@@ -128,6 +128,8 @@ class _Worker:
     def how(self) -> str:
         """Return how the process ended, in words."""
         code = self._process.exitcode or 0
+        if code == -signal.SIGKILL:
+            return "at last by SIGKILL, as when memory runs out; try fewer jobs at a time"
         return f"at last by signal {-code}" if code < 0 else f"at last with exit code {code}"
 
     def give(self, number: int, packed: bytes, attempts: int = 1) -> None:
