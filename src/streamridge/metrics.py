@@ -7,13 +7,15 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamridge.arrays import Mask, Vector
+from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.series.clock import Times
 
 Places = NDArray[np.int64]
 
 # Days that a rolling coverage is taken over.
 WEEK = 7
+# A chart may leave out this share of values on either side.
+TAIL = 0.01
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONDAY = np.datetime64("1970-01-05", "D")
 
@@ -53,6 +55,35 @@ def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
     known = ~np.isnan(actual) & ~np.isnan(lower)
     inside = (actual >= lower) & (actual <= upper)
     return float(inside[known].mean()) if known.any() else np.nan
+
+
+def made_ahead(forecasts: Matrix, ahead: int) -> Vector:
+    """Return the forecasts made `ahead` steps before; that of the step `ahead - 1` comes first.
+
+    Row i of the forecasts, (T, H), was made for the steps from i on.
+
+    Examples
+    --------
+    >>> made_ahead(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
+    array([2., 4.])
+    """
+    return forecasts[: max(0, len(forecasts) - ahead + 1), ahead - 1]
+
+
+def errors_ahead(actual: Vector, forecasts: Matrix, ahead: int) -> Vector:
+    """Return actual less forecast, made `ahead` steps before; NaN where there is no value.
+
+    Examples
+    --------
+    >>> errors_ahead(np.array([1.0, 2.0, 7.0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
+    array([0., 3.])
+    """
+    return actual[ahead - 1 :] - made_ahead(forecasts, ahead)
+
+
+def finite_or_none(figure: float) -> float | None:
+    """Return a figure as JSON holds it: None in place of NaN."""
+    return None if np.isnan(figure) else figure
 
 
 def percent(share: float) -> str:
@@ -131,6 +162,26 @@ def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
     first = steps_a_day if len(errors) >= 2 * steps_a_day else len(errors) // 10
     shown = known >= first
     return known[shown], running_rmse(errors[known])[shown]
+
+
+def bulk_range(*columns: Vector) -> tuple[float, float]:
+    """Return the range that a chart of some columns shows: all of them, or the bulk of them.
+
+    A few values may lie farther outside the others than these are wide, such as glitches. The range
+    ends before them, and a chart marks them at its edge. NaN does not count.
+
+    Examples
+    --------
+    >>> bulk_range(np.array([1.0, 2.0, 3.0] * 100), np.array([9e11]))
+    (1.0, 5.0)
+    """
+    values = np.concatenate(columns)
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return np.nan, np.nan
+    low, high = np.quantile(values, [TAIL, 1 - TAIL])
+    reach = high - low or np.inf
+    return float(max(values.min(), low - reach)), float(min(values.max(), high + reach))
 
 
 def rmse_by_hour(times: Times, errors: Vector) -> Vector:

@@ -307,7 +307,8 @@ def test_runs_over_different_steps_come_with_a_warning():
 def test_several_horizons_have_an_error_each():
     text = words(section(1, only(make_run(horizon=3)), []))
 
-    assert re.search(r"RMSE 1 to 3 steps ahead: [\d.]+, [\d.]+, [\d.]+\.", text)
+    assert "Scores by steps ahead steps aheadmethodRMSEagainst weekMAEcoverage" in text
+    assert re.search(r"coverage1ohl[\d.]+.*2ohl[\d.]+.*3ohl[\d.]+", text)
 
 
 def test_gaps_are_shaded_in_the_forecast_figure():

@@ -1,4 +1,4 @@
-"""Methods of tuning, by the names that commands and comparisons use."""
+"""Methods by the names that commands and comparisons use: ways of tuning, and yardsticks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from streamridge.tuners.grid import Grid
 from streamridge.tuners.hoag import HOAG
 from streamridge.tuners.random_search import RandomSearch
 
+# Forecasts without a model: the last reading, and the one of a week ago.
+YARDSTICKS = ("last", "week")
 # In the order in which they are shown.
-METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
+METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed", *YARDSTICKS)
 
 
 def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
@@ -43,10 +45,15 @@ def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]
 
 
 def tuned_by(method: str, settings: Settings) -> Settings:
-    """Return the settings with another method of tuning."""
+    """Return the settings with another method of tuning; a yardstick tunes nothing."""
     (known,) = parse_methods([method])
+    if known == "week" and not settings.seasons:
+        raise InvalidInputError(
+            f"method must be {listed(METHODS[:-1])} for a series without seasons, got 'week'. "
+            "Or say its seasons with --seasons (seasons= in Python)."
+        )
     tuner = _tuner(known, settings.preset)
-    return replace(settings, learn=known != "fixed", tuner=tuner)
+    return replace(settings, learn=known not in ("fixed", *YARDSTICKS), tuner=tuner)
 
 
 def method_of(settings: Settings) -> str:

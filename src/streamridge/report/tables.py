@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamridge.forecaster.levels import Levels
-from streamridge.metrics import percent, rmse
+from streamridge.forecaster.methods import YARDSTICKS
+from streamridge.metrics import percent
 from streamridge.report.markup import (
     Cell,
     four_digits,
@@ -19,6 +20,7 @@ from streamridge.report.markup import (
 )
 from streamridge.report.sensors import Moves, SensorRuns
 from streamridge.runs.run import BASELINE, Run
+from streamridge.runs.scores import Score
 
 # What each count means, in words; a count that is not listed is shown by its name.
 COUNTED = {
@@ -41,6 +43,8 @@ COUNTED = {
     "rollbacks": "rollbacks of tuning",
 }
 UNREMARKABLE = ("readings", "fits", "tunings", "tuning_fits", "gradients")
+# Marks an RMSE that leaves out implausible readings.
+MARK = "*"
 SEASONAL = "forecasts that repeat the last season, since no model could be used"
 
 
@@ -48,6 +52,7 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
     """Return a table with a row per sensor and method."""
     against = any(sensor.baseline for sensor in sensors)
     head = [text_cell("sensor"), text_cell("method"), text_cell("RMSE", "")]
+    head += [text_cell("against week", "")]
     head += [text_cell(f"against {BASELINE}", "")] if against else []
     levels = _columns_of_coverage(sensors)
     names = ["coverage"] if levels is None else [f"coverage, {percent(each)}%" for each in levels]
@@ -55,7 +60,7 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
     head += [text_cell(name, "") for name in names]
     rows = [
         (
-            "first" if i == 0 else "",
+            _row_style(run, first=i == 0),
             _summary_row(sensor, run, f"#sensor-{at}", levels, against=against),
         )
         for at, sensor in enumerate(sensors, start=1)
@@ -64,11 +69,15 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
     return table(head, rows)
 
 
+def _row_style(run: Run, *, first: bool) -> str:
+    return " ".join((["first"] if first else []) + (["naive"] if run.method in YARDSTICKS else []))
+
+
 def mean_changes(sensors: Sequence[SensorRuns]) -> str:
     """Return a sentence on how much every method gains over the baseline; empty without one."""
     changes: dict[str, list[float]] = {}
     for sensor in sensors:
-        for run in sensor.runs:
+        for run in sensor.modelled:
             if not np.isnan(sensor.change(run)):
                 changes.setdefault(run.method, []).append(sensor.change(run))
     parts = [
@@ -83,16 +92,17 @@ def mean_changes(sensors: Sequence[SensorRuns]) -> str:
 
 def counts_line(sensor: SensorRuns) -> str:
     """Return a sentence on the readings that were dropped, filled, doubted or in conflict."""
-    names = dict.fromkeys(name for run in sensor.runs for name in run.counts)
+    runs = sensor.modelled
+    names = dict.fromkeys(name for run in runs for name in run.counts)
     parts = [
         f"{COUNTED.get(name, name.replace('_', ' '))}: "
-        + _one_or_each(sensor, [run.counts.get(name, 0) for run in sensor.runs])
+        + _one_or_each(runs, [run.counts.get(name, 0) for run in runs])
         for name in names
         if name not in UNREMARKABLE
     ]
-    seasonal = [int((~run.by_model).sum()) for run in sensor.runs]
-    parts += [f"{SEASONAL}: {_one_or_each(sensor, seasonal)}"] if any(seasonal) else []
-    readings = max(run.counts.get("readings", run.lived) for run in sensor.runs)
+    seasonal = [int((~run.by_model).sum()) for run in runs if run.method not in YARDSTICKS]
+    parts += [f"{SEASONAL}: {_one_or_each(runs, seasonal)}"] if any(seasonal) else []
+    readings = max(run.counts.get("readings", run.lived) for run in runs)
     found = "; ".join(parts) or "nothing was dropped, filled or in conflict"
     return paragraph(f"{readings:,} readings. {found[0].upper()}{found[1:]}.", "soft")
 
@@ -102,8 +112,43 @@ def remarks(sensor: SensorRuns) -> str:
     lines = [f"{run.method} was stopped before its end." for run in sensor.runs if run.interrupted]
     if len({(run.times[:1].tolist()[0], len(run.times)) for run in sensor.scored}) > 1:
         lines.append("The methods were scored on different steps: compare them with care.")
-    lines += [_by_horizon(run) for run in sensor.scored if run.horizon > 1]
+    lines += [_apart(sensor)] if any(run.scored_apart for run in sensor.modelled) else []
     return "".join(paragraph(line, "soft") for line in lines)
+
+
+def _apart(sensor: SensorRuns) -> str:
+    """Return how many implausible readings are scored apart, and the plain figures."""
+    counts = _one_or_each(sensor.modelled, [run.scored_apart for run in sensor.modelled])
+    plain = ", ".join(f"{four_digits(run.rmse_all)} ({run.method})" for run in sensor.runs)
+    return (
+        f"{MARK} Implausible readings, far outside the range of all before, are scored apart: "
+        f"{counts}. With them, the plain RMSE is {plain}."
+    )
+
+
+def horizon_table(sensor: SensorRuns) -> str:
+    """Return a table of scores by steps ahead; empty where forecasts go one step ahead."""
+    if sensor.lead.horizon == 1:
+        return ""
+    levels = sensor.levels
+    shares = (
+        ["coverage"] if len(levels) == 1 else [f"coverage, {percent(each)}%" for each in levels]
+    )
+    head = [text_cell("steps ahead", ""), text_cell("method")]
+    head += [text_cell(name, "") for name in ("RMSE", "against week", "MAE", *shares)]
+    rows = [
+        ("first" if i == 0 else "", _horizon_row(run, score, levels))
+        for scores in zip(*(run.horizons for run in sensor.scored), strict=False)
+        for i, (run, score) in enumerate(zip(sensor.scored, scores, strict=True))
+    ]
+    caption = "Scores by steps ahead"
+    return f"<details open><summary>{caption}</summary>{table(head, rows)}</details>"
+
+
+def _horizon_row(run: Run, score: Score, levels: Levels) -> list[Cell]:
+    cells = [Cell(f"{score.ahead}"), text_cell(run.method), Cell(four_digits(score.rmse))]
+    cells += [_percent(score.relative - 1, "+.1f"), Cell(four_digits(score.mae))]
+    return cells + [_percent(score.coverages.get(level, np.nan), ".1f") for level in levels]
 
 
 def hyperparameter_table(moves: Moves) -> str:
@@ -140,7 +185,8 @@ def _summary_row(
     cells = [
         Cell(link(anchor, sensor.sensor), "text name"),
         text_cell(run.method),
-        Cell(four_digits(run.rmse), "best" if best else ""),
+        Cell(four_digits(run.rmse) + MARK * bool(run.scored_apart), "best" if best else ""),
+        _percent(run.rmse_relative - 1, "+.1f"),
     ]
     cells += [_percent(sensor.change(run), "+.1f")] if against else []
     shares = run.coverages
@@ -154,15 +200,9 @@ def _percent(share: float, form: str) -> Cell:
     return Cell(number(100 * share, form) + (" %" if share == share else ""))
 
 
-def _one_or_each(sensor: SensorRuns, counts: Sequence[int]) -> str:
+def _one_or_each(runs: Sequence[Run], counts: Sequence[int]) -> str:
     """Return a count, or one per method if they differ."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,}"
-    pairs = zip(counts, sensor.runs, strict=True)
+    pairs = zip(counts, runs, strict=True)
     return ", ".join(f"{count:,} ({run.method})" for count, run in pairs)
-
-
-def _by_horizon(run: Run) -> str:
-    errors = [run.errors(ahead) for ahead in range(1, run.horizon + 1)]
-    sizes = [four_digits(rmse(each)) for each in errors if each.size]
-    return f"{run.method}: RMSE 1 to {len(sizes)} steps ahead: {', '.join(sizes)}."

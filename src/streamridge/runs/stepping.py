@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, about
-from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.levels import one_or_all
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.workspace import Workspace
 from streamridge.runs.run import Run
+from streamridge.runs.scoring import series_parts
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
 from streamridge.series.spans import Span, require_kind_of_spans
@@ -147,11 +145,6 @@ def _stamps(series: Series, times: Times | Steps) -> list[datetime] | list[int]:
     return moments if series.clock.zone is None else [each.replace(tzinfo=UTC) for each in moments]
 
 
-def _step_of(series: Series) -> np.timedelta64 | np.int64:
-    step = series.clock.step
-    return np.int64(step) if isinstance(step, int) else np.timedelta64(step)
-
-
 def _known(series: Series) -> Iterable[dict[str, float] | None]:
     """Return what is known in advance of each step, by name; None where nothing ever is."""
     if not series.extras:
@@ -175,21 +168,15 @@ def _run_of(
         for part, shape in _shapes(settings).items()
     )
     return Run(
-        sensor=series.sensor,
-        step=_step_of(series),
-        times=series.times[scored],
-        local_times=series.local_times[scored],
-        actual=_possible(series.values[scored], settings),
+        **series_parts(series, settings, first, len(forecasts)),
         value=value,
         lower=lower,
         upper=upper,
         by_model=np.array([each.source == "model" for each in forecasts[scored]], dtype=bool),
-        lived=len(forecasts),
         hyperparameters=forecaster.hyperparameters,
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,
         counts={**series.counts.found(), **forecaster.counts},
-        level=one_or_all(settings.levels),
         **about,
     )
 
@@ -199,9 +186,3 @@ def _shapes(settings: Settings) -> dict[str, tuple[int, ...]]:
     horizon, levels = settings.horizon, len(settings.levels)
     ends = (horizon,) if levels == 1 else (horizon, levels)
     return {"value": (horizon,), "lower": ends, "upper": ends}
-
-
-def _possible(values: Vector, settings: Settings) -> Vector:
-    """Return readings with NaN for those outside the known bounds: no forecast could be right."""
-    bounds = Bounds.of(settings.bounds)
-    return np.where((values < bounds.lower) | (values > bounds.upper), np.nan, values)
