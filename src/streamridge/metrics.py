@@ -168,12 +168,12 @@ def bulk_range(*columns: Vector) -> tuple[float, float]:
     """Return the range that a chart of some columns shows: all of them, or the bulk of them.
 
     A few values may lie farther outside the others than these are wide, such as glitches. The range
-    ends before them, and a chart marks them at its edge. NaN does not count.
+    is that of the others, and a chart marks these at its edge. NaN does not count.
 
     Examples
     --------
     >>> bulk_range(np.array([1.0, 2.0, 3.0] * 100), np.array([9e11]))
-    (1.0, 5.0)
+    (1.0, 3.0)
     """
     values = np.concatenate(columns)
     values = values[np.isfinite(values)]
@@ -181,7 +181,8 @@ def bulk_range(*columns: Vector) -> tuple[float, float]:
         return np.nan, np.nan
     low, high = np.quantile(values, [TAIL, 1 - TAIL])
     reach = high - low or np.inf
-    return float(max(values.min(), low - reach)), float(min(values.max(), high + reach))
+    bulk = values[(values >= low - reach) & (values <= high + reach)]
+    return float(bulk.min()), float(bulk.max())
 
 
 def rmse_by_hour(times: Times, errors: Vector) -> Vector:

@@ -29,8 +29,8 @@ METHOD_LOOKS = {
     "random": (COLORS[2], 3),
     "grid": (COLORS[4], 1),
     "bayes": (COLORS[3], 2),
-    "last": ("#8C8C8C", 3),
-    "week": ("#8C8C8C", 1),
+    "last": ("#6E6E6E", 3),
+    "week": ("#A8A8A8", 1),
 }
 INK = "#333333"
 GAP, GAP_EDGE = "#E4E4E4", "#AAAAAA"

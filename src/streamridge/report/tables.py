@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -43,6 +43,8 @@ COUNTED = {
     "rollbacks": "rollbacks of tuning",
 }
 UNREMARKABLE = ("readings", "fits", "tunings", "tuning_fits", "gradients")
+# A table of scores for up to this many steps ahead is not folded away.
+FEW_STEPS = 4
 # Marks an RMSE that leaves out implausible readings.
 MARK = "*"
 SEASONAL = "forecasts that repeat the last season, since no model could be used"
@@ -74,19 +76,28 @@ def _row_style(run: Run, *, first: bool) -> str:
 
 
 def mean_changes(sensors: Sequence[SensorRuns]) -> str:
-    """Return a sentence on how much every method gains over the baseline; empty without one."""
+    """Return sentences on how much every method gains over no model and over the baseline."""
+    return _gains(
+        sensors, "the same time a week ago", lambda sensor, run: run.rmse_relative - 1
+    ) + (_gains(sensors, BASELINE, SensorRuns.change))
+
+
+def _gains(
+    sensors: Sequence[SensorRuns], rival: str, change: Callable[[SensorRuns, Run], float]
+) -> str:
+    """Return a sentence on how much every method gains over a rival; empty if nothing is known."""
     changes: dict[str, list[float]] = {}
     for sensor in sensors:
         for run in sensor.modelled:
-            if not np.isnan(sensor.change(run)):
-                changes.setdefault(run.method, []).append(sensor.change(run))
+            if not np.isnan(change(sensor, run)):
+                changes.setdefault(run.method, []).append(change(sensor, run))
     parts = [
         f"{method} {number(100 * float(np.mean(each)), '+.1f')} %"
         + (f" ({len(each)} sensors)" if len(each) > 1 else "")
         for method, each in changes.items()
     ]
     average = ", on average" if len(sensors) > 1 else ""
-    text = f"RMSE against {BASELINE}{average}: {', '.join(parts)}. Lower is better."
+    text = f"RMSE against {rival}{average}: {', '.join(parts)}. Lower is better."
     return paragraph(text, "headline") if parts else ""
 
 
@@ -141,8 +152,10 @@ def horizon_table(sensor: SensorRuns) -> str:
         for scores in zip(*(run.horizons for run in sensor.scored), strict=False)
         for i, (run, score) in enumerate(zip(sensor.scored, scores, strict=True))
     ]
-    caption = "Scores by steps ahead"
-    return f"<details open><summary>{caption}</summary>{table(head, rows)}</details>"
+    is_open = " open" if sensor.lead.horizon <= FEW_STEPS else ""
+    return (
+        f"<details{is_open}><summary>Scores by steps ahead</summary>{table(head, rows)}</details>"
+    )
 
 
 def _horizon_row(run: Run, score: Score, levels: Levels) -> list[Cell]:
