@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +13,8 @@ from streamridge.series.clock import Times
 
 Places = NDArray[np.int64]
 
-# Days that a rolling coverage is taken over.
-WEEK = 7
+# Days that a rolling coverage is taken over, and a recent RMSE.
+WEEK, RECENT = 7, 3
 # A chart may leave out this share of values on either side.
 TAIL = 0.01
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -113,6 +114,25 @@ def running_rmse(errors: ArrayLike) -> Vector:
     return np.sqrt(np.cumsum(squares) / np.arange(1, len(squares) + 1))
 
 
+def rolling_rmse(errors: Vector, window: int) -> Vector:
+    """Return, at each step, the RMSE of the last `window` steps, shape (T,).
+
+    It is NaN before the first whole window, and where a window has no error.
+
+    Examples
+    --------
+    >>> rolling_rmse(np.array([3.0, np.nan, -4.0, 4.0]), 2)
+    array([nan,  3.,  4.,  4.])
+    """
+    known = ~np.isnan(errors)
+    squares = _rolling_sum(np.where(known, np.square(errors), 0.0), window)
+    counts = _rolling_sum(known, window)
+    sizes = np.full(len(errors), np.nan)
+    whole = sizes[window - 1 :]
+    whole[counts > 0] = np.sqrt(squares[counts > 0] / counts[counts > 0])
+    return sizes
+
+
 def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.datetime64]]:
     """Return the start and end of every gap, widened by half a step on either side.
 
@@ -209,6 +229,11 @@ def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
     return _rmse_by(days, errors, 7)
 
 
+def recent_window(steps: int, steps_a_day: int) -> int:
+    """Return the number of steps that a recent RMSE is of: three days, or half of a short run."""
+    return max(1, min(RECENT * steps_a_day, steps // 2))
+
+
 def coverage_window(steps: int, steps_a_day: int) -> int:
     """Return the number of steps to average coverage over: a week, or half of a short run."""
     return max(1, min(WEEK * steps_a_day, steps // 2))
@@ -233,9 +258,9 @@ def rolling_coverage(actual: Vector, lower: Vector, upper: Vector, window: int) 
     return shares
 
 
-def _rolling_sum(marks: Mask, window: int) -> Places:
-    sums = np.concatenate([[0], np.cumsum(marks)])
-    return sums[window:] - sums[:-window]
+def _rolling_sum(values: NDArray[Any], window: int) -> NDArray[Any]:
+    sums = np.concatenate([[0], np.cumsum(values)])
+    return np.maximum(sums[window:] - sums[:-window], 0)  # rounding may leave less than nothing
 
 
 def _rmse_by(groups: Places, errors: Vector, count: int) -> Vector:

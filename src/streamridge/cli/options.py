@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -41,8 +42,9 @@ Methods = Annotated[
     typer.Option(
         "--method",
         "--methods",
-        help=f"How hyperparameters are tuned: {', '.join(METHODS)}. Repeat the flag for several, "
-        "or separate them by commas. Default of replay: ohl; of compare: ohl, hoag, random, fixed.",
+        help=f"How hyperparameters are tuned: {', '.join(METHODS)}. The last two need no model: "
+        "the last reading, and the one a week ago. Repeat the flag for several, or separate them "
+        "by commas. Default of replay: ohl; of compare: ohl, hoag, random, fixed.",
     ),
 ]
 Model = Annotated[ModelName, typer.Option(help="The default model, or the paper's.")]
@@ -117,6 +119,14 @@ TuneEvery = Annotated[
         min=0,
         help="Readings between searches of hoag, random, grid and bayes. Those of a week by "
         "default; 0 searches once, at the start.",
+    ),
+]
+Hyperparameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hyperparameter",
+        help="Where a hyperparameter starts, such as regularization=0.01. Repeat the flag for "
+        "several.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random draws.")]
@@ -243,6 +253,28 @@ of which one may be left out, such as '0,' or '0,100', got '0'.
             f"--bounds must hold at least one number, such as '0,' or ',100', got {text!r}."
         )
     return require_bounds((lower, upper))
+
+
+def parse_hyperparameters(texts: Sequence[str] | None) -> dict[str, float]:
+    """Return hyperparameters by name.
+
+    Examples
+    --------
+    >>> parse_hyperparameters(["regularization=0.01"]), parse_hyperparameters(None)
+    ({'regularization': 0.01}, {})
+    >>> parse_hyperparameters(["regularization"])
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: --hyperparameter must be a name and a number, such as \
+'regularization=0.01', got 'regularization'.
+    """
+    try:
+        pairs = [text.split("=") for text in texts or ()]
+        return {name.strip(): float(number) for name, number in pairs}
+    except ValueError:
+        raise InvalidInputError(
+            "--hyperparameter must be a name and a number, such as 'regularization=0.01', "
+            f"got {', '.join(map(repr, texts or ()))}."
+        ) from None
 
 
 def parse_seasons(text: str | None) -> tuple[str, ...] | None:

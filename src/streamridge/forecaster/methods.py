@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from streamridge.errors import InvalidInputError, listed
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.settings import Settings
+from streamridge.models.base import KnowsStart
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.bayesian import Bayesian
 from streamridge.tuners.grid import Grid
@@ -54,6 +55,25 @@ def tuned_by(method: str, settings: Settings) -> Settings:
         )
     tuner = _tuner(known, settings.preset)
     return replace(settings, learn=known not in ("fixed", *YARDSTICKS), tuner=tuner)
+
+
+def starting_at(hyperparameters: Mapping[str, float], settings: Settings) -> Settings:
+    """Return the settings with other initial hyperparameters, by name.
+
+    Examples
+    --------
+    >>> from streamridge.forecaster.forecaster import Forecaster
+    >>> off = starting_at({"regularization": 0.01}, Forecaster().settings)
+    >>> Forecaster.of(off).hyperparameters["regularization"]
+    0.01
+    """
+    model = settings.preset.model
+    if not hyperparameters:
+        return settings
+    if not isinstance(model, KnowsStart):
+        raise InvalidInputError(f"the model must have a start that can be changed, got {model!r}.")
+    lam = model.space.assigned(model.space.values, hyperparameters)
+    return replace(settings, preset=replace(settings.preset, model=model.starting_at(lam)))
 
 
 def method_of(settings: Settings) -> str:

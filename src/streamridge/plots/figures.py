@@ -97,6 +97,18 @@ def plot_running_rmse(
     return axes
 
 
+def plot_recent_rmse(
+    axes: Axes, curves_by_name: Mapping[str, tuple[Times, Vector]], *, unit: str = ""
+) -> Axes:
+    """Draw the RMSE of every method over the last days before each step."""
+    for name, (times, sizes) in curves_by_name.items():
+        axes.plot(times, sizes, label=plain(name), **method_style(name))
+    axes.set(ylabel=plain(with_unit("recent RMSE", unit)))
+    time_axis(axes, np.concatenate([times for times, _ in curves_by_name.values()]))
+    legend_above_data(axes)
+    return axes
+
+
 def plot_error_by_hour(axes: Axes, rmse_by_name: Mapping[str, Vector], *, unit: str = "") -> Axes:
     """Draw the RMSE of every method by hour of the day, (24,) each."""
     _bars(axes, rmse_by_name)

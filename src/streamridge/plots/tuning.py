@@ -10,7 +10,16 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.hyperparameters.groups import GroupNames
-from streamridge.plots.axes import COLORS, log_axis, matplotlib_part, plain, time_axis
+from streamridge.plots.axes import (
+    COLORS,
+    INK,
+    legend_above_data,
+    line_style,
+    log_axis,
+    matplotlib_part,
+    plain,
+    time_axis,
+)
 from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
@@ -115,6 +124,19 @@ def plot_scales(axes: Axes, times: Times, values: Matrix, labels: Sequence[str])
     axes.set(ylabel="feature")
     time_axis(axes, times)
     axes.figure.colorbar(mesh, ax=axes, label="inverse scale (large: matters more)", pad=0.01)
+    return axes
+
+
+def plot_moves(axes: Axes, times: Times, values_by_name: Mapping[str, Vector]) -> Axes:
+    """Draw hyperparameters over time as multiples of where they started, on one axis."""
+    for i, (name, values) in enumerate(values_by_name.items()):
+        moved = values / values[0]
+        axes.plot(times, moved, drawstyle="steps-post", label=plain(name), **line_style(i))
+    axes.axhline(1.0, color=INK, lw=0.8)
+    axes.set(ylabel="multiple of the start")
+    log_axis(axes)
+    time_axis(axes, times)
+    legend_above_data(axes)
     return axes
 
 

@@ -30,7 +30,7 @@ from streamridge.report.look import (
     time_axis,
     titled,
 )
-from streamridge.report.sensors import SensorRuns, coverage_in_time
+from streamridge.report.sensors import SensorRuns, coverage_in_time, recent_rmse
 from streamridge.runs.run import Band, Run
 from streamridge.series.clock import Times
 
@@ -87,6 +87,15 @@ def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     label = titled(with_unit("RMSE(t)", unit))
     return make_figure(
         traces, height=320, xaxis=time_axis(sensor.lead.times), yaxis={"title": label}
+    )
+
+
+def recent_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return a figure of the RMSE of every method over the last days before each step."""
+    curves = [method_curve(run.method, run.method, *recent_rmse(run)) for run in sensor.scored]
+    label = titled(with_unit("RMSE", unit))
+    return make_figure(
+        curves, height=320, xaxis=time_axis(sensor.lead.times), yaxis={"title": label}
     )
 
 

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
 from streamridge.forecaster.levels import in_percent
-from streamridge.metrics import WEEK
+from streamridge.metrics import RECENT, WEEK
 from streamridge.plots.tuning import NameGroups, feature_labels
 from streamridge.report.charts import (
     SHOWN_DAYS,
@@ -22,6 +22,7 @@ from streamridge.report.charts import (
     forecast_figure,
     hours_figure,
     readings_beyond,
+    recent_figure,
     rmse_figure,
     weekdays_figure,
 )
@@ -175,6 +176,8 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
     shown = "four weeks" if lead.has_hours else f"{SHOWN_DAYS * lead.day} steps"
     window = "week" if lead.has_hours else f"{WEEK * lead.day} steps"
     held = f"At each step, over the {window} before it; in a short run, over half of the run."
+    days = "three days" if lead.has_hours else f"{RECENT * lead.day} steps"
+    recent = f"At each step, over the {days} before it; in a short run, over half of the run."
     return [
         panel(
             "Forecast and actual, one step ahead",
@@ -182,6 +185,7 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
             f"At most the last {shown}. {_beyond(lead)}{ZOOMING}",
         ),
         panel("RMSE(t), the RMSE of all steps so far", rmse_figure(sensor, unit=unit)),
+        panel("RMSE of the last days", recent_figure(sensor, unit=unit), recent),
         *_by_calendar(sensor, unit),
         *(
             [panel("Share of readings within the band", coverage_figure(sensor), held)]

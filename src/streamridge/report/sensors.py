@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamridge.arrays import Matrix
+from streamridge.arrays import Matrix, Vector
 from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.methods import YARDSTICKS
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.metrics import coverage_window, rolling_coverage
+from streamridge.metrics import coverage_window, recent_window, rolling_coverage, rolling_rmse
 from streamridge.plots.tuning import BOUND_MARKS
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.series.clock import Times
@@ -124,6 +124,12 @@ def coverage_in_time(run: Run) -> Matrix:
             for band in run.bands
         ]
     )
+
+
+def recent_rmse(run: Run) -> tuple[Times, Vector]:
+    """Return times, and the RMSE over the last days before each, from the first whole one on."""
+    window = recent_window(len(run.times), run.day)
+    return run.times[window - 1 :], rolling_rmse(run.errors_in_time, window)[window - 1 :]
 
 
 def moves_of(run: Run) -> Moves | None:

@@ -123,8 +123,26 @@ def remarks(sensor: SensorRuns) -> str:
     lines = [f"{run.method} was stopped before its end." for run in sensor.runs if run.interrupted]
     if len({(run.times[:1].tolist()[0], len(run.times)) for run in sensor.scored}) > 1:
         lines.append("The methods were scored on different steps: compare them with care.")
+    lines += [_same_start(sensor)] if _start_alike(sensor) else []
     lines += [_apart(sensor)] if any(run.scored_apart for run in sensor.modelled) else []
     return "".join(paragraph(line, "soft") for line in lines)
+
+
+def _start_alike(sensor: SensorRuns) -> bool:
+    """Return whether several methods started at the same hyperparameters."""
+    starts = [tuple(run.path.values[0]) for run in sensor.modelled if run.path is not None]
+    return len(starts) > 1 and len(set(starts)) == 1
+
+
+def _same_start(sensor: SensorRuns) -> str:
+    names = [run.method for run in sensor.modelled if run.path is not None]
+    path = next(run.path for run in sensor.modelled if run.path is not None)
+    ridge = {group.name for group in path.groups if group.kind == "ridge"} & set(path.names)
+    at = ", ".join(f"{name} {path[name][0]:.4g}" for name in sorted(ridge))
+    return (
+        f"{' and '.join(names)} started at the same hyperparameters{f' ({at})' if at else ''}, "
+        "and saw the same readings."
+    )
 
 
 def _apart(sensor: SensorRuns) -> str:
