@@ -83,8 +83,8 @@ def errors_ahead(actual: Vector, forecasts: Matrix, ahead: int) -> Vector:
 
 
 def finite_or_none(figure: float) -> float | None:
-    """Return a figure as JSON holds it: None in place of NaN."""
-    return None if np.isnan(figure) else figure
+    """Return a figure as JSON holds it: None in place of NaN and infinity."""
+    return figure if np.isfinite(figure) else None
 
 
 def percent(share: float) -> str:

@@ -211,7 +211,7 @@ def test_every_interactive_figure_labels_its_axes(page):
         if re.match(r"[xy]axis", name)
     ]
 
-    assert len(page.figures) == 6 + 3 + 6 + 3
+    assert len(page.figures) == 7 + 3 + 7 + 3
     assert all(axis["title"]["text"] for axis in axes)
 
 
@@ -410,7 +410,7 @@ def test_hyperparameters_that_never_moved_are_named_and_not_drawn():
     html = section(1, only(fixed_run()), [])
 
     assert "Methods whose hyperparameters did not move: fixed." in words(html)
-    assert len(Reader.of(html).figures) == 6
+    assert len(Reader.of(html).figures) == 7
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 30])
@@ -467,7 +467,7 @@ def test_a_glitch_is_scored_apart_and_the_plain_figure_is_said():
 
     assert re.search(r"ohl\d+\.\d+\*", table)
     assert "scored apart: 1. With them, the plain RMSE is 2.9" in text
-    assert "Triangles at the edge stand for 1 readings far beyond it." in text
+    assert "Triangles at the edge stand for 1 reading far beyond it." in text
 
 
 def test_without_a_glitch_nothing_is_marked():

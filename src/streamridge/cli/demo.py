@@ -21,6 +21,7 @@ SENSORS = ["mainline-1", "mainline-5", "ramp-3"]
 METHODS = ["ohl", "fixed", "last", "week"]
 DAY = 96
 UNIT = "vehicles / 15 min"
+SHOWN = {"event": "works begin", "hyperparameter": "regularization", "unit": UNIT}
 FIRST_DAY = np.datetime64("2017-01-01")
 # A guess of the start that is off: the default model starts at 2.
 OFF = "regularization=0.01"
@@ -85,4 +86,4 @@ def _write_picture(runs: Path, path: Path, moment: np.datetime64) -> None:
     kept = [read_run(file) for file in files if file.exists()]
     if kept:
         (sensor,) = by_sensor(kept)
-        write_showcase(sensor, path, moment=moment, event="works begin", unit=UNIT)
+        write_showcase(sensor, path, moment=moment, **SHOWN)

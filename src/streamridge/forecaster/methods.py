@@ -45,6 +45,19 @@ def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(asked))
 
 
+def needs_model(method: str) -> bool:
+    """Return whether a method forecasts by a model, as all do but the yardsticks.
+
+    A second run of a method may be told apart by a number.
+
+    Examples
+    --------
+    >>> needs_model("ohl"), needs_model("mine"), needs_model("last"), needs_model("week (2)")
+    (True, True, False, False)
+    """
+    return method.partition(" (")[0] not in YARDSTICKS
+
+
 def tuned_by(method: str, settings: Settings) -> Settings:
     """Return the settings with another method of tuning; a yardstick tunes nothing."""
     (known,) = parse_methods([method])
@@ -54,7 +67,7 @@ def tuned_by(method: str, settings: Settings) -> Settings:
             "Or say its seasons with --seasons (seasons= in Python)."
         )
     tuner = _tuner(known, settings.preset)
-    return replace(settings, learn=known not in ("fixed", *YARDSTICKS), tuner=tuner)
+    return replace(settings, learn=known != "fixed" and needs_model(known), tuner=tuner)
 
 
 def starting_at(hyperparameters: Mapping[str, float], settings: Settings) -> Settings:

@@ -79,6 +79,14 @@ def method_style(name: str) -> dict[str, Any]:
     return {"color": color, "linestyle": DASHES[dash], "lw": 1.5}
 
 
+def part_color(i: int) -> str:
+    """Return the colour of the i-th of several things that are no methods.
+
+    The colours of the methods that are drawn most, ohl and fixed, come last.
+    """
+    return COLORS[(i + 2) % len(COLORS)]
+
+
 def dash_of(i: int) -> int:
     """Return which of the four dashes the i-th line has; lines of the same colour differ."""
     return (i + i // len(COLORS)) % len(DASHES)

@@ -17,7 +17,6 @@ from streamridge.metrics import (
     running_curve,
 )
 from streamridge.plots.axes import (
-    COLORS,
     GAP,
     GAP_EDGE,
     INK,
@@ -25,6 +24,7 @@ from streamridge.plots.axes import (
     matplotlib_part,
     method_look,
     method_style,
+    part_color,
     plain,
     time_axis,
     with_unit,
@@ -34,8 +34,8 @@ from streamridge.series.clock import Times
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Colours of tuning, which stands out, of fitting, of predicting, and of the rest.
-KIND_COLORS = (COLORS[1], COLORS[0], COLORS[5], "#BBBBBB")
+# Colours of tuning, of fitting, of predicting, and of the rest.
+KIND_COLORS = (*map(part_color, range(3)), "#BBBBBB")
 
 # Readings beyond what an axis shows, and the room between what it shows and its ends.
 BEYOND, MARGIN = "#B00020", 0.05

@@ -154,6 +154,8 @@ def _hyperparameters(moves: Moves, groups: NameGroups) -> Figure:
         shares = {moves.marked(name, short_name(name)): moves.path[name] for name in names}
         plot_weights(axes, moves.times, shares)
     for axes, name in zip(below, groups.others, strict=True):
-        bound = moves.bounds.get(name)
-        plot_hyperparameter(axes, moves.times, moves.path[name], name=name, bound=bound)
+        bound, method = moves.bounds.get(name), moves.method
+        plot_hyperparameter(
+            axes, moves.times, moves.path[name], name=name, bound=bound, method=method
+        )
     return figure

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.plots.axes import COLORS, INK, method_look
+from streamridge.plots.axes import INK, method_look
 from streamridge.series.clock import Times
 
 # More points than these make the page slow, and no screen could show them.
@@ -58,11 +58,6 @@ def stamps(times: Times) -> list[Any]:
     if times.dtype.kind != "M":
         return times.tolist()
     return np.datetime_as_string(times, unit="s").tolist()
-
-
-def color_of(i: int) -> str:
-    """Return the colour of the i-th of several things that are no methods."""
-    return COLORS[i % len(COLORS)]
 
 
 def method_curve(method: str, name: str, times: Times, values: Vector) -> go.Scatter:

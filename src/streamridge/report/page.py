@@ -49,10 +49,7 @@ READING = (
     "their band. Missing steps had no reading, or one outside the known bounds, and are not "
     "scored. Seconds are those of the whole run."
 )
-ZOOMING = (
-    "Drag to zoom, double-click to see everything, or move the strip "
-    "below. Click a name to show or hide it."
-)
+ZOOMING = "Drag to zoom, double-click to see everything. Click a name to show or hide it."
 BOUNDS = (
     "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
     "\N{BLACK DOWN-POINTING TRIANGLE} one at its lower bound."
@@ -198,7 +195,8 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
 def _beyond(run: Run) -> str:
     """Return a sentence on the readings that the figure of forecasts marks at its edge, if any."""
     count = readings_beyond(run)
-    return f"Triangles at the edge stand for {count:,} readings far beyond it. " if count else ""
+    readings = "1 reading" if count == 1 else f"{count:,} readings"
+    return f"Triangles at the edge stand for {readings} far beyond it. " if count else ""
 
 
 def _by_calendar(sensor: SensorRuns, unit: str) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.forecaster.levels import Levels
-from streamridge.forecaster.methods import YARDSTICKS
+from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.metrics import coverage_window, recent_window, rolling_coverage, rolling_rmse
 from streamridge.plots.tuning import BOUND_MARKS
@@ -35,8 +35,8 @@ class SensorRuns:
     @property
     def lead(self) -> Run:
         """Return the run to show first; it is the baseline only if there is no other."""
-        scored = set(map(id, self.scored))
-        candidates = [run for run in self.modelled if id(run) in scored] or self.scored or self.runs
+        scored = self.scored
+        candidates = [run for run in scored if needs_model(run.method)] or scored or self.runs
         return next((run for run in candidates if run.method != BASELINE), candidates[0])
 
     @property
@@ -47,7 +47,7 @@ class SensorRuns:
     @property
     def modelled(self) -> tuple[Run, ...]:
         """Return the runs of forecasters; all runs if there is none."""
-        return tuple(run for run in self.runs if run.method not in YARDSTICKS) or self.runs
+        return tuple(run for run in self.runs if needs_model(run.method)) or self.runs
 
     @property
     def banded(self) -> tuple[Run, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from streamridge.forecaster.levels import Levels
-from streamridge.forecaster.methods import YARDSTICKS
+from streamridge.forecaster.methods import needs_model
 from streamridge.metrics import percent
 from streamridge.report.markup import (
     Cell,
@@ -45,8 +45,11 @@ COUNTED = {
 UNREMARKABLE = ("readings", "fits", "tunings", "tuning_fits", "gradients")
 # A table of scores for up to this many steps ahead is not folded away.
 FEW_STEPS = 4
+# Columns that a phone has no room for.
+MORE = ("MAE", "scored", "missing", "fits", "seconds")
 # Marks an RMSE that leaves out implausible readings.
 MARK = "*"
+RIVALS = {"last": "the last reading", "week": "the same time a week ago"}
 SEASONAL = "forecasts that repeat the last season, since no model could be used"
 
 
@@ -54,12 +57,12 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
     """Return a table with a row per sensor and method."""
     against = any(sensor.baseline for sensor in sensors)
     head = [text_cell("sensor"), text_cell("method"), text_cell("RMSE", "")]
-    head += [text_cell("against week", "")]
+    head += [text_cell(f"against {_rival(sensors)}", "")]
     head += [text_cell(f"against {BASELINE}", "")] if against else []
     levels = _columns_of_coverage(sensors)
     names = ["coverage"] if levels is None else [f"coverage, {percent(each)}%" for each in levels]
-    names = ["MAE", *names, "scored", "missing", "fits", "seconds"]
-    head += [text_cell(name, "") for name in names]
+    names = [MORE[0], *names, *MORE[1:]]
+    head += [text_cell(name, "more" if name in MORE else "") for name in names]
     rows = [
         (
             _row_style(run, first=i == 0),
@@ -68,18 +71,25 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
         for at, sensor in enumerate(sensors, start=1)
         for i, run in enumerate(sensor.runs)
     ]
-    return table(head, rows)
+    unseen = paragraph(f"A wider screen shows more: {', '.join(MORE)}.", "soft phone")
+    return table(head, rows) + unseen
+
+
+def _rival(sensors: Sequence[SensorRuns]) -> str:
+    """Return the name of the forecast without a model that relative errors are held against."""
+    names = {name for sensor in sensors for run in sensor.runs for name in run.yardsticks}
+    return "last" if names == {"last"} else "week"
 
 
 def _row_style(run: Run, *, first: bool) -> str:
-    return " ".join((["first"] if first else []) + (["naive"] if run.method in YARDSTICKS else []))
+    return " ".join(["first"] * first + ["naive"] * (not needs_model(run.method)))
 
 
 def mean_changes(sensors: Sequence[SensorRuns]) -> str:
     """Return sentences on how much every method gains over no model and over the baseline."""
-    return _gains(
-        sensors, "the same time a week ago", lambda sensor, run: run.rmse_relative - 1
-    ) + (_gains(sensors, BASELINE, SensorRuns.change))
+    naive = RIVALS[_rival(sensors)]
+    against_naive = _gains(sensors, naive, lambda _, run: run.rmse_relative - 1)
+    return against_naive + _gains(sensors, BASELINE, SensorRuns.change)
 
 
 def _gains(
@@ -111,7 +121,7 @@ def counts_line(sensor: SensorRuns) -> str:
         for name in names
         if name not in UNREMARKABLE
     ]
-    seasonal = [int((~run.by_model).sum()) for run in runs if run.method not in YARDSTICKS]
+    seasonal = [int((~run.by_model).sum()) * needs_model(run.method) for run in runs]
     parts += [f"{SEASONAL}: {_one_or_each(runs, seasonal)}"] if any(seasonal) else []
     readings = max(run.counts.get("readings", run.lived) for run in runs)
     found = "; ".join(parts) or "nothing was dropped, filled or in conflict"
@@ -120,7 +130,8 @@ def counts_line(sensor: SensorRuns) -> str:
 
 def remarks(sensor: SensorRuns) -> str:
     """Return remarks to read before comparing the methods of a sensor."""
-    lines = [f"{run.method} was stopped before its end." for run in sensor.runs if run.interrupted]
+    stopped = [run.method for run in sensor.modelled if run.interrupted]
+    lines = [f"{method} was stopped before its end." for method in stopped]
     if len({(run.times[:1].tolist()[0], len(run.times)) for run in sensor.scored}) > 1:
         lines.append("The methods were scored on different steps: compare them with care.")
     lines += [_same_start(sensor)] if _start_alike(sensor) else []
@@ -164,7 +175,8 @@ def horizon_table(sensor: SensorRuns) -> str:
         ["coverage"] if len(levels) == 1 else [f"coverage, {percent(each)}%" for each in levels]
     )
     head = [text_cell("steps ahead", ""), text_cell("method")]
-    head += [text_cell(name, "") for name in ("RMSE", "against week", "MAE", *shares)]
+    against = f"against {_rival([sensor])}"
+    head += [text_cell(name, "") for name in ("RMSE", against, "MAE", *shares)]
     rows = [
         ("first" if i == 0 else "", _horizon_row(run, score, levels))
         for scores in zip(*(run.horizons for run in sensor.scored), strict=False)
@@ -217,14 +229,14 @@ def _summary_row(
         Cell(link(anchor, sensor.sensor), "text name"),
         text_cell(run.method),
         Cell(four_digits(run.rmse) + MARK * bool(run.scored_apart), "best" if best else ""),
-        _percent(run.rmse_relative - 1, "+.1f"),
+        _percent(np.nan if run.method == _rival([sensor]) else run.rmse_relative - 1, "+.1f"),
     ]
     cells += [_percent(sensor.change(run), "+.1f")] if against else []
     shares = run.coverages
-    cells += [Cell(four_digits(run.mae))]
+    cells += [Cell(four_digits(run.mae), "more")]
     cells += [_percent(shares.get(level, np.nan), ".1f") for level in levels or run.levels]
-    cells += [Cell(f"{record[name]:,}") for name in ("scored", "missing", "fits")]
-    return [*cells, Cell(f"{run.seconds:,.1f}")]
+    cells += [Cell(f"{record[name]:,}", "more") for name in ("scored", "missing", "fits")]
+    return [*cells, Cell(f"{run.seconds:,.1f}", "more")]
 
 
 def _percent(share: float, form: str) -> Cell:

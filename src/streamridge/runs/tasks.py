@@ -18,7 +18,7 @@ from streamridge.arrays import Matrix, require_count
 from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import replacing
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.methods import YARDSTICKS, starting_at, tuned_by
+from streamridge.forecaster.methods import needs_model, starting_at, tuned_by
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.engines.work import Job, Outcome
 from streamridge.runs.run import Run
@@ -151,7 +151,7 @@ class Task:
 
     def seconds(self, factor_seconds: float) -> float:
         """Return about how long the task takes, given the seconds of a factorization."""
-        if self.method in YARDSTICKS:
+        if not needs_model(self.method):
             return 0.0
         return factor_seconds * self.factors + STEP_SECONDS * self.length
 

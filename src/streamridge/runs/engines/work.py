@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from streamridge.errors import StreamRidgeError
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.methods import YARDSTICKS
+from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
 from streamridge.runs.scoring import yardstick_run
@@ -141,7 +141,7 @@ def attempt(
 
     try:
         job = load()
-        if job.method in YARDSTICKS and isinstance(job.forecaster, Settings):
+        if not needs_model(job.method) and isinstance(job.forecaster, Settings):
             return Outcome(number, _yardstick_of(job, job.forecaster, progress))
         forecaster = _forecaster_for(job)
         run = step_through(
