@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamridge.arrays import Mask, Vector
+from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.series.clock import Times
 
 Places = NDArray[np.int64]
 
-# Days that a rolling coverage is taken over.
-WEEK = 7
+# Days that a rolling coverage is taken over, and a recent RMSE.
+WEEK, RECENT = 7, 3
+# A chart may leave out this share of values on either side.
+TAIL = 0.01
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONDAY = np.datetime64("1970-01-05", "D")
 
@@ -55,6 +58,35 @@ def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
     return float(inside[known].mean()) if known.any() else np.nan
 
 
+def made_ahead(forecasts: Matrix, ahead: int) -> Vector:
+    """Return the forecasts made `ahead` steps before; that of the step `ahead - 1` comes first.
+
+    Row i of the forecasts, (T, H), was made for the steps from i on.
+
+    Examples
+    --------
+    >>> made_ahead(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
+    array([2., 4.])
+    """
+    return forecasts[: max(0, len(forecasts) - ahead + 1), ahead - 1]
+
+
+def errors_ahead(actual: Vector, forecasts: Matrix, ahead: int) -> Vector:
+    """Return actual less forecast, made `ahead` steps before; NaN where there is no value.
+
+    Examples
+    --------
+    >>> errors_ahead(np.array([1.0, 2.0, 7.0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
+    array([0., 3.])
+    """
+    return actual[ahead - 1 :] - made_ahead(forecasts, ahead)
+
+
+def finite_or_none(figure: float) -> float | None:
+    """Return a figure as JSON holds it: None in place of NaN and infinity."""
+    return figure if np.isfinite(figure) else None
+
+
 def percent(share: float) -> str:
     """Return a share as a number of percent, with the digits that it was written with.
 
@@ -80,6 +112,25 @@ def running_rmse(errors: ArrayLike) -> Vector:
     """
     squares = np.square(np.asarray(errors, dtype=np.float64))
     return np.sqrt(np.cumsum(squares) / np.arange(1, len(squares) + 1))
+
+
+def rolling_rmse(errors: Vector, window: int) -> Vector:
+    """Return, at each step, the RMSE of the last `window` steps, shape (T,).
+
+    It is NaN before the first whole window, and where a window has no error.
+
+    Examples
+    --------
+    >>> rolling_rmse(np.array([3.0, np.nan, -4.0, 4.0]), 2)
+    array([nan,  3.,  4.,  4.])
+    """
+    known = ~np.isnan(errors)
+    squares = _rolling_sum(np.where(known, np.square(errors), 0.0), window)
+    counts = _rolling_sum(known, window)
+    sizes = np.full(len(errors), np.nan)
+    whole = sizes[window - 1 :]
+    whole[counts > 0] = np.sqrt(squares[counts > 0] / counts[counts > 0])
+    return sizes
 
 
 def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.datetime64]]:
@@ -133,6 +184,27 @@ def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
     return known[shown], running_rmse(errors[known])[shown]
 
 
+def bulk_range(*columns: Vector) -> tuple[float, float]:
+    """Return the range that a chart of some columns shows: all of them, or the bulk of them.
+
+    A few values may lie farther outside the others than these are wide, such as glitches. The range
+    is that of the others, and a chart marks these at its edge. NaN does not count.
+
+    Examples
+    --------
+    >>> bulk_range(np.array([1.0, 2.0, 3.0] * 100), np.array([9e11]))
+    (1.0, 3.0)
+    """
+    values = np.concatenate(columns)
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return np.nan, np.nan
+    low, high = np.quantile(values, [TAIL, 1 - TAIL])
+    reach = high - low or np.inf
+    bulk = values[(values >= low - reach) & (values <= high + reach)]
+    return float(bulk.min()), float(bulk.max())
+
+
 def rmse_by_hour(times: Times, errors: Vector) -> Vector:
     """Return the RMSE of every hour of the day, shape (24,); NaN if an hour has no error.
 
@@ -155,6 +227,11 @@ def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
     """
     days = (times.astype("M8[D]") - MONDAY).astype(np.int64) % 7
     return _rmse_by(days, errors, 7)
+
+
+def recent_window(steps: int, steps_a_day: int) -> int:
+    """Return the number of steps that a recent RMSE is of: three days, or half of a short run."""
+    return max(1, min(RECENT * steps_a_day, steps // 2))
 
 
 def coverage_window(steps: int, steps_a_day: int) -> int:
@@ -181,9 +258,9 @@ def rolling_coverage(actual: Vector, lower: Vector, upper: Vector, window: int) 
     return shares
 
 
-def _rolling_sum(marks: Mask, window: int) -> Places:
-    sums = np.concatenate([[0], np.cumsum(marks)])
-    return sums[window:] - sums[:-window]
+def _rolling_sum(values: NDArray[Any], window: int) -> NDArray[Any]:
+    sums = np.concatenate([[0], np.cumsum(values)])
+    return np.maximum(sums[window:] - sums[:-window], 0)  # rounding may leave less than nothing
 
 
 def _rmse_by(groups: Places, errors: Vector, count: int) -> Vector:

@@ -15,7 +15,7 @@ def test_the_demo_leaves_a_report_and_says_where_it_is(invoke, tmp_path):
     page = (tmp_path / "here" / "index.html").read_text()
     assert "ramp-3" in page
     assert (tmp_path / "here" / "roads.csv").read_text().startswith("time,mainline-1,")
-    assert len((tmp_path / "here" / "predictions.csv").read_text().splitlines()) == 1 + 6 * 192
+    assert len((tmp_path / "here" / "predictions.csv").read_text().splitlines()) == 1 + 12 * 192
     assert list((tmp_path / "here").glob("*.png"))
 
 
@@ -23,7 +23,7 @@ def test_json_is_one_object_per_sensor_and_method_and_nothing_else(invoke):
     result = invoke(*SMALL, "--json")
 
     records = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [record["method"] for record in records] == ["fixed", "ohl"] * 3
+    assert [record["method"] for record in records] == ["ohl", "fixed", "last", "week"] * 3
     assert all(record["rmse"] > 0 and record["scored"] == 192 for record in records)
 
 

@@ -4,7 +4,13 @@ from datetime import timedelta
 import pytest
 
 from streamridge import Drifting, Forecaster, InvalidInputError, KernelRidge, Linear, Periodic
-from streamridge.forecaster.methods import METHODS, method_of, parse_methods, tuned_by
+from streamridge.forecaster.methods import (
+    METHODS,
+    YARDSTICKS,
+    method_of,
+    parse_methods,
+    tuned_by,
+)
 from streamridge.tuners.random_search import RandomSearch
 from tests.forecaster.test_forecaster import small
 
@@ -20,12 +26,15 @@ def test_methods_are_read_from_texts_with_commas_each_once():
 )
 def test_an_unknown_method_or_none_is_refused(names, got):
     with pytest.raises(
-        InvalidInputError, match=rf"method must be one of 'ohl', 'hoag', .*'fixed', got {got}"
+        InvalidInputError, match=rf"method must be one of 'ohl', 'hoag', .*'week', got {got}"
     ):
         parse_methods(names)
 
 
-@pytest.mark.parametrize("method", METHODS)
+TUNING = [method for method in METHODS if method not in YARDSTICKS]
+
+
+@pytest.mark.parametrize("method", TUNING)
 def test_settings_of_a_method_are_called_by_its_name(method):
     assert method_of(tuned_by(method, small().settings)) == method
 
@@ -37,7 +46,17 @@ def test_methods_differ_in_nothing_but_how_they_tune(method):
     tuned = tuned_by(method, settings)
 
     assert replace(tuned, tuner=None, learn=True) == settings
-    assert tuned.learn == (method != "fixed")
+    assert tuned.learn == (method not in ("fixed", *YARDSTICKS))
+
+
+def test_without_a_season_nothing_can_be_a_week_ago():
+    settings = Forecaster(1).settings
+
+    assert tuned_by("last", settings).seasons == ()
+    with pytest.raises(
+        InvalidInputError, match=r"without seasons, got 'week'\. Or say its seasons"
+    ):
+        tuned_by("week", settings)
 
 
 def test_a_method_takes_the_place_of_another():

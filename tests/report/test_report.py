@@ -13,11 +13,18 @@ from matplotlib.image import imread
 
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
+from streamridge.forecaster.methods import METHODS
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
+from streamridge.plots.axes import method_look
 from streamridge.report import write_report
-from streamridge.report.charts import coverage_figure, forecast_figure
+from streamridge.report.charts import (
+    coverage_figure,
+    forecast_figure,
+    hours_figure,
+    rmse_figure,
+)
 from streamridge.report.images import drawable
 from streamridge.report.markup import panel
 from streamridge.report.page import overview, section
@@ -204,7 +211,7 @@ def test_every_interactive_figure_labels_its_axes(page):
         if re.match(r"[xy]axis", name)
     ]
 
-    assert len(page.figures) == 6 + 3 + 6 + 3
+    assert len(page.figures) == 7 + 3 + 7 + 3
     assert all(axis["title"]["text"] for axis in axes)
 
 
@@ -307,7 +314,8 @@ def test_runs_over_different_steps_come_with_a_warning():
 def test_several_horizons_have_an_error_each():
     text = words(section(1, only(make_run(horizon=3)), []))
 
-    assert re.search(r"RMSE 1 to 3 steps ahead: [\d.]+, [\d.]+, [\d.]+\.", text)
+    assert "Scores by steps aheadsteps aheadmethodRMSEagainst weekMAEcoverage" in text
+    assert re.search(r"coverage1ohl[\d.]+.*2ohl[\d.]+.*3ohl[\d.]+", text)
 
 
 def test_gaps_are_shaded_in_the_forecast_figure():
@@ -402,7 +410,7 @@ def test_hyperparameters_that_never_moved_are_named_and_not_drawn():
     html = section(1, only(fixed_run()), [])
 
     assert "Methods whose hyperparameters did not move: fixed." in words(html)
-    assert len(Reader.of(html).figures) == 6
+    assert len(Reader.of(html).figures) == 7
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 30])
@@ -438,3 +446,73 @@ def test_titles_hold_what_the_font_can_draw():
     assert drawable("Stra\N{LATIN SMALL LETTER SHARP S}e \N{CJK UNIFIED IDEOGRAPH-54C8} $") == (
         "Stra\N{LATIN SMALL LETTER SHARP S}e ? \\$"
     )
+
+
+def glitched(**parts):
+    """Return a run with a reading that no road can have, and with forecasts that need no model."""
+    run = make_run(**parts)
+    actual = run.actual.copy()
+    actual[-30] = 9e11
+    naive = {name: np.full_like(run.value, level) for name, level in YARDSTICKS.items()}
+    return replace(run, actual=actual, implausible=actual > 1e6, yardsticks=naive)
+
+
+YARDSTICKS = {"last": 90.0, "week": 80.0}
+
+
+def test_a_glitch_is_scored_apart_and_the_plain_figure_is_said():
+    sensors = by_sensor([glitched()])
+
+    table, text = words(overview("t", sensors)), words(section(1, sensors[0], []))
+
+    assert re.search(r"ohl\d+\.\d+\*", table)
+    assert "scored apart: 1. With them, the plain RMSE is 2.9" in text
+    assert "Triangles at the edge stand for 1 reading far beyond it." in text
+
+
+def test_without_a_glitch_nothing_is_marked():
+    sensors = by_sensor([make_run()])
+
+    assert "*" not in words(overview("t", sensors))
+    assert "scored apart" not in words(section(1, sensors[0], []))
+
+
+def test_the_figure_shows_the_bulk_and_a_triangle_for_a_glitch():
+    run = glitched()
+
+    figure = forecast_figure(only(run))
+
+    low, high = figure.layout.yaxis.range
+    actual = next(trace for trace in figure.data if trace.name == "actual")
+    (mark,) = [trace for trace in figure.data if trace.name == "beyond the top"]
+    assert 0 < low < high < 200
+    assert np.nanmax(actual.y) < 200
+    assert (mark.marker.symbol, list(mark.customdata)) == ("triangle-up", [9e11])
+    assert low < mark.y[0] <= high
+
+
+def test_forecasts_without_a_model_are_always_shown_beside_the_others():
+    sensors = by_sensor([glitched(), glitched(method="fixed")])
+
+    text = words(overview("t", sensors))
+
+    assert [run.method for run in sensors[0].runs] == ["ohl", "fixed", "last", "week"]
+    assert sensors[0].lead.method == "ohl"
+    for method in ("last", "week"):
+        assert re.search(rf"ramp-7{method}\d", text)
+    assert "RMSE against the same time a week ago: ohl " in text
+
+
+def test_a_method_has_one_colour_in_every_figure_whatever_is_beside_it():
+    alone, beside = only(glitched()), only(fixed_run(), glitched())
+
+    figures = [figure(runs) for runs in (alone, beside) for figure in (rmse_figure, hours_figure)]
+
+    colors = {
+        (trace.line.color if trace.type == "scatter" else trace.marker.color)
+        for figure in figures
+        for trace in figure.data
+        if trace.name == "ohl"
+    }
+    assert colors == {method_look("ohl")[0]}
+    assert len({method_look(name) for name in METHODS}) == len(METHODS)

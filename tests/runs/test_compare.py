@@ -325,7 +325,10 @@ def test_a_run_that_was_cut_short_is_compared_over_the_steps_that_both_scored(ta
     cut = replace(
         fixed,
         interrupted=True,
-        **{part: getattr(fixed, part)[:early] for part in ("times", "actual", "value")},
+        **{
+            part: getattr(fixed, part)[:early]
+            for part in ("times", "actual", "value", "implausible")
+        },
     )
 
     change = Comparison((ohl, cut)).change(ohl)

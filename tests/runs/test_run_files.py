@@ -30,6 +30,10 @@ def assert_same(one, other):
             assert mine.names == yours.names
             np.testing.assert_array_equal(mine.steps, yours.steps)
             np.testing.assert_array_equal(mine.values, yours.values)
+        elif part.name == "yardsticks":
+            assert list(mine) == list(yours)
+            for name in mine:
+                np.testing.assert_array_equal(mine[name], yours[name])
         elif isinstance(mine, np.ndarray):
             assert mine.dtype.kind == yours.dtype.kind
             np.testing.assert_array_equal(mine, yours)

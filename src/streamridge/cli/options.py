@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -50,8 +51,9 @@ def methods_option(default: str) -> Any:
         "--method",
         "--methods",
         metavar="NAME[,NAME...]",
-        help=f"How hyperparameters are tuned: {', '.join(METHODS)}. Repeat the flag for several, "
-        f"or separate them by commas. By default: {default}.",
+        help=f"How hyperparameters are tuned: {', '.join(METHODS)}. The last two need no model: "
+        "the last reading, and the one a week ago. Repeat the flag for several, or separate them "
+        f"by commas. By default: {default}.",
     )
 
 
@@ -153,6 +155,15 @@ TuneEvery = Annotated[
         metavar="N",
         help="Readings between searches of hoag, random, grid and bayes. Those of a week by "
         "default; 0 searches once, at the start.",
+    ),
+]
+Hyperparameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hyperparameter",
+        metavar="NAME=NUMBER",
+        help="Where a hyperparameter starts, such as regularization=0.01. Repeat the flag for "
+        "several.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of random draws.")]
@@ -352,6 +363,28 @@ of which one may be left out, such as '0,' or '0,100', got '0'.
             f"--bounds must hold at least one number, such as '0,' or ',100', got {text!r}."
         )
     return require_bounds((lower, upper))
+
+
+def parse_hyperparameters(texts: Sequence[str] | None) -> dict[str, float]:
+    """Return hyperparameters by name.
+
+    Examples
+    --------
+    >>> parse_hyperparameters(["regularization=0.01"]), parse_hyperparameters(None)
+    ({'regularization': 0.01}, {})
+    >>> parse_hyperparameters(["regularization"])
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: --hyperparameter must be a name and a number, such as \
+'regularization=0.01', got 'regularization'.
+    """
+    try:
+        pairs = [text.split("=") for text in texts or ()]
+        return {name.strip(): float(number) for name, number in pairs}
+    except ValueError:
+        raise InvalidInputError(
+            "--hyperparameter must be a name and a number, such as 'regularization=0.01', "
+            f"got {', '.join(map(repr, texts or ()))}."
+        ) from None
 
 
 def parse_seasons(text: str | None) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from streamridge.cli.printing import Printed
 from streamridge.cli.run_table import Row, run_table
 from streamridge.cli.terminal import columns, is_plain
 from streamridge.errors import listed
-from streamridge.forecaster.methods import YARDSTICKS
+from streamridge.forecaster.methods import needs_model
 from streamridge.runs.engines.work import Outcome
 from streamridge.runs.run import BASELINE, Run
 from streamridge.runs.tasks import Task
@@ -146,7 +146,7 @@ class TableOfRuns:
 
 def lacks_model(run: Run) -> bool:
     """Return whether no forecast of a run that needs a model was made by one."""
-    return run.method not in YARDSTICKS and bool(len(run.times)) and not run.by_model.any()
+    return needs_model(run.method) and bool(len(run.times)) and not run.by_model.any()
 
 
 def remarks(run: Run) -> list[str]:
@@ -160,7 +160,7 @@ def remarks(run: Run) -> list[str]:
             f"{name}: no model was fitted; the forecasts are those of the season ago. "
             "Pass a longer file, or a longer --warmup."
         )
-    elif run.method not in YARDSTICKS and steps and not run.by_model[0]:
+    elif needs_model(run.method) and steps and not run.by_model[0]:
         late = int(run.by_model.argmax())
         found.append(
             f"{name}: the first {late} of {counted(steps, 'forecast')} are those of the season "

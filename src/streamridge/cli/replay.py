@@ -48,6 +48,7 @@ def replay(
     train_size: options.TrainSize = 2880,
     update_every: options.UpdateEvery = None,
     tune_every: options.TuneEvery = None,
+    hyperparameter: options.Hyperparameters = None,
     lags: options.Lags = None,
     horizon: options.Horizon = 1,
     level: options.LevelText = "0.9",
@@ -88,6 +89,7 @@ def replay(
     methods = ready_made(
         model.value,
         parse_methods(method or ["ohl"]),
+        options.parse_hyperparameters(hyperparameter),
         seasons=options.parse_seasons(seasons),
         horizon=horizon,
         level=options.parse_levels(level),

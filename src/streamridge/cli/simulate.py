@@ -24,6 +24,10 @@ def simulate(
     days: Annotated[int, typer.Option(min=1, help="How many days.")] = 136,
     step_minutes: Annotated[int, typer.Option(min=1, help="Minutes between counts.")] = 15,
     start: Annotated[str, typer.Option(help="The first day.")] = "2017-01-01",
+    works: Annotated[
+        int | None,
+        typer.Option(min=0, help="Day, from 0 on, from which there are works on the motorway."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same roads.")] = 0,
     force: Force = False,
 ) -> None:
@@ -39,6 +43,7 @@ def simulate(
         days=days,
         step_minutes=step_minutes,
         start=start,
+        works=works,
     )
     columns = {"time": roads.times, **dict(zip(roads.names, roads.flows.T, strict=True))}
     write_table(out, columns)

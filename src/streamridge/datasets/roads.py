@@ -3,7 +3,8 @@
 Every detector has a daily profile with two peaks on weekdays and one broad hump on weekends. Its
 level wanders within the day and over days, weeks and months, partly together with the whole
 corridor. Incidents cut the flow of neighbouring detectors for an hour or so, followed by a surge.
-Counts vary more than Poisson counts.
+Counts vary more than Poisson counts. Works on the motorway may begin on some day: fewer lanes are
+left of the mainline, so that queues flatten its peaks, and drivers leave by the ramps.
 """
 
 from __future__ import annotations
@@ -16,11 +17,18 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, require_count
+from streamridge.arrays import Mask, Matrix, Vector, require_count
 from streamridge.errors import InvalidInputError
 
 MINUTES_A_DAY = 1440
 EVERY_NTH_IS_A_RAMP = 3
+# Works leave this share of what the mainline carries at its busiest. Of those in the queue, this
+# share is still there a quarter of an hour later, unless it got through; the others take a ramp,
+# which carries so much more as the mainline carries less.
+LANES_LEFT, PATIENCE, DIVERTED = 0.6, 0.9, 1.2
+# By how much of itself the flow of a queue varies from step to step: little.
+UNSTEADY = 0.03
+BUSIEST = 0.99
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ def simulate_roads(
     days: int = 136,
     step_minutes: int = 15,
     start: str = "2017-01-01",
+    works: int | None = None,
 ) -> Roads:
     """Return the counts of some detectors for some days.
 
@@ -70,6 +79,9 @@ def simulate_roads(
         Length of a step, which divides a day.
     start
         The first day.
+    works
+        The day, counted from 0, from which on there are works on the motorway; None for none. The
+        days before are the same as without.
 
     Examples
     --------
@@ -90,6 +102,8 @@ def simulate_roads(
         raise InvalidInputError(
             f"start must be a date such as 2017-01-01, got {start!r}."
         ) from None
+    if works is not None:
+        require_count("works", works, least=0)
     clock = _Clock.starting(first, days, MINUTES_A_DAY // step_minutes)
     ramps = np.arange(1, detectors + 1) % EVERY_NTH_IS_A_RAMP == 0
     expected = np.column_stack([_expected_flow(rng, clock, ramp) for ramp in ramps])
@@ -97,7 +111,11 @@ def simulate_roads(
     expected *= np.exp(_wander(rng, clock, 1) + 0.6 * _wander(rng, clock, detectors))
     names = tuple(f"{'ramp' if ramp else 'mainline'}-{i}" for i, ramp in enumerate(ramps, 1))
     times = np.datetime64(first, "m") + step_minutes * np.arange(clock.steps)
-    return Roads(names, times, _count(rng, expected, np.where(ramps, 40.0, 250.0)))
+    flows = _count(rng, expected, np.where(ramps, 40.0, 250.0))
+    if works is not None:
+        begin = works * clock.steps_a_day
+        flows[begin:] = _with_works(rng, flows, ramps, step_minutes)[begin:]
+    return Roads(names, times, flows)
 
 
 @dataclass(frozen=True)
@@ -168,6 +186,21 @@ def _incidents(rng: np.random.Generator, clock: _Clock, detectors: int) -> Matri
         factors[begin:end, where] *= rng.uniform(0.25, 0.7)
         factors[end:surge, where] *= 1.12
     return factors
+
+
+def _with_works(rng: np.random.Generator, flows: Matrix, ramps: Mask, step_minutes: int) -> Matrix:
+    """Return counts with fewer lanes, (T, detectors): queues on the mainline, and fuller ramps."""
+    lanes = LANES_LEFT * np.quantile(flows, BUSIEST, axis=0)
+    room = lanes * (1 + UNSTEADY * rng.standard_normal(flows.shape))
+    stays = PATIENCE ** (step_minutes / 15)
+    through, queue = flows.copy(), np.zeros(flows.shape[1])
+    for t, arriving in enumerate(flows):
+        through[t] = np.minimum(arriving + queue, room[t])
+        queue = stays * (arriving + queue - through[t])
+    busy = flows[:, ~ramps].sum(axis=1, keepdims=True)
+    diverted = np.maximum(busy - through[:, ~ramps].sum(axis=1, keepdims=True), 0) / (busy + 1)
+    through[:, ramps] = flows[:, ramps] * (1 + DIVERTED * diverted)
+    return np.rint(through)
 
 
 def _count(rng: np.random.Generator, expected: Matrix, dispersion: Vector) -> Matrix:

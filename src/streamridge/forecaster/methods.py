@@ -1,13 +1,14 @@
-"""Methods of tuning, by the names that commands and comparisons use."""
+"""Methods by the names that commands and comparisons use: ways of tuning, and yardsticks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from streamridge.errors import InvalidInputError, listed
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.settings import Settings
+from streamridge.models.base import KnowsStart
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.bayesian import Bayesian
 from streamridge.tuners.grid import Grid
@@ -17,7 +18,7 @@ from streamridge.tuners.random_search import RandomSearch
 # Forecasts without a model: the last reading, and the one of a week ago.
 YARDSTICKS = ("last", "week")
 # In the order in which they are shown.
-METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed")
+METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed", *YARDSTICKS)
 
 
 def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
@@ -44,11 +45,48 @@ def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(asked))
 
 
+def needs_model(method: str) -> bool:
+    """Return whether a method forecasts by a model, as all do but the yardsticks.
+
+    A second run of a method may be told apart by a number.
+
+    Examples
+    --------
+    >>> needs_model("ohl"), needs_model("mine"), needs_model("last"), needs_model("week (2)")
+    (True, True, False, False)
+    """
+    return method.partition(" (")[0] not in YARDSTICKS
+
+
 def tuned_by(method: str, settings: Settings) -> Settings:
-    """Return the settings with another method of tuning."""
+    """Return the settings with another method of tuning; a yardstick tunes nothing."""
     (known,) = parse_methods([method])
+    if known == "week" and not settings.seasons:
+        raise InvalidInputError(
+            f"method must be {listed(METHODS[:-1])} for a series without seasons, got 'week'. "
+            "Or say its seasons with --seasons (seasons= in Python)."
+        )
     tuner = _tuner(known, settings.preset)
-    return replace(settings, learn=known != "fixed", tuner=tuner)
+    return replace(settings, learn=known != "fixed" and needs_model(known), tuner=tuner)
+
+
+def starting_at(hyperparameters: Mapping[str, float], settings: Settings) -> Settings:
+    """Return the settings with other initial hyperparameters, by name.
+
+    Examples
+    --------
+    >>> from streamridge.forecaster.forecaster import Forecaster
+    >>> off = starting_at({"regularization": 0.01}, Forecaster().settings)
+    >>> Forecaster.of(off).hyperparameters["regularization"]
+    0.01
+    """
+    model = settings.preset.model
+    if not hyperparameters:
+        return settings
+    if not isinstance(model, KnowsStart):
+        raise InvalidInputError(f"the model must have a start that can be changed, got {model!r}.")
+    lam = model.space.assigned(model.space.values, hyperparameters)
+    return replace(settings, preset=replace(settings.preset, model=model.starting_at(lam)))
 
 
 def method_of(settings: Settings) -> str:

@@ -8,7 +8,7 @@ lacks one, the functions below do without it, or raise.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Protocol, Self, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -56,6 +56,14 @@ class KnowsStepGradients(Protocol):
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each of the window's m steps, shape (m, d)."""
+
+
+@runtime_checkable
+class KnowsStart(Protocol):
+    """A model that can start at other hyperparameters."""
+
+    def starting_at(self, lam: Vector) -> Self:
+        """Return the model with lam as its initial hyperparameters."""
 
 
 FitT = TypeVar("FitT", bound=ModelFit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,6 +111,10 @@ class KernelRidge:
         if "spread_weights" in state:
             fit.spread = fit.spread_of(_require_weights("spread_weights", state, samples))
         return fit
+
+    def starting_at(self, lam: Vector) -> KernelRidge:
+        kernel = self.kernel.replace(lam[:-1])
+        return replace(self, kernel=kernel, regularization=float(lam[-1]))
 
     def _ridge(self, lam: Vector | None) -> Ridge:
         values = self.space.values if lam is None else lam

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
+from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.space import Space
 from streamridge.models.base import (
     Arrays,
     FitT,
+    KnowsStart,
     Model,
     approximate,
     knows_spread,
@@ -82,6 +84,13 @@ class Standardized(Generic[FitT]):
         units = self._units(samples)
         fit = self.model.resume(units.samples(samples), lam, state)
         return StandardizedFit(self.model, samples, lam, units, fit)
+
+    def starting_at(self, lam: Vector) -> Standardized[FitT]:
+        if not isinstance(self.model, KnowsStart):
+            raise InvalidInputError(
+                f"the model must have a start that can be changed, got {self.model!r}."
+            )
+        return replace(self, model=self.model.starting_at(lam))
 
     def _lam(self, lam: Vector | None) -> Vector:
         return self.space.values if lam is None else lam

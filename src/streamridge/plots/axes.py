@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
+from zlib import crc32
 
 import numpy as np
 
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F",
 )  # fmt: skip
+# Every method has its own colour and dash, the same in every figure and on every page; those
+# without a model are grey.
+METHOD_LOOKS = {
+    "ohl": (COLORS[1], 0),
+    "fixed": (COLORS[0], 1),
+    "hoag": (COLORS[5], 2),
+    "random": (COLORS[2], 3),
+    "grid": (COLORS[4], 1),
+    "bayes": (COLORS[3], 2),
+    "last": ("#6E6E6E", 3),
+    "week": ("#A8A8A8", 1),
+}
 INK = "#333333"
 GAP, GAP_EDGE = "#E4E4E4", "#AAAAAA"
 DASHES = ("-", "--", "-.", ":")
@@ -41,6 +54,38 @@ def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) ->
 def line_style(i: int) -> dict[str, Any]:
     """Return the look of the i-th line; the first 32 all differ."""
     return {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[dash_of(i)], "lw": 1.5}
+
+
+def method_look(name: str) -> tuple[str, int]:
+    """Return the colour of a method and which of the four dashes it has, by its name alone.
+
+    A second run of a method, such as "ohl (2)", has the same colour and another dash.
+
+    Examples
+    --------
+    >>> method_look("ohl"), method_look("ohl (2)")
+    (('#D55E00', 0), ('#D55E00', 1))
+    """
+    base, _, again = name.partition(" (")
+    if base in METHOD_LOOKS:
+        color, dash = METHOD_LOOKS[base]
+        return color, (dash + bool(again)) % len(DASHES)
+    number = crc32(name.encode())
+    return COLORS[number % len(COLORS)], number // len(COLORS) % len(DASHES)
+
+
+def method_style(name: str) -> dict[str, Any]:
+    """Return the look of a method's line."""
+    color, dash = method_look(name)
+    return {"color": color, "linestyle": DASHES[dash], "lw": 1.5}
+
+
+def part_color(i: int) -> str:
+    """Return the colour of the i-th of several things that are no methods.
+
+    The colours of the methods that are drawn most, ohl and fixed, come last.
+    """
+    return COLORS[(i + 2) % len(COLORS)]
 
 
 def dash_of(i: int) -> int:

@@ -10,7 +10,17 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.hyperparameters.groups import GroupNames
-from streamridge.plots.axes import COLORS, log_axis, matplotlib_part, plain, time_axis
+from streamridge.plots.axes import (
+    INK,
+    legend_above_data,
+    log_axis,
+    matplotlib_part,
+    method_look,
+    method_style,
+    part_color,
+    plain,
+    time_axis,
+)
 from streamridge.series.clock import Times
 
 if TYPE_CHECKING:
@@ -78,7 +88,7 @@ def feature_labels(count: int, feature_names: Sequence[str] | None) -> tuple[str
 
 def plot_weights(axes: Axes, times: Times, weights_by_name: Mapping[str, Vector]) -> Axes:
     """Draw the weights of the kernels as stacked areas."""
-    colors = [COLORS[i % len(COLORS)] for i in range(len(weights_by_name))]
+    colors = [part_color(i) for i in range(len(weights_by_name))]
     axes.stackplot(
         times,
         *weights_by_name.values(),
@@ -118,14 +128,36 @@ def plot_scales(axes: Axes, times: Times, values: Matrix, labels: Sequence[str])
     return axes
 
 
+def plot_paths(
+    axes: Axes, paths_by_method: Mapping[str, tuple[Times, Vector]], *, name: str
+) -> Axes:
+    """Draw one hyperparameter over time as each method moved it."""
+    for method, (times, values) in paths_by_method.items():
+        axes.plot(
+            times, values, drawstyle="steps-post", label=plain(method), **method_style(method)
+        )
+    axes.set(ylabel=plain(name))
+    log_axis(axes)
+    time_axis(axes, np.concatenate([times for times, _ in paths_by_method.values()]))
+    legend_above_data(axes)
+    return axes
+
+
 def plot_hyperparameter(
-    axes: Axes, times: Times, values: Vector, *, name: str, bound: str | None = None
+    axes: Axes,
+    times: Times,
+    values: Vector,
+    *,
+    name: str,
+    bound: str | None = None,
+    method: str = "ohl",
 ) -> Axes:
     """Draw one hyperparameter over time; mark its end if it is at a "lower" or "upper" bound."""
-    axes.plot(times, values, color=COLORS[0], lw=1.5, drawstyle="steps-post", label=plain(name))
+    color, _ = method_look(method)
+    axes.plot(times, values, color=color, lw=1.5, drawstyle="steps-post", label=plain(name))
     if bound:
         mark, label = "v" if bound == "lower" else "^", f"at its {bound} bound"
-        axes.plot(times[-1:], values[-1:], mark, color=COLORS[1], ms=8, clip_on=False, label=label)
+        axes.plot(times[-1:], values[-1:], mark, color=INK, ms=8, clip_on=False, label=label)
         axes.legend(loc="best", frameon=False)
     axes.set(ylabel=plain(name))
     if (values > 0).all():

@@ -12,6 +12,7 @@ from streamridge.arrays import Vector
 from streamridge.forecaster.levels import in_percent
 from streamridge.metrics import (
     WEEKDAYS,
+    bulk_range,
     gap_spans,
     lone_readings,
     percent,
@@ -19,10 +20,9 @@ from streamridge.metrics import (
     rmse_by_weekday,
     running_curve,
 )
-from streamridge.plots.axes import GAP, GAP_EDGE, INK, with_unit
-from streamridge.plots.figures import KIND_COLORS
+from streamridge.plots.axes import GAP, GAP_EDGE, INK, method_look, with_unit
+from streamridge.plots.figures import BEYOND, KIND_COLORS, MARGIN
 from streamridge.report.look import (
-    color_of,
     make_figure,
     method_bars,
     method_curve,
@@ -30,7 +30,7 @@ from streamridge.report.look import (
     time_axis,
     titled,
 )
-from streamridge.report.sensors import SensorRuns, coverage_in_time
+from streamridge.report.sensors import SensorRuns, coverage_in_time, recent_rmse
 from streamridge.runs.run import Band, Run
 from streamridge.series.clock import Times
 
@@ -45,16 +45,19 @@ HOURS = tuple(f"{hour:02d}" for hour in range(24))
 def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     """Return a figure of the last weeks: actual values, forecasts, bands and gaps."""
     lead = sensor.lead
-    shown = slice(-min(SHOWN_DAYS * lead.day, MOST_FORECASTS), None)
+    shown = _shown(lead)
     times, actual = lead.times[shown], lead.actual[shown]
     gaps = gap_spans(times, actual)
     traces = [
         trace
-        for i, run in enumerate(sensor.scored)
-        for trace in _forecast_traces(run, shown, color_of(i), visible=run is lead)
+        for run in sensor.scored
+        for trace in _forecast_traces(run, shown, visible=run is lead)
     ]
-    traces += [_line(times, actual, INK, 1.5, name="actual", legendgroup="actual")]
-    traces += [_dots(times, actual), *([_gap_in_legend(times)] if gaps else [])]
+    edges = low, high = _range(lead)
+    inside = np.where((actual < low) | (actual > high), np.nan, actual)
+    traces += [_line(times, inside, INK, 1.5, name="actual", legendgroup="actual")]
+    traces += [_dots(times, inside), *([_gap_in_legend(times)] if gaps else [])]
+    traces += _beyond(times, actual, edges)
     first = times[max(0, len(times) - 1 - FIRST_VIEW_DAYS * lead.day)]
     return make_figure(
         traces,
@@ -65,27 +68,42 @@ def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
             "range": stamps(np.array([first, times[-1]])),
             "rangeslider": {"visible": True, "thickness": 0.12},
         },
-        yaxis={"title": titled(unit or "value")},
+        yaxis={"title": titled(unit or "value"), "range": _with_margin(*edges)},
     )
+
+
+def readings_beyond(run: Run) -> int:
+    """Return how many readings the figure of forecasts marks at its edge."""
+    (low, high), actual = _range(run), run.actual[_shown(run)]
+    return int(((actual < low) | (actual > high)).sum())
 
 
 def rmse_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     """Return a figure of RMSE(t) of every method."""
     traces = []
-    for i, run in enumerate(sensor.scored):
+    for run in sensor.scored:
         at, curve = running_curve(run.errors_in_time, run.day)
-        traces.append(method_curve(i, run.method, run.times[at], curve))
+        traces.append(method_curve(run.method, run.method, run.times[at], curve))
     label = titled(with_unit("RMSE(t)", unit))
     return make_figure(
         traces, height=320, xaxis=time_axis(sensor.lead.times), yaxis={"title": label}
     )
 
 
+def recent_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
+    """Return a figure of the RMSE of every method over the last days before each step."""
+    curves = [method_curve(run.method, run.method, *recent_rmse(run)) for run in sensor.scored]
+    label = titled(with_unit("RMSE", unit))
+    return make_figure(
+        curves, height=320, xaxis=time_axis(sensor.lead.times), yaxis={"title": label}
+    )
+
+
 def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     """Return a figure of the RMSE of every method by hour of the day."""
     bars = [
-        method_bars(i, run.method, HOURS, rmse_by_hour(run.local_times, run.errors_in_time))
-        for i, run in enumerate(sensor.scored)
+        method_bars(run.method, HOURS, rmse_by_hour(run.local_times, run.errors_in_time))
+        for run in sensor.scored
     ]
     figure = _bar_figure(bars, "hour of day", unit)
     return figure.update_xaxes(tickvals=HOURS[::3], tickangle=0)
@@ -94,8 +112,8 @@ def hours_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
     """Return a figure of the RMSE of every method by day of the week."""
     bars = [
-        method_bars(i, run.method, WEEKDAYS, rmse_by_weekday(run.local_times, run.errors_in_time))
-        for i, run in enumerate(sensor.scored)
+        method_bars(run.method, WEEKDAYS, rmse_by_weekday(run.local_times, run.errors_in_time))
+        for run in sensor.scored
     ]
     return _bar_figure(bars, "day of week", unit)
 
@@ -103,8 +121,8 @@ def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 def coverage_figure(sensor: SensorRuns) -> go.Figure:
     """Return a figure of the share of values within their band, and the levels it should have."""
     curves = [
-        method_curve(i, name, run.times, shares)
-        for i, run in enumerate(sensor.scored)
+        method_curve(run.method, name, run.times, shares)
+        for run in sensor.banded
         for name, shares in zip(_names_by_level(run), coverage_in_time(run).T, strict=True)
     ]
     return make_figure(
@@ -117,8 +135,8 @@ def coverage_figure(sensor: SensorRuns) -> go.Figure:
 
 def costs_figure(sensor: SensorRuns) -> go.Figure:
     """Return a figure of the seconds of every method, by kind of work."""
-    names = [escape(run.method) for run in sensor.runs]
-    spent = [run.seconds_by_kind() for run in sensor.runs]
+    names = [escape(run.method) for run in sensor.modelled]
+    spent = [run.seconds_by_kind() for run in sensor.modelled]
     bars = [
         go.Bar(
             x=[seconds[kind] for seconds in spent],
@@ -141,21 +159,35 @@ def costs_figure(sensor: SensorRuns) -> go.Figure:
     )
 
 
-def _forecast_traces(run: Run, shown: slice, color: str, *, visible: bool) -> list[go.Scatter]:
+def _shown(run: Run) -> slice:
+    """Return the steps that the figure of forecasts shows."""
+    return slice(-min(SHOWN_DAYS * run.day, MOST_FORECASTS), None)
+
+
+def _range(run: Run) -> tuple[float, float]:
+    """Return the range of values that the figure of forecasts shows: the bulk of them."""
+    shown = _shown(run)
+    columns = (run.actual[shown], *(ends[shown, 0] for ends in (run.value, run.lower, run.upper)))
+    return bulk_range(*(column.ravel() for column in columns))
+
+
+def _forecast_traces(run: Run, shown: slice, *, visible: bool) -> list[go.Scatter]:
     """Return the forecast of a method and its bands; the legend shows or hides all together."""
+    color, _ = method_look(run.method)
     together: dict[str, Any] = {
         "legendgroup": run.method,
         "visible": True if visible else "legendonly",
     }
     times = run.times[shown]
     # The widest first: where bands overlap, the tint is darker.
-    widest_first = sorted(run.bands, key=lambda band: band.level, reverse=True)
+    bands = run.bands if run.has_bands else ()
+    widest_first = sorted(bands, key=lambda band: band.level, reverse=True)
     traces = [
         trace
         for band in widest_first
         for trace in _band_traces(times, band, shown, color, {**together, "showlegend": False})
     ]
-    name = f"{escape(run.method)}, forecast and {_bands(run)}"
+    name = f"{escape(run.method)}, forecast" + (f" and {_bands(run)}" if traces else "")
     return [*traces, _line(times, run.value[shown, 0], color, 1.4, name=name, **together)]
 
 
@@ -208,6 +240,33 @@ def _dots(times: Times, actual: Vector) -> go.Scatter:
         showlegend=False,
         hoverinfo="skip",
     )
+
+
+def _beyond(times: Times, actual: Vector, shown: tuple[float, float]) -> list[go.Scatter]:
+    """Return triangles at the edges of what is shown for the readings beyond it, if there are any.
+
+    They lie where no axis of a sensor's values can show them; the pointer tells how far they go.
+    """
+    low, high = shown
+    sides = {"triangle-up": (high, actual > high), "triangle-down": (low, actual < low)}
+    return [
+        go.Scatter(
+            x=stamps(times[out]),
+            y=np.full(out.sum(), edge),
+            customdata=actual[out],
+            mode="markers",
+            marker={"symbol": symbol, "size": 10, "color": BEYOND},
+            name=f"beyond the {'top' if edge == high else 'bottom'}",
+            hovertemplate="%{customdata:.4g}",
+        )
+        for symbol, (edge, out) in sides.items()
+        if out.any()
+    ]
+
+
+def _with_margin(low: float, high: float) -> list[float]:
+    room = MARGIN * (high - low) or 1.0
+    return [low - room, high + room]
 
 
 def _gap_in_legend(times: Times) -> go.Scatter:

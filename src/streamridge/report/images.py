@@ -108,7 +108,7 @@ def _forecast(run: Run, unit: str) -> Figure:
     last = slice(-max(2, SHOWN_DAYS * run.day), None)
     band = (run.value[last, 0], run.lower[last, 0], run.upper[last, 0])
     times, actual = run.times[last], run.actual[last]
-    plot_band(figure.axes[0], times, actual, *band, unit=unit, levels=run.levels)
+    plot_band(figure.axes[0], times, actual, *band, unit=unit, levels=run.levels, method=run.method)
     return figure
 
 
@@ -117,7 +117,7 @@ def _errors(sensor: SensorRuns, unit: str) -> Figure:
     figure = new_figure(2 + lead.has_hours + lead.has_weekdays, height_per_row=2.8)
     first, *between, last = figure.axes
     errors = {run.method: run.errors_in_time for run in sensor.scored}
-    curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.scored}
+    curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.banded}
     plot_running_rmse(first, errors, steps_a_day=lead.day, unit=unit, in_days=lead.has_hours)
     if lead.has_hours:
         plot_error_by_hour(between.pop(0), _grouped(sensor, rmse_by_hour), unit=unit)
@@ -133,8 +133,8 @@ def _grouped(sensor: SensorRuns, rmse_by: Callable[[Times, Vector], Vector]) -> 
 
 
 def _costs(sensor: SensorRuns) -> Figure:
-    figure = new_figure(1, height_per_row=1.5 + 0.4 * len(sensor.runs))
-    plot_costs(figure.axes[0], {run.method: run.seconds_by_kind() for run in sensor.runs})
+    figure = new_figure(1, height_per_row=1.5 + 0.4 * len(sensor.modelled))
+    plot_costs(figure.axes[0], {run.method: run.seconds_by_kind() for run in sensor.modelled})
     return figure
 
 
@@ -154,6 +154,8 @@ def _hyperparameters(moves: Moves, groups: NameGroups) -> Figure:
         shares = {moves.marked(name, short_name(name)): moves.path[name] for name in names}
         plot_weights(axes, moves.times, shares)
     for axes, name in zip(below, groups.others, strict=True):
-        bound = moves.bounds.get(name)
-        plot_hyperparameter(axes, moves.times, moves.path[name], name=name, bound=bound)
+        bound, method = moves.bounds.get(name), moves.method
+        plot_hyperparameter(
+            axes, moves.times, moves.path[name], name=name, bound=bound, method=method
+        )
     return figure

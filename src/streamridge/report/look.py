@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.plots.axes import COLORS, INK, dash_of
+from streamridge.plots.axes import INK, method_look
 from streamridge.series.clock import Times
 
 # More points than these make the page slow, and no screen could show them.
@@ -60,30 +60,26 @@ def stamps(times: Times) -> list[Any]:
     return np.datetime_as_string(times, unit="s").tolist()
 
 
-def color_of(i: int) -> str:
-    """Return the colour of the i-th method."""
-    return COLORS[i % len(COLORS)]
-
-
-def method_curve(i: int, name: str, times: Times, values: Vector) -> go.Scatter:
-    """Return a curve of the i-th method with at most 1500 points; it should vary slowly."""
+def method_curve(method: str, name: str, times: Times, values: Vector) -> go.Scatter:
+    """Return a curve of a method with at most 1500 points; it should vary slowly."""
     thin = slice(None, None, max(1, -(-len(values) // MOST_POINTS)))
+    color, dash = method_look(method)
     return go.Scatter(
         x=stamps(times[thin]),
         y=values[thin].astype(np.float32),
         mode="lines" if len(values) > 1 else "markers",
         name=escape(name),
-        line={"color": color_of(i), "dash": DASHES[dash_of(i)], "width": 1.8},
+        line={"color": color, "dash": DASHES[dash], "width": 1.8},
         hovertemplate="%{y:.4g}",
     )
 
 
-def method_bars(i: int, name: str, labels: Sequence[str], heights: Vector) -> go.Bar:
-    """Return the bars of the i-th method."""
+def method_bars(method: str, labels: Sequence[str], heights: Vector) -> go.Bar:
+    """Return the bars of a method."""
     return go.Bar(
         x=list(labels),
         y=heights,
-        name=escape(name),
-        marker={"color": color_of(i)},
+        name=escape(method),
+        marker={"color": method_look(method)[0]},
         hovertemplate="%{y:.4g}",
     )

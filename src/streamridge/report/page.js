@@ -7,14 +7,22 @@
   const touch = matchMedia("(pointer: coarse)").matches;
   const narrow = matchMedia("(max-width: 760px)").matches;
 
+  // A phone has no room beside the data for wide margins, large names, or a second small chart.
+  function fitPhone(layout) {
+    layout.margin = { l: 44, r: 6, t: 30, b: 20 };
+    layout.legend = { ...layout.legend, font: { size: 11 } };
+    if (layout.xaxis) delete layout.xaxis.rangeslider;
+  }
+
   function draw(plot) {
     if (plot.dataset.drawn) return;
     plot.dataset.drawn = "yes";
     const figure = JSON.parse(plot.nextElementSibling.textContent);
     // On a touch screen a finger on a figure scrolls the page.
     if (touch) figure.layout.dragmode = false;
-    if (narrow) figure.layout.margin = { l: 44, r: 6, t: 30, b: 20 };
-    Plotly.newPlot(plot, figure.data, figure.layout, { ...config, displayModeBar: touch ? false : "hover" });
+    if (narrow) fitPhone(figure.layout);
+    const displayModeBar = touch || narrow ? false : "hover";
+    Plotly.newPlot(plot, figure.data, figure.layout, { ...config, displayModeBar });
   }
 
   const plots = document.querySelectorAll(".chart");

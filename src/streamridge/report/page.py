@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 from streamridge.errors import InvalidInputError
 from streamridge.files.names import FileNames
 from streamridge.forecaster.levels import in_percent
-from streamridge.metrics import WEEK
+from streamridge.metrics import RECENT, WEEK
 from streamridge.plots.tuning import NameGroups, feature_labels
 from streamridge.report.charts import (
     SHOWN_DAYS,
@@ -21,6 +21,8 @@ from streamridge.report.charts import (
     coverage_figure,
     forecast_figure,
     hours_figure,
+    readings_beyond,
+    recent_figure,
     rmse_figure,
     weekdays_figure,
 )
@@ -29,6 +31,7 @@ from streamridge.report.markup import document, link, panel, paragraph
 from streamridge.report.sensors import Moves, SensorRuns, by_sensor, moves_of
 from streamridge.report.tables import (
     counts_line,
+    horizon_table,
     hyperparameter_table,
     mean_changes,
     remarks,
@@ -40,14 +43,13 @@ from streamridge.series.clock import parse_length, step_name, time_text
 
 READING = (
     "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
-    "weight. The lowest RMSE of each sensor is bold. Coverage is the share of readings within "
+    "weight. The lowest RMSE of each sensor is bold. Two forecasts need no model: last repeats the "
+    "last reading, week the one at the same time a week ago (where there is no week, the longest "
+    "season ago). A forecaster should be well below both. Coverage is the share of readings within "
     "their band. Missing steps had no reading, or one outside the known bounds, and are not "
     "scored. Seconds are those of the whole run."
 )
-ZOOMING = (
-    "Drag to zoom, double-click to see everything, or move the strip "
-    "below. Click a name to show or hide it."
-)
+ZOOMING = "Drag to zoom, double-click to see everything. Click a name to show or hide it."
 BOUNDS = (
     "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
     "\N{BLACK DOWN-POINTING TRIANGLE} one at its lower bound."
@@ -144,6 +146,7 @@ def section(
     """Return the section about one sensor."""
     parts = [f'<h2 id="sensor-{at}">{escape(sensor.sensor)}</h2>', counts_line(sensor)]
     parts += [remarks(sensor)]
+    parts += [horizon_table(sensor)]
     parts += _scored(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
     parts += [panel("Where the seconds went", costs_figure(sensor))]
     for moves in filter(None, map(moves_of, sensor.runs)):
@@ -154,7 +157,7 @@ def section(
 
 def _scope(sensors: Sequence[SensorRuns]) -> str:
     runs = [run for sensor in sensors for run in sensor.runs]
-    methods = ", ".join(dict.fromkeys(run.method for run in runs))
+    methods = ", ".join(dict.fromkeys(r.method for s in sensors for r in s.modelled))
     steps = ", ".join(dict.fromkeys(step_name(parse_length("step", run.step)) for run in runs))
     levels = in_percent(tuple(dict.fromkeys(each for run in runs for each in run.levels)))
     times = np.concatenate([run.times for run in runs])
@@ -172,14 +175,30 @@ def _scored(sensor: SensorRuns, unit: str) -> list[str]:
     shown = "four weeks" if lead.has_hours else f"{SHOWN_DAYS * lead.day} steps"
     window = "week" if lead.has_hours else f"{WEEK * lead.day} steps"
     held = f"At each step, over the {window} before it; in a short run, over half of the run."
+    days = "three days" if lead.has_hours else f"{RECENT * lead.day} steps"
+    recent = f"At each step, over the {days} before it; in a short run, over half of the run."
     return [
         panel(
-            "Forecast and actual, one step ahead", forecasts, f"At most the last {shown}. {ZOOMING}"
+            "Forecast and actual, one step ahead",
+            forecasts,
+            f"At most the last {shown}. {_beyond(lead)}{ZOOMING}",
         ),
         panel("RMSE(t), the RMSE of all steps so far", rmse_figure(sensor, unit=unit)),
+        panel("RMSE of the last days", recent_figure(sensor, unit=unit), recent),
         *_by_calendar(sensor, unit),
-        panel("Share of readings within the band", coverage_figure(sensor), held),
+        *(
+            [panel("Share of readings within the band", coverage_figure(sensor), held)]
+            if sensor.banded
+            else []
+        ),
     ]
+
+
+def _beyond(run: Run) -> str:
+    """Return a sentence on the readings that the figure of forecasts marks at its edge, if any."""
+    count = readings_beyond(run)
+    readings = "1 reading" if count == 1 else f"{count:,} readings"
+    return f"Triangles at the edge stand for {readings} far beyond it. " if count else ""
 
 
 def _by_calendar(sensor: SensorRuns, unit: str) -> list[str]:
@@ -211,7 +230,7 @@ def _words(name: str) -> str:
 
 
 def _unmoved(sensor: SensorRuns) -> str:
-    still = ", ".join(run.method for run in sensor.runs if moves_of(run) is None)
+    still = ", ".join(run.method for run in sensor.modelled if moves_of(run) is None)
     words = f"Methods whose hyperparameters did not move: {still}."
     return paragraph(words, "soft") if still else ""
 

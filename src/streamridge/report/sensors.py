@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamridge.arrays import Matrix
+from streamridge.arrays import Matrix, Vector
 from streamridge.forecaster.levels import Levels
+from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.metrics import coverage_window, rolling_coverage
+from streamridge.metrics import coverage_window, recent_window, rolling_coverage, rolling_rmse
 from streamridge.plots.tuning import BOUND_MARKS
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.series.clock import Times
@@ -34,13 +35,24 @@ class SensorRuns:
     @property
     def lead(self) -> Run:
         """Return the run to show first; it is the baseline only if there is no other."""
-        candidates = self.scored or self.runs
+        scored = self.scored
+        candidates = [run for run in scored if needs_model(run.method)] or scored or self.runs
         return next((run for run in candidates if run.method != BASELINE), candidates[0])
 
     @property
     def baseline(self) -> Run | None:
         """Return the run that the others are compared with, if there is one."""
         return next((run for run in self.runs if run.method == BASELINE), None)
+
+    @property
+    def modelled(self) -> tuple[Run, ...]:
+        """Return the runs of forecasters; all runs if there is none."""
+        return tuple(run for run in self.runs if needs_model(run.method)) or self.runs
+
+    @property
+    def banded(self) -> tuple[Run, ...]:
+        """Return the scored runs whose forecasts have bands."""
+        return tuple(run for run in self.scored if run.has_bands)
 
     @property
     def levels(self) -> Levels:
@@ -93,7 +105,14 @@ def by_sensor(runs: Sequence[Run]) -> list[SensorRuns]:
             times += 1
             name = f"{run.method} ({times})"
         methods[name] = replace(run, method=name)
-    return [SensorRuns(sensor, tuple(each.values())) for sensor, each in grouped.items()]
+    return [SensorRuns(sensor, _with_yardsticks(each)) for sensor, each in grouped.items()]
+
+
+def _with_yardsticks(runs: dict[str, Run]) -> tuple[Run, ...]:
+    """Return runs by method, and those of forecasts without a model that are not there yet."""
+    first = next(iter(runs.values()))
+    beside = {name: first.yardstick(name) for name in first.yardsticks}
+    return tuple({**runs, **{n: run for n, run in beside.items() if n not in runs}}.values())
 
 
 def coverage_in_time(run: Run) -> Matrix:
@@ -105,6 +124,12 @@ def coverage_in_time(run: Run) -> Matrix:
             for band in run.bands
         ]
     )
+
+
+def recent_rmse(run: Run) -> tuple[Times, Vector]:
+    """Return times, and the RMSE over the last days before each, from the first whole one on."""
+    window = recent_window(len(run.times), run.day)
+    return run.times[window - 1 :], rolling_rmse(run.errors_in_time, window)[window - 1 :]
 
 
 def moves_of(run: Run) -> Moves | None:

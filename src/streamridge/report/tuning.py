@@ -9,9 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Matrix
-from streamridge.plots.axes import COLORS
+from streamridge.plots.axes import method_look, part_color
 from streamridge.plots.tuning import short_name
-from streamridge.report.look import STAMP, color_of, make_figure, stamps, time_axis
+from streamridge.report.look import STAMP, make_figure, stamps, time_axis
 from streamridge.report.sensors import Moves
 
 # Height of a row of the heat map, and of a panel of lines, in pixels.
@@ -27,8 +27,8 @@ def weights_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
             y=moves.path[name],
             name=escape(moves.marked(name, short_name(name))),
             mode="lines",
-            line={"shape": "hv", "width": 0.5, "color": color_of(i)},
-            fillcolor=color_of(i),
+            line={"shape": "hv", "width": 0.5, "color": part_color(i)},
+            fillcolor=part_color(i),
             stackgroup="weights",
             hovertemplate="%{y:.3f}",
         )
@@ -107,7 +107,7 @@ def _step_line(moves: Moves, name: str, i: int) -> go.Scatter:
         y=moves.path[name],
         name=escape(name),
         mode="lines",
-        line={"shape": "hv", "color": COLORS[0], "width": 1.6},
+        line={"shape": "hv", "color": method_look(moves.method)[0], "width": 1.6},
         xaxis="x",
         yaxis=_axis("y", i),
         hovertemplate="%{y:.4g}",

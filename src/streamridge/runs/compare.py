@@ -49,7 +49,8 @@ def compare(
     series
         A `Series` or several, a pandas or polars frame or series, or the path of a file.
     methods
-        Of "ohl", "hoag", "random", "grid", "bayes" and "fixed".
+        Of "ohl", "hoag", "random", "grid", "bayes" and "fixed"; "last" and "week" need no model:
+        the last reading, and the one a week ago.
     model
         The "default" model, or the "paper"'s.
     warmup, steps
@@ -71,7 +72,8 @@ def compare(
         What to read, and how: `sensors` (or `sensor`), `from_`, `to`, `step`, `aggregate`, `tz`,
         `fold`, `extras`, `layout`, `gap` and the other parts of `Selection`. All others are
         settings of `Forecaster`, the same for all methods: `train_size`, `tune_every`, `level`,
-        `bounds`, `holidays`, `seed`, ...
+        `bounds`, `holidays`, `seed`, ...; and `hyperparameters`: where some of them start, such as
+        {"regularization": 0.01}.
 
     Notes
     -----

@@ -17,7 +17,7 @@ from scipy.linalg import cholesky
 from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Vector
-from streamridge.forecaster.methods import YARDSTICKS
+from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.tasks import Task
 
@@ -70,7 +70,7 @@ def seconds_by_step(task: Task, speed: Speed) -> Vector:
     Most of them fall to the few steps after which the model is fitted, or searched for.
     """
     settings, length = task.settings, task.length
-    if task.method in YARDSTICKS:
+    if not needs_model(task.method):
         return np.zeros(length)
     blocks = len(settings.preset.features.layout.blocks)
     modelled = MODELLED + BLOCK * blocks + ROWS * settings.train_size / PROBE

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, SameContent, Vector
+from streamridge.arrays import Mask, Matrix, SameContent, Vector
 from streamridge.errors import InvalidInputError
 from streamridge.files.framing import BACKENDS, framed
 from streamridge.forecaster.levels import (
@@ -22,10 +22,12 @@ from streamridge.forecaster.levels import (
 )
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.learners.costs import Costs
-from streamridge.metrics import coverage, mae, rmse
+from streamridge.metrics import coverage, errors_ahead, finite_or_none, made_ahead, mae, rmse
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
+from streamridge.runs.scores import Score
 from streamridge.series.clock import Times
+from streamridge.series.series import Counts
 from streamridge.series.spans import Span, within
 from streamridge.series.writing import AS_IS, Writing, time_columns
 from streamridge.texts import html_table
@@ -33,6 +35,8 @@ from streamridge.texts import html_table
 # The method that the others are held against.
 BASELINE = "fixed"
 DAY = np.timedelta64(1, "D")
+# Counts of what was read, whatever the method made of it.
+READ = tuple(part.name for part in fields(Counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +100,12 @@ class Run(SameContent):
         Spans that were not learned from; they count in no score.
     writing
         How the times of the readings were written; `columns` and `frame` write theirs the same way.
+    implausible
+        (T,), readings that are scored apart, see `implausible_readings`; None stands for no such
+        reading.
+    yardsticks
+        What forecasts that need no model say, by name: "last" and, where there is a season, "week";
+        (T, H) each, as `value`.
     """
 
     sensor: str
@@ -121,6 +131,8 @@ class Run(SameContent):
     backend: str | None = field(default=None, compare=False)
     excluded: tuple[Span, ...] = ()
     writing: Writing = AS_IS
+    implausible: Mask | None = None
+    yardsticks: Mapping[str, Matrix] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Run({', '.join(f'{name}={text}' for name, text in self._summary().items())})"
@@ -173,8 +185,22 @@ class Run(SameContent):
 
     @property
     def scored(self) -> Vector:
-        """Return the readings that scores count, shape (T,); NaN at all other steps."""
-        return np.where(within(self.excluded, self.times), np.nan, self.actual)
+        """Return the readings that scores count, shape (T,); NaN at all other steps.
+
+        They are neither excluded nor implausible.
+        """
+        apart = np.zeros(1, dtype=bool) if self.implausible is None else self.implausible
+        return _without(self.scored_all, apart)
+
+    @property
+    def scored_all(self) -> Vector:
+        """Return the readings that are not excluded, the implausible ones among them, (T,)."""
+        return _without(self.actual, within(self.excluded, self.times))
+
+    @property
+    def scored_apart(self) -> int:
+        """Return how many implausible readings the scores leave out."""
+        return int(np.isnan(self.scored).sum() - np.isnan(self.scored_all).sum())
 
     @property
     def rmse(self) -> float:
@@ -182,9 +208,50 @@ class Run(SameContent):
         return rmse(self.errors())
 
     @property
+    def rmse_all(self) -> float:
+        """Return the root mean squared error one step ahead, implausible readings included."""
+        return rmse(_known(errors_ahead(self.scored_all, self.value, 1)))
+
+    @property
     def mae(self) -> float:
         """Return the mean absolute error one step ahead."""
         return mae(self.errors())
+
+    @property
+    def mae_all(self) -> float:
+        """Return the mean absolute error one step ahead, implausible readings included."""
+        return mae(_known(errors_ahead(self.scored_all, self.value, 1)))
+
+    @property
+    def rmse_relative(self) -> float:
+        """Return the RMSE over that of the season ago; below one is better than no model."""
+        return self.score(1).relative
+
+    def score(self, ahead: int) -> Score:
+        """Return how good the forecasts made some steps ahead were."""
+        errors = self._errors_in_time(ahead)
+        beside = {
+            name: _known(np.where(np.isnan(errors), np.nan, self._off(naive, ahead)))
+            for name, naive in self.yardsticks.items()
+        }
+        return Score(
+            ahead,
+            rmse=rmse(_known(errors)),
+            mae=mae(_known(errors)),
+            coverages=self._coverages(ahead),
+            yardsticks={name: rmse(each) for name, each in beside.items()},
+        )
+
+    @property
+    def horizons(self) -> list[Score]:
+        """Return the scores of every number of steps ahead."""
+        return [self.score(ahead) for ahead in range(1, self.horizon + 1)]
+
+    @property
+    def share_by_model(self) -> float:
+        """Return the share of scored steps whose forecast a fitted model made."""
+        known = ~np.isnan(self.scored)
+        return float(self.by_model[known].mean()) if known.any() else np.nan
 
     @property
     def levels(self) -> Levels:
@@ -198,12 +265,14 @@ class Run(SameContent):
         return tuple(map(Band, self.levels, lower, upper))
 
     @property
+    def has_bands(self) -> bool:
+        """Return whether there is any band; the forecasts of yardsticks have none."""
+        return not bool(np.isnan(self.lower).all())
+
+    @property
     def coverages(self) -> dict[float, float]:
         """Return the share of values within their band, one step ahead, by level."""
-        return {
-            band.level: coverage(self.scored, band.lower[:, 0], band.upper[:, 0])
-            for band in self.bands
-        }
+        return self._coverages(1)
 
     @property
     def coverage(self) -> float:
@@ -212,15 +281,49 @@ class Run(SameContent):
 
     def errors(self, ahead: int = 1) -> Vector:
         """Return actual less forecast, made `ahead` steps before, of the readings that count."""
-        if not 1 <= ahead <= self.horizon:
-            raise InvalidInputError(f"ahead must lie between 1 and {self.horizon}, got {ahead}.")
-        later = self.scored[ahead - 1 :] - self.value[: len(self.times) - ahead + 1, ahead - 1]
-        return later[~np.isnan(later)]
+        return _known(self._errors_in_time(ahead))
 
     @property
     def errors_in_time(self) -> Vector:
         """Return actual less forecast, one step ahead, shape (T,); NaN where nothing is scored."""
-        return self.scored - self.value[:, 0]
+        return self._errors_in_time(1)
+
+    def _errors_in_time(self, ahead: int) -> Vector:
+        if not 1 <= ahead <= self.horizon:
+            raise InvalidInputError(f"ahead must lie between 1 and {self.horizon}, got {ahead}.")
+        return self._off(self.value, ahead)
+
+    def _off(self, forecasts: Matrix, ahead: int) -> Vector:
+        """Return the scored readings less their forecasts of some steps before."""
+        return errors_ahead(self.scored, forecasts, ahead)
+
+    def _coverages(self, ahead: int) -> dict[float, float]:
+        ends = {band.level: (band.lower, band.upper) for band in self.bands}
+        return {
+            level: coverage(
+                self.scored[ahead - 1 :], made_ahead(lower, ahead), made_ahead(upper, ahead)
+            )
+            for level, (lower, upper) in ends.items()
+        }
+
+    def yardstick(self, name: str) -> Run:
+        """Return the run of a forecast that needs no model, over the same steps; it has no band."""
+        no_band = np.full(self.lower.shape, np.nan)
+        return replace(
+            self,
+            method=name,
+            value=self.yardsticks[name],
+            lower=no_band,
+            upper=no_band,
+            by_model=np.zeros(len(self.times), dtype=bool),
+            path=None,
+            refit_times=self.times[:0],
+            hyperparameters={},
+            active_bounds={},
+            costs=Costs(),
+            seconds=0.0,
+            counts={name: each for name, each in self.counts.items() if name in READ},
+        )
 
     def rmse_until(self, steps: int | None) -> float:
         """Return RMSE(t) after some of the scored steps, or all."""
@@ -233,10 +336,16 @@ class Run(SameContent):
         With several levels there is a coverage for each, such as "coverage_80" and "coverage_95".
         """
         read, scored = (int((~np.isnan(each)).sum()) for each in (self.actual, self.scored))
+        score = self.score(1)
         figures = {
-            "rmse": self.rmse,
-            "mae": self.mae,
-            **named("coverage", self.levels, list(self.coverages.values())),
+            "rmse": score.rmse,
+            "rmse_relative": score.relative,
+            "mae": score.mae,
+            **named("coverage", self.levels, list(score.coverages.values())),
+            "rmse_all": self.rmse_all,
+            "mae_all": self.mae_all,
+            **{f"rmse_{name}": each for name, each in score.yardsticks.items()},
+            "by_model": self.share_by_model,
         }
         return {
             "sensor": self.sensor,
@@ -244,8 +353,11 @@ class Run(SameContent):
             "steps": self.lived,
             "scored": scored,
             "missing": len(self.actual) - read,
-            "excluded": read - scored,
-            **{name: None if np.isnan(figure) else figure for name, figure in figures.items()},
+            "excluded": read - scored - self.scored_apart,
+            "implausible": self.scored_apart,
+            "interrupted": self.interrupted,
+            **{name: finite_or_none(figure) for name, figure in figures.items()},
+            "horizons": [each.record() for each in self.horizons],
             "seconds_total": self.seconds,
             "seconds_tuning": self.costs.tuning,
             "seconds_fitting": self.costs.fitting,
@@ -325,9 +437,11 @@ class Run(SameContent):
             self.lower[last, 0],
             self.upper[last, 0],
             levels=self.levels,
+            method=self.method,
         )
         above.set(title=f"{plain(self.sensor)}, one step ahead, with {band_words(self.levels)}")
         errors = {self.method: self.errors_in_time}
+        errors |= {name: self.yardstick(name).errors_in_time for name in self.yardsticks}
         plot_running_rmse(below, errors, steps_a_day=day, in_days=self.has_hours)
         return figure
 
@@ -343,6 +457,14 @@ def change(run: Run, baseline: Run | None, steps: int | None = None) -> float:
     shared = min(len(run.times), len(baseline.times), steps or len(run.times))
     base = baseline.rmse_until(shared)
     return run.rmse_until(shared) / base - 1 if base > 0 else np.nan
+
+
+def _known(errors: Vector) -> Vector:
+    return errors[~np.isnan(errors)]
+
+
+def _without(readings: Vector, left_out: Mask) -> Vector:
+    return np.where(left_out, np.nan, readings)
 
 
 def backend_of(source: Any) -> str | None:

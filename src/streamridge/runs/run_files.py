@@ -22,6 +22,7 @@ from streamridge.series.writing import Writing
 KIND = "run"
 ARRAYS = ("times", "local_times", "refit_times", "actual", "value", "lower", "upper", "by_model")
 PLAIN = ("sensor", "method", "lived", "seconds")
+YARDSTICK = "yardstick."  # and its name: an array each
 MAPPINGS = ("hyperparameters", "active_bounds", "counts")
 
 
@@ -42,6 +43,9 @@ def write_run(path: Path, run: Run) -> None:
     arrays: dict[str, Any] = {name: _stored(getattr(run, name)) for name in ARRAYS}
     if run.path is not None:
         arrays |= {"path.steps": run.path.steps, "path.values": run.path.values}
+    if run.implausible is not None:
+        arrays["implausible"] = run.implausible
+    arrays |= {f"{YARDSTICK}{name}": naive for name, naive in run.yardsticks.items()}
     write_checkpoint(path, header, arrays)
 
 
@@ -78,6 +82,12 @@ def _run(header: Header, arrays: Arrays) -> Run:
         interrupted=header.get("interrupted", False),
         excluded=spans_of(header.get("excluded", ()), None),
         writing=Writing.from_plain(header.get("writing")),
+        implausible=arrays.get("implausible"),  # the first files had neither these nor yardsticks
+        yardsticks={
+            name.removeprefix(YARDSTICK): each
+            for name, each in arrays.items()
+            if name.startswith(YARDSTICK)
+        },
     )
 
 

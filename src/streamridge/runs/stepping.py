@@ -13,15 +13,14 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, StreamRidgeError, about
-from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.inputs import LARGEST
-from streamridge.forecaster.levels import one_or_all
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.workspace import Workspace
 from streamridge.runs.run import Run
+from streamridge.runs.scoring import series_parts
 from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
 from streamridge.series.spans import Span, require_kind_of_spans, within
@@ -240,11 +239,6 @@ def _text(time: object) -> str:
     return str(time).replace(" ", "T")
 
 
-def _step_of(series: Series) -> np.timedelta64 | np.int64:
-    step = series.clock.step
-    return np.int64(step) if isinstance(step, int) else np.timedelta64(step)
-
-
 def known_ahead(series: Series) -> Iterable[dict[str, float] | None]:
     """Return what is known in advance of each step, by name; None where nothing ever is."""
     if not series.extras:
@@ -257,18 +251,11 @@ def _run_of(forecaster: Forecaster, series: Series, forecasts: _Forecasts, **abo
     """Return the run of some forecasts; `about` are further parts of it."""
     scored, settings = forecasts.scored, forecaster.settings
     return Run(
-        sensor=series.sensor,
-        step=_step_of(series),
-        times=series.times[scored],
-        local_times=series.local_times[scored],
-        writing=series.writing,
-        actual=_possible(series.values[scored], settings),
-        lived=forecasts.lived,
+        **series_parts(series, settings, scored.start, scored.stop),
         hyperparameters=forecaster.hyperparameters,
         active_bounds=forecaster.active_bounds,
         costs=forecaster.costs,
         counts={**series.counts.found(), **forecaster.counts},
-        level=one_or_all(settings.levels),
         **forecasts.parts(),
         **about,
     )
@@ -279,9 +266,3 @@ def _shapes(settings: Settings) -> dict[str, tuple[int, ...]]:
     horizon, levels = settings.horizon, len(settings.levels)
     ends = (horizon,) if levels == 1 else (horizon, levels)
     return {"value": (horizon,), "lower": ends, "upper": ends}
-
-
-def _possible(values: Vector, settings: Settings) -> Vector:
-    """Return readings with NaN for those outside the known bounds: no forecast could be right."""
-    bounds = Bounds.of(settings.bounds)
-    return np.where((values < bounds.lower) | (values > bounds.upper), np.nan, values)

@@ -14,7 +14,7 @@ from streamridge.errors import InvalidInputError, listed
 from streamridge.files.atomic import replacing
 from streamridge.forecaster.cadence import default_warmup
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.methods import tuned_by
+from streamridge.forecaster.methods import starting_at, tuned_by
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.engines.work import Job, Outcome
 from streamridge.runs.run import Run
@@ -181,17 +181,26 @@ def require_longer(sensor: str, steps: int, warmup: int) -> None:
         )
 
 
-def ready_made(model: ModelName, methods: Sequence[str], **choices: Any) -> Methods:
-    """Return ways of tuning a ready-made model by name; choices are settings of `Forecaster`."""
+def ready_made(
+    model: ModelName,
+    methods: Sequence[str],
+    hyperparameters: Mapping[str, float] | None = None,
+    **choices: Any,
+) -> Methods:
+    """Return ways of tuning a ready-made model by name; choices are settings of `Forecaster`.
+
+    All of them start at the given hyperparameters, and for the others where the model starts.
+    """
     if choices.get("holidays") is not None:  # a country that is not known is found at once
         choices["holidays"] = parse_holidays(choices["holidays"])
-    return {name: partial(_tuned, name, model, choices) for name in methods}
+    return {name: partial(_tuned, name, model, hyperparameters or {}, choices) for name in methods}
 
 
 def settings_of(model: ModelName) -> tuple[str, ...]:
     """Return the names of the settings that a ready-made model takes for every sensor."""
     own = dict.fromkeys([*signature(Forecaster).parameters, *signature(_maker(model)).parameters])
-    return tuple(name for name in own if name not in ("step", "settings", "sensor"))
+    taken = tuple(name for name in own if name not in ("step", "settings", "sensor"))
+    return (*taken, "hyperparameters")
 
 
 def _maker(model: ModelName) -> Callable[..., Forecaster]:
@@ -207,8 +216,14 @@ def model_settings(model: ModelName, step: Length, **choices: Any) -> Settings:
     return make(step, **given).settings
 
 
-def _tuned(method: str, model: ModelName, choices: Mapping[str, Any], step: Length) -> Settings:
-    return tuned_by(method, model_settings(model, step, **choices))
+def _tuned(
+    method: str,
+    model: ModelName,
+    hyperparameters: Mapping[str, float],
+    choices: Mapping[str, Any],
+    step: Length,
+) -> Settings:
+    return tuned_by(method, starting_at(hyperparameters, model_settings(model, step, **choices)))
 
 
 def _fitted_in_time(

@@ -9,9 +9,11 @@ from tempfile import TemporaryDirectory
 
 from streamridge.errors import StreamRidgeError
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run import Run
-from streamridge.runs.stepping import step_through
+from streamridge.runs.scoring import yardstick_run
+from streamridge.runs.stepping import StepProgress, step_through
 from streamridge.series.series import Series
 from streamridge.series.spans import Span
 
@@ -139,6 +141,8 @@ def attempt(
 
     try:
         job = load()
+        if not needs_model(job.method) and isinstance(job.forecaster, Settings):
+            return Outcome(number, _yardstick_of(job, job.forecaster, progress))
         forecaster = _forecaster_for(job)
         run = step_through(
             forecaster,
@@ -153,6 +157,20 @@ def attempt(
         return Outcome(number, run, content_of(forecaster) if wanted else None)
     except Exception as error:
         return Outcome(number, error=reason_of(error))
+
+
+def _yardstick_of(job: Job, settings: Settings, progress: StepProgress) -> Run:
+    """Return the run of a method that needs no forecaster; all its steps are taken at once."""
+    run = yardstick_run(
+        job.series,
+        settings,
+        method=job.method,
+        warmup=job.warmup,
+        steps=job.steps,
+        exclude=job.exclude,
+    )
+    progress(run.lived, run.lived)
+    return run
 
 
 def reason_of(error: BaseException) -> str:
