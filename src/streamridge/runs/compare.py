@@ -51,7 +51,7 @@ def compare(
     methods
         Of "ohl", "hoag", "random", "grid", "bayes" and "fixed".
     model
-        The "default" model, or the "paper"'s.
+        The "default" model, the "paper"'s as printed, or with the settings of its "prototype".
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
     exclude
