@@ -52,7 +52,7 @@ def compare(
         Of "ohl", "hoag", "random", "grid", "bayes" and "fixed"; "last" and "week" need no model:
         the last reading, and the one a week ago.
     model
-        The "default" model, or the "paper"'s.
+        The "default" model, the "paper"'s as printed, or with the settings of its "prototype".
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
     exclude
