@@ -466,6 +466,7 @@ def test_a_glitch_is_scored_apart_and_the_plain_figure_is_said():
     table, text = words(overview("t", sensors)), words(section(1, sensors[0], []))
 
     assert re.search(r"ohl\d+\.\d+\*", table)
+    assert "* Without implausible readings" in table
     assert "scored apart: 1. With them, the plain RMSE is 2.9" in text
     assert "Triangles at the edge stand for 1 reading far beyond it." in text
 
