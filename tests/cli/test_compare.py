@@ -123,7 +123,7 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
         (
             ["flows.csv", "--methods", "ohl,magic"],
             "error: method must be one of 'ohl', 'hoag', 'random', 'grid', 'bayes', 'fixed', "
-            "got 'magic'.",
+            "'last', 'week', got 'magic'.",
         ),
         (["flows.csv", "--methods", ","], "error: method must be one of"),
         (["flows.csv", "--sensor", "x"], "error: sensors must be among 'ramp', 'main', got 'x'."),
@@ -175,3 +175,29 @@ def test_help_ends_with_an_example_that_runs(invoke):
     )
 
     assert [run["method"] for run in records(result)] == ["ohl", "random", "fixed"]
+
+
+def test_forecasts_without_a_model_are_rows_beside_the_methods(invoke, flows):
+    result = invoke(
+        "compare", "flows.csv", *QUICK, "--sensor", "ramp", "--methods", "fixed,last,week", "--json"
+    )
+
+    runs = records(result)
+    assert [(run["method"], run["by_model"]) for run in runs] == [
+        ("fixed", 1.0),
+        ("last", 0.0),
+        ("week", 0.0),
+    ]
+    assert [run["interrupted"] for run in runs] == [False] * 3
+    assert runs[0]["rmse_relative"] == pytest.approx(runs[0]["rmse"] / runs[2]["rmse"])
+
+
+def test_all_methods_start_where_a_flag_says(invoke, flows):
+    start = ["--hyperparameter", "regularization=0.05"]
+
+    result = invoke(
+        "compare", "flows.csv", *QUICK, "--sensor", "ramp", "--methods", "fixed", *start, "--json"
+    )
+
+    (run,) = records(result)
+    assert run["hyperparameters"]["regularization"] == pytest.approx(0.05)

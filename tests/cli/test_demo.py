@@ -61,3 +61,10 @@ def test_without_matplotlib_the_extra_is_named_before_any_work(invoke, monkeypat
     assert result.exit_code == 1
     assert "pip install 'streamridge[plot]'" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_the_demo_leaves_a_picture_of_the_works_and_says_when_they_begin(invoke, tmp_path):
+    result = invoke(*SMALL, "--out", "here")
+
+    assert "Works begin on 2017-01-06." in " ".join(result.stderr.split())
+    assert 20_000 < (tmp_path / "here" / "demo.png").stat().st_size < 300_000

@@ -105,3 +105,30 @@ def test_a_frame_has_a_time_column_and_one_per_detector(backend):
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(InvalidInputError, match=message):
         simulate_roads(np.random.default_rng(0), **settings)
+
+
+def working(day):
+    return simulate_roads(np.random.default_rng(3), days=28, works=day)
+
+
+def test_works_change_nothing_before_they_begin():
+    with_works, without = working(14), working(None)
+
+    begin = 14 * 96
+    np.testing.assert_array_equal(with_works.flows[:begin], without.flows[:begin])
+    assert (with_works.flows[begin:] != without.flows[begin:]).any(axis=0).all()
+
+
+def test_works_flatten_the_peaks_of_the_mainline_and_fill_the_ramps():
+    before, after = working(None), working(0)
+
+    ramps = np.array([name.startswith("ramp") for name in before.names])
+    peaks = after.flows.max(axis=0) / before.flows.max(axis=0)
+    assert (peaks[~ramps] < 0.8).all()
+    assert (after.flows.mean(axis=0) > before.flows.mean(axis=0))[ramps].all()
+    assert (after.flows == np.rint(after.flows)).all()
+
+
+def test_works_before_the_first_day_are_refused():
+    with pytest.raises(InvalidInputError, match=r"works must be .* got -1"):
+        working(-1)

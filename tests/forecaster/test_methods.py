@@ -8,7 +8,9 @@ from streamridge.forecaster.methods import (
     METHODS,
     YARDSTICKS,
     method_of,
+    needs_model,
     parse_methods,
+    starting_at,
     tuned_by,
 )
 from streamridge.tuners.random_search import RandomSearch
@@ -31,7 +33,7 @@ def test_an_unknown_method_or_none_is_refused(names, got):
         parse_methods(names)
 
 
-TUNING = [method for method in METHODS if method not in YARDSTICKS]
+TUNING = [method for method in METHODS if needs_model(method)]
 
 
 @pytest.mark.parametrize("method", TUNING)
@@ -96,3 +98,31 @@ def test_the_grid_leaves_the_periods_of_several_kernels_alone():
     grid = tuned_by("grid", replace(settings, preset=preset)).tuner
 
     assert grid.over == ("weight", "drifting.rate", "drifting.weight", "regularization")
+
+
+@pytest.mark.parametrize("model", [Forecaster, Forecaster.paper])
+def test_a_start_by_name_moves_that_hyperparameter_alone(model):
+    settings = model("15min").settings
+
+    off = Forecaster.of(starting_at({"regularization": 0.05}, settings)).hyperparameters
+
+    usual = Forecaster.of(settings).hyperparameters
+    assert off["regularization"] == 0.05 != usual["regularization"]
+    assert {**off, "regularization": usual["regularization"]} == usual
+
+
+def test_no_start_leaves_the_settings_as_they_are():
+    settings = small().settings
+
+    assert starting_at({}, settings) is settings
+
+
+def test_a_start_with_an_unknown_name_is_refused():
+    with pytest.raises(InvalidInputError, match="got 'ridge'"):
+        starting_at({"ridge": 0.01}, small().settings)
+
+
+@pytest.mark.parametrize("start", [float("nan"), float("inf"), -1.0])
+def test_a_start_that_no_model_can_have_is_refused(start):
+    with pytest.raises(InvalidInputError, match="regularization"):
+        starting_at({"regularization": start}, small().settings)

@@ -165,3 +165,11 @@ def test_whole_numbers_are_not_drawn_as_dates():
     axes.figure.canvas.draw()
 
     assert axes.get_xticklabels()[0].get_text() == "100"
+
+
+def test_days_without_an_error_have_room_too(axes):
+    errors = np.array([1.0, 2.0, np.nan, np.nan, np.nan, np.nan, np.nan])
+
+    plot_error_by_weekday(axes, {"ohl": errors})
+
+    assert axes.get_xlim() == (-0.5, 6.5)

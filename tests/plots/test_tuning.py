@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from streamridge.hyperparameters.groups import GroupNames
+from streamridge.plots.axes import method_look
 from streamridge.plots.tuning import (
     NameGroups,
     feature_labels,
     plot_hyperparameter,
+    plot_paths,
     plot_scales,
     plot_weights,
 )
@@ -27,7 +30,11 @@ def draw_hyperparameter(axes, rng):
     return plot_hyperparameter(axes, REFITS, 1 + rng.random(len(REFITS)), name="rate")
 
 
-@pytest.mark.parametrize("draw", [draw_weights, draw_scales, draw_hyperparameter])
+def draw_paths(axes, rng):
+    return plot_paths(axes, {"ohl": (REFITS, 1 + rng.random(len(REFITS)))}, name="rate")
+
+
+@pytest.mark.parametrize("draw", [draw_weights, draw_scales, draw_hyperparameter, draw_paths])
 def test_every_figure_labels_its_axes_and_returns_them(draw, axes, rng):
     drawn = draw(axes, rng)
 
@@ -98,3 +105,20 @@ def test_names_are_grouped_by_how_they_are_shown():
 
 def test_features_are_numbered_where_names_are_not_as_many():
     assert feature_labels(1, ["a", "b"]) == ("feature 1",)
+
+
+def test_a_hyperparameter_has_the_colour_of_the_method_that_moved_it(axes):
+    plot_hyperparameter(axes, REFITS, np.ones(len(REFITS)), name="rate", method="fixed")
+    plot_paths(axes, {"ohl": (REFITS, np.ones(len(REFITS)))}, name="rate")
+
+    assert [line.get_color() for line in axes.get_lines()] == [
+        method_look("fixed")[0],
+        method_look("ohl")[0],
+    ]
+
+
+def test_kernels_do_not_look_like_the_methods_that_are_drawn_most(axes, rng):
+    draw_weights(axes, rng)
+
+    colors = {to_hex(area.get_facecolor()[0]).upper() for area in axes.collections}
+    assert colors.isdisjoint({method_look(name)[0].upper() for name in ("ohl", "fixed")})

@@ -466,6 +466,7 @@ def test_a_glitch_is_scored_apart_and_the_plain_figure_is_said():
     table, text = words(overview("t", sensors)), words(section(1, sensors[0], []))
 
     assert re.search(r"ohl\d+\.\d+\*", table)
+    assert "* Without implausible readings" in table
     assert "scored apart: 1. With them, the plain RMSE is 2.9" in text
     assert "Triangles at the edge stand for 1 reading far beyond it." in text
 
@@ -516,3 +517,45 @@ def test_a_method_has_one_colour_in_every_figure_whatever_is_beside_it():
     }
     assert colors == {method_look("ohl")[0]}
     assert len({method_look(name) for name in METHODS}) == len(METHODS)
+
+
+def test_a_phone_sees_no_column_that_it_has_no_room_for():
+    html = overview("t", by_sensor([glitched()]))
+
+    hidden = re.findall(r'<th class="more">([^<]*)', html)
+    assert hidden == ["MAE", "scored", "missing", "fits", "seconds"]
+    assert html.count('<td class="more">') == 3 * len(hidden)
+    assert "A wider screen shows more: MAE, scored, missing, fits, seconds." in words(html)
+
+
+def test_the_season_ago_is_not_held_against_itself():
+    rows = re.findall(r"<tr.*?</tr>", overview("t", by_sensor([glitched()])))
+
+    (week,) = [row for row in rows if ">week<" in row]
+    assert words(week).count("\N{EN DASH}") == 2  # no coverage either
+
+
+def test_without_a_season_errors_are_held_against_the_last_reading():
+    run = glitched()
+    run = replace(run, yardsticks={"last": run.yardsticks["last"]})
+
+    text = words(overview("t", by_sensor([run])))
+
+    assert "RMSE against the last reading: ohl " in text
+    assert "against last" in text
+    assert "against week" not in text
+
+
+def test_a_second_run_of_a_yardstick_needs_no_model_either():
+    run = glitched()
+
+    (sensor,) = by_sensor([run, run.yardstick("last"), run.yardstick("last")])
+
+    assert [each.method for each in sensor.modelled] == ["ohl"]
+    assert "since no model could be used" not in words(section(1, sensor, []))
+
+
+def test_a_yardstick_is_not_said_to_have_been_stopped():
+    text = words(section(1, only(replace(glitched(), interrupted=True)), []))
+
+    assert text.count("was stopped before its end.") == 1

@@ -116,3 +116,10 @@ def test_a_run_of_format_1_is_still_read():
     assert run.path.values.shape == (3, 21)
     assert run.path.names[0] == "weight.drifting"
     assert run.path["regularization"][0] == pytest.approx(2.0)
+
+
+def test_a_run_of_format_1_has_no_yardsticks_and_nothing_scored_apart():
+    record = read_run(Path(__file__).parent / "golden" / "format-1.run").record()
+
+    assert (record["implausible"], record["rmse_relative"]) == (0, None)
+    assert record["rmse_all"] == record["rmse"]

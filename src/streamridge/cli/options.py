@@ -376,15 +376,24 @@ def parse_hyperparameters(texts: Sequence[str] | None) -> dict[str, float]:
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: --hyperparameter must be a name and a number, such as \
 'regularization=0.01', got 'regularization'.
+    >>> parse_hyperparameters(["regularization=1", "regularization=2"])
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: --hyperparameter must name each once, \
+got 'regularization' twice.
     """
-    try:
-        pairs = [text.split("=") for text in texts or ()]
-        return {name.strip(): float(number) for name, number in pairs}
-    except ValueError:
-        raise InvalidInputError(
-            "--hyperparameter must be a name and a number, such as 'regularization=0.01', "
-            f"got {', '.join(map(repr, texts or ()))}."
-        ) from None
+    starts: dict[str, float] = {}
+    for text in texts or ():
+        name, _, number = (part.strip() for part in text.partition("="))
+        if name in starts:
+            raise InvalidInputError(f"--hyperparameter must name each once, got {name!r} twice.")
+        try:
+            starts[name] = float(number)
+        except ValueError:
+            raise InvalidInputError(
+                "--hyperparameter must be a name and a number, such as 'regularization=0.01', "
+                f"got {text!r}."
+            ) from None
+    return starts
 
 
 def parse_seasons(text: str | None) -> tuple[str, ...] | None:

@@ -219,4 +219,5 @@ def _bars(axes: Axes, heights_by_name: Mapping[str, Vector]) -> None:
     for i, (name, heights) in enumerate(heights_by_name.items()):
         at = np.arange(len(heights)) - 0.4 + (i + 0.5) * width
         axes.bar(at, heights, width, color=method_look(name)[0], label=plain(name))
+        axes.set_xlim(-0.5, len(heights) - 0.5)  # hours or days without an error have room too
     legend_above_data(axes)

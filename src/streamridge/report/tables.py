@@ -49,6 +49,7 @@ FEW_STEPS = 4
 MORE = ("MAE", "scored", "missing", "fits", "seconds")
 # Marks an RMSE that leaves out implausible readings.
 MARK = "*"
+APART = f"{MARK} Without implausible readings; the section of the sensor says the error with them."
 RIVALS = {"last": "the last reading", "week": "the same time a week ago"}
 SEASONAL = "forecasts that repeat the last season, since no model could be used"
 
@@ -72,7 +73,8 @@ def summary_table(sensors: Sequence[SensorRuns]) -> str:
         for i, run in enumerate(sensor.runs)
     ]
     unseen = paragraph(f"A wider screen shows more: {', '.join(MORE)}.", "soft phone")
-    return table(head, rows) + unseen
+    apart = any(run.scored_apart for sensor in sensors for run in sensor.runs)
+    return table(head, rows) + unseen + (paragraph(APART, "soft") if apart else "")
 
 
 def _rival(sensors: Sequence[SensorRuns]) -> str:
