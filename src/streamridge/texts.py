@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from shlex import quote
 from unicodedata import category
@@ -56,10 +56,26 @@ def option(name: str, value: str = "") -> str:
     >>> option("gap", "skip"), option("from_")
     ('--gap skip (gap="skip" in Python)', '--from (from_= in Python)')
     """
-    flag = f"--{FLAGS.get(name, name).replace('_', '-')}"
     if not value:
-        return f"{flag} ({name}= in Python)"
-    return f'{flag} {quote(value)} ({name}="{value}" in Python)'
+        return f"{_flag(name)} ({name}= in Python)"
+    return options({name: value})
+
+
+def options(values: Mapping[str, str]) -> str:
+    """Return how several options are passed together, by name as Python calls them.
+
+    Examples
+    --------
+    >>> options({"step": "15min", "aggregate": "sum"})
+    '--step 15min --aggregate sum (step="15min", aggregate="sum" in Python)'
+    """
+    flags = " ".join(f"{_flag(name)} {quote(value)}" for name, value in values.items())
+    arguments = ", ".join(f'{name}="{value}"' for name, value in values.items())
+    return f"{flags} ({arguments} in Python)"
+
+
+def _flag(name: str) -> str:
+    return f"--{FLAGS.get(name, name).replace('_', '-')}"
 
 
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -89,7 +89,7 @@ def test_seconds_since_1970_are_not_taken_for_an_index(invoke, tmp_path):
     result = invoke("replay", "flow.csv", "--steps", "1", "--warmup", "300")
 
     assert result.exit_code == 0, result.stderr
-    assert "400 steps of 15min, 2023-11-14T22:13 to" in result.stderr
+    assert "400 steps of 15min, 2023-11-14T22:13+00:00 to" in result.stderr
     assert "flow.csv: times are read as seconds since 1970, in UTC" in result.stderr
 
 

@@ -114,7 +114,7 @@ def test_the_form_of_times_can_be_said(date_format, cell, expected, tmp_path):
 def test_a_time_that_breaks_what_was_said_is_refused(date_format, tmp_path):
     path = written(times_column(["13/13/2021"]), tmp_path)
 
-    with pytest.raises(InvalidInputError, match=f"as --date-format {date_format} says, got '13/13"):
+    with pytest.raises(InvalidInputError, match=f"written as {date_format}, got '13/13"):
         times(path, date_format=date_format)
 
 

@@ -161,7 +161,7 @@ class TestReadingsBeyond:
 
     def test_they_are_not_scored(self):
         values = daily(4 * DAY)
-        values[3 * DAY + 5] = -999.0
+        values[3 * DAY + 5] = -998.0
 
         run = replay(small(bounds=(0, None)), frame(values))
 

@@ -140,7 +140,7 @@ def local_texts(forecast: Forecast, settings: Settings) -> list[str]:
     """Return the times of a forecast as text, with their offset where the sensor has a zone."""
     zone = parse_zone(settings.tz)
     if zone is None:
-        return [time_text(time) for time in forecast.time]
+        return forecast.writing.texts(forecast.time)
     moments = forecast.time.astype("M8[us]").tolist()
     return [each.replace(tzinfo=UTC).astimezone(zone).isoformat() for each in moments]
 
@@ -182,7 +182,8 @@ def _learn(
     """Let a forecaster learn from files; return the extras of its next step that they know."""
     settings = forecaster.settings
     extras = settings.preset.features.extras
-    selection = Selection(step=settings.step, tz=settings.tz, extras=extras, **reading)
+    given = {name: value for name, value in reading.items() if value is not None}
+    selection = Selection(step=settings.step, tz=settings.tz, extras=extras, **given)
     read = one_sensor(files, selection, _chooser(settings.sensor, sensor))
     fed = feed(forecaster, selection.of_readings(read))
     left_out = f", {fed.known} known already and left out" if fed.known else ""

@@ -21,6 +21,7 @@ from streamridge.files.pems import is_pems, split_pems
 from streamridge.files.sense import Senses
 from streamridge.files.text import HEAD, encoding_of, opened_text
 from streamridge.files.time_parts import TimeParts
+from streamridge.texts import option
 
 Layout: TypeAlias = Literal["wide", "long", "pems"]
 
@@ -75,7 +76,8 @@ class SourceReader:
                 raise InvalidInputError(
                     f"{self._place} {proof.place}, column {column}: {shown(proof.text)} must "
                     "come earlier in what can be read only once, got it after cells that it "
-                    "explains. Pass --date-format or --decimal, or the path of a file."
+                    f"explains. Pass {option('date_format')} or {option('decimal')}, or the path "
+                    "of a file."
                 )
             return True
         return False

@@ -12,6 +12,7 @@ from typing import IO
 from streamridge.errors import InvalidInputError
 from streamridge.files.dialect import Dialect
 from streamridge.files.guards import CHUNK, Lines
+from streamridge.texts import option
 
 HEAD = 1024
 # The longer marks come first, since that of UTF-16 begins that of UTF-32.
@@ -34,8 +35,8 @@ def encoding_of(head: bytes, name: str, dialect: Dialect) -> str:
         return given or "utf-8"
     if given is not None and not given.startswith(marked.removesuffix("-sig")):
         raise InvalidInputError(
-            f"{name} must be text in {given}, as --encoding says, got the byte order mark of "
-            f"{marked.removesuffix('-sig')}. Leave --encoding out."
+            f"{name} must be text in {given}, as was said, got the byte order mark of "
+            f"{marked.removesuffix('-sig')}. Leave out {option('encoding')}."
         )
     return marked
 
@@ -86,5 +87,5 @@ def _require_single_bytes(head: bytes, name: str, given: str | None) -> None:
         if nulls.count(0) > 0.7 * len(nulls) and letters.count(0) < 0.3 * len(letters):
             raise InvalidInputError(
                 f"{name} must be text in UTF-8, got what looks like {encoding.upper()} without "
-                f"a byte order mark. Pass --encoding {encoding} (encoding= in Python)."
+                f"a byte order mark. Pass {option('encoding', encoding)}."
             )

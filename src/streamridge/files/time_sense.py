@@ -76,7 +76,7 @@ class TimeSense:
     def wanted(self) -> str:
         """Return what a cell must be."""
         if self.dialect.date_format is not None:
-            return f"a time as --date-format {self.dialect.date_format} says"
+            return f"a time written as {self.dialect.date_format}"
         if self.evidence.proof is not None:
             return f"a time written as {shown(self.evidence.proof.text)} above"
         if self.found in UNITS:

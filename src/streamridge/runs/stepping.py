@@ -25,6 +25,7 @@ from streamridge.series.clock import Steps, Times
 from streamridge.series.series import Series
 from streamridge.series.spans import Span, require_kind_of_spans, within
 from streamridge.series.writing import Writing
+from streamridge.texts import option
 
 # Called after each step with how many are done, of how many.
 StepProgress = Callable[[int, int], None]
@@ -230,7 +231,7 @@ def _usable(series: Series, times: Times | Steps, exclude: Sequence[Span]) -> Ve
         at = _text(time)
         raise InvalidInputError(
             f"at {at}: value must be at most {LARGEST:g} in size, got {value:g}. "
-            f"Pass --exclude {at}/{at} (exclude= in Python) to pass over it."
+            f"Pass {option('exclude', f'{at}/{at}')} to pass over it."
         )
     return values
 

@@ -256,7 +256,8 @@ def _require_one_kind_of_time(sources: Sequence[Source]) -> None:
     if len(offsets) > 1:
         raise InvalidInputError(
             f"times must have an offset for all sensors, or for none, got one for "
-            f"{offsets[True]!r} and none for {offsets[False]!r}. Run them apart with --sensor."
+            f"{offsets[True]!r} and none for {offsets[False]!r}. Run them apart with "
+            f"{option('sensors')}."
         )
 
 

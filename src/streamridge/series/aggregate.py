@@ -39,7 +39,7 @@ def coarser(
     if rest:
         raise InvalidInputError(
             f"{fine.sensor}: step must be a multiple of the readings' own {step_name(own)}, "
-            f"got {step_name(step)}. Pass --step {step_name(own)} (step= in Python), or a multiple."
+            f"got {step_name(step)}. Pass {option('step', step_name(own))}, or a multiple."
         )
     if aggregate is None:
         raise InvalidInputError(

@@ -13,6 +13,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.series.clock import DAY, EPOCH, UNITS, Length, Steps, Times, amount, step_name
 from streamridge.series.rates import JITTER, WINDOW, Ruler, Stretch
 from streamridge.series.readings import Readings, index_of
+from streamridge.texts import option
 
 # Usual steps of sensors, in seconds; a step found from readings becomes the nearest of these.
 USUAL = (1, 5, 10, 15, 20, 30, 60, 120, 180, 300, 360, 600, 720, 900, 1200, 1800)
@@ -74,7 +75,7 @@ def own_step(readings: Readings, asked: Length | None, found: Length | None) -> 
         if asked is None and not readings.indexed:
             raise InvalidInputError(
                 f"{readings.sensor}: step must be given for a single reading, got none. "
-                "Pass it, such as --step 15min (step= in Python)."
+                f"Pass it, such as {option('step', '15min')}."
             )
         return asked or 1
     if asked is not None:
@@ -144,8 +145,7 @@ def _require_as_rare(readings: Readings, asked: Length, found: Length | None, ap
     own = found or rarer(readings)
     raise InvalidInputError(
         f"{readings.sensor}: step must not be shorter than the time between readings, "
-        f"{step_name(own)}, got {step_name(asked)}. Pass --step {step_name(own)} "
-        "(step= in Python)."
+        f"{step_name(own)}, got {step_name(asked)}. Pass {option('step', step_name(own))}."
     )
 
 

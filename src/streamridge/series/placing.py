@@ -43,6 +43,7 @@ from streamridge.series.rates import Stretch
 from streamridge.series.readings import Aggregate, Readings, index_of
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
 from streamridge.series.series import Counts, Series
+from streamridge.texts import option, options
 
 # More readings than these, and than this share, must not differ from another one at their step.
 FEW_CONFLICTS, MOST_CONFLICTS = 5, 0.2
@@ -85,13 +86,13 @@ def _of_stretches(
     """Return readings whose rate changes in steps of the length asked for."""
     steps = [length_of(readings, each.step or 1) for each in stretches]
     if asked is None or not _suits(asked, steps):
-        shared, least = _shared_step(steps), min(steps, key=amount)
-        gaps = f", or --step {step_name(least)} to leave gaps between rarer readings"
+        least = min(steps, key=amount)
+        aggregated = {"step": step_name(_shared_step(steps)), "aggregate": "sum"}
+        gaps = f", or {option('step', step_name(least))} to leave gaps between rarer readings"
         raise InvalidInputError(
             f"{readings.sensor}: readings must be equally far apart, got "
-            f"{_rates_text(readings, stretches)}. Pass --step {step_name(shared)} --aggregate sum "
-            f"(or mean, or last){gaps if _suits(least, steps) else ''} "
-            "(step= and aggregate= in Python)."
+            f"{_rates_text(readings, stretches)}. Pass {options(aggregated)}, or mean, or last"
+            f"{gaps if _suits(least, steps) else ''}."
         )
     parts = [_within(readings, stretch) for stretch in stretches]
     rare = [i for i, step in enumerate(steps) if amount(step) >= amount(asked)]
@@ -141,11 +142,11 @@ def _binned(
 ) -> Series:
     """Return readings that come at no rate in steps, each made of those within it."""
     if asked is None or aggregate is None:
-        suggested = step_name(asked or rarer(readings))
+        suggested = {"step": step_name(asked or rarer(readings)), "aggregate": "mean"}
         raise InvalidInputError(
             f"{readings.sensor}: readings must be equally far apart, got "
-            f"{_spread_text(readings)}. Pass --step {suggested} --aggregate mean (or sum, or last) "
-            "to make steps of them (step= and aggregate= in Python)."
+            f"{_spread_text(readings)}. Pass {options(suggested)}, or sum, or last, "
+            "to make steps of them."
         )
     require_local_step(asked, zone)
     clock: AnyClock = (
@@ -301,5 +302,6 @@ def _require_sane_span(sensor: str, clock: AnyClock, at: Steps) -> None:
         before, after = map(time_text, clock.times(at[np.argmax(gaps) :][:2]))
         raise InvalidInputError(
             f"{sensor}: stamps must be less than {limit} apart, "
-            f"got {after} after {before}. Correct the stamp, or pass --from or --to."
+            f"got {after} after {before}. Correct the stamp, or pass {option('from_')} or "
+            f"{option('to')}."
         )
