@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench recording clean
 
 demo: .venv/.demo  ## the main job on simulated roads, under two minutes; leaves demo/index.html
 	$(BIN)/streamridge demo --out demo
@@ -21,6 +21,9 @@ lint: .venv/.dev  ## format, lint, types, import contract
 
 bench: .venv/.dev  ## one window against one bare factorization
 	$(BIN)/python benchmarks/bench_window.py
+
+recording: .venv/.demo  ## the main commands as they look now, written into docs/guide.md
+	$(BIN)/python docs/record_guide.py
 
 clean:
 	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

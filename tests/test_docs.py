@@ -4,10 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from runpy import run_path
 from types import ModuleType
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import streamridge
@@ -37,6 +40,55 @@ def run_commands(block):
         if line.startswith("streamridge "):
             result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
             assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+def recording():
+    """Return what the guide shows of the main commands, and the script that recorded it."""
+    script = run_path(str(ROOT / "docs" / "record_guide.py"))
+    _, begin, rest = (ROOT / "docs" / "guide.md").read_text().partition(script["BEGIN"])
+    text, end, _ = rest.partition(script["END"])
+    assert begin, "the guide has a place for the recording"
+    assert end, "the recording has an end"
+    return text, script
+
+
+def test_recorded_lines_fit_a_terminal():
+    text, script = recording()
+
+    assert len(text.splitlines()) > 30
+    assert max(map(len, text.splitlines())) <= script["COLUMNS"]
+
+
+def test_recorded_commands_are_those_of_the_script_and_parse():
+    text, script = recording()
+
+    shown = re.findall(r"^\$ ((?:.*\\\n)*.*)", text, flags=re.MULTILINE)
+    assert tuple(shown) == script["COMMANDS"]
+    assert text.count("(exit code ") == 1
+    for command in shown:
+        parse(script["words_of"](command)[1:])
+
+
+def parse(words):
+    """Parse the words of a command as the command line does, without doing anything."""
+    group = typer.main.get_command(app)
+    with suppress(typer.Exit), group.make_context("streamridge", words) as context:
+        name, command, rest = group.resolve_command(context, words)
+        command.make_context(name, rest, parent=context)
+
+
+def test_a_recorded_command_that_does_not_exist_is_noticed():
+    for words in (["reply", "roads.csv"], ["replay", "roads.csv", "--sensors", "ramp-3"]):
+        with pytest.raises(Exception, match="No such"):
+            parse(words)
+
+
+def test_a_recording_is_folded_and_shortened_as_a_terminal_would():
+    _, script = recording()
+
+    assert script["folded"](["", "a" * 81]) == ["", "a" * 80, "a"]
+    lines = [str(number) for number in range(100)]
+    assert script["shortened"](lines)[17:20] == ["17", "(76 lines more)", "94"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

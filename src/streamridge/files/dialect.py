@@ -14,7 +14,7 @@ from typing import TypeAlias
 from streamridge.errors import InvalidInputError, shown
 from streamridge.files.numbers import DecimalMark
 
-Missing: TypeAlias = float | str | Iterable[float | str]
+Missing: TypeAlias = float | str | Iterable[float | str] | None
 
 # Words for ways to write times that no pattern of strptime describes.
 EPOCHS = {  # in microseconds
@@ -66,7 +66,7 @@ class Dialect:
         if self.encoding is not None:
             _require_encoding(self.encoding)
         # An iterator could be used up by the first source.
-        given = self.missing
+        given = () if self.missing is None else self.missing
         every = (given,) if isinstance(given, str | int | float) else tuple(given)
         object.__setattr__(self, "missing", every)
         _ = self.most_bytes
