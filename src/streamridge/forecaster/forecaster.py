@@ -410,7 +410,7 @@ class Forecaster:
                 sensor.clock.known.times(steps),
                 ahead.values.copy(),
                 self._stepper.bands(ahead, levels),
-                source="seasonal" if ahead.made is None else "model",
+                source=ahead.source,
                 levels=levels,
             )
 

@@ -186,7 +186,8 @@ class StreamLearner(Generic[FitT]):
 
     def pass_over(self, time: float) -> None:
         """Skip a step that has no value, or none to learn from."""
-        self._progress = replace(self._progress, newest=self._require_later(time))
+        t, progress = self._require_later(time), self._progress
+        self._progress = replace(progress, newest=t, steps=progress.steps and progress.steps + 1)
 
     def rest(self) -> None:
         """Drop the training set and the fit; they are made again when they are needed."""
