@@ -185,7 +185,11 @@ class StreamLearner(Generic[FitT]):
         self._progress = replace(self._progress, policy=freed)
 
     def pass_over(self, time: float) -> None:
-        """Skip a step that has no value, or none to learn from."""
+        """Skip a step that has no value, or none to learn from.
+
+        Once a window has an observation, such steps count towards its end: a stream that is mostly
+        missing is refitted as often as others.
+        """
         t, progress = self._require_later(time), self._progress
         self._progress = replace(progress, newest=t, steps=progress.steps and progress.steps + 1)
 
