@@ -246,19 +246,20 @@ class PlainForecaster:
         return past
 
     def fill(self, count):
-        """Take left-out steps: a season and one of them each on its own, then the longest one."""
-        for _ in range(min(count, self.patience + 1)):
+        """Take left-out steps: a season and one of them each on its own, then the best season."""
+        alone = max(self.patience, 8) + 1
+        for _ in range(min(count, alone)):
             self.advance(None)
-        oldest, leapt = self.past.oldest, count - self.patience - 1
-        longest = round(max(self.settings.periods, default=1))
+        oldest, leapt = self.past.oldest, count - alone
+        season = round([*self.settings.periods[::-1], 1][self.best()])
         for _ in range(leapt):
-            season_ago = max(self.past.newest + 1 - longest, oldest)
+            season_ago = max(self.past.newest + 1 - season, oldest)
             self.past.push(self.past.ever(season_ago), read=False, trusted=False)
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:
             self.said += leapt * [0.0]
-            self.pass_over()
+            self.pass_over(leapt)
 
     def advance(self, value):
         values, made, source = self.look_ahead()
@@ -292,11 +293,11 @@ class PlainForecaster:
             if events:
                 self.renew_range()
 
-    def pass_over(self):
+    def pass_over(self, steps=1):
         """Tell a model of steps that there was nothing to learn from."""
         if self.learner is not None:
             self.learner.newest = self.past.newest
-            self.learner.steps += self.learner.steps > 0
+            self.learner.steps += steps if self.learner.steps else 0
 
     def learn_of_the_sensor(self, value):
         """Keep how finely it reads, and how wrong a season ago would have been."""

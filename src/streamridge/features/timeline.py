@@ -116,6 +116,8 @@ class Timeline:
         gone = slice(self._slot(first), self._slot(end))
         self._values, self._flags = (np.delete(each, gone) for each in (self._values, self._flags))
         self._extras = np.delete(self._extras, gone, axis=0)
+        kept = {step: fill for step, fill in self._replaced.items() if not first <= step < end}
+        self._replaced = kept
         self._add_hole(first, end)
 
     def mark(self) -> None:
@@ -133,15 +135,11 @@ class Timeline:
         Where a step was trusted then, or filled in, its value is still known.
         """
         flag = AT_REFIT_BEFORE if refits_ago else AT_REFIT
-        view = copy(self)
-        view._flags = np.where(self._flags & flag, TRUSTED, self._flags & FILLED)
-        if self._replaced:
-            view._values = self._values.copy()
-            for step, fill in self._replaced.items():
-                at = self._slot(step)
-                if not view._flags[at]:  # it was read after that refit
-                    view._values[at], view._flags[at] = fill, FILLED
-        return view
+        return self._before_late(flag, kept=FILLED)
+
+    def as_it_came(self) -> Timeline:
+        """Return the timeline as the last refit saw it, and what has come in time since then."""
+        return self._before_late(AT_REFIT, kept=FILLED | TRUSTED)
 
     def forget_before(self, step: int) -> None:
         """Forget the steps before this one, and give back their memory."""
@@ -252,6 +250,21 @@ class Timeline:
     def _used(self) -> int:
         """Return how many steps memory is in use for."""
         return self._slot(self.newest + 1)
+
+    def _before_late(self, flag: np.uint8, kept: np.uint8) -> Timeline:
+        """Return the timeline with the trust of a refit, and without what came late after it.
+
+        Of the steps that this refit did not trust, these flags are kept.
+        """
+        view = copy(self)
+        view._flags = np.where(self._flags & flag, TRUSTED, self._flags & kept)
+        if self._replaced:
+            view._values = self._values.copy()
+            for step, fill in self._replaced.items():
+                at = self._slot(step)
+                if not self._flags[at] & flag:
+                    view._values[at], view._flags[at] = fill, FILLED
+        return view
 
     def _was_filled(self, step: int) -> bool:
         """Return whether a step that was read late was not trusted yet at one of two refits."""

@@ -144,11 +144,16 @@ class Sensor:
         if self.next_step - first >= 2 * self.reach:  # nobody looks back at all of a long silence
             self.timeline.cut(first, self.next_step - self.reach)
 
+    @property
+    def patience(self) -> int:
+        """Return after how many steps of silence forecasts, step by step, repeat a season."""
+        return max(self._settings.patience, RECENT)
+
     def leap(self, count: int) -> None:
-        """Take many steps without a reading at once, filled with the longest season, repeated."""
+        """Take many steps without a reading at once, filled with the best season, repeated."""
         self.silent += count
-        period = round(max(self._settings.periods, default=1))
-        self.timeline.leap(count, period, needed=self.reach)
+        longest_first = (*self._settings.periods[::-1], 1)
+        self.timeline.leap(count, round(longest_first[self._best()]), needed=self.reach)
 
     def push(
         self, value: float, forecast: float, band: float | None, columns: Vector | None

@@ -135,16 +135,20 @@ class Stepper:
 
     def fill_gap(self, count: int) -> None:
         """Take `count` steps without a reading; those after a season are filled at once."""
-        alone = min(count, self._settings.patience + 1 if self.sensor.has_readings else 0)
+        alone = min(count, self.sensor.patience + 1 if self.sensor.has_readings else 0)
         for _ in range(alone):
             self.advance(np.nan, None)
         if self.sensor.has_readings and count > alone:
-            self.sensor.leap(count - alone)
-            self.counts["missing"] += count - alone
-            self._calibration = self._calibration.pass_over(count - alone)
-            self._ahead = {}
-            if self.model is not None:
-                self.model.learner.pass_over(self.sensor.next_step - 1)
+            self._leap(count - alone)
+
+    def _leap(self, count: int) -> None:
+        """Take many steps without a reading at once."""
+        self.sensor.leap(count)
+        self.counts["missing"] += count
+        self._calibration = self._calibration.pass_over(count)
+        self._ahead = {}
+        if self.model is not None:
+            self.model.learner.pass_over(self.sensor.next_step - 1, count)
 
     def advance(self, value: float, columns: Vector | None) -> None:
         """Take the next step; the value is NaN without a reading, `columns` None if not known.

@@ -184,14 +184,15 @@ class StreamLearner(Generic[FitT]):
         freed = self._progress.policy.free(self._space.groups_of(names))
         self._progress = replace(self._progress, policy=freed)
 
-    def pass_over(self, time: float) -> None:
-        """Skip a step that has no value, or none to learn from.
+    def pass_over(self, time: float, steps: int = 1) -> None:
+        """Skip steps up to `time` that have no value, or none to learn from.
 
         Once a window has an observation, such steps count towards its end: a stream that is mostly
-        missing is refitted as often as others.
+        missing is refitted as often as others. The refit is made at the next observation.
         """
         t, progress = self._require_later(time), self._progress
-        self._progress = replace(progress, newest=t, steps=progress.steps and progress.steps + 1)
+        counted = progress.steps + steps if progress.steps else 0
+        self._progress = replace(progress, newest=t, steps=counted)
 
     def rest(self) -> None:
         """Drop the training set and the fit; they are made again when they are needed."""
