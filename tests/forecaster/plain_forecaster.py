@@ -183,7 +183,10 @@ class PlainForecaster:
         step = self.past.newest + 1
         x, _ = self.past.row(step)
         raw, spreads = self.learner.predict(step, x)
-        raw, spreads = self.bounded(raw), self.widened(np.maximum(spreads, self.least))
+        spreads = np.maximum(spreads, self.least)
+        if len(self.model_sizes) >= 8:
+            spreads *= max(1.0, lately(self.model_sizes) / 4 / np.mean(spreads))
+        raw, spreads = self.bounded(raw), self.widened(spreads)
         values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
         made = (step, raw, values, spreads, self.mean_error)
         if self.settings.guard and len(self.model_sizes) >= 8:
@@ -321,8 +324,9 @@ class PlainForecaster:
 
     def judge(self, value, error, band):
         """Return what to make of a reading, and keep that."""
+        is_strange = self.is_implausible(value) or abs(error) > 5 * band
         verdict = self.verdict(value, error, band)
-        self.judged.append((value, verdict))
+        self.judged.append((value, is_strange and verdict != "stuck"))
         if verdict == "good" and self.is_implausible(value):
             self.low = self.high = value
         elif verdict == "good":
@@ -330,8 +334,8 @@ class PlainForecaster:
         return verdict
 
     def verdict(self, value, error, band):
-        latest = [verdict for _, verdict in self.judged[-8:]]
-        convinced = len(latest) == 8 and set(latest) <= {"implausible", "outlier"}
+        latest = [is_strange for _, is_strange in self.judged[-8:]]
+        convinced = len(latest) == 8 and all(latest)
         if self.is_implausible(value):
             return "good" if convinced else "implausible"
         equal = 1

@@ -39,7 +39,7 @@ class Plausibility:
     run
         How many readings in a row have been equal to it.
     strange
-        How many readings in a row have been implausible or outliers.
+        How many readings in a row have been implausible or outliers, believed or not.
     stuck_for
         For how many readings a run of equal ones is doubted; then the sensor does show this value,
         as that of a closed road.
@@ -68,13 +68,14 @@ class Plausibility:
         if self.is_implausible(value):
             if self.strange < CONVINCING:
                 return "implausible", strange
-            return "good", replace(after, low=value, high=value)
+            return "good", replace(strange, low=value, high=value)
         if max(RUN, self.longest_run) < run <= self.stuck_for:
             return "stuck", after
-        if abs(error) > OUTLIER * band and self.strange < CONVINCING:
+        is_outlier = abs(error) > OUTLIER * band
+        if is_outlier and self.strange < CONVINCING:
             return "outlier", strange
         return "good", replace(
-            after,
+            strange if is_outlier else after,
             low=float(np.fmin(self.low, value)),
             high=float(np.fmax(self.high, value)),
         )

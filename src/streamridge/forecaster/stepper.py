@@ -29,6 +29,8 @@ from streamridge.series.series import Series
 LEAST_ROWS = 12
 # A model gives way to a naive forecast whose errors of late were smaller by this factor.
 WORSE = 1.15
+# A fit to a quiet time expects errors of at least this share of those of late.
+LEAST_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -224,9 +226,16 @@ class Stepper:
         features = self._settings.preset.features
         inputs = input_at(features, self.sensor.past_before(columns), step)
         raw, spreads = model.learner.predict_with_spread(step, inputs.x[0])
-        spreads = self._widened(np.maximum(spreads, self.sensor.least))
+        spreads = self._widened(self._raised(np.maximum(spreads, self.sensor.least)))
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
         return replace(made, values=self.sensor.bounded(made.values))
+
+    def _raised(self, spreads: Vector) -> Vector:
+        """Return the sizes of errors to expect, on average at least a share of those of late."""
+        errors = self._calibration.errors
+        if errors.are_few:
+            return spreads
+        return spreads * max(LEAST_SHARE * errors.means[0] / spreads.mean(), 1.0)
 
     def _widened(self, spreads: Vector) -> Vector:
         """Return the sizes of errors to expect of a silent sensor, up to those of a naive one."""
