@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from streamridge import Forecaster
 from streamridge.forecaster.plausibility import CONVINCING, RUN, Plausibility
+from streamridge.forecaster.sensor import Sensor
 
 
 def of(*readings):
