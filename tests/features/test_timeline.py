@@ -226,7 +226,8 @@ def test_a_late_reading_is_undone_for_the_refits_before_it():
         views = [timeline.as_at_refit(refits_ago) for refits_ago in (0, 1)]
         filled = [bool(view.filled(step)[0]) for view in views]
         assert filled == [refits == 0, refits < 2]
-        assert [view.values(step)[0] for view in views] == [5.0 if each else 77.0 for each in filled]
+        wanted = [5.0 if each else 77.0 for each in filled]
+        assert [view.value(5) for view in views] == wanted
         timeline.mark()
 
     assert len(timeline.state()["replaced"]) == 0  # no refit that may be asked for saw the fill

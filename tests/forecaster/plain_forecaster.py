@@ -84,7 +84,8 @@ class PlainForecaster:
         self.patience, self.horizon = settings.patience, settings.horizon
         self.past = None
         self.silent, self.resolution = 0, np.inf
-        self.naive_sizes, self.naive = [[] for _ in (0, *settings.periods)], Bands(1, settings.levels)
+        self.naive = Bands(1, settings.levels)
+        self.naive_sizes = [[] for _ in (0, *settings.periods)]
         self.model_sizes = []
         self.bands, self.made = Bands(self.horizon, settings.levels), []
         self.said, self.learned = [], [[] for _ in range(self.horizon)]
@@ -189,10 +190,10 @@ class PlainForecaster:
         raw, spreads = self.bounded(raw), self.widened(spreads)
         values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
         made = (step, raw, values, spreads, self.mean_error)
-        if self.settings.guard and len(self.model_sizes) >= 8:
-            if lately(self.model_sizes) > 1.15 * lately(self.naive_sizes[self.best()]):
-                values, source = self.stand_in()
-                return values, made, source
+        worse = lately(self.model_sizes) > 1.15 * lately(self.naive_sizes[self.best()])
+        if self.settings.guard and len(self.model_sizes) >= 8 and worse:
+            values, source = self.stand_in()
+            return values, made, source
         return values, made, "model"
 
     def widened(self, spreads):

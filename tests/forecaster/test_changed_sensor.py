@@ -36,16 +36,18 @@ def changed(how):
     return values
 
 
-class TestEverySecondReadingLost:
-    @pytest.fixture(scope="class")
-    def lived(self):
-        values = daily(15 * DAY)
-        values[12 * DAY :] *= 1.6
-        kept = values.copy()
-        kept[12 * DAY + 1 :: 2] = np.nan
-        forecaster = small()
-        return forecaster, values, live(forecaster, kept)
+@pytest.fixture(scope="module")
+def lived():
+    """Return a forecaster of a sensor that loses every second reading, and its forecasts."""
+    values = daily(15 * DAY)
+    values[12 * DAY :] *= 1.6
+    kept = values.copy()
+    kept[12 * DAY + 1 :: 2] = np.nan
+    forecaster = small()
+    return forecaster, values, live(forecaster, kept)
 
+
+class TestEverySecondReadingLost:
     def test_it_is_refitted_as_often_as_others(self, lived):
         forecaster, values, _ = lived
         whole = small()
@@ -124,9 +126,9 @@ def test_without_a_guard_a_model_never_gives_way():
 
 
 class TestLateReadings:
-    GAPS = (9 * DAY + 20, 9 * DAY + 22, 10 * DAY - 3)
+    GAPS = (9 * DAY + 4, 9 * DAY + 10, 10 * DAY - 4)
 
-    def lived(self, horizon):
+    def fitted(self, horizon):
         """Return a forecaster that was fitted to rows with gaps, one of them read since."""
         values = daily(10 * DAY)
         values[list(self.GAPS)] = np.nan
@@ -139,7 +141,7 @@ class TestLateReadings:
     @pytest.mark.parametrize("horizon", [1, 3])
     @pytest.mark.parametrize("saved", [False, True], ids=["rested", "saved"])
     def test_rows_are_made_again_as_the_refit_saw_them(self, horizon, saved):
-        forecaster = self.lived(horizon)
+        forecaster = self.fitted(horizon)
         fits = forecaster._stepper.model.learner._progress.fits
         were = [fitted.samples for fitted in fits]
         first = forecaster.path.steps[0] - (3 * DAY - 1)
@@ -158,7 +160,7 @@ class TestLateReadings:
                 assert getattr(one, letter).tobytes() == getattr(other, letter).tobytes()
 
     def test_the_next_refit_sees_what_came(self):
-        forecaster = self.lived(horizon=1)
+        forecaster = self.fitted(horizon=1)
         before = forecaster._stepper.model.learner.training
 
         forecaster.observe(START + self.GAPS[0] * HOUR, 77.0)

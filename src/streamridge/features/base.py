@@ -11,7 +11,6 @@ from streamridge.features.past import Past
 from streamridge.samples import Inputs, Layout, Samples
 from streamridge.series.clock import Steps
 
-
 # The share of its lags that must have been read; forecasts may fill in the others.
 LEAST_READ = 0.25
 

@@ -333,7 +333,8 @@ class Forecaster:
     def refit_due(self) -> bool:
         """Return whether it is time for a refit, or for the first fit.
 
-        Only with `defer_refits` does it stay due after an observation.
+        A window may also end in a gap; then the refit is due until the next reading. Only with
+        `defer_refits` does it stay due after that.
         """
         return self._stepper.refit_due
 
@@ -471,8 +472,8 @@ class Forecaster:
         """Learn from the readings since the last refit, and fit the model to all that is known.
 
         It may come at any time. Coming k readings after it was due, it learns from these as well;
-        forecasts until then are those of the fit in force. The next one is due `update_every`
-        readings later.
+        forecasts until then are those of the fit in force. The next one is due `update_every` steps
+        after the first reading that follows.
 
         Parameters
         ----------
