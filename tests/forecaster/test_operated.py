@@ -148,6 +148,21 @@ class TestDeferredRefits:
         assert deferred.hyperparameters == at_once.hyperparameters
         assert deferred.counts == at_once.counts
 
+    @pytest.mark.parametrize("horizon", [1, 4])
+    def test_made_when_due_they_change_nothing_though_a_window_ends_in_a_gap(self, horizon):
+        at_once, deferred = (small(horizon=horizon, defer_refits=defer) for defer in (False, True))
+        values = daily(9 * DAY)
+        values[6 * DAY - 5 : 6 * DAY + 5] = np.nan
+        values[7 * DAY + 1 :: 3] = np.nan
+
+        for reading in enumerate(values.tolist()):
+            same(take(at_once, reading), take(deferred, reading))
+            if deferred.refit_due:
+                deferred.refit()
+
+        assert deferred.counts == at_once.counts
+        assert deferred.counts["fits"] >= 6
+
     def test_until_it_is_made_forecasts_are_those_of_the_fit_in_force(self):
         late, never = (small(defer_refits=True) for _ in range(2))
         for forecaster in (late, never):

@@ -657,7 +657,7 @@ def test_a_state_with_other_features_is_refused(samples):
 
 
 DAMAGED = {
-    "steps": (np.int64(-1), "state is damaged: steps must be a whole number of at least 0"),
+    "steps": (np.int64(99), "state must have fewer than 8 steps since its refit, got 99"),
     "refits": (None, "state is damaged: refits must be a whole number of at least 1, got None"),
     "policy.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
     "record.settled.x": (np.full((N, 4), np.nan), "state is damaged: settled.x must be finite"),

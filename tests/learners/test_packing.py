@@ -19,18 +19,24 @@ def learner(rng):
     return learner
 
 
-def test_a_window_that_ended_in_a_gap_is_refitted_at_the_next_observation(learner):
+def test_a_window_that_should_have_ended_is_refused(learner):
+    state = {**learner.state(), "steps": UPDATE_EVERY}
+
+    with pytest.raises(StateError, match="must have fewer than 4 steps since its refit, got 4"):
+        learner.restore(state)
+
+
+def test_a_gap_that_is_longer_than_the_window_ends_it_with_the_next_observation(learner):
     learner.observe(34, np.ones(5), 1.0)
-    for t in range(35, 40):  # longer than what was left of the window
+    for t in range(35, 40):
         learner.pass_over(t)
     refits = learner.refits
-    assert learner.refit_due
+    assert not learner.refit_due
 
     learner.restore(learner.state())
     learner.observe(40, np.ones(5), 1.0)
 
     assert learner.refits == refits + 1
-    assert not learner.refit_due
 
 
 def test_a_gap_right_after_a_refit_counts_from_the_next_observation(learner):

@@ -93,9 +93,9 @@ class Forecaster:
     train_size
         N, the rows of a fit.
     update_every
-        m, the readings between refits; by default a day of them, but at least 96, and at most a
-        quarter of `train_size` where steps are shorter than five minutes. For steps of a day or
-        longer, and for an index, 24.
+        m, the steps between refits, counted from the first reading after one; by default a day of
+        them, but at least 96, and at most a quarter of `train_size` where steps are shorter than
+        five minutes. For steps of a day or longer, and for an index, 24.
     warmup
         Steps before the first fit. Early fits use the history there is. Three days by default, less
         where that is more than 864 steps; for steps of a day or longer, and for an index, the
@@ -120,7 +120,8 @@ class Forecaster:
         (0, 100). No forecast and no band goes beyond. A reading beyond cannot be right, whatever
         `guard` says: it is counted as implausible, and its step is filled as if there was none.
     guard
-        False learns from every reading, plausible or not, and never rolls tuning back.
+        False learns from every reading, plausible or not, never rolls tuning back, and keeps to a
+        model that has been worse than the value a season ago of late.
     preset
         A model to use instead of the default one, with its features and step rule.
     defer_refits
@@ -333,8 +334,8 @@ class Forecaster:
     def refit_due(self) -> bool:
         """Return whether it is time for a refit, or for the first fit.
 
-        A window may also end in a gap; then the refit is due until the next reading. Only with
-        `defer_refits` does it stay due after that.
+        It becomes due with a reading, and only with `defer_refits` does it stay due after it. Gaps
+        count as well: after a long one, the first reading is the last of its window.
         """
         return self._stepper.refit_due
 

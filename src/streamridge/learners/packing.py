@@ -43,6 +43,10 @@ def unpack(state: State, frame: Frame[FitT], policy: Policy, record: Record) -> 
 
 def _unpacked(state: State, frame: Frame[FitT], policy: Policy, record: Record) -> Progress[FitT]:
     steps = require_count("steps", state["steps"], least=0)
+    if steps >= frame.update_every and not frame.deferred:
+        raise StateError(
+            f"state must have fewer than {frame.update_every} steps since its refit, got {steps}."
+        )
     record = record.restore(
         {key: np.asarray(value) for key, value in part(state, "record").items()}
     )

@@ -188,11 +188,13 @@ class StreamLearner(Generic[FitT]):
         """Skip steps up to `time` that have no value, or none to learn from.
 
         Once a window has an observation, such steps count towards its end: a stream that is mostly
-        missing is refitted as often as others. The refit is made at the next observation.
+        missing is refitted as often as others. The window ends with an observation all the same.
         """
         t, progress = self._require_later(time), self._progress
-        counted = progress.steps + steps if progress.steps else 0
-        self._progress = replace(progress, newest=t, steps=counted)
+        if progress.steps:
+            counted = min(progress.steps + steps, self._frame.update_every - 1)
+            progress = replace(progress, steps=max(progress.steps, counted))
+        self._progress = replace(progress, newest=t)
 
     def rest(self) -> None:
         """Drop the training set and the fit; they are made again when they are needed."""
