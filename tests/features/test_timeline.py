@@ -15,13 +15,14 @@ FIRST, PERIOD = 1000, 7
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of one step; `then` is its trust at the last refit and at the one before."""
+    """What is known of one step; `then` is what the last refit knew, and the one before."""
 
     value: float
     extra: float = np.nan
     read: bool = False
     trusted: bool = False
-    then: tuple[bool, bool] = (False, False)
+    filled: bool = False
+    then: tuple = (None, None)
 
 
 @dataclass
@@ -50,12 +51,12 @@ class PlainTimeline:
         pattern = [self.steps[max(step, first)].value for step in last]
         end = self.newest + count
         for step in range(max(self.newest, end - needed) + 1, end + 1):
-            self.steps[step] = Known(pattern[(step - last[0]) % period])
+            self.steps[step] = Known(pattern[(step - last[0]) % period], filled=True)
         self.newest = end
 
     def mark(self):
         for step, known in self.steps.items():
-            self.change(step, then=(known.trusted, known.then[0]))
+            self.change(step, then=(replace(known, then=(None, None)), known.then[0]))
 
     def forget_before(self, step):
         self.steps = {each: known for each, known in self.steps.items() if each >= step}
@@ -81,7 +82,7 @@ class Both:
             self.pushed += 1
             extra = np.nan if self.pushed % 5 == 0 else -float(self.pushed)
             read, trusted = kind != "gap", kind == "good"
-            known = Known(float(self.pushed), extra, read, trusted)
+            known = Known(float(self.pushed), extra, read, trusted, filled=not read)
             extras = None if np.isnan(extra) else np.array([extra])
             self.timeline.push(known.value, read=read, trusted=trusted, extras=extras)
             self.plain.put(known)
@@ -91,7 +92,8 @@ class Both:
         if not self.plain.steps[step].read:
             self.pushed += 1
             self.timeline.correct(step, float(self.pushed))
-            self.plain.change(step, value=float(self.pushed), read=True, trusted=True)
+            news = {"value": float(self.pushed), "read": True, "trusted": True, "filled": False}
+            self.plain.change(step, **news)
 
     def distrust(self, which, count):
         steps = sorted({self.plain.at(which + i) for i in range(count)})
@@ -159,10 +161,17 @@ class Both:
     def check_trust(self, steps, each):
         timeline = self.timeline
         assert timeline.trusted(steps).tolist() == [one.trusted for one in each]
+        assert timeline.filled(steps).tolist() == [one.filled for one in each]
         for refits_ago in (0, 1):
-            then = timeline.as_at_refit(refits_ago)
-            assert then.trusted(steps).tolist() == [one.then[refits_ago] for one in each]
-        np.testing.assert_array_equal(then.values(steps), [one.value for one in each])
+            view, then = timeline.as_at_refit(refits_ago), [one.then[refits_ago] for one in each]
+            assert view.trusted(steps).tolist() == [bool(one and one.trusted) for one in then]
+            # What was neither trusted nor filled was not learned from.
+            known = [i for i, one in enumerate(then) if one and (one.trusted or one.filled)]
+            assert view.filled(steps[known]).tolist() == [then[i].filled for i in known]
+            values = [then[i].value for i in known]
+            np.testing.assert_array_equal(view.values(steps[known]), values)
+            if refits_ago == 0:  # and before that refit, it is the same with what came since
+                np.testing.assert_array_equal(timeline.as_it_came().values(steps[known]), values)
 
 
 COUNTS, PLACES = st.integers(1, 40), st.integers(0, 400)
@@ -188,6 +197,40 @@ def test_whatever_happens_it_is_a_dictionary_of_steps(acts):
         getattr(both, name)(*args)
 
         both.check()
+
+
+def test_what_came_in_time_since_a_refit_is_known_and_what_came_late_is_not():
+    timeline = grown()
+    timeline.push(5.0, read=False, trusted=False)
+    timeline.mark()
+    timeline.push(6.0, read=True, trusted=True)
+    timeline.push(7.0, read=False, trusted=False)
+    timeline.correct(5, 77.0)
+    timeline.correct(7, 78.0)
+
+    view, steps = timeline.as_it_came(), np.arange(4, 8)
+
+    assert view.values(steps).tolist() == [4, 5, 6, 7]
+    assert view.trusted(steps).tolist() == [True, False, True, False]
+    assert view.filled(steps).tolist() == [False, True, False, True]
+
+
+def test_a_late_reading_is_undone_for_the_refits_before_it():
+    timeline = grown()
+    timeline.push(5.0, read=False, trusted=False)
+    timeline.mark()
+    timeline.correct(5, 77.0)
+    step = np.array([5])
+
+    for refits in range(3):
+        views = [timeline.as_at_refit(refits_ago) for refits_ago in (0, 1)]
+        filled = [bool(view.filled(step)[0]) for view in views]
+        assert filled == [refits == 0, refits < 2]
+        wanted = [5.0 if each else 77.0 for each in filled]
+        assert [view.value(5) for view in views] == wanted
+        timeline.mark()
+
+    assert len(timeline.state()["replaced"]) == 0  # no refit that may be asked for saw the fill
 
 
 def grown(count=5):
@@ -296,6 +339,7 @@ BAD = {
     "a value short": ("values", np.zeros(4), InvalidInputError, r"values must have shape \(5,\)"),
     "a flag short": ("flags", np.zeros(4), InvalidInputError, r"flags must have shape \(5,\)"),
     "other columns": ("extras", np.zeros((5, 1)), InvalidInputError, "extras must have shape"),
+    "no fills": ("replaced", np.zeros(2), InvalidInputError, "replaced must have shape"),
     "no holes": ("holes", np.zeros(2), InvalidInputError, "holes must have shape"),
 }
 

@@ -31,6 +31,12 @@ def gaussian(level):
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+def lately(sizes):
+    """Return a mean in which sizes count half after 24 later ones; infinite without any."""
+    weights = 0.5 ** (np.arange(len(sizes))[::-1] / 24)
+    return np.average(sizes, weights=weights) if sizes else np.inf
+
+
 class Bands:
     """Multiples of the expected size of error, which follow the quantiles of what was seen."""
 
@@ -78,7 +84,9 @@ class PlainForecaster:
         self.patience, self.horizon = settings.patience, settings.horizon
         self.past = None
         self.silent, self.resolution = 0, np.inf
-        self.naive_size, self.naive = 0.0, Bands(1, settings.levels)
+        self.naive = Bands(1, settings.levels)
+        self.naive_sizes = [[] for _ in (0, *settings.periods)]
+        self.model_sizes = []
         self.bands, self.made = Bands(self.horizon, settings.levels), []
         self.said, self.learned = [], [[] for _ in range(self.horizon)]
         self.low = self.high = np.nan
@@ -100,14 +108,34 @@ class PlainForecaster:
         smallest = self.resolution / 2 if self.resolution < np.inf else 0.0
         return max(smallest, 1e-9 * max(abs(self.past.latest), 1.0))
 
-    def seasonal(self):
-        """Return what a season ago says of the next steps."""
-        ahead = range(self.past.newest + 1, self.past.newest + 1 + self.horizon)
-        return np.array([self.past.seasonal_value(step) for step in ahead])
+    def naive_values(self, step):
+        """Return the values seasons ago, the longest first, and the last reading."""
+        seasons = range(len(self.settings.periods), 0, -1)
+        last = self.past.newest - self.silent
+        return [
+            *(self.past.seasonal_value(step, count) for count in seasons),
+            self.past.value_at(last),
+        ]
 
-    def seasonal_reach(self, level):
-        """Return how far the bands of a season ago reach below and above."""
-        size = self.naive_size if self.naive.seen[0] else np.abs(self.seasonal()).max()
+    def best(self):
+        """Return which naive forecast was the best of late; the last reading, if it is recent."""
+        means = [lately(sizes) for sizes in self.naive_sizes]
+        if self.silent >= 8 and len(means) > 1:
+            means.pop()
+        return means.index(min(means))
+
+    def stand_in(self):
+        """Return what the best naive forecast says of the next steps."""
+        best = self.best()
+        ahead = range(self.past.newest + 1, self.past.newest + 1 + self.horizon)
+        is_last = best == len(self.settings.periods) > 0
+        values = np.array([self.naive_values(step)[best] for step in ahead])
+        return values, "last" if is_last else "seasonal"
+
+    def naive_reach(self, level, values):
+        """Return how far the bands of the best naive forecast reach below and above."""
+        size = lately(self.naive_sizes[self.best()])
+        size = size if size < np.inf else np.abs(values).max()
         below, above = self.naive.reach(level)[0] * max(size, self.least)
         return np.full(self.horizon, -below), np.full(self.horizon, above)
 
@@ -150,40 +178,53 @@ class PlainForecaster:
         return min(max(share, 0.0), 1.0) * self.mean_error
 
     def look_ahead(self):
-        """Return values, and what a model made."""
+        """Return values, what a model made, and which of the two kinds the values are."""
         if self.learner is None or self.silent > self.patience:
-            return self.seasonal(), None
+            values, source = self.stand_in()
+            return values, None, source
         step = self.past.newest + 1
         x, _ = self.past.row(step)
         raw, spreads = self.learner.predict(step, x)
-        raw, spreads = self.bounded(raw), np.maximum(spreads, self.least)
+        spreads = np.maximum(spreads, self.least)
+        if len(self.model_sizes) >= 8:
+            spreads *= max(1.0, lately(self.model_sizes) / 4 / np.mean(spreads))
+        raw, spreads = self.bounded(raw), self.widened(spreads)
         values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
         made = (step, raw, values, spreads, self.mean_error)
-        return values, made
+        worse = lately(self.model_sizes) > 1.15 * lately(self.naive_sizes[self.best()])
+        if self.settings.guard and len(self.model_sizes) >= 8 and worse:
+            values, source = self.stand_in()
+            return values, made, source
+        return values, made, "model"
 
-    def reach(self, made, level):
+    def widened(self, spreads):
+        """Return the sizes of error to expect after silence, up to those of a naive forecast."""
+        if not self.silent:
+            return spreads
+        reach = self.bands.reach(0.9)
+        below, above = self.naive_reach(0.9, spreads)
+        for h in range(self.horizon):
+            most = (above[h] - below[h]) / (sum(reach[h]) * spreads[h])
+            wider = min(np.sqrt((self.silent + h + 1) / (h + 1)), most)
+            spreads[h] *= max(wider, 1.0)
+        return spreads
+
+    def reach(self, values, made, source, level):
         """Return how far the bands of the next forecast reach below and above."""
-        if made is None:
-            return self.seasonal_reach(level)
+        if source != "model":
+            return self.naive_reach(level, values)
         reach, spreads = self.bands.reach(level), made[3]
-        below, above = -reach[:, 0] * spreads, reach[:, 1] * spreads
-        if self.silent:
-            lowest, highest = self.seasonal_reach(level)
-            for h in range(self.horizon):
-                wider = np.sqrt((self.silent + h + 1) / (h + 1))
-                below[h] = min(below[h], max(wider * below[h], lowest[h]))
-                above[h] = max(above[h], min(wider * above[h], highest[h]))
-        return below, above
+        return -reach[:, 0] * spreads, reach[:, 1] * spreads
 
     def predict(self, levels=None):
-        values, made = self.look_ahead()
+        values, made, source = self.look_ahead()
         lower, upper = [], []
         for level in levels or self.settings.levels:
-            below, above = self.reach(made, level)
+            below, above = self.reach(values, made, source, level)
             lower.append(np.minimum(self.bounded(values + below), values))
             upper.append(np.maximum(self.bounded(values + above), values))
         ends = (each[0] if len(each) == 1 else np.column_stack(each) for each in (lower, upper))
-        return Expected(values, *ends, "seasonal" if made is None else "model")
+        return Expected(values, *ends, source)
 
     def observe(self, step, value):
         self.happened["readings"] += 1
@@ -210,23 +251,24 @@ class PlainForecaster:
         return past
 
     def fill(self, count):
-        """Take left-out steps: a season and one of them each on its own, then the longest one."""
-        for _ in range(min(count, self.patience + 1)):
+        """Take left-out steps: a season and one of them each on its own, then the best season."""
+        alone = max(self.patience, 8) + 1
+        for _ in range(min(count, alone)):
             self.advance(None)
-        oldest, leapt = self.past.oldest, count - self.patience - 1
-        longest = round(max(self.settings.periods, default=1))
+        oldest, leapt = self.past.oldest, count - alone
+        season = round([*self.settings.periods[::-1], 1][self.best()])
         for _ in range(leapt):
-            season_ago = max(self.past.newest + 1 - longest, oldest)
+            season_ago = max(self.past.newest + 1 - season, oldest)
             self.past.push(self.past.ever(season_ago), read=False, trusted=False)
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:
             self.said += leapt * [0.0]
-            self.pass_over()
+            self.pass_over(leapt)
 
     def advance(self, value):
-        values, made = self.look_ahead()
-        below, above = self.reach(made, 0.9)
+        values, made, source = self.look_ahead()
+        below, above = self.reach(values, made, source, 0.9)
         if value is None:
             self.happened["missing"] += 1
             self.said.append(0.0)
@@ -237,15 +279,14 @@ class PlainForecaster:
             self.take(value, values[0], max(above[0], -below[0]), made)
 
     def take(self, value, forecast, band, made):
-        step, in_time = self.past.newest + 1, self.silent == 0
+        step = self.past.newest + 1
         self.learn_of_the_sensor(value)
         doubting = self.settings.guard and self.learner is not None
         verdict = self.judge(value, value - forecast, band) if doubting else "good"
         kept = forecast if verdict == "implausible" else value
         self.past.push(kept, read=True, trusted=verdict == "good")
         self.silent = 0
-        if verdict != "stuck":
-            self.calibrate(step, value, made if in_time else None, verdict)
+        self.calibrate(step, value, made, verdict)
         if self.learner is None:
             self.first_fit()
         elif verdict != "good":
@@ -257,23 +298,27 @@ class PlainForecaster:
             if events:
                 self.renew_range()
 
-    def pass_over(self):
-        """Tell a model of a step that there was nothing to learn from."""
+    def pass_over(self, steps=1):
+        """Tell a model of steps that there was nothing to learn from."""
         if self.learner is not None:
             self.learner.newest = self.past.newest
+            self.learner.steps += steps if self.learner.steps else 0
 
     def learn_of_the_sensor(self, value):
         """Keep how finely it reads, and how wrong a season ago would have been."""
         change = abs(value - self.past.latest)
         if change > 0:
             self.resolution = min(self.resolution, change)
-        error = value - self.past.seasonal_value(self.past.newest + 1)
-        if self.naive.seen[0]:
-            self.naive.learn(0, error, max(self.naive_size, self.least))
-            self.naive_size += 0.015 * (abs(error) - self.naive_size)
-        else:
-            self.naive.learn(0, 0.0, 1.0)
-            self.naive_size = abs(error)
+        errors = [value - each for each in self.naive_values(self.past.newest + 1)]
+        size = lately(self.naive_sizes[self.best()])
+        if size < np.inf:
+            self.naive.learn(0, errors[self.best()], max(size, self.least))
+        sizes = [abs(error) for error in errors]
+        latest = [self.past.newest - h for h in range(1, self.horizon)]
+        earlier = [self.past.value_at(max(step, self.past.start)) for step in latest]
+        sizes[-1] = np.mean([sizes[-1], *(abs(value - each) for each in earlier)])
+        for every, each in zip(self.naive_sizes, sizes, strict=True):
+            every.append(each)
 
     def is_implausible(self, value):
         reach = 3 * (self.high - self.low)
@@ -281,8 +326,9 @@ class PlainForecaster:
 
     def judge(self, value, error, band):
         """Return what to make of a reading, and keep that."""
+        is_strange = self.is_implausible(value) or abs(error) > 5 * band
         verdict = self.verdict(value, error, band)
-        self.judged.append((value, verdict))
+        self.judged.append((value, is_strange and verdict != "stuck"))
         if verdict == "good" and self.is_implausible(value):
             self.low = self.high = value
         elif verdict == "good":
@@ -290,15 +336,16 @@ class PlainForecaster:
         return verdict
 
     def verdict(self, value, error, band):
+        latest = [is_strange for _, is_strange in self.judged[-8:]]
+        convinced = len(latest) == 8 and all(latest)
         if self.is_implausible(value):
-            latest = [verdict for _, verdict in self.judged[-8:]]
-            return "good" if latest == 8 * ["implausible"] else "implausible"
+            return "good" if convinced else "implausible"
         equal = 1
         while equal <= len(self.judged) and self.judged[-equal][0] == value:
             equal += 1
-        if equal > max(8, self.usual_run):
+        if max(8, self.usual_run) < equal <= max(self.patience, 24):
             return "stuck"
-        return "outlier" if abs(error) > 5 * band else "good"
+        return "outlier" if abs(error) > 5 * band and not convinced else "good"
 
     def renew_range(self):
         """Take the range of the trusted readings, and the third longest run of all, for usual."""
@@ -313,12 +360,15 @@ class PlainForecaster:
     def calibrate(self, step, value, made, verdict):
         """Let the forecasts of this step, made in time, teach the bands and the correction."""
         self.made += [] if made is None else [made]
+        sizes = []
         for first, raw, values, spreads, mean in self.made[-self.horizon :]:
             h = step - first
             if h < self.horizon:
+                sizes.append(abs(value - values[h]))
                 self.bands.learn(h, value - values[h], spreads[h])
                 if verdict == "good":
                     self.learned[h].append((value - raw[h], mean))
+        self.model_sizes += [np.mean(sizes)] if sizes else []
         says = made is not None and verdict == "good"
         self.said.append(value - made[1][0] if says else 0.0)
 

@@ -50,7 +50,8 @@ class PlainLearner:
         self.newest = t
         self.steps += 1
         if self.retired is not None and t >= self.since + self.settings.horizon - 1:
-            rows = self.past.known_rows(after=self.since - self.settings.horizon + 1)
+            before = self.past.as_it_came()
+            rows = before.known_rows(after=self.since - self.settings.horizon + 1)
             self.teach(self.retired, [row for row in rows if row.t <= self.since])
             self.retired = None
         if self.steps < self.settings.update_every:
@@ -96,7 +97,7 @@ class PlainLearner:
         self.training = kept[-self.settings.train_size :]
         self.fit = self.model.fit(self.stack(self.training), self.lam)
         self.retired = retiring if several else None
-        self.since, self.steps = self.newest, 0
+        self.since, self.steps, self.past.late = self.newest, 0, {}
         self.past.forget_before(min([kept[0].t, *oldest]) - self.past.reach)
 
     def assign(self, values):

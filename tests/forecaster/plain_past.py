@@ -1,5 +1,7 @@
 """A sensor's past once more, and the rows that are made of it, on whole lists."""
 
+from copy import copy
+
 import numpy as np
 
 from tests.forecaster.plain_learner import Row
@@ -13,7 +15,8 @@ class PlainPast:
         self.start = self.oldest = start
         self.reach = reach  # how far back a row may look
         self.holidays, self.day = set(), None
-        self.values, self.read, self.trusts = [], [], []
+        self.values, self.read, self.trusts, self.filled = [], [], [], []
+        self.late = {}  # what had filled the steps that were read late since the last refit
 
     def __len__(self):
         return len(self.values)
@@ -38,6 +41,11 @@ class PlainPast:
     def is_trusted(self, step):
         return self.oldest <= step <= self.newest and self.trusts[step - self.start]
 
+    def is_sound(self, step):
+        """Return whether a step is trusted, or had no reading and is filled in."""
+        is_known = self.oldest <= step <= self.newest
+        return self.is_trusted(step) or (is_known and self.filled[step - self.start])
+
     def mark_holidays(self, dates, day):
         """Take days as holidays, each of `day` steps."""
         self.holidays, self.day = {np.datetime64(each) for each in dates}, day
@@ -49,8 +57,9 @@ class PlainPast:
         day = np.datetime64(int(step) // self.day, "D")
         return self.day * (6 - day.tolist().weekday()) if day in self.holidays else 0
 
-    def seasonal_value(self, step):
-        for season in [round(period) for period in self.periods[::-1]]:
+    def seasonal_value(self, step, seasons):
+        """Return the value the longest of some seasons ago; the shortest ones come first."""
+        for season in [round(period) for period in self.periods[:seasons][::-1]]:
             season -= self.before_sunday(step) if season == 7 * self.day else 0
             if self.start <= step - season <= self.newest:
                 return self.value_at(step - season)
@@ -65,19 +74,34 @@ class PlainPast:
         self.values.append(value)
         self.read.append(read)
         self.trusts.append(trusted)
+        self.filled.append(not read)
 
     def correct(self, step, value):
         """Put a reading that came late in its place."""
         at = step - self.start
+        self.late[step] = self.values[at]
         self.values[at], self.read[at], self.trusts[at] = value, True, True
+        self.filled[at] = False
+
+    def as_it_came(self):
+        """Return the past without what came late since the last refit."""
+        past = copy(self)
+        past.values, past.trusts, past.filled = (
+            each.copy() for each in (self.values, self.trusts, self.filled)
+        )
+        for step, fill in self.late.items():
+            at = step - self.start
+            past.values[at], past.trusts[at], past.filled[at] = fill, False, True
+        return past
 
     def distrust(self, step):
         self.trusts[step - self.start] = False
 
     def course(self, at, seasons, now):
-        """Return the mean of the trusted values seasons before a step, and whether it has any.
+        """Return the mean of the trusted values seasons before a step, and whether it is sound.
 
-        Where the last of the seasons has none, the one before it stands in.
+        Where the last of the seasons has none, the one before it stands in; where none has any, the
+        value a season ago, which must not be in doubt.
         """
         season = seasons[-1]
         beside = [season.apart * j for j in range(-season.beside, season.beside + 1)]
@@ -91,10 +115,14 @@ class PlainPast:
             return sum(known) / len(known), True
         if len(seasons) > 1:
             return self.course(at, seasons[:-1], now)
-        return self.value_at(min(steps[0], now - 1)), False
+        stands_in = min(steps[0], now - 1)
+        return self.value_at(stands_in), self.is_sound(stands_in)
 
     def row(self, step):
-        """Return the features of a step, and whether all that they rest on is trusted."""
+        """Return the features of a step, and whether they can be learned from.
+
+        Nothing that they rest on may be in doubt, and a quarter of the lags must have been read.
+        """
         f = self.features
         lags = max((season.lags for season in f.seasons), default=f.lags + 1)
         around = range(step - lags, step + f.ahead + 1)
@@ -112,7 +140,9 @@ class PlainPast:
         places |= {s.period: step + self.before_sunday(step) for s in f.seasons if s.name == "week"}
         angles = [2 * np.pi * (at % period / period) for period, at in places.items()]
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
-        return np.array(x), read and all(self.is_trusted(step - k) for k in range(1, lags + 1))
+        behind = range(step - lags, step)
+        enough = sum(map(self.is_trusted, behind)) >= 0.25 * lags
+        return np.array(x), read and enough and all(map(self.is_sound, behind))
 
     def forget_before(self, step):
         self.oldest = max(self.oldest, step)

@@ -1,11 +1,14 @@
 """Which forecasts teach the correction and the bands, and by which of their errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.calibration import Calibration, Made
 from streamridge.forecaster.correction import KEEP, ErrorCorrection
+from streamridge.forecaster.recent import RecentErrors
 
 ONE = np.ones(1)
 
@@ -45,7 +48,10 @@ class TestCorrection:
     def test_its_share_is_learned_at_the_mean_when_the_forecast_was_made(self):
         earlier = made_at(0, raw=[0, 0], values=[0, 0], spreads=[1, 1], mean=3.0)
         state = Calibration(
-            ErrorCorrection(9.0, *np.zeros((3, 2))), ConformalBands.start(2, 0.9), (earlier,)
+            ErrorCorrection(9.0, *np.zeros((3, 2))),
+            ConformalBands.start(2, 0.9),
+            RecentErrors.start(1),
+            (earlier,),
         )
 
         after = state.observe(1, 5.0, None, learns=True)
@@ -112,7 +118,7 @@ class TestBands:
         state = started(horizon=2)
         reach = state.bands.reach[0, 1, 0]
         earlier = made_at(0, raw=[0, 0], values=[0, 0], spreads=[100, 1])
-        state = Calibration(state.correction, state.bands, (earlier,))
+        state = replace(state, pending=(earlier,))
 
         after = state.observe(1, 2 * reach, None, learns=True)
 

@@ -9,10 +9,13 @@ import pytest
 from streamridge import Forecaster
 from streamridge.features.profiles import Profiles, Season
 from streamridge.forecaster.formats import upgraded_preset
+from streamridge.forecaster.recent import FEW
 from streamridge.forecaster.recipes import build
 
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+EXPECTED_3 = json.loads((GOLDEN / "expected-3.json").read_text())
+REFIT_AT = 145 - 130  # the refit by this version is at step 144
 START, HOUR = np.datetime64("2021-06-13T00:00", "m"), np.timedelta64(60, "m")
 
 
@@ -21,26 +24,67 @@ def wave(count):
     return (100 + 50 * np.sin(2 * np.pi * t / 24) + 10 * np.sin(2 * np.pi * t / 37)).round(3)
 
 
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_file_of_format_1_goes_on_as_the_version_that_saved_it(name):
-    expected, values = EXPECTED[name], wave(180)
-
-    forecaster = Forecaster.load(GOLDEN / f"format-1-{name}.sr")
-    rows = []
+def lived(forecaster):
+    """Return the forecasts before each of the readings after the first 130, with their bands."""
+    values, rows = wave(180), []
     for i in range(130, 180):
         forecast = forecaster.predict()
         rows.append([forecast.value, forecast.lower, forecast.upper])
         forecaster.observe(START + i * HOUR, values[i])
+    return rows
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_file_of_format_1_goes_on_as_the_version_that_saved_it(name):
+    expected = EXPECTED[name]
+
+    forecaster = Forecaster.load(GOLDEN / f"format-1-{name}.sr")
+    rows = lived(forecaster)
 
     # Its fit is made again; refits after that see rows that earlier versions left out.
     until = 24 - 7  # the file is seven readings after its last refit
-    np.testing.assert_allclose(rows[:until], expected["forecasts"][:until], rtol=1e-6)
+    now, then = (np.array(each)[:until] for each in (rows, expected["forecasts"]))
+    np.testing.assert_allclose(now[:, 0], then[:, 0], rtol=1e-6)
+    # Bands also follow the errors since the file was loaded, which earlier versions did not count.
+    np.testing.assert_allclose(now[:FEW], then[:FEW], rtol=1e-6)
+    np.testing.assert_allclose(now, then, rtol=0.02)
     np.testing.assert_allclose(
         np.array(rows)[:, 0], np.array(expected["forecasts"])[:, 0], rtol=0.05
     )
     assert forecaster.hyperparameters == pytest.approx(expected["hyperparameters"], rel=0.2)
     assert forecaster.counts == expected["counts"]
     assert list(forecaster.frozen) == expected["frozen"]
+
+
+def whole_and_later():
+    return ((GOLDEN / f"format-3-{part}.sr").read_bytes() for part in ("whole", "later"))
+
+
+@pytest.mark.parametrize("in_parts", [False, True], ids=["one file", "two parts"])
+def test_a_file_of_format_3_goes_on_bit_for_bit_until_the_next_refit(in_parts):
+    content = (GOLDEN / "format-3-online.sr").read_bytes()
+
+    forecaster = Forecaster.from_bytes(*(whole_and_later() if in_parts else [content]))
+    rows = lived(forecaster)
+
+    # Gaps count towards the end of a window now: the refit comes a step earlier than it did then.
+    np.testing.assert_array_equal(rows[:REFIT_AT], EXPECTED_3["forecasts"][:REFIT_AT])
+    values, before = (np.array(each)[:, 0] for each in (rows, EXPECTED_3["forecasts"]))
+    np.testing.assert_allclose(values, before, rtol=0.05)
+    for name in ("late", "missing", "readings"):
+        assert forecaster.counts[name] == EXPECTED_3["counts"][name]
+
+
+def test_what_has_changed_since_a_refit_of_format_3_goes_with_its_whole():
+    whole, later = whole_and_later()
+    forecaster = Forecaster.from_bytes(whole, later)
+    forecaster.observe(START + 130 * HOUR, 99.0)
+
+    twin = Forecaster.from_bytes(whole, forecaster.to_bytes(since_refit=True))
+
+    for part in ("value", "lower", "upper"):
+        one, other = (getattr(each.predict(), part) for each in (twin, forecaster))
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -247,7 +247,7 @@ class TestFiles:
         forecaster.save(tmp_path / "new.sr")
         header, state = read_checkpoint(tmp_path / "new.sr")
         own = require_levels((level, *({0.9} - {level})))
-        for name in ("calibration.bands.reach", "sensor.naive.reach"):
+        for name in ("calibration.bands.reach", "sensor.naive.bands.reach"):
             state[name] = state[name][..., sorted(own).index(level)]
         write_checkpoint(tmp_path / "old.sr", header, state)
 

@@ -1,78 +1,99 @@
-"""The band of the forecast that needs no model."""
+"""The naive forecasts: which was the best of late, and the band of that one."""
 
 import numpy as np
 import pytest
 
-from streamridge.forecaster.naive import SeasonalNaive
+from streamridge.forecaster.naive import Naive
+from streamridge.forecaster.recent import KEEP
 
 MULTIPLE = 1.3 * 1.6448536269514722 / 0.53  # of a band of 90 %, before anything is known
+START = Naive.start(seasons=2, level=0.9)
 
 
-def of_size(size):
-    """Return the state after a first error of some size."""
-    return SeasonalNaive.start(0.9).observe(size, least=1e-9)
+def of_sizes(*sizes):
+    """Return the state after first errors of these sizes: of week, day and last reading."""
+    return START.observe(0, sizes[0], np.array(sizes), least=1e-9)
+
+
+def offsets(naive, values=(50.0,), least=0.1, best=0):
+    return naive.offsets(best, np.array(values), least, (0.9,))
 
 
 def test_before_any_error_the_band_reaches_as_far_as_the_values():
-    below, above = SeasonalNaive.start(0.9).offsets(np.array([-7.0, 5.0]), least=0.1, levels=(0.9,))
+    below, above = offsets(START, (-7.0, 5.0))
 
     np.testing.assert_allclose(below, -7 * MULTIPLE)
     np.testing.assert_allclose(above, 7 * MULTIPLE)
 
 
 def test_before_any_error_a_value_of_zero_has_the_least_band():
-    _, above = SeasonalNaive.start(0.9).offsets(np.zeros(2), least=0.1, levels=(0.9,))
+    np.testing.assert_allclose(offsets(START, (0.0, 0.0))[1], 0.1 * MULTIPLE)
 
-    np.testing.assert_allclose(above, 0.1 * MULTIPLE)
+
+@pytest.mark.parametrize(
+    ("sizes", "best", "seasonal"),
+    [((9.0, 5.0, 1.0), 2, 1), ((1.0, 5.0, 9.0), 0, 0), ((2.0, 2.0, 2.0), 0, 0)],
+)
+def test_the_best_has_the_smallest_errors_of_late_and_of_equals_the_longest_season(
+    sizes, best, seasonal
+):
+    naive = of_sizes(*sizes)
+
+    assert naive.best(seasonal=False) == best
+    assert naive.best(seasonal=True) == seasonal
+
+
+def test_without_a_season_the_last_reading_is_all_there_is():
+    assert Naive.start(seasons=0, level=0.9).best(seasonal=True) == 0
 
 
 def test_the_first_error_says_how_large_they_are_but_is_no_miss():
-    naive = of_size(-40.0)
+    below, above = offsets(of_sizes(40.0, 1.0, 1.0))
 
-    below, above = naive.offsets(np.array([3.0]), least=0.1, levels=(0.9,))
-
-    # One score that was not missed: at the start the rate is one, and the share 5 % a side.
-    reach = 40 * MULTIPLE * np.exp(-0.05)
-    np.testing.assert_allclose([below[0, 0], above[0, 0]], [-reach, reach])
+    np.testing.assert_allclose([below[0, 0], above[0, 0]], [-40 * MULTIPLE, 40 * MULTIPLE])
 
 
-@pytest.mark.parametrize("error", [20.0, -20.0])
-def test_the_size_follows_by_one_and_a_half_percent(error):
-    assert of_size(10.0).observe(error, least=0.1).size == pytest.approx(10.15)
+def test_the_band_is_that_of_the_best():
+    _, above = offsets(of_sizes(40.0, 3.0, 1.0), best=1)
+
+    assert above[0, 0] == pytest.approx(3 * MULTIPLE)
 
 
-def test_an_error_is_held_against_the_size_before_it():
-    naive = of_size(10.0)
-    edge = 10 * naive.bands.reach[0, 1, 0]
+def test_sizes_follow_the_errors_of_late():
+    naive = of_sizes(10.0, 1.0, 1.0).observe(0, 20.0, np.array([20.0, 1.0, 1.0]), least=0.1)
 
-    missed, hit = (naive.observe(share * edge, least=0.1) for share in (1.0001, 0.9999))
+    assert naive.errors.means[0] == pytest.approx((10 * KEEP + 20) / (KEEP + 1))
 
-    # The second score moves the multiples at a rate of one over the root of two.
-    rate = 1 / np.sqrt(2)
-    assert missed.bands.reach[0, 1] == pytest.approx(naive.bands.reach[0, 1] * np.exp(0.95 * rate))
-    assert hit.bands.reach[0, 1] == pytest.approx(naive.bands.reach[0, 1] * np.exp(-0.05 * rate))
+
+@pytest.mark.parametrize(("share", "rate"), [(1.0001, 0.95), (0.9999, -0.05)])
+def test_an_error_is_held_against_the_size_before_it(share, rate):
+    naive = of_sizes(10.0, 1.0, 1.0)
+    error = share * 10 * MULTIPLE
+
+    after = naive.observe(0, error, np.full(3, error), least=0.1)
+
+    # The first score moves the multiples at a rate of one.
+    assert after.bands.reach[0, 1, 0] == pytest.approx(MULTIPLE * np.exp(rate))
 
 
 def test_the_band_is_never_narrower_than_the_least_error():
-    naive = of_size(0.0)
+    _, above = offsets(of_sizes(0.0, 0.0, 0.0), least=2.0)
 
-    _, above = naive.offsets(np.array([50.0]), least=2.0, levels=(0.9,))
-
-    assert above[0, 0] == pytest.approx(2 * MULTIPLE * np.exp(-0.05))
+    assert above[0, 0] == pytest.approx(2 * MULTIPLE)
 
 
 def test_an_error_after_none_is_held_against_the_least_error():
-    naive = of_size(0.0)
+    naive, sizes = of_sizes(0.0, 0.0, 0.0), np.full(3, 0.1)
 
     # A third of the least error is no miss, however small errors were.
-    assert naive.observe(0.1, least=0.3).bands.reach[0, 1] < naive.bands.reach[0, 1]
-    assert naive.observe(0.1, least=0.001).bands.reach[0, 1] > naive.bands.reach[0, 1]
+    assert naive.observe(0, 0.1, sizes, least=0.3).bands.reach[0, 1] < MULTIPLE
+    assert naive.observe(0, 0.1, sizes, least=0.001).bands.reach[0, 1] > MULTIPLE
 
 
 def test_a_state_is_put_back():
-    naive = of_size(4.0).observe(-9.0, least=0.1)
+    naive = of_sizes(4.0, 2.0, 1.0).observe(2, -9.0, np.array([9.0, 1.0, 9.0]), least=0.1)
 
-    resumed = SeasonalNaive.start(0.9).restore(naive.state())
+    resumed = START.restore(naive.state())
 
-    assert resumed.size == naive.size
+    np.testing.assert_array_equal(resumed.errors.means, naive.errors.means)
     np.testing.assert_array_equal(resumed.bands.reach, naive.bands.reach)

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from streamridge import Forecaster
 from streamridge.forecaster.plausibility import CONVINCING, RUN, Plausibility
+from streamridge.forecaster.sensor import Sensor
 
 
 def of(*readings):
@@ -33,7 +37,31 @@ def test_so_many_in_a_row_are_believed():
         verdict, judge = judge.judge(5000.0 + step, 4900.0, 20.0)
         verdicts.append(verdict)
 
-    assert verdicts == ["implausible"] * CONVINCING + ["good"] + ["outlier"] * 2
+    assert verdicts == ["implausible"] * CONVINCING + ["good"] * 3
+
+
+def test_outliers_in_a_row_are_believed_until_one_reading_is_none():
+    judge, verdicts = CALM, []
+    for error in [101.0] * (CONVINCING + 3) + [99.0, 101.0]:
+        verdict, judge = judge.judge(130.0 + len(verdicts), error, 20.0)
+        verdicts.append(verdict)
+
+    assert verdicts == ["outlier"] * CONVINCING + ["good"] * 4 + ["outlier"]
+
+
+def test_equal_readings_are_believed_in_the_end():
+    judge, verdicts = replace(CALM, stuck_for=RUN + 4), []
+    for _ in range(RUN + 6):
+        verdict, judge = judge.judge(100.0, 0.0, 20.0)
+        verdicts.append(verdict)
+
+    assert verdicts == ["good"] * RUN + ["stuck"] * 4 + ["good"] * 2
+    assert judge.judge(101.0, 0.0, 20.0)[1].run == 1
+
+
+@pytest.mark.parametrize(("step", "doubted"), [("1h", 24), ("15min", 96), ("6h", 24)])
+def test_equal_readings_are_doubted_for_a_season_but_for_a_day_of_hours_at_least(step, doubted):
+    assert Sensor(Forecaster(step).settings)._plausibility.stuck_for == doubted
 
 
 def test_equal_readings_are_suspicious_when_there_are_more_than_ever():

@@ -39,12 +39,28 @@ def test_a_span_leaves_out_its_start_and_holds_its_end():
 
 
 @pytest.mark.parametrize(
-    ("count", "wanted"), [(2, [6, 15]), (3, [5, 6, 15]), (9, [2, 3, 4, 5, 6, 15])]
+    ("count", "wanted"), [(2, [14, 15]), (4, [5, 6, 14, 15]), (9, [2, 3, 4, 5, 6, 14, 15])]
 )
 def test_the_latest_rows_are_found_behind_gaps(count, wanted):
     gaps = range(FIRST + 9, FIRST + 13)
 
     assert times(recalled(18, gaps=gaps).latest(count)) == wanted
+
+
+def test_rows_that_waited_for_labels_stay_as_the_refit_saw_them():
+    record = recalled(12, gaps=[FIRST + 9])
+    record = record.renewed(FIRST)
+    timeline = record.sensor.timeline
+    for step in range(12, 15):
+        timeline.push(float(FIRST + step), read=True, trusted=True)
+    timeline.correct(FIRST + 9, -1.0)
+
+    waited, now = (record.between(FIRST + 9, FIRST + 12, waited=each) for each in (True, False))
+
+    assert times(waited) == times(now) == [10, 11, 12]
+    assert waited.x[0, 0] == FIRST + 9  # what filled the gap
+    assert now.x[0, 0] == -1.0
+    np.testing.assert_array_equal(waited.y, now.y)
 
 
 def test_a_refit_forgets_no_reading_that_its_rows_need_and_keeps_none_that_they_do_not():

@@ -26,6 +26,33 @@ def test_a_window_that_should_have_ended_is_refused(learner):
         learner.restore(state)
 
 
+def test_a_gap_that_is_longer_than_the_window_ends_it_with_the_next_observation(learner):
+    learner.observe(34, np.ones(5), 1.0)
+    for t in range(35, 40):
+        learner.pass_over(t)
+    refits = learner.refits
+    assert not learner.refit_due
+
+    learner.restore(learner.state())
+    learner.observe(40, np.ones(5), 1.0)
+
+    assert learner.refits == refits + 1
+
+
+def test_a_gap_right_after_a_refit_counts_from_the_next_observation(learner):
+    learner.pass_over(34, steps=1)
+    learner.pass_over(99, steps=65)
+
+    assert not learner.refit_due
+    learner.observe(100, np.ones(5), 1.0)
+    assert not learner.refit_due
+
+
+def test_a_state_with_less_than_no_steps_is_refused(learner):
+    with pytest.raises(StateError, match="steps must be a whole number of at least 0, got -1"):
+        learner.restore({**learner.state(), "steps": -1})
+
+
 def test_arrays_of_a_state_may_be_changed_after_it_was_restored(learner):
     state = {name: np.array(value) for name, value in learner.state().items()}
     x, wanted = np.ones(5), learner.predict(40.0, np.ones(5))

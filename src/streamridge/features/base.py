@@ -1,4 +1,4 @@
-"""Rows that can be learned from: those whose lags and targets can be trusted."""
+"""Rows that can be learned from: those whose targets were read, and enough of their lags."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Protocol
 
 import numpy as np
 
-from streamridge.arrays import Mask, Matrix
+from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.features.past import Past
 from streamridge.samples import Inputs, Layout, Samples
 from streamridge.series.clock import Steps
+
+# The share of its lags that must have been read; forecasts may fill in the others.
+LEAST_READ = 0.25
 
 
 class RowMaker(Protocol):
@@ -32,12 +35,26 @@ class RowMaker(Protocol):
         """Return the names of further columns, which are known in advance."""
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows at some steps, and which of them use trusted readings only.
+        """Return the rows at some steps, and which of them can be learned from.
 
-        Such a row is made again later from the same readings, alone or among others, and must be
-        the same to the last bit: nothing in it may depend on readings that are not trusted, on
-        readings after its step, or on how many rows are made at once.
+        Such a row is made again later, alone or among others, and must be the same to the last bit:
+        it may depend on trusted readings and on the forecasts that fill gaps, both before its step,
+        but not on doubted readings, on later ones, or on how many rows are made at once.
         """
+
+
+def enough_read(trusted: Mask, sound: Mask) -> Mask:
+    """Return which rows of lags can be learned from: enough of them read, and none in doubt.
+
+    Parameters
+    ----------
+    trusted
+        (n, p), which lags have a reading that can be learned from.
+    sound
+        (n, p), which have one, or had none and are filled in.
+    """
+    read: Vector = trusted.mean(axis=1)
+    return np.array(sound.all(axis=1) & (read >= LEAST_READ), dtype=bool)
 
 
 def input_at(features: RowMaker, past: Past, step: int) -> Inputs:

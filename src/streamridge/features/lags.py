@@ -19,6 +19,7 @@ from streamridge.arrays import (
     require_shape,
 )
 from streamridge.errors import InvalidInputError
+from streamridge.features.base import enough_read
 from streamridge.features.calendar import calendar_at
 from streamridge.features.past import Past
 from streamridge.samples import Layout, Samples
@@ -108,7 +109,7 @@ class Features:
         return Samples.of(at + start, x, y, self.layout)
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows at some steps, and which of them use trusted readings only.
+        """Return the rows at some steps, and which of them can be learned from.
 
         A seasonal lag that would reach back before the first reading is replaced by a shorter one.
         """
@@ -121,7 +122,7 @@ class Features:
         at = np.hstack(columns)
         extras, given = past.extras(steps)
         x = np.hstack([past.values(at), calendar_at(past.local(steps), self.calendar), extras])
-        return x, past.trusted(at).all(axis=1) & given
+        return x, enough_read(past.trusted(at), past.sound(at)) & given
 
     def _lagged(self, values: Vector, at: Steps) -> Matrix:
         behind = np.concatenate([np.arange(1, self.lags + 1), np.array(self.seasonal, dtype=int)])

@@ -41,6 +41,10 @@ class Past:
         """Return which steps have a reading that can be learned from."""
         return self.timeline.trusted(steps)
 
+    def sound(self, steps: Steps) -> Mask:
+        """Return which steps have such a reading, or had none and are filled in by a forecast."""
+        return self.trusted(steps) | self.timeline.filled(steps)
+
     @property
     def latest(self) -> float:
         """Return the value of the newest step."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamridge.arrays import Mask, Matrix, require_count, require_positive
 from streamridge.errors import InvalidInputError
+from streamridge.features.base import enough_read
 from streamridge.features.calendar import calendar_at
 from streamridge.features.past import Past
 from streamridge.samples import Layout
@@ -126,14 +127,15 @@ class Profiles:
         return max((season.lags for season in self.seasons), default=self.lags + 1)
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows at some steps, and which of them use trusted readings only.
+        """Return the rows at some steps, and which of them can be learned from.
 
         What a row holds depends on its step alone, to the last bit, however many are made at once.
         """
         lags = self._behind
         windows = _Windows.of(steps, lags, self.ahead)
         recent = past.values(windows.steps)[windows.at[:, lags - 1 :: -1]]
-        read = past.trusted(windows.steps)[windows.at[:, :lags]]
+        behind = windows.at[:, :lags]
+        trusted, sound = past.trusted(windows.steps)[behind], past.sound(windows.steps)[behind]
         courses, known = self._courses(past, windows)
         blocks = [recent[:, :1]]
         if not self.seasons:
@@ -142,7 +144,7 @@ class Profiles:
             blocks += self._against(course, recent, season.lags)
         extras, given = past.extras(steps)
         x = np.hstack([*blocks, self._calendar(past, steps), extras])
-        return x, read.all(axis=1) & known & given
+        return x, enough_read(trusted, sound) & known & given
 
     def _calendar(self, past: Past, steps: Steps) -> Matrix:
         """Return where in each season the steps lie; in a week, a holiday lies on its Sunday."""
@@ -155,27 +157,25 @@ class Profiles:
         return np.where(2 * is_week, on_sunday, calendar)
 
     def _courses(self, past: Past, windows: _Windows) -> tuple[list[Matrix], Mask]:
-        """Return the typical courses around each row, (n, w), and where the shortest is known."""
-        courses: list[Matrix] = []
-        known = np.ones(windows.at.shape, dtype=bool)
-        for typical, is_known in self._means(past, windows):
-            if courses:
-                typical = np.where(is_known, typical, courses[-1])
-            else:
-                known = is_known
-            courses.append(typical)
-        return courses, np.array(known.all(axis=1), dtype=bool)
-
-    def _means(self, past: Past, windows: _Windows) -> list[tuple[Matrix, Mask]]:
-        """Return the means of the past seasons around each row, (n, w), and where there are any."""
+        """Return the typical courses around each row, (n, w), and which can be learned from."""
+        if not self.seasons:
+            return [], np.ones(len(windows.rows), dtype=bool)
         at = past.ago(windows.steps, self._back_from(past, windows.steps))
-        if not np.any(at + self.ahead >= windows.steps):
-            means = self._mean_of_each(past.values(at), self._usable(past, at))
-            return [(mean[windows.at], known[windows.at]) for mean, known in means]
-        # A course so far ahead must not look at the row's own step or later ones.
-        at, now = at[:, windows.at], windows.rows[:, None]
-        values = past.values(np.minimum(at, now - 1))
-        return self._mean_of_each(values, self._usable(past, at) & (at < now))
+        if np.any(at + self.ahead >= windows.steps):
+            # A course so far ahead must not look at the row's own step or later ones.
+            at, now = at[:, windows.at], windows.rows[:, None]
+            before = np.minimum(at, now - 1)
+            means = self._mean_of_each(past.values(before), self._usable(past, at) & (at < now))
+            stands_in = past.sound(before[0])
+        else:
+            every = self._mean_of_each(past.values(at), self._usable(past, at))
+            means = [(mean[windows.at], known[windows.at]) for mean, known in every]
+            stands_in = past.sound(at[0])[windows.at]
+        courses: list[Matrix] = []
+        for typical, known in means:
+            courses.append(np.where(known, typical, courses[-1]) if courses else typical)
+        _, known = means[0]
+        return courses, np.array((known | stands_in).all(axis=1), dtype=bool)
 
     def _back_from(self, past: Past, steps: Steps) -> Steps:
         """Return how many steps before each step its seasons lie; weeks of a holiday, Sundays."""

@@ -14,8 +14,9 @@ from streamridge.errors import StateError
 from streamridge.series.clock import Steps
 
 # What is known of a step, in bits: it was read, its reading is trusted, it was trusted at the last
-# refit and at the one before, and something about it has changed since the last refit.
-READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, CHANGED = (np.uint8(1 << bit) for bit in range(5))
+# refit and at the one before, something about it has changed since the last refit, and a forecast
+# fills it in.
+READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, CHANGED, FILLED = (np.uint8(1 << bit) for bit in range(6))
 # What is remembered of each step.
 ROWS = ("values", "extras", "flags")
 # Steps that memory is taken for at a time.
@@ -47,6 +48,7 @@ class Timeline:
         self._extras = np.full((CHUNK, extras), np.nan)
         self._flags = np.zeros(CHUNK, dtype=np.uint8)
         self._holes: Steps = np.zeros((0, 2), dtype=np.int64)  # first step, and the one after
+        self._replaced: dict[int, float] = {}  # what had filled steps that were read late
         self.start = 0  # the first step ever
         self.oldest = 0  # the oldest step that is remembered
         self.newest = -1  # the last step; start - 1 while there is none
@@ -72,14 +74,16 @@ class Timeline:
         self.newest += 1
         at = self._slot(self.newest)
         self._values[at] = value
-        self._flags[at] = READ * read | TRUSTED * trusted | CHANGED
+        self._flags[at] = (READ if read else FILLED) | TRUSTED * trusted | CHANGED
         self._extras[at] = np.nan if extras is None else extras
 
     def correct(self, step: int, value: float) -> None:
         """Replace a filled-in value by a reading that arrived late."""
         at = self._slot(step)
+        if self._flags[at] & FILLED:
+            self._replaced[step] = float(self._values[at])
         self._values[at] = value
-        self._flags[at] |= READ | TRUSTED | CHANGED
+        self._flags[at] = (self._flags[at] & ~FILLED) | READ | TRUSTED | CHANGED
 
     def distrust(self, steps: Steps) -> None:
         """Mark remembered steps as not to be learned from."""
@@ -104,7 +108,7 @@ class Timeline:
         steps = np.arange(self.newest - (count - cut) + 1, self.newest + 1)
         at, _ = self._found(steps)
         self._values[at] = pattern[(steps - last[0]) % period]
-        self._flags[at] = CHANGED
+        self._flags[at] = FILLED | CHANGED
         self._extras[at] = np.nan
 
     def cut(self, first: int, end: int) -> None:
@@ -112,23 +116,30 @@ class Timeline:
         gone = slice(self._slot(first), self._slot(end))
         self._values, self._flags = (np.delete(each, gone) for each in (self._values, self._flags))
         self._extras = np.delete(self._extras, gone, axis=0)
+        kept = {step: fill for step, fill in self._replaced.items() if not first <= step < end}
+        self._replaced = kept
         self._add_hole(first, end)
 
     def mark(self) -> None:
         """Remember which steps are trusted at this refit, and which were at the last."""
         before = np.where(self._flags & AT_REFIT, AT_REFIT_BEFORE, np.uint8(0))
         now = np.where(self._flags & TRUSTED, AT_REFIT, np.uint8(0))
-        self._flags = (self._flags & (READ | TRUSTED)) | now | before  # and nothing has changed
+        kept = self._flags & (READ | TRUSTED | FILLED)
+        self._flags = kept | now | before  # and nothing has changed
+        known = self._replaced.items()  # what neither refit saw filled is not needed again
+        self._replaced = {step: fill for step, fill in known if self._was_filled(step)}
 
     def as_at_refit(self, refits_ago: int) -> Timeline:
-        """Return the timeline with the trust of the last refit (0), or of the one before (1).
+        """Return the timeline as the last refit saw it (0), or the one before (1).
 
-        Where a step was trusted then, its value is still the same.
+        Where a step was trusted then, or filled in, its value is still known.
         """
         flag = AT_REFIT_BEFORE if refits_ago else AT_REFIT
-        view = copy(self)
-        view._flags = np.where(self._flags & flag, TRUSTED, np.uint8(0))
-        return view
+        return self._before_late(flag, kept=FILLED)
+
+    def as_it_came(self) -> Timeline:
+        """Return the timeline as the last refit saw it, and what has come in time since then."""
+        return self._before_late(AT_REFIT, kept=FILLED | TRUSTED)
 
     def forget_before(self, step: int) -> None:
         """Forget the steps before this one, and give back their memory."""
@@ -139,6 +150,7 @@ class Timeline:
         self._values, self._flags = self._values[kept].copy(), self._flags[kept].copy()
         self._extras = self._extras[kept].copy()
         self.oldest, self._holes = oldest, self._holes[self._holes[:, 0] > oldest]
+        self._replaced = {step: fill for step, fill in self._replaced.items() if step >= oldest}
         self._grow(1)
 
     def value(self, step: int) -> float:
@@ -154,6 +166,11 @@ class Timeline:
         """Return which steps have a reading that can be learned from."""
         at, found = self._found(steps)
         return found & ((self._flags[at] & TRUSTED) > 0)
+
+    def filled(self, steps: Steps) -> Mask:
+        """Return which steps had no reading, and are remembered with the forecast of them."""
+        at, found = self._found(steps)
+        return found & ((self._flags[at] & FILLED) > 0)
 
     def extras(self, steps: Steps) -> Matrix:
         """Return the further columns at some steps, NaN where they are not remembered."""
@@ -200,6 +217,7 @@ class Timeline:
             "extras": self._extras[used].copy(),
             "flags": self._flags[used].copy(),
             "holes": self._holes.copy(),
+            "replaced": np.array([*self._replaced.items()], dtype=np.float64).reshape(-1, 2),
             "span": np.array([self.start, self.oldest, self.newest]),
         }
 
@@ -220,9 +238,11 @@ class Timeline:
                 f"{newest}."
             )
         holes = np.array(state["holes"], dtype=np.int64)
-        require_shape("holes", holes, (None, 2))
+        for name in ("holes", "replaced"):
+            require_shape(name, state[name], (None, 2))
         self.start, self.oldest, self.newest = start, oldest, newest
         self._holes = holes
+        self._replaced = {int(step): fill for step, fill in state["replaced"].tolist()}
         self._grow(1)
         return self._used
 
@@ -230,6 +250,25 @@ class Timeline:
     def _used(self) -> int:
         """Return how many steps memory is in use for."""
         return self._slot(self.newest + 1)
+
+    def _before_late(self, flag: np.uint8, kept: np.uint8) -> Timeline:
+        """Return the timeline with the trust of a refit, and without what came late after it.
+
+        Of the steps that this refit did not trust, these flags are kept.
+        """
+        view = copy(self)
+        view._flags = np.where(self._flags & flag, TRUSTED, self._flags & kept)
+        if self._replaced:
+            view._values = self._values.copy()
+            for step, fill in self._replaced.items():
+                at = self._slot(step)
+                if not self._flags[at] & flag:
+                    view._values[at], view._flags[at] = fill, FILLED
+        return view
+
+    def _was_filled(self, step: int) -> bool:
+        """Return whether a step that was read late was not trusted yet at one of two refits."""
+        return not self._flags[self._slot(step)] & AT_REFIT_BEFORE
 
     def _unset(self, steps: Steps, flags: np.uint8) -> None:
         at, _ = self._found(steps)

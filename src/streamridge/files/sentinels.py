@@ -67,7 +67,8 @@ def require_no_sentinel(column: str, values: Vector) -> None:
             text = f"{mark:.15g}"
             raise InvalidInputError(
                 f"{column}: {text} must be a value, got it {counted(times, 'time')}, "
-                f"{beside}: it looks like a mark for missing values. Pass {option('missing', text)} if it is one, or "
+                f"{beside}: it looks like a mark for missing values. "
+                f"Pass {option('missing', text)} if it is one, or "
                 f"{option('missing', 'none')} if every number is a value."
             )
 

@@ -13,6 +13,7 @@ from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.correction import ErrorCorrection
 from streamridge.forecaster.levels import Level
+from streamridge.forecaster.recent import RecentErrors
 from streamridge.learners.state import joined, part
 
 
@@ -47,19 +48,22 @@ class Calibration:
         Correction by the last errors; None leaves forecasts as the model makes them.
     bands
         How far the bands reach.
+    errors
+        The recent errors of the forecasts.
     pending
         Forecasts whose values are still to come, newest first.
     """
 
     correction: ErrorCorrection | None
     bands: ConformalBands
+    errors: RecentErrors
     pending: tuple[Made, ...] = ()
 
     @classmethod
     def start(cls, horizon: int, level: Level, *, corrects: bool) -> Calibration:
         """Return the state before any error is known."""
         correction = ErrorCorrection.start(horizon) if corrects else None
-        return cls(correction, ConformalBands.start(horizon, level))
+        return cls(correction, ConformalBands.start(horizon, level), RecentErrors.start(1))
 
     def made(self, step: int, raw: Vector, spreads: Vector) -> Made:
         """Return a model's forecast with its correction."""
@@ -68,26 +72,29 @@ class Calibration:
         return Made(step, raw, raw + self.correction.offsets(), spreads, self.correction.mean)
 
     def observe(self, step: int, value: float, made: Made | None, *, learns: bool) -> Calibration:
-        """Return the state after a value; `made` is its forecast, if a model made one in time.
+        """Return the state after a value; `made` is its forecast, if a model made one.
 
         The bands learn from every value, the correction only from values that the model learns
         from.
         """
         pending = self.pending if made is None else (made, *self.pending)
         correction, bands = self.correction, self.bands
-        horizon = len(bands.seen)
+        horizon, sizes = len(bands.seen), []
         for each in pending:
             h = step - each.step
             if h >= horizon:
                 continue
-            bands = bands.observe(h, value - float(each.values[h]), float(each.spreads[h]))
+            error = value - float(each.values[h])
+            sizes.append(abs(error))
+            bands = bands.observe(h, error, float(each.spreads[h]))
             if correction is not None and learns:
                 correction = correction.learn(h, value - float(each.raw[h]), each.mean)
         if correction is not None:
             said = None if made is None or not learns else value - float(made.raw[0])
             correction = correction.forget() if said is None else correction.observe(said)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
-        return Calibration(correction, bands, waiting)
+        size = np.mean(sizes) if sizes else np.nan
+        return Calibration(correction, bands, self.errors.observe(np.array([size])), waiting)
 
     def pass_over(self, steps: int = 1) -> Calibration:
         """Return the state after steps without a value."""
@@ -99,6 +106,7 @@ class Calibration:
         return joined(
             {
                 "bands": self.bands.state(),
+                "errors": self.errors.state(),
                 "correction": self.correction.state() if self.correction else {},
                 "pending": {
                     "steps": np.array([made.step for made in self.pending], dtype=np.int64),
@@ -121,5 +129,6 @@ class Calibration:
         return Calibration(
             self.correction and self.correction.restore(part(state, "correction")),
             self.bands.restore(part(state, "bands")),
+            self.errors.restore(part(state, "errors")),
             tuple(Made(*each) for each in made),
         )

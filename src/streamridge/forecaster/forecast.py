@@ -13,7 +13,7 @@ from streamridge.forecaster.levels import Levels, band_columns
 from streamridge.series.clock import Times
 from streamridge.series.writing import AS_IS, Writing, time_columns
 
-Source = Literal["model", "seasonal", "none"]
+Source = Literal["model", "seasonal", "last", "none"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,12 @@ class Forecast(SameContent):
         (H,), the band that should hold the actual value as often as its level says. With several
         levels (H, L), a column per level; a higher level's band contains that of a lower one.
     source
-        "model"; "seasonal", the value a season ago, before there is a model and when the sensor has
-        been silent for the shortest season, or for eight steps of a day or longer; or "none" before
-        the first reading, when the numbers are NaN.
+        "model", or what stands in for it: "seasonal", the value a season ago, or "last", the last
+        reading, whichever was better of late. One of them stands in before there is a model, when
+        the sensor has been silent for the shortest season (or for eight steps, if they are of a day
+        or longer), and, with `guard`, when it has been clearly better than the model of late. After
+        eight steps of silence that is never "last". "none" before the first reading, when the
+        numbers are NaN.
     levels
         (L,), the levels of the bands, in the order they were asked for.
     writing

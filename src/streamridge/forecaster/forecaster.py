@@ -99,9 +99,9 @@ class Forecaster:
     train_size
         N, the rows of a fit.
     update_every
-        m, the readings between refits; by default a day of them, but at least 96, and at most a
-        quarter of `train_size` where steps are shorter than five minutes. For steps of a day or
-        longer, and for an index, 24.
+        m, the steps between refits, counted from the first reading after one; by default a day of
+        them, but at least 96, and at most a quarter of `train_size` where steps are shorter than
+        five minutes. For steps of a day or longer, and for an index, 24.
     warmup
         Steps before the first fit. Early fits use the history there is. Three days by default, less
         where that is more than 864 steps; for steps of a day or longer, and for an index, the
@@ -127,7 +127,8 @@ class Forecaster:
         `guard` says: it is counted as implausible, and its step is filled as if there was none.
     guard
         False learns from every reading, plausible or not, never rolls tuning back, and leaves
-        forecasts as the model makes them, also below zero or far from all readings.
+        forecasts as the model makes them: also below zero, far from all readings, or worse than
+        the value a season ago of late.
     preset
         A model to use instead of the default one, with its features and step rule.
     defer_refits
@@ -365,7 +366,8 @@ class Forecaster:
     def refit_due(self) -> bool:
         """Return whether it is time for a refit, or for the first fit.
 
-        Only with `defer_refits` does it stay due after an observation.
+        It becomes due with a reading, and only with `defer_refits` does it stay due after it. Gaps
+        count as well: after a long one, the first reading is the last of its window.
         """
         return self._stepper.refit_due
 
@@ -443,7 +445,7 @@ class Forecaster:
                 sensor.clock.known.times(steps),
                 ahead.values.copy(),
                 self._stepper.bands(ahead, levels),
-                source="seasonal" if ahead.made is None else "model",
+                source=ahead.source,
                 levels=levels,
                 writing=sensor.clock.writing or AS_IS,
             )
@@ -505,8 +507,8 @@ class Forecaster:
         """Learn from the readings since the last refit, and fit the model to all that is known.
 
         It may come at any time. Coming k readings after it was due, it learns from these as well;
-        forecasts until then are those of the fit in force. The next one is due `update_every`
-        readings later.
+        forecasts until then are those of the fit in force. The next one is due `update_every` steps
+        after the first reading that follows.
 
         Parameters
         ----------

@@ -8,23 +8,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.features.timeline import AT_REFIT, READ, TRUSTED
+from streamridge.features.timeline import AT_REFIT, FILLED, READ, TRUSTED
+from streamridge.learners.state import joined, part
 
 State = Mapping[str, NDArray[Any]]
 
-LEARNER, TIMELINE = "model.learner.", "sensor.timeline."
+LEARNER, TIMELINE, NAIVE = "model.learner.", "sensor.timeline.", "sensor.naive."
 
 
-def upgraded(state: State, horizon: int) -> State:
+def upgraded(state: State, horizon: int, naive: int) -> State:
     """Return the state of a file of any format, with the arrays of the newest format.
 
     In format 1 every learner kept a descent, the steps since a search, and the cost of searches. In
     format 2 it kept what its policy needs, and every row. In format 3 rows are made from the
-    readings; a fit of an earlier format is made again from those that its file still holds.
+    readings; a fit of an earlier format is made again from those that its file still holds. In
+    format 4 forecasts that fill gaps are learned from, and several naive forecasts compete.
+
+    Parameters
+    ----------
+    state
+        The arrays of a whole forecaster.
+    horizon, naive
+        How many steps it forecasts, and how many naive forecasts there are.
     """
     if f"{LEARNER}descent.z" in state:
         state = _second(state)
-    return _third(state, horizon) if f"{TIMELINE}read" in state else state
+    if f"{TIMELINE}read" in state:
+        state = _third(state, horizon)
+    state = {**state, **joined({TIMELINE[:-1]: with_fills(part(state, TIMELINE[:-1]))})}
+    return _fourth(state, naive) if f"{NAIVE}size" in state else state
 
 
 def _second(state: State) -> State:
@@ -74,6 +86,27 @@ def _unrolled(state: State) -> dict[str, NDArray[Any]]:
         f"{TIMELINE}holes": np.zeros((0, 2), dtype=np.int64),
         f"{TIMELINE}span": np.array([start, oldest, newest]),
     }
+
+
+def with_fills(timeline: State) -> State:
+    """Return a timeline of format 3 in format 4: each step without a reading was filled in."""
+    if "replaced" in timeline:
+        return timeline
+    flags = timeline["flags"]
+    filled = np.where(flags & READ, np.uint8(0), FILLED)
+    return {**timeline, "flags": flags | filled, "replaced": np.zeros((0, 2))}
+
+
+def _fourth(state: State, naive: int) -> State:
+    """Return the state of format 3 in format 4: all naive forecasts start with the same errors."""
+    fourth = {name: array for name, array in state.items() if not name.startswith(NAIVE)}
+    seen = np.atleast_1d(state[f"{NAIVE}seen"])
+    weights = np.full(naive, float(seen[0] > 0))
+    fourth[f"{NAIVE}errors.weights"] = weights
+    fourth[f"{NAIVE}errors.totals"] = weights * float(state[f"{NAIVE}size"])
+    fourth |= {f"{NAIVE}bands.{name}": state[f"{NAIVE}{name}"] for name in ("reach", "seen")}
+    fourth |= {f"calibration.errors.{name}": np.zeros(1) for name in ("totals", "weights")}
+    return fourth
 
 
 def upgraded_preset(recipe: Any) -> Any:

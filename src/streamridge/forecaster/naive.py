@@ -1,4 +1,4 @@
-"""The seasonal forecast, which needs no model: the value a season ago, with bands of its own."""
+"""Forecasts that need no model: the value a season ago or the last reading, with own bands."""
 
 from __future__ import annotations
 
@@ -8,56 +8,74 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, require_finite
+from streamridge.arrays import Matrix, Vector
 from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.levels import Level, Levels
-
-# Weight of a new error in the size of errors: half of the size is new after about 50 steps.
-RATE = 0.015
+from streamridge.forecaster.recent import RecentErrors
+from streamridge.learners.state import joined, part
 
 
 @dataclass(frozen=True)
-class SeasonalNaive:
-    """The size of the seasonal forecast's errors, and its bands.
+class Naive:
+    """The recent errors of the naive forecasts, and the bands of the best of them.
 
-    This forecast stands in for a model before there is one, and when a sensor has been silent for
-    long.
+    The best stands in for a model before there is one, when a sensor has been silent for long, and
+    when it has been better than the model of late.
 
     Parameters
     ----------
-    size
-        Recent mean absolute error; zero before any error is known.
+    errors
+        Of each naive forecast: the value the longest season ago, of the shorter ones, and last the
+        last reading.
     bands
-        The multiples of that size that the bands reach.
+        The multiples of the best one's errors that its bands reach.
     """
 
-    size: float
+    errors: RecentErrors
     bands: ConformalBands
 
     @classmethod
-    def start(cls, level: Level) -> SeasonalNaive:
-        """Return the state before any error is known."""
-        return cls(0.0, ConformalBands.start(horizon=1, level=level))
+    def start(cls, seasons: int, level: Level) -> Naive:
+        """Return the state before any error is known, with this number of seasons."""
+        bands = ConformalBands.start(horizon=1, level=level)
+        return cls(RecentErrors.start(seasons + 1), bands)
 
-    def offsets(self, values: Vector, least: float, levels: Levels) -> tuple[Matrix, Matrix]:
+    def best(self, *, seasonal: bool) -> int:
+        """Return which forecast has been the best of late; of the seasonal ones, if asked for."""
+        means = self.errors.means
+        return int(np.argmin(means[:-1] if seasonal and len(means) > 1 else means))
+
+    def offsets(
+        self, best: int, values: Vector, least: float, levels: Levels
+    ) -> tuple[Matrix, Matrix]:
         """Return how far bands reach below and above forecasts; far, until an error is known."""
-        size = max(self.size, least) if self.bands.seen[0] else max(float(abs(values).max()), least)
+        size = float(self.errors.means[best])
+        size = max(size if np.isfinite(size) else float(abs(values).max()), least)
         below, above = self.bands.offsets(np.array([size]), levels)
         return np.repeat(below, len(values), axis=0), np.repeat(above, len(values), axis=0)
 
-    def observe(self, error: float, least: float) -> SeasonalNaive:
-        """Return the state after an error has become known."""
-        if not self.bands.seen[0]:
-            return replace(self, size=abs(error), bands=self.bands.observe(0, 0.0, 1.0))
-        bands = self.bands.observe(0, error, max(self.size, least))
-        return SeasonalNaive(self.size + RATE * (abs(error) - self.size), bands)
+    def observe(self, best: int, error: float, sizes: Vector, least: float) -> Naive:
+        """Return the state after a reading.
+
+        Parameters
+        ----------
+        best, error
+            Which forecast stood in, or would have, and its error.
+        sizes
+            (K,), the sizes of the errors of all of them.
+        least
+            The least size of error that counts.
+        """
+        size, errors = float(self.errors.means[best]), self.errors.observe(sizes)
+        if not np.isfinite(size):
+            return replace(self, errors=errors)
+        return Naive(errors, self.bands.observe(0, error, max(size, least)))
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
-        return {"size": np.array(self.size), **self.bands.state()}
+        return joined({"errors": self.errors.state(), "bands": self.bands.state()})
 
-    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> SeasonalNaive:
-        """Return the seasonal forecast with a saved state."""
-        return SeasonalNaive(
-            float(require_finite("size", state["size"])), self.bands.restore(state)
-        )
+    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> Naive:
+        """Return the naive forecasts with a saved state."""
+        errors, bands = part(state, "errors"), part(state, "bands")
+        return Naive(self.errors.restore(errors), self.bands.restore(bands))

@@ -17,7 +17,7 @@ Verdict = Literal["good", "outlier", "implausible", "stuck"]
 OUTLIER = 5.0
 # A value is implausible if it is outside the recent range by more than this many times its width.
 IMPLAUSIBLE = 3.0
-# After this many implausible values in a row, the sensor has changed its level, or its unit.
+# After this many values in a row that are far off, the sensor has changed its level, or its unit.
 CONVINCING = 8
 # A run of equal values is suspicious if it is longer than RUN and than the third longest recent
 # run: what has happened three times is usual.
@@ -39,7 +39,10 @@ class Plausibility:
     run
         How many readings in a row have been equal to it.
     strange
-        How many readings in a row have been implausible.
+        How many readings in a row have been implausible or outliers, believed or not.
+    stuck_for
+        For how many readings a run of equal ones is doubted; then the sensor does show this value,
+        as that of a closed road.
     """
 
     low: float = np.nan
@@ -48,6 +51,7 @@ class Plausibility:
     value: float = np.nan
     run: int = 0
     strange: int = 0
+    stuck_for: int = 96
 
     def judge(self, value: float, error: float, band: float) -> tuple[Verdict, Plausibility]:
         """Return the verdict on a reading by its forecast's error and half band, and a new judge.
@@ -60,16 +64,18 @@ class Plausibility:
         """
         run = self.run + 1 if value == self.value else 1
         after = replace(self, value=value, run=run, strange=0)
+        strange = replace(after, strange=self.strange + 1)
         if self.is_implausible(value):
             if self.strange < CONVINCING:
-                return "implausible", replace(after, strange=self.strange + 1)
-            return "good", replace(after, low=value, high=value)
-        if run > max(RUN, self.longest_run):
+                return "implausible", strange
+            return "good", replace(strange, low=value, high=value)
+        if max(RUN, self.longest_run) < run <= self.stuck_for:
             return "stuck", after
-        if abs(error) > OUTLIER * band:
-            return "outlier", after
+        is_outlier = abs(error) > OUTLIER * band
+        if is_outlier and self.strange < CONVINCING:
+            return "outlier", strange
         return "good", replace(
-            after,
+            strange if is_outlier else after,
             low=float(np.fmin(self.low, value)),
             high=float(np.fmax(self.high, value)),
         )
@@ -114,4 +120,4 @@ class Plausibility:
         low, high, longest, value, run, strange = state["judgement"].tolist()
         counts = (int(require_finite("run", part)) for part in (longest, run, strange))
         longest, run, strange = counts
-        return Plausibility(low, high, longest, value, run, strange)
+        return Plausibility(low, high, longest, value, run, strange, self.stuck_for)

@@ -46,10 +46,16 @@ class Recollection:
         """Return the record itself: the sensor remembers the reading."""
         return self
 
-    def between(self, after: float, until: float) -> Samples:
-        """Return the rows later than `after`, up to `until`, whose labels are all known."""
-        steps = self._candidates()
-        return self._made(steps[(steps > after) & (steps <= until)])
+    def between(self, after: float, until: float, *, waited: bool = False) -> Samples:
+        """Return the rows later than `after`, up to `until`, whose labels are all known.
+
+        Those that `waited` for labels at the last refit stay as they were then, whatever came late:
+        they are the same now and when all of their labels had come.
+        """
+        steps, timeline = self._candidates(), self.sensor.timeline
+        steps = steps[(steps > after) & (steps <= until)]
+        past = Past(timeline.as_it_came() if waited else timeline, self.sensor.clock.known)
+        return samples_at(self.features, past, steps, self.horizon)
 
     def latest(self, count: int) -> Samples:
         """Return the last `count` rows whose labels are all known."""

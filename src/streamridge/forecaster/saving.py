@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.features.timeline import updated
 from streamridge.files.checkpoint import Header, decoded, encoded
-from streamridge.forecaster.formats import upgraded
+from streamridge.forecaster.formats import upgraded, with_fills
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.state import joined, part
@@ -64,7 +64,8 @@ def _built(header: Header, state: State, name: str) -> tuple[Settings, Stepper]:
         stepper = Stepper(settings)
         stepper.counts.update(header["counts"])
         stepper.sensor.clock.restore(header["clock"])
-        stepper.restore(upgraded(state, settings.horizon), fitted=header["fitted"])
+        newest = upgraded(state, settings.horizon, naive=len(settings.periods) + 1)
+        stepper.restore(newest, fitted=header["fitted"])
     except StateError:
         raise
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
@@ -82,7 +83,7 @@ def _brought_up_to_date(header: Header, state: State, later: bytes) -> tuple[Hea
             "the later part must be of the same refit as the whole, got one of another. "
             "Keep the whole after each refit."
         )
-    timeline = updated(part(state, TIMELINE), part(changed, TIMELINE))
+    timeline = updated(*(with_fills(part(each, TIMELINE)) for each in (state, changed)))
     kept = {name: array for name, array in state.items() if name in newer["left"]}
     light = {name: array for name, array in changed.items() if not name.startswith(TIMELINE)}
     return {**header, **newer}, {**kept, **light, **joined({TIMELINE: timeline.state()})}

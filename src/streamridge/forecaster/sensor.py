@@ -13,7 +13,7 @@ from streamridge.features.past import Past
 from streamridge.features.timeline import Timeline
 from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.levels import Levels
-from streamridge.forecaster.naive import SeasonalNaive
+from streamridge.forecaster.naive import Naive
 from streamridge.forecaster.plausibility import Plausibility, Verdict
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.state import joined, part
@@ -25,7 +25,13 @@ from streamridge.series.writing import Writing
 # The smallest size of error, as a share of the value.
 ROUNDING = 1e-9
 
+NaiveSource = Literal["seasonal", "last"]
 Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
+
+# The last reading is a forecast until the sensor has been silent for this many steps.
+RECENT = 8
+# Equal readings are doubted for a season, but for at least this many.
+SHORTEST_DOUBT = 24
 
 # The range of readings before the first fit leaves out this share of them on either side.
 TAIL = 0.05
@@ -42,7 +48,7 @@ class Sensor:
 
     def __init__(self, settings: Settings) -> None:
         features = settings.preset.features
-        # A season ago stands in for a model; clock changes can lead a day further back.
+        # A season ago may stand in for a model; clock changes can lead a day further back.
         day = 0 if isinstance(settings.step, int) else DAY // settings.step
         self.reach = max(features.reach, *map(round, settings.periods), 0) + day + 1
         self.timeline = Timeline(len(features.extras))
@@ -52,8 +58,8 @@ class Sensor:
         self.silent = 0  # steps since the last reading
         self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to be learned from
         self._settings = settings
-        self._naive = SeasonalNaive.start(settings.levels)
-        self._plausibility = Plausibility()
+        self._naive = Naive.start(len(settings.periods), settings.levels)
+        self._plausibility = Plausibility(stuck_for=max(settings.patience, SHORTEST_DOUBT))
         self._resolution = np.inf  # the smallest change between readings
 
     @property
@@ -94,30 +100,43 @@ class Sensor:
         self.clock.adopt(clock, writing)
         self.timeline.start_at(step)
 
-    def seasonal(self) -> Vector:
-        """Return the values of a season ago as forecasts, (H,)."""
+    def stand_in(self) -> tuple[Vector, NaiveSource]:
+        """Return the best naive forecast of late, (H,), and what it is."""
+        best = self._best()
         steps = range(self.next_step, self.next_step + self._settings.horizon)
-        values = np.array([self.past.seasonal(step, self._settings.periods) for step in steps])
-        return self.bounds.clipped(values)
+        values = np.array([self._naive_values(step)[best] for step in steps])
+        is_last = best == len(self._settings.periods) > 0
+        return self.bounds.clipped(values), "last" if is_last else "seasonal"
 
-    def seasonal_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
-        """Return how far the bands of a seasonal forecast reach below and above, (H, L) each."""
-        return self._naive.offsets(values, self.least, levels)
+    @property
+    def naive_error(self) -> float:
+        """Return the mean size of the best naive forecast's errors of late."""
+        return float(self._naive.errors.means[self._best()])
+
+    def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
+        return self._naive.offsets(self._best(), values, self.least, levels)
+
+    def _best(self) -> int:
+        """Return which naive forecast to use; after some silence the last reading is too old."""
+        return self._naive.best(seasonal=self.silent >= RECENT)
+
+    def _naive_values(self, step: int) -> Vector:
+        """Return what a step's naive forecasts are: the longest season ago first, last the last."""
+        past, periods = self.past, self._settings.periods
+        seasons = range(len(periods), 0, -1)
+        return np.array([*(past.seasonal(step, periods[:count]) for count in seasons), self._last])
+
+    @property
+    def _last(self) -> float:
+        """Return the last reading, if it is remembered."""
+        step = self.timeline.newest - self.silent
+        return self.timeline.value(step) if self.timeline.is_remembered(step) else self.past.latest
 
     def bounded(self, values: Vector) -> Vector:
         """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
         plausible = self._plausibility.bounded(values) if self._settings.guard else values
         return self.bounds.clipped(plausible)
-
-    def widened(self, below: Matrix, above: Matrix, levels: Levels) -> tuple[Matrix, Matrix]:
-        """Return the bands of a silent sensor, which widen with time up to the seasonal ones."""
-        ahead = 1 + np.arange(len(below))
-        wider = np.sqrt((self.silent + ahead) / ahead)[:, None]
-        lowest, highest = self.seasonal_offsets(self.seasonal(), levels)
-        return (
-            np.minimum(below, np.maximum(wider * below, lowest)),
-            np.maximum(above, np.minimum(wider * above, highest)),
-        )
 
     def push_gap(self, fill: float, columns: Vector | None) -> None:
         """Take a step without a reading."""
@@ -127,11 +146,16 @@ class Sensor:
         if self.next_step - first >= 2 * self.reach:  # nobody looks back at all of a long silence
             self.timeline.cut(first, self.next_step - self.reach)
 
+    @property
+    def patience(self) -> int:
+        """Return after how many steps of silence forecasts, step by step, repeat a season."""
+        return max(self._settings.patience, RECENT)
+
     def leap(self, count: int) -> None:
-        """Take many steps without a reading at once, filled with the longest season, repeated."""
+        """Take many steps without a reading at once, filled with the best season, repeated."""
         self.silent += count
-        period = round(max(self._settings.periods, default=1))
-        self.timeline.leap(count, period, needed=self.reach)
+        longest_first = (*self._settings.periods[::-1], 1)
+        self.timeline.leap(count, round(longest_first[self._best()]), needed=self.reach)
 
     def push(
         self, value: float, forecast: float, band: float | None, columns: Vector | None
@@ -220,9 +244,18 @@ class Sensor:
         self.excluded = tuple((int(first), int(last)) for first, last in state["own.excluded"])
 
     def _learn_of(self, value: float) -> None:
-        """Update the smallest change and the seasonal errors, whatever the verdict is."""
+        """Update the smallest change and the naive errors, whatever the verdict is."""
         change = abs(value - self.past.latest)
         if 0 < change < self._resolution:
             self._resolution = change
-        naive = self.past.seasonal(self.next_step, self._settings.periods)
-        self._naive = self._naive.observe(value - naive, self.least)
+        errors, best = value - self._naive_values(self.next_step), self._best()
+        sizes = np.abs(errors)
+        sizes[-1] = self._size_of_last(value)
+        self._naive = self._naive.observe(best, float(errors[best]), sizes, self.least)
+
+    def _size_of_last(self, value: float) -> float:
+        """Return the mean error if the last reading had forecast a value, over all horizons."""
+        steps = self.timeline.newest - np.arange(self._settings.horizon)
+        readings = self.past.values(np.maximum(steps, self.timeline.start))
+        readings[0] = self._last
+        return float(np.abs(value - readings).mean())

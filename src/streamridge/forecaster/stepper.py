@@ -14,6 +14,7 @@ from streamridge.arrays import Matrix, Vector
 from streamridge.errors import FitError
 from streamridge.features.base import input_at
 from streamridge.forecaster.calibration import Calibration, Made
+from streamridge.forecaster.forecast import Source
 from streamridge.forecaster.levels import JUDGED, Levels
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
@@ -27,6 +28,10 @@ from streamridge.series.writing import AS_IS
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
+# A model gives way to a naive forecast whose errors of late were smaller by this factor.
+WORSE = 1.15
+# A fit to a quiet time expects errors of at least this share of those of late.
+LEAST_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Ahead:
     """The next forecast, with all that is needed to learn from it."""
 
     values: Vector
+    source: Source
     made: Made | None = None  # the model's forecast, if there is a model
 
 
@@ -127,23 +133,27 @@ class Stepper:
         if not np.isnan(value):
             sensor.push(value, value, None, columns)
         elif sensor.has_readings:
-            sensor.push_gap(float(sensor.seasonal()[0]), columns)
+            sensor.push_gap(float(sensor.stand_in()[0][0]), columns)
         else:
             sensor.timeline.start_at(sensor.next_step + 1)
         self.record.keep_for(self._kept)
 
     def fill_gap(self, count: int) -> None:
         """Take `count` steps without a reading; those after a season are filled at once."""
-        alone = min(count, self._settings.patience + 1 if self.sensor.has_readings else 0)
+        alone = min(count, self.sensor.patience + 1 if self.sensor.has_readings else 0)
         for _ in range(alone):
             self.advance(np.nan, None)
         if self.sensor.has_readings and count > alone:
-            self.sensor.leap(count - alone)
-            self.counts["missing"] += count - alone
-            self._calibration = self._calibration.pass_over(count - alone)
-            self._ahead = {}
-            if self.model is not None:
-                self.model.learner.pass_over(self.sensor.next_step - 1)
+            self._leap(count - alone)
+
+    def _leap(self, count: int) -> None:
+        """Take many steps without a reading at once."""
+        self.sensor.leap(count)
+        self.counts["missing"] += count
+        self._calibration = self._calibration.pass_over(count)
+        self._ahead = {}
+        if self.model is not None:
+            self.model.learner.pass_over(self.sensor.next_step - 1, count)
 
     def advance(self, value: float, columns: Vector | None) -> None:
         """Take the next step; the value is NaN without a reading, `columns` None if not known.
@@ -172,14 +182,12 @@ class Stepper:
 
     def _take(self, value: float, ahead: Ahead, columns: Vector | None) -> None:
         """Learn from a reading and its forecast."""
-        step, in_time = self.sensor.next_step, not self.sensor.silent
+        step = self.sensor.next_step
         doubting = self._settings.guard and self.model is not None
         band = self._half_band(ahead) if doubting else None
         verdict = self.sensor.push(value, float(ahead.values[0]), band, columns)
-        if verdict != "stuck":  # it would teach the bands that nothing ever changes
-            self._calibration = self._calibration.observe(
-                step, value, ahead.made if in_time else None, learns=verdict == "good"
-            )
+        learns = verdict == "good"
+        self._calibration = self._calibration.observe(step, value, ahead.made, learns=learns)
         if self.model is None:
             self._try_first_fit()
         elif verdict == "good":
@@ -198,21 +206,51 @@ class Stepper:
         """Return the forecast from the next step on, given its further columns; computed once."""
         key = b"" if columns is None else columns.tobytes()
         if key not in self._ahead:
-            if self.model is None or self.sensor.silent > self._settings.patience:
-                self._ahead = {key: Ahead(self.sensor.seasonal())}
-            else:
-                self._ahead = {key: self._modelled(self.model, columns)}
+            self._ahead = {key: self._looked_ahead(columns)}
         return self._ahead[key]
 
-    def _modelled(self, model: SelfTuningModel, columns: Vector | None) -> Ahead:
+    def _looked_ahead(self, columns: Vector | None) -> Ahead:
+        if self.model is None or self.sensor.silent > self._settings.patience:
+            return Ahead(*self.sensor.stand_in())
+        made = self._made(self.model, columns)
+        if self._settings.guard and self._gives_way:
+            return Ahead(*self.sensor.stand_in(), made)
+        return Ahead(made.values, "model", made)
+
+    @property
+    def _gives_way(self) -> bool:
+        """Return whether the model has been worse than a naive forecast of late."""
+        errors = self._calibration.errors
+        worse = errors.means[0] > WORSE * self.sensor.naive_error
+        return bool(worse and not errors.are_few)
+
+    def _made(self, model: SelfTuningModel, columns: Vector | None) -> Made:
+        """Return the model's forecast from the next step on."""
         step = self.sensor.next_step
         features = self._settings.preset.features
         inputs = input_at(features, self.sensor.past_before(columns), step)
         raw, spreads = model.learner.predict_with_spread(step, inputs.x[0])
-        spreads = np.maximum(spreads, self.sensor.least)
+        spreads = self._widened(self._raised(np.maximum(spreads, self.sensor.least)))
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
-        made = replace(made, values=self.sensor.bounded(made.values))
-        return Ahead(made.values, made)
+        return replace(made, values=self.sensor.bounded(made.values))
+
+    def _raised(self, spreads: Vector) -> Vector:
+        """Return the sizes of errors to expect, on average at least a share of those of late."""
+        errors = self._calibration.errors
+        if errors.are_few:
+            return spreads
+        return spreads * max(LEAST_SHARE * errors.means[0] / spreads.mean(), 1.0)
+
+    def _widened(self, spreads: Vector) -> Vector:
+        """Return the sizes of errors to expect of a silent sensor, up to those of a naive one."""
+        if not self.sensor.silent:
+            return spreads
+        ahead = 1 + np.arange(len(spreads))
+        below, above = self._calibration.bands.offsets(spreads, (JUDGED,))
+        lowest, highest = self.sensor.naive_offsets(spreads, (JUDGED,))
+        most = ((highest - lowest) / (above - below))[:, 0]
+        wider = np.minimum(np.sqrt((self.sensor.silent + ahead) / ahead), most)
+        return spreads * np.maximum(wider, 1.0)
 
     def bands(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return the lower and upper ends of the next forecast's bands, (H, L) each."""
@@ -225,10 +263,9 @@ class Stepper:
 
     def _offsets(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the next forecast's bands reach below and above it, (H, L) each."""
-        if ahead.made is None:
-            return self.sensor.seasonal_offsets(ahead.values, levels)
-        below, above = self._calibration.bands.offsets(ahead.made.spreads, levels)
-        return self.sensor.widened(below, above, levels) if self.sensor.silent else (below, above)
+        if ahead.source != "model" or ahead.made is None:
+            return self.sensor.naive_offsets(ahead.values, levels)
+        return self._calibration.bands.offsets(ahead.made.spreads, levels)
 
     def _half_band(self, ahead: Ahead) -> float:
         """Return the wider side of the band that the next reading is judged by."""

@@ -175,8 +175,8 @@ class Learner(Protocol):
         A `FitError` leaves everything as it was.
         """
 
-    def pass_over(self, time: float) -> None:
-        """Skip a step that has no value, or none to learn from."""
+    def pass_over(self, time: float, steps: int = 1) -> None:
+        """Skip steps up to `time` that have no value, or none to learn from."""
 
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name and refit; other weights of a simplex share what is left."""

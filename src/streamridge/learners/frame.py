@@ -230,7 +230,7 @@ class Frame(Generic[FitT]):
         policy = progress.policy
         if not policy.learns:
             return policy
-        window = progress.record.between(after, until)
+        window = progress.record.between(after, until, waited=fitted is progress.retired)
         if not len(window):
             return policy
         with self.costs.spending("tuning"):

@@ -28,10 +28,10 @@ class Record(Protocol):
     def taken(self, row: Row | None, t: float, value: float) -> Self:
         """Return the record after the value at time t; its row is None if it cannot be learned."""
 
-    def between(self, after: float, until: float) -> Samples:
-        """Return the rows since the last refit that are later than `after`, up to `until`.
+    def between(self, after: float, until: float, *, waited: bool = False) -> Samples:
+        """Return the rows later than `after`, up to `until`, whose labels are all known.
 
-        Rows of earlier fits that waited for labels count as well. All labels are known.
+        Those that `waited` for labels at the last refit stay as they were then, whatever came late.
         """
 
     def latest(self, count: int) -> Samples:
@@ -83,8 +83,8 @@ class KeptRows:
         rows = [each.labelled(t, value) for each in self.waiting + new]
         return replace(self, window=self.window + complete(rows), waiting=waiting(rows, t))
 
-    def between(self, after: float, until: float) -> Samples:
-        """Return the rows of the window in a span of time."""
+    def between(self, after: float, until: float, *, waited: bool = False) -> Samples:
+        """Return the rows of the window in a span of time; kept rows stay as they were."""
         return self._stacked(tuple(row for row in self.window if after < row.t <= until))
 
     def latest(self, count: int) -> Samples:

@@ -184,9 +184,17 @@ class StreamLearner(Generic[FitT]):
         freed = self._progress.policy.free(self._space.groups_of(names))
         self._progress = replace(self._progress, policy=freed)
 
-    def pass_over(self, time: float) -> None:
-        """Skip a step that has no value, or none to learn from."""
-        self._progress = replace(self._progress, newest=self._require_later(time))
+    def pass_over(self, time: float, steps: int = 1) -> None:
+        """Skip steps up to `time` that have no value, or none to learn from.
+
+        Once a window has an observation, such steps count towards its end: a stream that is mostly
+        missing is refitted as often as others. The window ends with an observation all the same.
+        """
+        t, progress = self._require_later(time), self._progress
+        if progress.steps:
+            counted = min(progress.steps + steps, self._frame.update_every - 1)
+            progress = replace(progress, steps=max(progress.steps, counted))
+        self._progress = replace(progress, newest=t)
 
     def rest(self) -> None:
         """Drop the training set and the fit; they are made again when they are needed."""

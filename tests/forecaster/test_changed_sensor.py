@@ -1,0 +1,172 @@
+"""Sensors that change for days: they lose readings, their road closes, or they show something else.
+
+Forecasts follow within a day or two, and so do the bands.
+"""
+
+import numpy as np
+import pytest
+
+from streamridge import Forecaster, Workspace
+from tests.forecaster.test_forecaster import DAY, HOUR, START, column, daily, live, small
+
+CHANGED = slice(12 * DAY, 16 * DAY)
+
+
+def day(number):
+    return slice(number * DAY, (number + 1) * DAY)
+
+
+def errors(forecasts, values):
+    return np.abs(column(forecasts) - values)
+
+
+def held(forecasts, values):
+    """Return which values the bands hold."""
+    return (values >= column(forecasts, "lower")) & (values <= column(forecasts, "upper"))
+
+
+def sources(forecasts, when):
+    return {forecast.source for forecast in forecasts[when]}
+
+
+def changed(how):
+    """Return readings that are different for four days: `how` makes them of the true ones."""
+    values = np.maximum(daily(19 * DAY), 1.0)
+    values[CHANGED] = how(values[CHANGED])
+    return values
+
+
+@pytest.fixture(scope="module")
+def lived():
+    """Return a forecaster of a sensor that loses every second reading, and its forecasts."""
+    values = daily(15 * DAY)
+    values[12 * DAY :] *= 1.6
+    kept = values.copy()
+    kept[12 * DAY + 1 :: 2] = np.nan
+    forecaster = small()
+    return forecaster, values, live(forecaster, kept)
+
+
+class TestEverySecondReadingLost:
+    def test_it_is_refitted_as_often_as_others(self, lived):
+        forecaster, values, _ = lived
+        whole = small()
+        live(whole, values)
+
+        assert whole.counts["fits"] - 1 <= forecaster.counts["fits"] <= whole.counts["fits"]
+
+    def test_its_rows_are_trained_on(self, lived):
+        forecaster, _, _ = lived
+        first = forecaster.path.steps[0] - (3 * DAY - 1)
+        trained = forecaster._stepper.model.learner.training.t - first
+
+        assert (trained >= 12 * DAY + DAY // 2).sum() > DAY // 2
+
+    def test_it_follows_a_rise_within_a_day(self, lived):
+        _, values, forecasts = lived
+        second = day(13)
+
+        day_ago = np.abs(values[second] - values[day(12)])
+        assert errors(forecasts, values)[second].mean() < 1.05 * day_ago.mean()
+        assert 0.75 <= held(forecasts, values)[second].mean() <= 1
+
+
+@pytest.mark.parametrize("shown", [0.0, 137.0], ids=["a closed road", "a stuck value"])
+class TestOneValueForDays:
+    def test_it_is_forecast_within_a_day_and_given_up_within_two(self, shown):
+        values = changed(lambda true: 0 * true + shown)
+        forecaster = small()
+
+        forecasts = live(forecaster, values)
+
+        for number in (13, 14, 15):
+            assert "model" not in sources(forecasts, day(number))
+            assert errors(forecasts, values)[day(number)].max() < 1e-6
+        assert sources(forecasts, day(17)) == {"model"}
+        assert errors(forecasts, values)[day(17)].mean() < 8
+        assert held(forecasts, values)[17 * DAY :].mean() > 0.75
+
+    def test_it_is_believed_after_a_season(self, shown):
+        values = changed(lambda true: 0 * true + shown)
+        forecaster = small()
+
+        live(forecaster, values[: 13 * DAY])
+        assert forecaster.counts["stuck"] == DAY - 8
+        live(forecaster, values[13 * DAY : 16 * DAY], 13 * DAY)
+
+        assert forecaster.counts["stuck"] == DAY - 8
+
+
+def alternating(true):
+    return np.where(np.arange(len(true)) % 2, 90.0, 140.0)
+
+
+def shifted(true):
+    return true + 300
+
+
+@pytest.mark.parametrize(("how", "largest"), [(alternating, 1e-6), (shifted, 12.0)])
+def test_other_changes_are_followed_by_the_third_day_and_given_up_within_two(how, largest):
+    values = changed(how)
+
+    forecasts = live(small(), values)
+
+    assert errors(forecasts, values)[day(14)].mean() < largest
+    assert held(forecasts, values)[day(14)].mean() > 0.75
+    assert sources(forecasts, day(17)) == {"model"}
+    assert errors(forecasts, values)[day(17)].mean() < 8
+
+
+def test_without_a_guard_a_model_never_gives_way():
+    values = changed(lambda true: 0 * true)
+
+    forecasts = live(small(guard=False), values)
+
+    assert sources(forecasts, slice(3 * DAY, None)) == {"model"}
+
+
+class TestLateReadings:
+    GAPS = (9 * DAY + 4, 9 * DAY + 10, 10 * DAY - 4)
+
+    def fitted(self, horizon):
+        """Return a forecaster that was fitted to rows with gaps, one of them read since."""
+        values = daily(10 * DAY)
+        values[list(self.GAPS)] = np.nan
+        forecaster = small(horizon=horizon, train_size=60)
+        forecaster.workspace = Workspace()  # holds the rows as they were made
+        live(forecaster, values)
+        forecaster.refit()
+        return forecaster
+
+    @pytest.mark.parametrize("horizon", [1, 3])
+    @pytest.mark.parametrize("saved", [False, True], ids=["rested", "saved"])
+    def test_rows_are_made_again_as_the_refit_saw_them(self, horizon, saved):
+        forecaster = self.fitted(horizon)
+        fits = forecaster._stepper.model.learner._progress.fits
+        were = [fitted.samples for fitted in fits]
+        first = forecaster.path.steps[0] - (3 * DAY - 1)
+        assert self.GAPS[0] + 1 in were[0].t - first  # its last lag is filled in
+
+        for gap in self.GAPS:
+            forecaster.observe(START + gap * HOUR, 77.0)
+        assert forecaster.counts["late"] == len(self.GAPS)
+        forecaster.release()
+        if saved:
+            forecaster = Forecaster.from_bytes(forecaster.to_bytes())
+
+        again = [fitted.samples for fitted in forecaster._stepper.model.learner._progress.fits]
+        for one, other in zip(again, were, strict=True):
+            for letter in "txy":
+                assert getattr(one, letter).tobytes() == getattr(other, letter).tobytes()
+
+    def test_the_next_refit_sees_what_came(self):
+        forecaster = self.fitted(horizon=1)
+        before = forecaster._stepper.model.learner.training
+
+        forecaster.observe(START + self.GAPS[0] * HOUR, 77.0)
+        forecaster.refit()
+
+        after = forecaster._stepper.model.learner.training
+        shared = np.isin(after.t, before.t)
+        assert not np.array_equal(after.x[shared], before.x[np.isin(before.t, after.t)])
+        assert 77.0 in after.y
