@@ -187,7 +187,7 @@ class PlainForecaster:
         raw, spreads = self.learner.predict(step, x)
         spreads = np.maximum(spreads, self.least)
         if len(self.model_sizes) >= 8:
-            spreads *= max(1.0, lately(self.model_sizes) / 4 / np.mean(spreads))
+            spreads *= max(1.0, 0.15 * lately(self.model_sizes) / np.mean(spreads))
         raw, spreads = self.bounded(raw), self.widened(spreads)
         values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
         made = (step, raw, values, spreads, self.mean_error)

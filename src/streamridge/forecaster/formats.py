@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.features.timeline import AT_REFIT, FILLED, READ, TRUSTED
-from streamridge.learners.state import joined, part
 
 State = Mapping[str, NDArray[Any]]
 
@@ -35,8 +34,7 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
         state = _second(state)
     if f"{TIMELINE}read" in state:
         state = _third(state, horizon)
-    state = {**state, **joined({TIMELINE[:-1]: with_fills(part(state, TIMELINE[:-1]))})}
-    return _fourth(state, naive) if f"{NAIVE}size" in state else state
+    return _fourth(with_fills(state), naive) if f"{NAIVE}size" in state else state
 
 
 def _second(state: State) -> State:
@@ -88,13 +86,17 @@ def _unrolled(state: State) -> dict[str, NDArray[Any]]:
     }
 
 
-def with_fills(timeline: State) -> State:
-    """Return a timeline of format 3 in format 4: each step without a reading was filled in."""
-    if "replaced" in timeline:
-        return timeline
-    flags = timeline["flags"]
+def with_fills(state: State) -> State:
+    """Return the state of a forecaster, or its later part, with the timeline of format 4.
+
+    In format 3, it is not said that each step without a reading was filled in.
+    """
+    if f"{NAIVE}size" not in state:
+        return state
+    flags = state[f"{TIMELINE}flags"]
     filled = np.where(flags & READ, np.uint8(0), FILLED)
-    return {**timeline, "flags": flags | filled, "replaced": np.zeros((0, 2))}
+    news = {f"{TIMELINE}flags": flags | filled, f"{TIMELINE}replaced": np.zeros((0, 2))}
+    return {**state, **news}
 
 
 def _fourth(state: State, naive: int) -> State:

@@ -83,7 +83,7 @@ def _brought_up_to_date(header: Header, state: State, later: bytes) -> tuple[Hea
             "the later part must be of the same refit as the whole, got one of another. "
             "Keep the whole after each refit."
         )
-    timeline = updated(*(with_fills(part(each, TIMELINE)) for each in (state, changed)))
+    timeline = updated(*(part(with_fills(each), TIMELINE) for each in (state, changed)))
     kept = {name: array for name, array in state.items() if name in newer["left"]}
     light = {name: array for name, array in changed.items() if not name.startswith(TIMELINE)}
     return {**header, **newer}, {**kept, **light, **joined({TIMELINE: timeline.state()})}

@@ -31,7 +31,7 @@ LEAST_ROWS = 12
 # A model gives way to a naive forecast whose errors of late were smaller by this factor.
 WORSE = 1.15
 # A fit to a quiet time expects errors of at least this share of those of late.
-LEAST_SHARE = 0.25
+LEAST_SHARE = 0.15
 
 
 @dataclass(frozen=True)
