@@ -9,6 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
+from streamridge.texts import counted
 
 # Numbers that programs write where they have none.
 _NINES = [float("9" * digits) for digits in range(2, 8)]
@@ -65,7 +66,7 @@ def require_no_sentinel(column: str, values: Vector) -> None:
             )
             text = f"{mark:.15g}"
             raise InvalidInputError(
-                f"{column}: {text} must be a value, got it {times} times, {beside}: it looks like "
+                f"{column}: {text} must be a value, got it {counted(times, 'time')}, {beside}: it looks like "
                 f"a mark for missing values. Pass --missing {text} if it is one, or --missing none "
                 f"if every number is a value (missing=[{text}] or missing='none' in Python)."
             )
