@@ -94,6 +94,12 @@ ENCODINGS = {
     "an encoding that nobody knows": refused(
         GOOD, "encoding must be one that Python knows", "--encoding", "klingon"
     ),
+    "an encoding of names, not of files": refused(
+        GOOD, "encoding must be one that Python knows", "--encoding", "idna"
+    ),
+    "another encoding of names": refused(
+        GOOD, "encoding must be one that Python knows", "--encoding", "punycode"
+    ),
     "a null character in a cell": refused(column(1, "2\0"), r"line 3, column a: must be a number"),
     "a null character in a name": refused(
         column(1, name="a\0b"), "flow.csv must be CSV, NDJSON or Parquet with rows, got null"
@@ -179,6 +185,10 @@ JSON = {
         records('{"time":"2021-06-01","a":1}', '{"time":"2021-06-02","a":true}'),
         "flow.csv line 2, column a: must be a number, got 'true'",
     ),
+    "a key twice in a record": refused(
+        records('{"time":"2021-06-01","a":1}', '{"time":"2021-06-02","a":2,"a":3}'),
+        "flow.csv line 2, key a: must have one value, got more than one",
+    ),
     "a record within a record": refused(
         '{"time":"2021-06-01","a":{"v":1}}', "line 1, key a: must be a number, a text or null"
     ),
@@ -206,7 +216,9 @@ HEADERS = {
     ),
     "a header alone": refused("time,a\n", "flow.csv must have at least one reading, got none"),
     "one column": refused("a\n1\n2\n", "must have a time column and a column for each sensor"),
-    "spaces between columns": refused("time a\n2021-06-01 1\n", "must have a time column"),
+    "spaces between columns": refused(
+        "time a\n2021-06-01 1\n", "got 'time a'. Put a comma, a semicolon, a tab or | between"
+    ),
     "blank lines anywhere": read("\n\ntime,a\n\n2021-06-01,1\n\n2021-06-02,2\n\n", [1, 2]),
     "comments above": read(
         "# by hand\n" + GOOD, [1, 2, 3], said="lines with # before the header are skipped"
@@ -243,6 +255,11 @@ HEADERS = {
     "tabs": read(GOOD.replace(",", "\t"), [1, 2, 3]),
     "bars": read(GOOD.replace(",", "|"), [1, 2, 3]),
     "a delimiter that the first line names": read("sep=;\n" + column(1, "2,5", by=";"), [1, 2.5]),
+    "values under no name": read(
+        "time,,b\n2021-06-01,7,1\n2021-06-02,8,2\n",
+        [1, 2],
+        said="column 2 has no name and is left out",
+    ),
     "no name above the times": read(GOOD.replace("time", ""), [1, 2, 3]),
     "3000 columns": read(
         "time," + ",".join(f"c{at}" for at in range(3000)) + "\n"
@@ -270,7 +287,7 @@ NUMBERS = {
     "hexadecimal": refused(column("0x1F"), "got '0x1F'"),
     "underscores": refused(column("1_000"), "got '1_000'"),
     "Arabic digits": refused(column("١٢"), "got '١٢'"),
-    "wide digits": refused(column("１２"), "got '１２'"),
+    "wide digits": refused(column("\uff11\uff12"), "got '\uff11\uff12'"),
     "infinity": refused(column(1, "inf"), "line 3, column a: must be a number, got 'inf'"),
     "infinity, skipped": read(column(1, 2, "-inf", 4), [1, 2, nan, 4], *SKIP, said="1 skipped"),
     "beyond all numbers": refused(column(1, "1e400"), "got '1e400'"),
@@ -335,14 +352,14 @@ DATES = {
         stamps("13/06/2021", "06/14/2021"),
         "flow.csv line 3, column time: must be a time written as '13/06/2021' above",
     ),
-    "years of two digits": refused(stamps("13/06/21"), "line 2, column time: must be"),
+    "years of two digits": refused(stamps("13/06/21"), "or --date-format %d/%m/%y"),
     "years of two digits, as said": read(
         stamps("13/06/21", "14/06/21"),
         [5, 6],
         *("--date-format", "%d/%m/%y"),
         times=["2021-06-13T00:00:00", "2021-06-14T00:00:00"],
     ),
-    "names of months": refused(stamps("13 Jun 2021"), "got '13 Jun 2021'"),
+    "names of months": refused(stamps("13 Jun 2021"), "or --date-format '%d %b %Y'"),
     "names of months, as said": read(
         stamps("13 Jun 2021", "14 Jun 2021"), [5, 6], "--date-format", "%d %b %Y"
     ),
@@ -367,7 +384,7 @@ DATES = {
         times=["2021-06-13T00:00:00+00:00", "2021-06-13T01:00:00+00:00"],
     ),
     "seconds since 1970 under another name": refused(
-        stamps(1623542400, name="clock"), "line 2, column clock: must be"
+        stamps(1623542400, name="clock"), "or --date-format epoch-s"
     ),
     "times with an offset and without": refused(
         stamps("2021-06-13T08:00Z", "2021-06-13T09:00"), "or all have none, got both"
@@ -441,8 +458,26 @@ DATES = {
     "dates of eight digits": read(
         stamps(20210613, 20210614), [5, 6], times=["2021-06-13T00:00:00", "2021-06-14T00:00:00"]
     ),
-    "dates and hours of twelve digits": refused(stamps(202106130800), "line 2, column time"),
+    "dates and hours of twelve digits": refused(
+        stamps(202106130800), "or --date-format %Y%m%d%H%M"
+    ),
     "days as a spreadsheet counts them": refused(stamps("44360.5"), "line 2, column time"),
+    "hours of ten digits": refused(stamps(2021061308), "or --date-format %Y%m%d%H "),
+    "one bad cell among seconds since 1970": refused(
+        stamps(1623542400, "x", 1623549600),
+        "line 3, column time: must be seconds since 1970, as the others, got 'x'",
+    ),
+    "milliseconds among seconds since 1970": refused(
+        stamps(1623542400, 1623546000, 1623549600000), "line 4, column time: must be seconds"
+    ),
+    "one bad cell in an index": refused(
+        stamps(0, 1, "x", 3),
+        "line 4, column time: must be a whole number of at most 7 digits, as the others, got 'x'",
+    ),
+    "one bad cell in an index, skipped": read(
+        stamps(0, 1, "x", 2), [5, 6, 8], *SKIP, said="1 skipped"
+    ),
+    "an index of 17 digits": refused(stamps(0, 1, 10**17), "line 4, column time: must be a whole"),
     "an index with a gap": read(stamps(0, 1, 3), [5, 6, nan, 7], times=["0", "1", "2", "3"]),
     "an index below zero": refused(stamps(-2, -1), "line 2, column time"),
 }
@@ -488,7 +523,7 @@ GRIDS = {
     "two readings of one time": refused(
         stamps("2021-06-13", "2021-06-13"), "step must be given for a single reading"
     ),
-    "no value anywhere": refused(column("", "", ""), "must have values"),
+    "no value anywhere": refused(column("", "", ""), "must have values, got none in 'a'"),
     "no value in one column": read(
         "time,a,b\n2021-06-01,1,\n2021-06-02,2,\n", [1, 2], said="b: no values, left out"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ DAY_FIRST, MONTH_FIRST, INDEX = "dayfirst", "monthfirst", "index"
 DATE_WORDS = (DAY_FIRST, MONTH_FIRST, *EPOCHS, INDEX)
 ALL_MEANT = "none"
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+# Encodings of Python's own, for names of hosts and for source text: no file is written in them.
+OWN_ENCODINGS = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *([kmgt]?)i?b?", re.ASCII | re.IGNORECASE)
 
 
@@ -118,7 +121,7 @@ def _require_pattern(pattern: str) -> None:
     moment = datetime(2021, 6, 13, 8, 15)
     try:
         known = "%" in pattern and datetime.strptime(moment.strftime(pattern), pattern)
-    except ValueError:
+    except (ValueError, re.error):  # such as a part that is there twice
         known = False
     if not known or known.year != moment.year:
         raise InvalidInputError(
@@ -131,8 +134,11 @@ def _require_encoding(name: str) -> None:
     try:
         "".encode(name)
         b"".decode(name)
+        known = codecs.lookup(name).name not in OWN_ENCODINGS
     except (LookupError, ValueError, UnicodeError):
+        known = False
+    if not known:
         raise InvalidInputError(
             f"encoding must be one that Python knows, such as utf-8, latin-1 or utf-16, "
             f"got {shown(name)}."
-        ) from None
+        )

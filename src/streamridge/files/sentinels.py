@@ -65,8 +65,9 @@ def require_no_sentinel(column: str, values: Vector) -> None:
                 else "and nothing else"
             )
             text = f"{mark:.15g}"
+            often = counted(times, "time")
             raise InvalidInputError(
-                f"{column}: {text} must be a value, got it {counted(times, 'time')}, {beside}: it looks like "
+                f"{column}: {text} must be a value, got it {often}, {beside}: it looks like "
                 f"a mark for missing values. Pass --missing {text} if it is one, or --missing none "
                 f"if every number is a value (missing=[{text}] or missing='none' in Python)."
             )
