@@ -89,7 +89,7 @@ def require_contract(result, code, said=""):
 
 def require_readings(result, values, times=None):
     """Raise unless a printed table holds exactly these readings."""
-    table = list(csv.DictReader(io.StringIO(result.stdout)))
+    table = list(csv.DictReader(io.StringIO(result.stdout, newline="")))
     found = [float(row["actual"] or nan) for row in table]
     np.testing.assert_array_equal(found, values)
     if times is not None:

@@ -57,7 +57,7 @@ class Dialect:
 
     date_format: str | None = None
     decimal: DecimalMark | None = None
-    missing: Missing = ()
+    missing: Missing | None = ()
     encoding: str | None = None
     largest: int | str | None = None
 
@@ -70,7 +70,7 @@ class Dialect:
             _require_encoding(self.encoding)
         # An iterator could be used up by the first source.
         given = self.missing
-        every = (given,) if isinstance(given, str | int | float) else tuple(given)
+        every = (given,) if isinstance(given, str | int | float) else tuple(given or ())
         object.__setattr__(self, "missing", every)
         _ = self.most_bytes
 

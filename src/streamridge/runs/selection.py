@@ -63,7 +63,7 @@ class Selection:
     arrival_order: bool = False
     date_format: str | None = None
     decimal: DecimalMark | None = None
-    missing: Missing = ()
+    missing: Missing | None = ()
     encoding: str | None = None
     largest: int | str | None = None
 
