@@ -1,6 +1,7 @@
 """Flags that make no sense, and names of sensors that no terminal or disk was made for."""
 
 import json
+import re
 
 import pytest
 
@@ -264,3 +265,39 @@ def test_a_row_that_names_no_sensor_is_refused(invoke, tmp_path):
     result = invoke("replay", "flow.csv", *SHOWN)
 
     require_contract(result, 2, "flow.csv line 2, column sensor: must be the name of a sensor")
+
+
+# Commands as they are typed, and a part of what is said.
+COMMANDS = {
+    "a command that nobody knows": ("frobnicate", "No such command 'frobnicate'"),
+    "no file": ("replay", "Missing argument 'FILE'"),
+    "no days to simulate": ("simulate --days 0", "Invalid value for '--days'"),
+    "days beyond all memory": ("simulate --days 100000000000", "Invalid value for '--days'"),
+    "roads in a folder": ("simulate --out here.csv", "out must be a file, got the folder"),
+    "roads of an unknown kind": ("simulate --days 1 --out s.xyz", "must end in .csv"),
+    "roads over a file of readings": ("simulate --days 1 --out flow.csv", "Pass --force"),
+    "a demo within a file": ("demo --out flow.csv", "out must be a folder that can be written"),
+    "methods to compare that nobody knows": (
+        "compare flow.csv --methods foo",
+        "method must be one of 'ohl'",
+    ),
+    "no methods to compare": ("compare flow.csv --methods ,", "method must be one of .*, got none"),
+    "too few readings to compare": ("compare flow.csv", "Pass a smaller --warmup"),
+    "a study within a file": ("reproduce synthetic --quick --out flow.csv", "out must be a folder"),
+    "a study of no file": (
+        "reproduce traffic --quick --out study --data no.csv",
+        "no.csv must be a file that can be read",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "said"), COMMANDS.values(), ids=COMMANDS)
+def test_a_command_that_makes_no_sense_is_refused(command, said, invoke, tmp_path):
+    written(GOOD, tmp_path / "flow.csv")
+    (tmp_path / "here.csv").mkdir()
+
+    result = invoke(*command.split())
+
+    require_contract(result, 2)
+    assert re.search(said, result.stderr)
+    assert (tmp_path / "flow.csv").read_text() == GOOD

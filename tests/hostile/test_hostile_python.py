@@ -181,4 +181,4 @@ def test_no_value_is_no_reading(missing):
     known.observe("2021-06-13T00:00", 5.0)
     known.observe("2021-06-13T01:00", missing)
 
-    assert known.counts["readings"] == 1
+    assert known.counts == {"readings": 2, "missing": 1}

@@ -67,7 +67,7 @@ def growing_table(
 
         def append(columns: Mapping[str, ArrayLike]) -> None:
             try:
-                rows.append(_arrays(columns))
+                rows.append(column_arrays(columns))
             except OSError as error:
                 raise unwritable(target, error) from None
             except ValueError as error:
@@ -94,7 +94,8 @@ def require_ending(path: Path) -> str:
     raise InvalidInputError(f"path must end in {', '.join(_KINDS)}, got {str(path)!r}.")
 
 
-def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
+def column_arrays(columns: Mapping[str, ArrayLike]) -> Columns:
+    """Return columns as arrays of one length, their times in microseconds."""
     arrays: dict[str, NDArray[Any] | ZonedTimes] = {}
     shape: tuple[int | None, ...] = (None,)
     for name, column in columns.items():
