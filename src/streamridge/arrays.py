@@ -136,8 +136,9 @@ def require_count(name: str, value: ArrayLike, *, least: int = 1, most: int | No
     """
     number = np.asarray(value)
     if number.ndim or number.dtype.kind not in "iu" or number < least:
+        beyond = f" and below {2**64:.0e}" if isinstance(value, int) and value > least else ""
         raise InvalidInputError(
-            f"{name} must be a whole number of at least {least}, got {shown(value)}."
+            f"{name} must be a whole number of at least {least}{beyond}, got {shown(value)}."
         )
     if most is not None and number > most:
         raise InvalidInputError(f"{name} must be at most {most}, got {shown(value)}.")

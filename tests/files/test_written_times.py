@@ -55,7 +55,7 @@ REFUSED = {
         ["25/06/2021", "06/25/2021"],
         "line 3, column time: must be a time written as '25/06/2021' above, got '06/25/2021'",
     ),
-    "two digits of a year": (["25/06/21"], "got '25/06/21'.*--date-format '%d/%m/%Y %H:%M'"),
+    "two digits of a year": (["25/06/21"], "got '25/06/21'.*--date-format %d/%m/%y"),
     "two digits and dots": (["05.06.21"], "got '05.06.21'"),
     "a thirteenth month": (["05.13.2021"], "got '05.13.2021'"),
     "an hour beyond noon": (["25/06/2021 13:00 PM"], "got '25/06/2021 13:00 PM'"),

@@ -42,4 +42,5 @@ def require_table(name: str, path: Path) -> None:
     if require_ending(path) == ".parquet":
         require_extra("pyarrow", "parquet")
     if not is_special(path):
-        require_folder(f"the folder of {name}", path.parent)
+        target = path.resolve() if path.is_symlink() else path
+        require_folder(f"the folder of {name}", target.parent)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import UnsupportedOperation
 from pathlib import Path
 
-from streamridge.errors import InvalidInputError
+from streamridge.errors import InvalidInputError, shown
 from streamridge.files.atomic import is_special
 from streamridge.files.own import IsOwn, is_checkpoint, is_page, is_predictions
 from streamridge.files.tables import require_ending
@@ -58,6 +58,7 @@ def require_free(outputs: Iterable[Output], inputs: Iterable[str], *, force: boo
         flag, path = output.flag, output.path
         if is_special(path):
             continue
+        _require_name(flag, path)
         if any(os.path.samestat(there, each) for there in _stats([str(path)]) for each in read):
             raise InvalidInputError(f"{flag} must not replace a file that is read, got '{path}'.")
         if path.is_dir():
@@ -67,8 +68,14 @@ def require_free(outputs: Iterable[Output], inputs: Iterable[str], *, force: boo
                 f"{flag} must be new or replace what this command wrote before, got '{path}'. "
                 "Pass --force to replace it."
             )
-        if taken.setdefault(path.resolve(), path) is not path:
+        resolved = path.resolve()
+        if taken.setdefault(resolved, path) is not path:
             raise InvalidInputError(f"{flag} must not be written to twice, got '{path}'.")
+        if not taken.keys().isdisjoint(resolved.parents):
+            raise InvalidInputError(
+                f"{flag} must be in a folder of its own, got '{path.parent}', which is to be "
+                "another file."
+            )
 
 
 def outputs_of_runs(predictions: Path | None, report: Path | None) -> Iterator[Output]:
@@ -117,6 +124,18 @@ def _page_and_pictures(folder: Path) -> Iterator[Output]:
     yield Output("report", page, is_page)
     for picture in sorted(folder.glob("*.png")):
         yield Output("report", picture, lambda _: is_page(page))
+
+
+def _require_name(flag: str, path: Path) -> None:
+    """Raise if a file cannot have such a name, as one that is too long."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise InvalidInputError(
+            f"{flag} must be a file that can be written, got {shown(str(path))}: {error.strerror}."
+        ) from None
 
 
 def _stats(files: Iterable[str]) -> Iterator[os.stat_result]:

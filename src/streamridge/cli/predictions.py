@@ -12,7 +12,7 @@ from streamridge.cli.overwriting import interrupted_file, is_standard
 from streamridge.cli.printing import Printed
 from streamridge.errors import StreamRidgeError
 from streamridge.files.atomic import is_special
-from streamridge.files.tables import CsvRows, growing_table
+from streamridge.files.tables import CsvRows, column_arrays, growing_table
 
 # Takes what went wrong.
 Fail = Callable[[str], None]
@@ -72,7 +72,7 @@ class PrintedPredictions:
         self._printed.attempt(self._rows.close)
 
     def _print(self, columns: Mapping[str, Any]) -> None:
-        self._rows.append(columns)
+        self._rows.append(column_arrays(columns))
         self._rows.flush()
 
 

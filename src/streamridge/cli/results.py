@@ -20,8 +20,9 @@ from streamridge.cli.overwriting import (
 from streamridge.cli.predictions import begun_predictions
 from streamridge.cli.printing import Printed
 from streamridge.cli.watching import watched
-from streamridge.errors import InvalidInputError, StreamRidgeError
+from streamridge.errors import InvalidInputError, StreamRidgeError, listed
 from streamridge.files.names import FileNames
+from streamridge.forecaster.methods import needs_model
 from streamridge.runs.engines.base import Engine
 from streamridge.runs.keeping import kept_tasks
 from streamridge.runs.run import Run
@@ -158,9 +159,19 @@ def _shown(printed: Printed, wanted: Wanted) -> Shown:
 
 
 def _saving(tasks: Sequence[Task], folder: Path) -> Sequence[Task]:
-    """Return tasks that save their forecasters in a folder."""
+    """Return tasks that save their forecasters in a folder, as far as they have one."""
+    if not any(needs_model(task.method) for task in tasks):
+        raise InvalidInputError(
+            "save must be left out if no method has a forecaster to save, got methods "
+            f"{listed(dict.fromkeys(task.method for task in tasks))}."
+        )
     names = FileNames()
-    return [replace(task, save_to=folder / names.take(_saved_name(task), ".sr")) for task in tasks]
+    return [
+        replace(task, save_to=folder / names.take(_saved_name(task), ".sr"))
+        if needs_model(task.method)
+        else task
+        for task in tasks
+    ]
 
 
 def _saved_name(task: Task) -> str:

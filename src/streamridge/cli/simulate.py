@@ -20,8 +20,10 @@ from streamridge.texts import counted
 
 def simulate(
     out: Annotated[Path, typer.Option(help="File: .csv, .csv.gz or .parquet.")] = Path("roads.csv"),
-    detectors: Annotated[int, typer.Option(min=1, help="How many; every third is a ramp.")] = 13,
-    days: Annotated[int, typer.Option(min=1, help="How many days.")] = 136,
+    detectors: Annotated[
+        int, typer.Option(min=1, max=10000, help="How many; every third is a ramp.")
+    ] = 13,
+    days: Annotated[int, typer.Option(min=1, max=36_525, help="How many days.")] = 136,
     step_minutes: Annotated[int, typer.Option(min=1, help="Minutes between counts.")] = 15,
     start: Annotated[str, typer.Option(help="The first day.")] = "2017-01-01",
     works: Annotated[

@@ -50,7 +50,7 @@ def watched(tasks: Sequence[Task], engine: Engine, console: Console) -> Iterator
         with progress_bar(console) as bars:
             expected = Expected(speed)
             total = sum(expected.until(task, task.length) for task in todo)
-            bar = bars.add_task("all steps", total=total, visible=bool(todo))
+            bar = bars.add_task("all steps", total=total, visible=total > 0)
             lived: dict[int, float] = {}
 
             def tell(number: int, done: int) -> None:

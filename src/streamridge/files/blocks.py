@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, listed, shown
+from streamridge.files.likely_formats import likely_format
 from streamridge.files.sense import Sense
 from streamridge.series.clock import Times
 from streamridge.series.writing import Offsets, Unit
@@ -177,7 +178,8 @@ class Block:
 
     def refuse_time(self, row: int, column: str) -> None:
         """Raise at a cell that is no time."""
-        pattern = option("date_format", "%d/%m/%Y %H:%M")
-        known = self.columns[column].sense.times.dialect.date_format
-        remedy = "" if known else f"such as {pattern} to say how times are written"
-        self.refuse(row, column, self.columns[column].sense.times.wanted, remedy)
+        times = self.columns[column].sense.times
+        likely = likely_format(self.columns[column].texts[row] or "") if times.is_open else None
+        form = option("date_format", likely or "")
+        remedy = f"{form} if times are written so" if likely else f"{form} with their pattern"
+        self.refuse(row, column, times.wanted, remedy if times.is_open else "")

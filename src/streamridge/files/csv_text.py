@@ -14,8 +14,9 @@ from streamridge.errors import InvalidInputError, listed
 from streamridge.files.blocks import Block, Origin, TextColumn, rows_in_a_block
 from streamridge.files.dialect import MONTH_FIRST
 from streamridge.files.pems import COLUMNS, is_station_row
-from streamridge.files.sense import Senses
+from streamridge.files.sense import Sense, Senses
 from streamridge.files.text import decoded
+from streamridge.files.time_sense import WRITTEN, TimeSense
 
 Row: TypeAlias = tuple[int, list[str]]  # the line it ends at, and its cells
 
@@ -150,7 +151,7 @@ def _require_text(cells: Sequence[str], origin: Origin) -> None:
 
 def _holds_readings(cells: Sequence[str]) -> bool:
     """Return whether a first row holds readings, not names; a name may be a number, as 20210613."""
-    column = TextColumn(cells)
+    column = TextColumn(cells, Sense(times=TimeSense(found=WRITTEN)))
     only_times = ~np.isnat(column.times[0]) & np.isinf(column.numbers)
     return bool(np.isfinite(column.numbers[0]) or only_times.any())
 
@@ -159,10 +160,11 @@ def _block(rows: Sequence[Row], table: _Table, senses: Senses) -> Block:
     """Return rows as a block, with the count of those that were left out meanwhile."""
     lines = [line for line, _ in rows]
     cells_of = zip(*(cells for _, cells in rows), strict=True) if rows else repeat(())
-    columns = {
-        name: TextColumn(cells, senses.of(name, table.order), lines)
-        for position, (name, cells) in enumerate(zip(table.names, cells_of, strict=False))
-        if name or position == 0
-    }
+    columns = {}
+    for position, (name, cells) in enumerate(zip(table.names, cells_of, strict=False)):
+        if name or position == 0:
+            columns[name] = TextColumn(cells, senses.of(name, table.order), lines)
+        elif any(map(str.strip, cells)):
+            senses.remark(f"column {position + 1} has no name and is left out")
     ragged, table.ragged = table.ragged, 0
     return Block(table.origin, lines, columns, ragged)

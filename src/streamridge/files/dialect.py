@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ DAY_FIRST, MONTH_FIRST, INDEX = "dayfirst", "monthfirst", "index"
 DATE_WORDS = (DAY_FIRST, MONTH_FIRST, *EPOCHS, INDEX)
 ALL_MEANT = "none"
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+# Encodings of Python's own, for names of hosts and for source text: no file is written in them.
+OWN_ENCODINGS = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *([kmgt]?)i?b?", re.ASCII | re.IGNORECASE)
 
 
@@ -54,7 +57,7 @@ class Dialect:
 
     date_format: str | None = None
     decimal: DecimalMark | None = None
-    missing: Missing = ()
+    missing: Missing | None = ()
     encoding: str | None = None
     largest: int | str | None = None
 
@@ -66,8 +69,8 @@ class Dialect:
         if self.encoding is not None:
             _require_encoding(self.encoding)
         # An iterator could be used up by the first source.
-        given = () if self.missing is None else self.missing
-        every = (given,) if isinstance(given, str | int | float) else tuple(given)
+        given = self.missing
+        every = (given,) if isinstance(given, str | int | float) else tuple(given or ())
         object.__setattr__(self, "missing", every)
         _ = self.most_bytes
 
@@ -118,7 +121,7 @@ def _require_pattern(pattern: str) -> None:
     moment = datetime(2021, 6, 13, 8, 15)
     try:
         known = "%" in pattern and datetime.strptime(moment.strftime(pattern), pattern)
-    except ValueError:
+    except (ValueError, re.error):  # such as a part that is there twice
         known = False
     if not known or known.year != moment.year:
         raise InvalidInputError(
@@ -131,8 +134,11 @@ def _require_encoding(name: str) -> None:
     try:
         "".encode(name)
         b"".decode(name)
+        known = codecs.lookup(name).name not in OWN_ENCODINGS
     except (LookupError, ValueError, UnicodeError):
+        known = False
+    if not known:
         raise InvalidInputError(
             f"encoding must be one that Python knows, such as utf-8, latin-1 or utf-16, "
             f"got {shown(name)}."
-        ) from None
+        )

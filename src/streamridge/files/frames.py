@@ -63,8 +63,14 @@ class FrameColumn:
         stamps = in_microseconds(self.series.to_numpy())  # in UTC when there is a zone
         if dtype.time_zone is None:
             return stamps, np.full(len(stamps), np.nan)
-        shown = in_microseconds(self.series.dt.replace_time_zone(None).to_numpy())
-        return stamps, (shown - stamps) / np.timedelta64(1, "s")
+        try:
+            local = self.series.dt.replace_time_zone(None)
+        except ValueError:  # pyarrow knows no such zone
+            raise InvalidInputError(
+                f"the zone of column {self.series.name} must be one that is known, such as "
+                f"Europe/London, got {shown(dtype.time_zone)}."
+            ) from None
+        return stamps, (in_microseconds(local.to_numpy()) - stamps) / np.timedelta64(1, "s")
 
     @property
     def zone(self) -> str | None:

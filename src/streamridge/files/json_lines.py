@@ -66,6 +66,15 @@ def json_blocks(lines: IO[str], encoding: str, origin: Origin, senses: Senses) -
             yield Block(origin, places, columns, records.take_refused())
 
 
+class _Pairs(dict[str, Any]):
+    """A JSON object that knows the first of its keys that came more than once."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        names = [name for name, _ in pairs] if len(pairs) > len(self) else []
+        self.repeated = next((name for name in names if names.count(name) > 1), None)
+
+
 class _Records:
     """The records of a text, and how many lines were read and refused."""
 
@@ -99,12 +108,15 @@ class _Records:
 
     def _record(self, line: str) -> Record | None:
         try:
-            record = json.loads(line)
+            record = json.loads(line, object_pairs_hook=_Pairs)
         except (ValueError, RecursionError):
             record = None
-        if not isinstance(record, dict):
+        if not isinstance(record, _Pairs):
             self._require_lines()
             self._refuse(f" must be one JSON object, got {shown(line.strip())}")
+            return None
+        if record.repeated is not None:
+            self._refuse(f", key {record.repeated}: must have one value, got more than one")
             return None
         nested = [key for key, cell in record.items() if isinstance(cell, dict | list)]
         if nested:

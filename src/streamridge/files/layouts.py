@@ -110,9 +110,11 @@ def _wide_columns(block: Block, choice: Choice) -> tuple[str, list[str]]:
     others = [name for name in block.columns if name and name not in (time, *choice.extras)]
     sensors = [name for name in others if name in choice.sensors or name.lower() not in HOURS]
     if not sensors:
+        text = block.origin.unit == "line"
+        between = " Put a comma, a semicolon, a tab or | between columns." if text else ""
         raise InvalidInputError(
             f"{block.origin.name} must have a time column and a column for each sensor, "
-            f"got {listed(block.columns)}."
+            f"got {listed(block.columns)}.{between}"
         )
     return time, sensors
 

@@ -116,7 +116,8 @@ def _damage_named(name: str) -> Iterator[None]:
     try:
         yield
     except (_require_pyarrow().ArrowException, OSError, ValueError, KeyError) as error:
-        raise InvalidInputError(f"{name} must be a whole Parquet file, got {error}.") from None
+        reason = str(error).partition("\n")[0].rstrip(" .:")
+        raise InvalidInputError(f"{name} must be a whole Parquet file, got {reason}.") from None
 
 
 @contextmanager

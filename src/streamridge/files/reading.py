@@ -151,4 +151,5 @@ def _read_once(readers: Sequence[SourceReader], choice: Choice) -> Store:
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(str, [names] if isinstance(names, str) else names)))
+    one = isinstance(names, str) or not isinstance(names, Iterable)
+    return tuple(dict.fromkeys(map(str, [names] if one else names)))

@@ -65,10 +65,10 @@ def require_no_sentinel(column: str, values: Vector) -> None:
                 else "and nothing else"
             )
             text = f"{mark:.15g}"
+            often = counted(times, "time")
             raise InvalidInputError(
-                f"{column}: {text} must be a value, got it {counted(times, 'time')}, "
-                f"{beside}: it looks like a mark for missing values. "
-                f"Pass {option('missing', text)} if it is one, or "
+                f"{column}: {text} must be a value, got it {often}, {beside}: it looks like a mark "
+                f"for missing values. Pass {option('missing', text)} if it is one, or "
                 f"{option('missing', 'none')} if every number is a value."
             )
 

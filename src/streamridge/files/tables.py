@@ -67,7 +67,7 @@ def growing_table(
 
         def append(columns: Mapping[str, ArrayLike]) -> None:
             try:
-                rows.append(_arrays(columns))
+                rows.append(column_arrays(columns))
             except OSError as error:
                 raise unwritable(target, error) from None
             except ValueError as error:
@@ -94,7 +94,8 @@ def require_ending(path: Path) -> str:
     raise InvalidInputError(f"path must end in {', '.join(_KINDS)}, got {str(path)!r}.")
 
 
-def _arrays(columns: Mapping[str, ArrayLike]) -> Columns:
+def column_arrays(columns: Mapping[str, ArrayLike]) -> Columns:
+    """Return columns as arrays of one length, their times in microseconds."""
     arrays: dict[str, NDArray[Any] | ZonedTimes] = {}
     shape: tuple[int | None, ...] = (None,)
     for name, column in columns.items():
@@ -117,6 +118,8 @@ class CsvRows:
     def __init__(self, stream: IO[bytes]) -> None:
         self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         self._rows = csv.writer(self._text, lineterminator="\n")
+        # By itself the writer leaves a carriage return without quotes, which ends a row elsewhere.
+        self._quoted = csv.writer(self._text, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self._begun = False
 
     def append(self, columns: Columns) -> None:
@@ -124,10 +127,11 @@ class CsvRows:
         if not self._begun:
             self._rows.writerow(columns)
             self._begun = True
+        writer = self._quoted if any(map(_has_returns, columns.values())) else self._rows
         rows = max(map(len, columns.values()), default=0)
         for start in range(0, rows, AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            self._rows.writerows(
+            writer.writerows(
                 zip(*(_texts(column[part]) for column in columns.values()), strict=True)
             )
 
@@ -152,6 +156,13 @@ class PackedRows(CsvRows):
         """Write what is not in the stream yet, and the end of the packed file."""
         super().close()
         self._packed.close()
+
+
+def _has_returns(column: NDArray[Any] | ZonedTimes) -> bool:
+    """Return whether a carriage return stands in a column of texts."""
+    if isinstance(column, ZonedTimes) or column.dtype.kind not in "OU":
+        return False
+    return any("\r" in str(value) for value in set(column.tolist()))
 
 
 def _texts(column: NDArray[Any] | ZonedTimes) -> list[str]:

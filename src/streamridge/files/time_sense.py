@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from streamridge.series.clock import Times
 from streamridge.series.readings import A_TIME, index_stamps
 from streamridge.series.writing import Offsets
 
+# So many cells of a column tell in which way it is written.
+CELLS_LOOKED_AT = 1000
 WRITTEN = "written"  # in ISO 8601, or with the parts of the date in another order
 # Columns of these names hold no index, even if they hold whole numbers.
 NO_INDEX = ("date", "datetime", "date_time", "day", "hour", "hr")
@@ -73,6 +76,12 @@ class TimeSense:
         return stamps, np.array([read[text][1] for text in texts], float)
 
     @property
+    def is_open(self) -> bool:
+        """Return whether nothing is known of the way yet, so that a format may explain it."""
+        known = self.dialect.date_format or self.evidence.proof
+        return not known and self.found in (None, WRITTEN)
+
+    @property
     def wanted(self) -> str:
         """Return what a cell must be."""
         if self.dialect.date_format is not None:
@@ -80,7 +89,9 @@ class TimeSense:
         if self.evidence.proof is not None:
             return f"a time written as {shown(self.evidence.proof.text)} above"
         if self.found in UNITS:
-            return f"{UNITS[self.found]} since 1970, as above"
+            return f"{UNITS[self.found]} since 1970, as the others"
+        if self.found == INDEX:
+            return "a whole number of at most 7 digits, as the others"
         return A_TIME
 
     @property
@@ -128,11 +139,14 @@ class TimeSense:
         return self.found or WRITTEN
 
     def _first_way(self, texts: Texts) -> str:
+        """Return the way of most cells; those that are written in another way will be refused."""
         name = self.name.lower()
-        if index_stamps(texts) is not None:
+        known = list(islice((text for text in texts if (text or "").strip()), CELLS_LOOKED_AT))
+        whole = sum(index_stamps([text]) is not None for text in known)
+        if 2 * whole > len(known):
             return WRITTEN if name in NO_INDEX else INDEX
         counts = name in TIME_NAMES or any(word in name for word in TIME_WORDS)
-        return (epoch_of(set(texts)) if counts else None) or WRITTEN
+        return (epoch_of(known) if counts else None) or WRITTEN
 
     def _reader(self, way: str) -> Callable[[str | None], Stamp]:
         """Return what reads a cell that is written in some way."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -111,9 +112,9 @@ def epoch_time(text: str | None, unit: str) -> Stamp:
 
 
 def epoch_of(texts: Collection[str | None]) -> str | None:
-    """Return the unit in which all of some cells count since 1970, None if there is no such."""
-    units = {_unit_of(text) for text in texts}
-    return units.pop() if len(units) == 1 else None
+    """Return the unit in which most of some cells count since 1970, None if there is no such."""
+    units = Counter(map(_unit_of, texts)).most_common(1)
+    return next((unit for unit, times in units if 2 * times > len(texts)), None)
 
 
 def _stamp(time: object) -> Stamp:

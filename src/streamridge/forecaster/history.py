@@ -16,7 +16,7 @@ from streamridge.series.grid import to_series
 from streamridge.series.local_time import Fold
 from streamridge.series.readings import Aggregate
 from streamridge.series.series import Series
-from streamridge.series.spans import time_to_take
+from streamridge.series.spans import span_to_take
 from streamridge.texts import option
 
 # Options that say how to read a history: those of the grid and of files, and how these are written.
@@ -62,11 +62,12 @@ def read_history(
         zone = given.clock.zone
         _require_same("step", None if step is None else parse_step(step), given.clock.step)
         _require_same("tz", parse_zone(tz), zone)
-        return _part(given, extras, time_to_take(from_, zone), time_to_take(to, zone))
+        return _part(given, extras, *span_to_take(from_, to, zone))
     dialect = Dialect(**{name: reading.pop(name) for name in WRITTEN if name in reading})
     with stored_readings(given, extras=extras, dialect=dialect, **reading) as store:
         readings = store.readings(_chosen(store.names, sensor))
     zone = parse_zone(tz)
+    first, last = span_to_take(from_, to, zone)
     return to_series(
         readings,
         step=None if step is None else parse_step(step),
@@ -74,8 +75,8 @@ def read_history(
         fold=fold,
         aggregate=aggregate,
         skip=reading.get("gap") == "skip",
-        first=time_to_take(from_, zone),
-        last=time_to_take(to, zone),
+        first=first,
+        last=last,
     )
 
 

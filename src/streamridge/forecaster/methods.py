@@ -34,8 +34,9 @@ def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
 
 def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
     """Return the named methods, each once; raise if one of them is not known."""
+    every = names if isinstance(names, Iterable) else [names]
     asked = [
-        part.strip().lower() for name in names for part in str(name).split(",") if part.strip()
+        part.strip().lower() for name in every for part in str(name).split(",") if part.strip()
     ]
     for name in asked:
         if name not in known:

@@ -114,16 +114,19 @@ def _forecast(run: Run, unit: str) -> Figure:
 
 def _errors(sensor: SensorRuns, unit: str) -> Figure:
     lead = sensor.lead
-    figure = new_figure(2 + lead.has_hours + lead.has_weekdays, height_per_row=2.8)
-    first, *between, last = figure.axes
+    banded = bool(sensor.banded)  # the yardsticks have no bands
+    rows = 1 + lead.has_hours + lead.has_weekdays + banded
+    figure = new_figure(rows, height_per_row=2.8)
+    first, *others = figure.axes
     errors = {run.method: run.errors_in_time for run in sensor.scored}
     curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.banded}
     plot_running_rmse(first, errors, steps_a_day=lead.day, unit=unit, in_days=lead.has_hours)
     if lead.has_hours:
-        plot_error_by_hour(between.pop(0), _grouped(sensor, rmse_by_hour), unit=unit)
+        plot_error_by_hour(others.pop(0), _grouped(sensor, rmse_by_hour), unit=unit)
     if lead.has_weekdays:
-        plot_error_by_weekday(between.pop(0), _grouped(sensor, rmse_by_weekday), unit=unit)
-    plot_rolling_coverage(last, curves, levels=sensor.levels)
+        plot_error_by_weekday(others.pop(0), _grouped(sensor, rmse_by_weekday), unit=unit)
+    if banded:
+        plot_rolling_coverage(others.pop(0), curves, levels=sensor.levels)
     return figure
 
 

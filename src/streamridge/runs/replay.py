@@ -81,6 +81,10 @@ def replay(
     >>> len(run.times), bool(run.rmse < 100)
     (288, True)
     """
+    if not isinstance(forecaster, Forecaster):
+        raise InvalidInputError(
+            f"forecaster must be one such as Forecaster('15min'), got {shown(forecaster)}."
+        )
     settings = forecaster.settings
     require_options("replay", reading, SELECTING)
     _require_own(settings, reading)

@@ -19,7 +19,7 @@ from streamridge.series.grid import to_series
 from streamridge.series.local_time import Fold
 from streamridge.series.readings import Aggregate, Readings
 from streamridge.series.series import Series
-from streamridge.series.spans import time_to_take
+from streamridge.series.spans import span_to_take
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Selection:
     arrival_order: bool = False
     date_format: str | None = None
     decimal: DecimalMark | None = None
-    missing: Missing = ()
+    missing: Missing | None = ()
     encoding: str | None = None
     largest: int | str | None = None
 
@@ -124,8 +124,7 @@ class Selection:
         return None if self.step is None else parse_step(self.step)
 
     def _span(self) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-        zone = parse_zone(self.tz)
-        return time_to_take(self.from_, zone), time_to_take(self.to, zone)
+        return span_to_take(self.from_, self.to, parse_zone(self.tz))
 
 
 # The options of `replay` and `compare` that say what to read: its parts, and a name for one sensor.
@@ -140,7 +139,7 @@ def selection_of(options: Mapping[str, Any]) -> Selection:
         return Selection(**parts)
     if parts.get("sensors"):
         raise InvalidInputError(f"sensor must be left out with sensors, got {shown(sensor)}.")
-    return Selection(**{**parts, "sensors": sensor})
+    return Selection(**{**parts, "sensors": [str(sensor)]})
 
 
 def require_options(function: str, given: Iterable[str], known: Collection[str]) -> None:

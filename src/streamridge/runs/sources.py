@@ -167,7 +167,9 @@ def _looked_at(store: Store, selection: Selection, tell: Callable[[Series], None
         tell(series)
         found.append(Source.of(series, partial(_load, store, name, selection)))
     if not found:
-        raise InvalidInputError("at least one sensor must have values, got none.")
+        raise InvalidInputError(
+            f"at least one sensor must have values, got none in {listed(store.names)}."
+        )
     return Sources(tuple(found), tuple(left_out), store.notes)
 
 

@@ -14,7 +14,8 @@ from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError, shown
 from streamridge.series.clock import Length, Times
 from streamridge.series.local_time import moments
-from streamridge.series.readings import index_of, index_stamps, parse_time
+from streamridge.series.readings import A_TIME, index_of, index_stamps, parse_time
+from streamridge.texts import option
 
 # A span as it is given: "START/END", or its two ends.
 GivenSpan: TypeAlias = "str | tuple[object, object]"
@@ -56,7 +57,7 @@ class Span:
 
 def spans_of(given: Iterable[GivenSpan], zone: ZoneInfo | None) -> tuple[Span, ...]:
     """Return spans as they were given, in their order."""
-    every = [given] if isinstance(given, str) else given
+    every = [given] if isinstance(given, str) or not isinstance(given, Iterable) else given
     return tuple(Span.of(each, zone) for each in every)
 
 
@@ -90,13 +91,39 @@ def moment_of(time: object, zone: ZoneInfo | None) -> np.datetime64:
     return np.datetime64((moments(local, zone) or (local,))[0], "us")
 
 
-def time_to_take(given: object, zone: ZoneInfo | None) -> np.datetime64 | None:
-    """Return the first or last time to take of a source; a whole number as what stands for it."""
+def span_to_take(
+    from_: object, to: object, zone: ZoneInfo | None
+) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+    """Return the first and the last time to take of a source; None stands for no end.
+
+    Parameters
+    ----------
+    from_, to
+        Times, whole numbers of an index, or None.
+    zone
+        Where local times are from.
+    """
+    first, last = _to_take("from_", from_, zone), _to_take("to", to, zone)
+    if first is not None and last is not None and last < first:
+        raise InvalidInputError(
+            f"{option('to')} must not be before {option('from_')}, "
+            f"got {shown(to)}, which is before {shown(from_)}."
+        )
+    return first, last
+
+
+def _to_take(name: str, given: object, zone: ZoneInfo | None) -> np.datetime64 | None:
+    """Return an end of what to take; a whole number as the time that stands for it."""
     if given is None:
         return None
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64)
     index = index_stamps([str(given)]) if whole or isinstance(given, str) else None
-    return moment_of(given, zone) if index is None else index[0]
+    if index is not None:
+        return index[0]
+    try:
+        return moment_of(given, zone)
+    except InvalidInputError:
+        raise InvalidInputError(f"{option(name)} must be {A_TIME}, got {shown(given)}.") from None
 
 
 def _end(time: object, zone: ZoneInfo | None) -> Moment:
