@@ -43,6 +43,7 @@ from streamridge.series.rates import Stretch
 from streamridge.series.readings import Aggregate, Readings, index_of
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
 from streamridge.series.series import Counts, Series
+from streamridge.texts import option
 
 # More readings than these, and than this share, must not differ from another one at their step.
 FEW_CONFLICTS, MOST_CONFLICTS = 5, 0.2
@@ -301,5 +302,6 @@ def _require_sane_span(sensor: str, clock: AnyClock, at: Steps) -> None:
         before, after = map(time_text, clock.times(at[np.argmax(gaps) :][:2]))
         raise InvalidInputError(
             f"{sensor}: stamps must be less than {limit} apart, "
-            f"got {after} after {before}. Correct the stamp, or pass --from or --to."
+            f"got {after} after {before}. Correct the stamp, or pass {option('from_')} or "
+            f"{option('to')}."
         )
