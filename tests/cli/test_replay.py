@@ -205,7 +205,10 @@ def test_station_files_of_five_minutes_are_summed(invoke, tmp_path):
         (["flows.csv", "--seasons", "often"], "error: season must be a time such as 15min"),
         (["flows.csv", "--tz", "Mars"], "error: tz must be the name of a time zone"),
         (["flows.csv", "--level", "90"], "error: level must lie between 0 and 1, got 90.0."),
-        (["flows.csv", "--from", "soon"], "error: time must be an ISO 8601 time"),
+        (
+            ["flows.csv", "--from", "soon"],
+            "error: --from (from_= in Python) must be an ISO 8601 time",
+        ),
         (
             ["flows.csv", "--from", "2031-01-01"],
             "error: ramp: readings from 2031-01-01",

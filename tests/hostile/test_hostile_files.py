@@ -364,7 +364,7 @@ NUMBERS = {
     "a number that looks like no value": read(
         column(5, 6, -9999, 7), [5, 6, -9999, 7], "--missing", "none"
     ),
-    "nines that come again": refused(column(5, 999, 6, 999), "Pass --missing 999 if it is one"),
+    "nines that come again": refused(column(5, 999, 6, 999), "Pass --missing 999 "),
     "the sign of mathematics for minus": refused(column(1, "\u22125"), "got '\u22125'"),
     "parentheses for minus": refused(column(1, "(5)"), "got '(5)'"),
     "a formula": refused(column(1, "=1+1"), "got '=1+1'"),
@@ -630,7 +630,7 @@ def test_a_bomb_takes_little_memory(bomb, invoke, tmp_path):
     tracemalloc.stop()
 
     require_contract(result, 2, "flow.csv must unpack to at most 1000000 bytes, got more")
-    assert peak < 10e6
+    assert peak < 25e6
 
 
 # The files, and a part of what is said; the first is good.

@@ -123,7 +123,7 @@ FLAGS = {
     ),
     "a date format that does not fit": refused(
         GOOD,
-        "flow.csv line 2, column time: must be a time as --date-format %d/%m/%Y says",
+        "flow.csv line 2, column time: must be a time written as %d/%m/%Y",
         *("--date-format", "%d/%m/%Y"),
     ),
     "a size in words": refused(GOOD, "largest must be a size such as", "--largest", "much"),

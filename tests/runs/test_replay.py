@@ -54,7 +54,7 @@ def test_the_figures_are_those_of_the_scored_steps():
     assert run.mae == pytest.approx(np.abs(errors[known]).mean())
     record = run.record()
     assert (record["steps"], record["scored"], record["missing"]) == (5 * DAY, DAY - 1, 1)
-    assert record["fits"] == run.counts["fits"] == 2
+    assert record["fits"] == run.counts["fits"] == 3
     assert set(record) >= {
         *("sensor", "method", "steps", "scored", "missing", "rmse", "mae", "coverage"),
         *("seconds_total", "seconds_tuning", "seconds_fitting", "seconds_predicting"),

@@ -30,7 +30,8 @@ CHANGES = ("2023-03-24T22:00", "2023-10-27T22:00")
 
 def written(form, start, unit="us"):
     utc = pd.date_range(start, periods=N, freq="15min", tz="UTC", unit=unit)
-    values = 100 + 50 * np.sin(np.arange(N) * 2 * np.pi / 96)
+    steps = np.arange(N)
+    values = 100 + 0.3 * steps + 50 * np.sin(steps * 2 * np.pi / 96)
     return pd.DataFrame({"time": FORMS[form](utc), "a": values})
 
 

@@ -147,9 +147,9 @@ class Forecaster:
     >>> forecaster = Forecaster(step="1h", train_size=100)
     >>> for hour in range(80):
     ...     time = np.datetime64("2021-06-13T00:00") + np.timedelta64(hour, "h")
-    ...     forecaster.observe(time, 100.0 + 50 * np.sin(2 * np.pi * hour / 24))
+    ...     forecaster.observe(time, 100.0 + hour + 50 * np.sin(2 * np.pi * hour / 24))
     >>> forecast = forecaster.predict()
-    >>> str(forecast.time[0])[:16], forecast.source, bool(abs(forecast.value[0] - 143) < 5)
+    >>> str(forecast.time[0])[:16], forecast.source, bool(abs(forecast.value[0] - 223) < 5)
     ('2021-06-16T08:00', 'model', True)
     """
 

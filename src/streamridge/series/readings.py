@@ -114,7 +114,8 @@ def join(pieces: Sequence[Piece]) -> Readings:
     """Return the readings of one sensor from one or more pieces."""
     first = pieces[0]
     times = np.concatenate([piece.times for piece in pieces])
-    if len({bool((piece.times < INDEX_END).all()) for piece in pieces if piece.times.size}) > 1:
+    whole = times < INDEX_END  # as is the first midnight of the year 1
+    if not whole.all() and (times[whole] > INDEX_ORIGIN).any():
         raise InvalidInputError(
             f"times of sensor {first.sensor!r} must all be dates or all be whole numbers, got both."
         )
