@@ -328,7 +328,7 @@ def test_a_run_without_a_model_says_so_in_table_and_exit_code(invoke, flows):
 
     assert result.exit_code == 3
     assert "ohl *" in result.stdout
-    remark = "a (ohl): no model was fitted; the forecasts are those of the season ago."
+    remark = "a (ohl): no model was fitted; naive forecasts stood in for it."
     assert f"* {remark}" in result.stdout
     assert f"warning: {remark}" in result.stderr
 
@@ -339,7 +339,7 @@ def test_forecasts_before_the_first_fit_are_said(invoke, flows):
     result = invoke("replay", "flows.csv", "--sensor", "a", *early)
 
     assert result.exit_code == 0
-    assert "* a (ohl): the first 12 of 60 forecasts are those of the season ago" in result.stdout
+    assert "* a (ohl): the first 12 of 60 forecasts are naive ones" in result.stdout
 
 
 def test_the_papers_model_is_fitted_by_the_end_of_a_short_warm_up(invoke, flows):

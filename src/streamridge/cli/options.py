@@ -130,7 +130,7 @@ Warmup = Annotated[
         metavar="N",
         help="Steps before the first scored one; the model is fitted by then, if three days have "
         "passed. Three days by default, fewer where a step is below five minutes or a day and "
-        "more; with the paper's model 60.",
+        "more; with the paper's model 60 days.",
     ),
 ]
 Steps = Annotated[

@@ -145,8 +145,13 @@ class TableOfRuns:
 
 
 def lacks_model(run: Run) -> bool:
-    """Return whether no forecast of a run that needs a model was made by one."""
-    return needs_model(run.method) and bool(len(run.times)) and not run.by_model.any()
+    """Return whether a run that needs a model never had one."""
+    return needs_model(run.method) and bool(len(run.times)) and not run.counts.get("fits")
+
+
+def _before_first_fit(run: Run) -> int:
+    """Return how many of the scored forecasts came before the first fit."""
+    return int((run.times <= run.refit_times[0]).sum()) if len(run.refit_times) else 0
 
 
 def remarks(run: Run) -> list[str]:
@@ -157,15 +162,16 @@ def remarks(run: Run) -> list[str]:
         found.append(f"{name}: interrupted after {counted(steps, 'scored step')}.")
     if lacks_model(run):
         found.append(
-            f"{name}: no model was fitted; the forecasts are those of the season ago. "
+            f"{name}: no model was fitted; naive forecasts stood in for it. "
             "Pass a longer file, or a longer --warmup."
         )
-    elif needs_model(run.method) and steps and not run.by_model[0]:
-        late = int(run.by_model.argmax())
+    elif early := _before_first_fit(run):
         found.append(
-            f"{name}: the first {late} of {counted(steps, 'forecast')} are those of the season "
-            "ago, made before the first fit. Pass a longer --warmup to score the model alone."
+            f"{name}: the first {early} of {counted(steps, 'forecast')} are naive ones, made "
+            "before the first fit. Pass a longer --warmup to score the model alone."
         )
+    elif needs_model(run.method) and steps and not run.by_model.any():
+        found.append(f"{name}: the model gave way to a naive forecast, which was better.")
     if steps and np.isnan(run.scored).all():
         found.append(f"{name}: no step was scored: all are missing or excluded.")
     return found

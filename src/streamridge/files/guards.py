@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from streamridge.errors import InvalidInputError
 
-# No table of real readings was found to shrink by more than this in gzip; a bomb does by 1000.
+# Tables of readings shrink to a few percent in gzip, a bomb to a thousandth; this lies between.
 MOST_TIMES = 250
 # A small file may shrink by more.
 ALWAYS_ALLOWED = 2**25

@@ -79,7 +79,7 @@ class Run(SameContent):
     lower, upper
         (T, H) with one level, (T, H, L) with several; see `bands`.
     by_model
-        (T,), whether a model made the forecast, or the same time a season ago.
+        (T,), whether a model made the forecast, or a naive one stood in for it.
     lived
         How many steps were lived through, the warm-up included.
     path, active_bounds, hyperparameters
