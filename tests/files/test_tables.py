@@ -106,7 +106,7 @@ def test_a_table_that_is_broken_off_leaves_no_file(ending, tmp_path):
 @given(
     name=NAMES.filter(lambda name: name != "time"),
     rows=st.dictionaries(
-        st.datetimes().map(lambda time: time.replace(microsecond=0)),
+        st.datetimes(min_value=datetime(2, 1, 1)).map(lambda time: time.replace(microsecond=0)),
         st.floats(allow_infinity=False),
         min_size=1,
     ),

@@ -280,9 +280,9 @@ class PlainForecaster:
 
     def take(self, value, forecast, band, made):
         step = self.past.newest + 1
-        self.learn_of_the_sensor(value)
         doubting = self.settings.guard and self.learner is not None
         verdict = self.judge(value, value - forecast, band) if doubting else "good"
+        self.learn_of_the_sensor(value, plausible=verdict != "implausible")
         kept = forecast if verdict == "implausible" else value
         self.past.push(kept, read=True, trusted=verdict == "good")
         self.silent = 0
@@ -304,11 +304,13 @@ class PlainForecaster:
             self.learner.newest = self.past.newest
             self.learner.steps += steps if self.learner.steps else 0
 
-    def learn_of_the_sensor(self, value):
+    def learn_of_the_sensor(self, value, *, plausible):
         """Keep how finely it reads, and how wrong a season ago would have been."""
         change = abs(value - self.past.latest)
         if change > 0:
             self.resolution = min(self.resolution, change)
+        if not plausible:  # a glitch would swamp the errors of late
+            return
         errors = [value - each for each in self.naive_values(self.past.newest + 1)]
         size = lately(self.naive_sizes[self.best()])
         if size < np.inf:
@@ -338,12 +340,13 @@ class PlainForecaster:
     def verdict(self, value, error, band):
         latest = [is_strange for _, is_strange in self.judged[-8:]]
         convinced = len(latest) == 8 and all(latest)
-        if self.is_implausible(value):
-            return "good" if convinced else "implausible"
         equal = 1
         while equal <= len(self.judged) and self.judged[-equal][0] == value:
             equal += 1
-        if max(8, self.usual_run) < equal <= max(self.patience, 24):
+        is_stuck = max(8, self.usual_run) < equal <= max(self.patience, 24)
+        if self.is_implausible(value):
+            return "good" if convinced and not is_stuck else "implausible"
+        if is_stuck:
             return "stuck"
         return "outlier" if abs(error) > 5 * band and not convinced else "good"
 
@@ -368,7 +371,7 @@ class PlainForecaster:
                 self.bands.learn(h, value - values[h], spreads[h])
                 if verdict == "good":
                     self.learned[h].append((value - raw[h], mean))
-        self.model_sizes += [np.mean(sizes)] if sizes else []
+        self.model_sizes += [np.mean(sizes)] if sizes and verdict != "implausible" else []
         says = made is not None and verdict == "good"
         self.said.append(value - made[1][0] if says else 0.0)
 

@@ -170,3 +170,34 @@ class TestLateReadings:
         shared = np.isin(after.t, before.t)
         assert not np.array_equal(after.x[shared], before.x[np.isin(before.t, after.t)])
         assert 77.0 in after.y
+
+
+@pytest.mark.parametrize("glitch", [65_535.0, 1e9])
+def test_a_glitch_does_not_widen_the_bands_for_days(glitch):
+    rng = np.random.default_rng(3)
+    hours = np.arange(14 * 24)
+    values = 100 + 30 * np.sin(hours / 24 * 2 * np.pi) + rng.normal(0, 3, len(hours))
+    values[10 * 24] = glitch
+    forecaster = Forecaster("1h", train_size=240, update_every=24)
+    widths = []
+    for hour, value in zip(hours, values, strict=True):
+        forecast = forecaster.predict()
+        widths.append(float(forecast.upper[0] - forecast.lower[0]))
+        forecaster.observe(np.datetime64("2021-06-13T00") + np.timedelta64(int(hour), "h"), value)
+
+    before, after = np.median(widths[7 * 24 : 10 * 24]), widths[10 * 24 + 2 :]
+    assert max(after) < 3 * before
+    assert forecaster.counts["implausible"] == 1
+
+
+def test_a_fault_value_that_is_repeated_is_not_believed_within_a_season():
+    rng = np.random.default_rng(4)
+    hours = np.arange(14 * 24)
+    values = 100 + 30 * np.sin(hours / 24 * 2 * np.pi) + rng.normal(0, 3, len(hours))
+    values[10 * 24 : 10 * 24 + 20] = 65_535.0
+    forecaster = Forecaster("1h", train_size=240, update_every=24)
+    for hour, value in zip(hours, values, strict=True):
+        forecaster.observe(np.datetime64("2021-06-13T00") + np.timedelta64(int(hour), "h"), value)
+
+    assert forecaster.counts["implausible"] == 20
+    assert forecaster.predict().upper[0] < 300

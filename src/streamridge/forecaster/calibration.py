@@ -71,11 +71,19 @@ class Calibration:
             return Made(step, raw, raw, spreads, 0.0)
         return Made(step, raw, raw + self.correction.offsets(), spreads, self.correction.mean)
 
-    def observe(self, step: int, value: float, made: Made | None, *, learns: bool) -> Calibration:
+    def observe(
+        self,
+        step: int,
+        value: float,
+        made: Made | None,
+        *,
+        learns: bool,
+        plausible: bool = True,
+    ) -> Calibration:
         """Return the state after a value; `made` is its forecast, if a model made one.
 
         The bands learn from every value, the correction only from values that the model learns
-        from.
+        from. A glitch that is not plausible would swamp the mean of recent errors, and is left out.
         """
         pending = self.pending if made is None else (made, *self.pending)
         correction, bands = self.correction, self.bands
@@ -93,7 +101,7 @@ class Calibration:
             said = None if made is None or not learns else value - float(made.raw[0])
             correction = correction.forget() if said is None else correction.observe(said)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
-        size = np.mean(sizes) if sizes else np.nan
+        size = np.mean(sizes) if sizes and plausible else np.nan
         return Calibration(correction, bands, self.errors.observe(np.array([size])), waiting)
 
     def pass_over(self, steps: int = 1) -> Calibration:

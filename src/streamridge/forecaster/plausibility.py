@@ -65,11 +65,12 @@ class Plausibility:
         run = self.run + 1 if value == self.value else 1
         after = replace(self, value=value, run=run, strange=0)
         strange = replace(after, strange=self.strange + 1)
+        is_stuck = max(RUN, self.longest_run) < run <= self.stuck_for
         if self.is_implausible(value):
-            if self.strange < CONVINCING:
+            if self.strange < CONVINCING or is_stuck:
                 return "implausible", strange
             return "good", replace(strange, low=value, high=value)
-        if max(RUN, self.longest_run) < run <= self.stuck_for:
+        if is_stuck:
             return "stuck", after
         is_outlier = abs(error) > OUTLIER * band
         if is_outlier and self.strange < CONVINCING:

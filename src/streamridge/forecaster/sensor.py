@@ -174,11 +174,11 @@ class Sensor:
             The further columns of the step, if they are known.
         """
         verdict: Verdict = "good"
+        if band is not None and self.has_readings:
+            judged = self._plausibility.judge(value, value - forecast, band)
+            verdict, self._plausibility = judged
         if self.has_readings:
-            self._learn_of(value)
-            if band is not None:
-                judged = self._plausibility.judge(value, value - forecast, band)
-                verdict, self._plausibility = judged
+            self._learn_of(value, plausible=verdict != "implausible")
         kept = forecast if verdict == "implausible" else value
         self.timeline.push(kept, read=True, trusted=verdict == "good", extras=columns)
         self.silent = 0
@@ -217,6 +217,8 @@ class Sensor:
     def doubt_history(self) -> None:
         """Distrust readings before the first fit that are implausible compared with most others."""
         steps, values, _ = self.timeline.readings()
+        if not len(values):  # all are excluded
+            return
         low, high = np.quantile(values, [TAIL, 1 - TAIL])
         bulk = Plausibility(low=float(low), high=float(high))
         doubted = np.array([bulk.is_implausible(value) for value in values.tolist()], dtype=bool)
@@ -243,11 +245,13 @@ class Sensor:
         self.silent = int(silent)
         self.excluded = tuple((int(first), int(last)) for first, last in state["own.excluded"])
 
-    def _learn_of(self, value: float) -> None:
-        """Update the smallest change and the naive errors, whatever the verdict is."""
+    def _learn_of(self, value: float, *, plausible: bool) -> None:
+        """Update the smallest change, and the naive errors unless a glitch would swamp them."""
         change = abs(value - self.past.latest)
         if 0 < change < self._resolution:
             self._resolution = change
+        if not plausible:
+            return
         errors, best = value - self._naive_values(self.next_step), self._best()
         sizes = np.abs(errors)
         sizes[-1] = self._size_of_last(value)

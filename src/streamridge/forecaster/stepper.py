@@ -186,8 +186,13 @@ class Stepper:
         doubting = self._settings.guard and self.model is not None
         band = self._half_band(ahead) if doubting else None
         verdict = self.sensor.push(value, float(ahead.values[0]), band, columns)
-        learns = verdict == "good"
-        self._calibration = self._calibration.observe(step, value, ahead.made, learns=learns)
+        self._calibration = self._calibration.observe(
+            step,
+            value,
+            ahead.made,
+            learns=verdict == "good",
+            plausible=verdict != "implausible",
+        )
         if self.model is None:
             self._try_first_fit()
         elif verdict == "good":
