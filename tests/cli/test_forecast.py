@@ -44,6 +44,18 @@ def test_new_readings_are_learned_from_and_known_ones_left_out(invoke, saved, tm
     assert (tmp_path / "ramp.sr").read_bytes() == before
 
 
+def test_a_reading_of_a_gap_before_comes_late(invoke, tmp_path):
+    history = pd.Series(VALUES[:120], HOURS[:120], name="ramp")
+    history.iloc[110] = np.nan
+    Forecaster.start(history, train_size=48).save(tmp_path / "ramp.sr")
+    pd.DataFrame({"time": HOURS, "ramp": VALUES}).to_csv(tmp_path / "new.csv", index=False)
+
+    result = invoke("forecast", "ramp.sr", "--readings", "new.csv", "--save")
+
+    assert "ramp: 20 new steps, 1 late, 119 known already and left out" in result.stderr
+    assert Forecaster.load(tmp_path / "ramp.sr").counts["late"] == 1
+
+
 def test_it_is_written_back_when_asked(invoke, saved, tmp_path):
     result = invoke("forecast", "ramp.sr", "--readings", "new.csv", "--save")
 

@@ -186,8 +186,9 @@ def _learn(
     selection = Selection(step=settings.step, tz=settings.tz, extras=extras, **given)
     read = one_sensor(files, selection, _chooser(settings.sensor, sensor))
     fed = feed(forecaster, selection.of_readings(read))
+    late = f", {fed.late} late" if fed.late else ""
     left_out = f", {fed.known} known already and left out" if fed.known else ""
-    console.print(f"{read.sensor}: {counted(fed.taken, 'new step')}{left_out}")
+    console.print(f"{read.sensor}: {counted(fed.taken, 'new step')}{late}{left_out}")
     return extras_next(forecaster, read, selection) if extras else {}
 
 

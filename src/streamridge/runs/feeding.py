@@ -26,23 +26,27 @@ class Fed:
         How many steps the forecaster lived through.
     known
         How many steps it had lived through before, and left out.
+    late
+        How many of those had been gaps until now.
     """
 
     taken: int
     known: int
+    late: int = 0
 
 
 def feed(forecaster: Forecaster, series: Series) -> Fed:
     """Let a forecaster learn from the steps of a series that it does not know yet."""
-    first = _first_new(forecaster, series)
+    first, late = _first_new(forecaster, series), forecaster.counts.get("late", 0)
     readings = zip(
         stamps_of(series, series.times), series.values.tolist(), known_ahead(series), strict=False
     )
     with threadpool_limits(1), about(series.sensor):
         for at, (time, value, known) in enumerate(readings):
-            if at >= first:
+            if at >= first or not np.isnan(value):  # an earlier one may fill a gap
                 forecaster.observe(time, value, known)
-    return Fed(len(series) - first, first)
+    late = forecaster.counts.get("late", 0) - late
+    return Fed(len(series) - first, first - late, late)
 
 
 def extras_next(
