@@ -89,7 +89,7 @@ class Both:
 
     def correct(self, which):
         step = self.plain.at(which)
-        if not self.plain.steps[step].read:
+        if self.plain.steps[step].filled:  # of an excluded step, no reading is ever taken
             self.pushed += 1
             self.timeline.correct(step, float(self.pushed))
             news = {"value": float(self.pushed), "read": True, "trusted": True, "filled": False}
