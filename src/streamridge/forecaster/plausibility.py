@@ -23,6 +23,9 @@ CONVINCING = 8
 # run: what has happened three times is usual.
 RUN, USUAL = 8, 3
 
+# The range of most readings leaves out this share of them on either side.
+TAIL = 0.05
+
 
 @dataclass(frozen=True)
 class Plausibility:
@@ -122,3 +125,12 @@ class Plausibility:
         counts = (int(require_finite("run", part)) for part in (longest, run, strange))
         longest, run, strange = counts
         return Plausibility(low, high, longest, value, run, strange, self.stuck_for)
+
+
+def far_from_most(readings: Vector) -> Mask:
+    """Return which readings are implausible, judged by the range of most of them."""
+    if not len(readings):
+        return np.zeros(0, dtype=bool)
+    low, high = np.quantile(readings, [TAIL, 1 - TAIL])
+    bulk = Plausibility(low=float(low), high=float(high))
+    return np.array([bulk.is_implausible(value) for value in readings.tolist()], dtype=bool)

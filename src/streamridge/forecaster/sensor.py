@@ -14,7 +14,7 @@ from streamridge.features.timeline import Timeline
 from streamridge.forecaster.bounds import Bounds
 from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.naive import Naive
-from streamridge.forecaster.plausibility import Plausibility, Verdict
+from streamridge.forecaster.plausibility import Plausibility, Verdict, far_from_most
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.state import joined, part
 from streamridge.series.clock import DAY, AnyClock
@@ -32,9 +32,6 @@ Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
 RECENT = 8
 # Equal readings are doubted for a season, but for at least this many.
 SHORTEST_DOUBT = 24
-
-# The range of readings before the first fit leaves out this share of them on either side.
-TAIL = 0.05
 
 
 class Sensor:
@@ -104,7 +101,7 @@ class Sensor:
         """Return the best naive forecast of late, (H,), and what it is."""
         best = self._best()
         steps = range(self.next_step, self.next_step + self._settings.horizon)
-        values = np.array([self._naive_values(step)[best] for step in steps])
+        values = np.array([self._naive_value(step, best) for step in steps])
         is_last = best == len(self._settings.periods) > 0
         return self.bounds.clipped(values), "last" if is_last else "seasonal"
 
@@ -123,9 +120,13 @@ class Sensor:
 
     def _naive_values(self, step: int) -> Vector:
         """Return what a step's naive forecasts are: the longest season ago first, last the last."""
-        past, periods = self.past, self._settings.periods
-        seasons = range(len(periods), 0, -1)
-        return np.array([*(past.seasonal(step, periods[:count]) for count in seasons), self._last])
+        every = range(len(self._settings.periods) + 1)
+        return np.array([self._naive_value(step, which) for which in every])
+
+    def _naive_value(self, step: int, which: int) -> float:
+        periods = self._settings.periods
+        shorter = periods[: len(periods) - which]
+        return self.past.seasonal(step, shorter) if shorter else self._last
 
     @property
     def _last(self) -> float:
@@ -217,12 +218,7 @@ class Sensor:
     def doubt_history(self) -> None:
         """Distrust readings before the first fit that are implausible compared with most others."""
         steps, values, _ = self.timeline.readings()
-        if not len(values):  # all are excluded
-            return
-        low, high = np.quantile(values, [TAIL, 1 - TAIL])
-        bulk = Plausibility(low=float(low), high=float(high))
-        doubted = np.array([bulk.is_implausible(value) for value in values.tolist()], dtype=bool)
-        self.timeline.distrust(steps[doubted])
+        self.timeline.distrust(steps[far_from_most(values)])
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, except the clock, as arrays."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamridge.arrays import Mask, Vector
-from streamridge.forecaster.plausibility import CONVINCING, IMPLAUSIBLE
-from streamridge.forecaster.sensor import TAIL
+from streamridge.forecaster.plausibility import CONVINCING, Plausibility, far_from_most
 
 
 def implausible_readings(readings: Vector, warmup: int) -> Mask:
@@ -34,33 +33,19 @@ def implausible_readings(readings: Vector, warmup: int) -> Mask:
     array([False, False, False, False,  True, False])
     """
     marks = np.zeros(len(readings), dtype=bool)
-    marks[:warmup] = _far_from_most(readings[:warmup])
-    trusted = readings[:warmup][~marks[:warmup] & ~np.isnan(readings[:warmup])]
+    known = np.flatnonzero(~np.isnan(readings))
+    early, later = known[known < warmup], known[known >= warmup]
+    marks[early] = far_from_most(readings[early])
+    trusted = readings[early][~marks[early]]
     low, high = (trusted.min(), trusted.max()) if trusted.size else (np.inf, -np.inf)
     strange: list[int] = []  # places of the latest readings in a row that are far outside
-    later = warmup + np.flatnonzero(~np.isnan(readings[warmup:]))
     for at, value in zip(later.tolist(), readings[later].tolist(), strict=True):
-        if _is_far(value, low, high) and len(strange) < CONVINCING:
+        is_far = Plausibility(low, high).is_implausible(value)
+        if is_far and len(strange) < CONVINCING:
             strange.append(at)
             marks[at] = True
             continue
-        if _is_far(value, low, high):  # it was a change, and no mistake
+        if is_far:  # it was a change, and no mistake
             marks[strange] = False
         low, high, strange = min(low, value), max(high, value), []
     return marks
-
-
-def _far_from_most(readings: Vector) -> Mask:
-    """Return which readings are far outside the range of most of them."""
-    known = readings[~np.isnan(readings)]
-    if not known.size:
-        return np.zeros(len(readings), dtype=bool)
-    low, high = np.quantile(known, [TAIL, 1 - TAIL])
-    reach = IMPLAUSIBLE * (high - low)
-    far = (readings < low - reach) | (readings > high + reach)
-    return far & bool(reach > 0)
-
-
-def _is_far(value: float, low: float, high: float) -> bool:
-    reach = IMPLAUSIBLE * (high - low)
-    return bool(reach > 0 and not low - reach <= value <= high + reach)
