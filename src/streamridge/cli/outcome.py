@@ -170,7 +170,7 @@ def remarks(run: Run) -> list[str]:
             f"{name}: the first {early} of {counted(steps, 'forecast')} are naive ones, made "
             "before the first fit. Pass a longer --warmup to score the model alone."
         )
-    elif needs_model(run.method) and steps and not run.by_model.any():
+    elif needs_model(run.method) and len(run.errors()) and not run.by_model.any():
         found.append(f"{name}: the model gave way to a naive forecast, which was better.")
     if steps and np.isnan(run.scored).all():
         found.append(f"{name}: no step was scored: all are missing or excluded.")

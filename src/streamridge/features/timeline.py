@@ -126,8 +126,12 @@ class Timeline:
         now = np.where(self._flags & TRUSTED, AT_REFIT, np.uint8(0))
         kept = self._flags & (READ | TRUSTED | FILLED)
         self._flags = kept | now | before  # and nothing has changed
-        known = self._replaced.items()  # what neither refit saw filled is not needed again
-        self._replaced = {step: fill for step, fill in known if self._was_filled(step)}
+        # What both refits saw as a reading is not needed again.
+        self._replaced = {
+            step: fill
+            for step, fill in self._replaced.items()
+            if not self._flags[self._slot(step)] & AT_REFIT_BEFORE
+        }
 
     def as_at_refit(self, refits_ago: int) -> Timeline:
         """Return the timeline as the last refit saw it (0), or the one before (1).
@@ -265,10 +269,6 @@ class Timeline:
                 if not self._flags[at] & flag:
                     view._values[at], view._flags[at] = fill, FILLED
         return view
-
-    def _was_filled(self, step: int) -> bool:
-        """Return whether a step that was read late was not trusted yet at one of two refits."""
-        return not self._flags[self._slot(step)] & AT_REFIT_BEFORE
 
     def _unset(self, steps: Steps, flags: np.uint8) -> None:
         at, _ = self._found(steps)
