@@ -2,7 +2,6 @@
 
 import math
 
-
 # Errors older than this are faded from every mean: half a trillionth of one is left.
 FADED = 240
 

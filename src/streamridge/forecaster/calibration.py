@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.forecaster.issued import IssuedErrors, Trail
 from streamridge.forecaster.levels import Level
 from streamridge.forecaster.recent import RecentErrors
 from streamridge.forecaster.unrest import Unrest
@@ -56,6 +57,10 @@ class Calibration:
         The recent errors of the forecasts.
     unrest
         How much larger errors are of late than the model expects.
+    window
+        How many of the last steps are learned from at once.
+    trail
+        How the forecasts of these steps were corrected.
     pending
         Forecasts whose values are still to come, newest first.
     """
@@ -64,16 +69,20 @@ class Calibration:
     bands: ConformalBands
     errors: RecentErrors
     unrest: Unrest
+    window: int
+    trail: Trail
     pending: tuple[Made, ...] = ()
 
     @classmethod
-    def start(cls, horizon: int, level: Level, *, corrects: bool) -> Calibration:
+    def start(cls, horizon: int, level: Level, *, corrects: bool, window: int) -> Calibration:
         """Return the state before any error is known."""
         return cls(
             ErrorCorrection.start(horizon) if corrects else None,
             ConformalBands.start(horizon, level),
             RecentErrors.start(1),
             Unrest.start(horizon),
+            window,
+            Trail.start(horizon),
         )
 
     def made(self, step: int, raw: Vector, spreads: Vector) -> Made:
@@ -99,6 +108,7 @@ class Calibration:
         from. A glitch that is not plausible would swamp what is of late, and is left out there.
         """
         pending = self.pending if made is None else (made, *self.pending)
+        trail = self._trail(step) if made is not None and learns else self.trail
         correction, bands, unrest = self.correction, self.bands, self.unrest
         horizon, sizes = len(bands.seen), []
         for each in pending:
@@ -119,7 +129,18 @@ class Calibration:
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         size = np.mean(sizes) if sizes and plausible else np.nan
         errors = self.errors.observe(np.array([size]))
-        return Calibration(correction, bands, errors, unrest, waiting)
+        return Calibration(correction, bands, errors, unrest, self.window, trail, waiting)
+
+    def _trail(self, step: int) -> Trail:
+        """Return the trail with the forecast that was made for a step just before it."""
+        if self.correction is None:
+            return self.trail
+        pulls, means = self.correction.pulls(), self.correction.means
+        return self.trail.after(step, pulls, pulls @ means, first=step - self.window + 1)
+
+    def issued(self, times: Vector) -> IssuedErrors | None:
+        """Return the loss of forecasts at these times as they were issued; None if as made."""
+        return None if self.correction is None else self.trail.loss(times)
 
     def pass_over(self, steps: int = 1) -> Calibration:
         """Return the state after steps without a value."""
@@ -132,6 +153,7 @@ class Calibration:
                 "bands": self.bands.state(),
                 "errors": self.errors.state(),
                 "unrest": self.unrest.state(),
+                "trail": self.trail.state(),
                 "correction": self.correction.state() if self.correction else {},
                 "pending": {
                     "steps": np.array([made.step for made in self.pending], dtype=np.int64),
@@ -156,6 +178,8 @@ class Calibration:
             self.bands.restore(part(state, "bands")),
             self.errors.restore(part(state, "errors")),
             self.unrest.restore(part(state, "unrest")),
+            self.window,
+            self.trail.restore(part(state, "trail")),
             tuple(Made(*each) for each in made),
         )
 

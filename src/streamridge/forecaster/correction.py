@@ -131,9 +131,10 @@ class ErrorCorrection:
         """Return the state after steps without a usable error, as if they had come one by one."""
         means = self.means
         for _ in range(steps):
-            if not means.any():
+            faded = KEEPS * means
+            if (faded == means).all():  # zero, or the smallest of all numbers
                 break
-            means = KEEPS * means
+            means = faded
         return replace(self, means=means)
 
     def state(self) -> dict[str, NDArray[np.float64]]:

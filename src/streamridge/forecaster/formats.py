@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamridge.features.timeline import AT_REFIT, FILLED, READ, TRUSTED
 from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.forecaster.issued import Trail
 from streamridge.forecaster.unrest import Unrest
 from streamridge.learners.state import joined, part
 
@@ -124,8 +125,9 @@ def _fifth(state: State, horizon: int) -> State:
     start = ErrorCorrection.start(horizon)
     lives = len(start.means) if f"{CALIBRATION}correction.mean" in state else 0
     means = np.repeat(pending["means"][:, None], lives, axis=1)
-    news = {
+    news: dict[str, State] = {
         "unrest": Unrest.start(horizon).state(),
+        "trail": Trail.start(horizon).state(),
         "pending": {"means": means, "factors": np.ones_like(pending["spreads"])},
     }
     if lives:
