@@ -53,16 +53,36 @@ class PlainCorrection:
         seen = self.variance > 0
         self.variance = 0.995 * self.variance + 0.005 * error**2 if seen else error**2
 
-    def offset(self, means):
-        """Return what to add to a forecast."""
+    def pulls(self):
+        """Return the share of the mean of each half-life that is added to a forecast."""
         least = min(candidate.loss for candidate in self.candidates)
-        total = offset = 0.0
-        for each in self.candidates:
-            ratio = least / each.loss if each.loss > 0 else 1.0
-            weight = ratio ** (self.count / 2)
-            total += weight
-            offset += weight * each.share(self.variance) * means[each.half_life]
-        return offset / total
+        ratios = [least / each.loss if each.loss > 0 else 1.0 for each in self.candidates]
+        weights = [ratio ** (self.count / 2) for ratio in ratios]
+        pulls = dict.fromkeys(self.half_lives, 0.0)
+        for weight, each in zip(weights, self.candidates, strict=True):
+            pulls[each.half_life] += weight * each.share(self.variance) / sum(weights)
+        return pulls
+
+
+def residuals(steps, errors, units, trail):
+    """Return what moves the squares of the errors as issued, in units, with each raw error.
+
+    `trail` tells of a step, for each horizon, the share of the mean of each half-life that was
+    added, and what was added in all. Where it tells nothing, nothing was added.
+    """
+    horizons = range(len(units))
+    nothing = [({}, 0.0) for _ in horizons]
+    made = [trail.get(step, nothing) for step in steps]
+    issued = [[e[h] - m[h][1] for h in horizons] for e, m in zip(errors, made, strict=True)]
+    moves = [list(each) for each in issued]
+    for i, earlier in enumerate(steps):
+        for j in range(i + 1, len(steps) if earlier in trail else 0):
+            for h in horizons:
+                for half_life, pull in made[j][h][0].items():
+                    keep = 0.5 ** (1 / half_life)
+                    weight = (1 - keep) * keep ** (steps[j] - earlier - 1)
+                    moves[i][0] -= weight * pull * issued[j][h] * (units[0] / units[h]) ** 2
+    return moves
 
 
 class PlainUnrest:

@@ -89,7 +89,7 @@ class PlainForecaster:
         self.naive_sizes = [[] for _ in (0, *settings.periods)]
         self.model_sizes = []
         self.bands, self.made = Bands(self.horizon, settings.levels), []
-        self.said = []
+        self.said, self.trail = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.unrest = [PlainUnrest() for _ in range(self.horizon)]
         self.low = self.high = np.nan
@@ -167,7 +167,12 @@ class PlainForecaster:
         """Return forecasts with what the last errors add to them."""
         if not self.settings.preset.corrects:
             return raw
-        return raw + [correction.offset(means) for correction in self.corrections]
+        return raw + [offset for _, offset in self.added(means)]
+
+    def added(self, means):
+        """Return, for each horizon, the share of each mean that is added, and what is in all."""
+        pulls = [correction.pulls() for correction in self.corrections]
+        return [(each, sum(each[life] * means[life] for life in each)) for each in pulls]
 
     def look_ahead(self):
         """Return values, what a model made, and which of the two kinds the values are."""
@@ -357,7 +362,7 @@ class PlainForecaster:
     def calibrate(self, step, value, made, verdict):
         """Let the forecasts of this step, made in time, teach the bands and the correction."""
         self.made += [] if made is None else [made]
-        sizes = []
+        added, sizes = self.added(self.mean_errors), []
         for first, raw, values, spreads, factors, means in self.made[-self.horizon :]:
             h = step - first
             if h < self.horizon:
@@ -369,6 +374,10 @@ class PlainForecaster:
                     self.corrections[h].learn(value - raw[h], means)
         self.model_sizes += [np.mean(sizes)] if sizes and verdict != "implausible" else []
         says = made is not None and verdict == "good"
+        if says and self.settings.preset.corrects:
+            self.trail[step] = added
+            first = step - self.settings.update_every - self.horizon
+            self.trail = {at: each for at, each in self.trail.items() if at > first}
         self.said.append(value - made[1][0] if says else 0.0)
 
     def look_back(self, step, value):
@@ -400,7 +409,7 @@ class PlainForecaster:
         if self.settings.guard:
             self.doubt_history()
         if len(self.past.known_rows()) >= max(12, self.horizon):
-            self.learner = PlainLearner(self.settings, self.past)
+            self.learner = PlainLearner(self.settings, self.past, lambda: self.trail)
             self.happened["fits"] += 1
             self.renew_range()
 
