@@ -1,10 +1,11 @@
 """Algorithm 2 and its guard once more, on rows made from the past: slow, and plain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamridge import Box, Inputs, Samples
+from tests.forecaster.plain_calibration import residuals
 
 
 @dataclass
@@ -19,8 +20,9 @@ class Row:
 class PlainLearner:
     """Algorithm 2 with its guard; at each refit all rows are made anew of what is known then."""
 
-    def __init__(self, settings, past):
+    def __init__(self, settings, past, trail):
         self.settings, self.model, self.past = settings, settings.preset.model, past
+        self.trail = trail
         self.space = self.model.space
         self.lam = self.space.values
         # Positive intervals are walked in logarithms, weights as they are.
@@ -60,8 +62,8 @@ class PlainLearner:
 
     def renew(self):
         """Move and refit, and return what happened."""
-        self.teach((self.fit, self.lam), self.past.known_rows(after=self.since))
-        retiring = (self.fit, self.lam)
+        retiring = (self.fit, self.lam), self.units
+        self.teach(retiring, self.past.known_rows(after=self.since))
         self.move()
         self.refit(retiring)
         events = ["fits", "rollbacks"] if self.settings.guard and self.watch() else ["fits"]
@@ -70,9 +72,13 @@ class PlainLearner:
 
     def teach(self, fitted, rows):
         """Keep the gradients of rows by the fit that forecast them, as they are walked."""
-        fit, lam = fitted
-        for row in rows:
-            _, g = fit.loss_and_gradient(self.stack([row]))
+        (fit, lam), units = fitted
+        predicted = [fit.predict(self.stack([row]).inputs)[0] for row in rows]
+        errors = [row.y - each for row, each in zip(rows, predicted, strict=True)]
+        moves = residuals([row.t for row in rows], errors, units, self.trail())
+        for row, each, move in zip(rows, predicted, moves, strict=True):
+            # A row whose error were its residual would have the same gradient.
+            _, g = fit.loss_and_gradient(self.stack([replace(row, y=each + move)]))
             self.gradients.append(g * np.where(self.in_logs, lam, 1.0))
 
     def move(self):
@@ -96,6 +102,7 @@ class PlainLearner:
         kept = self.past.known_rows()[-self.settings.train_size - self.settings.horizon + 1 :]
         self.training = kept[-self.settings.train_size :]
         self.fit = self.model.fit(self.stack(self.training), self.lam)
+        self.units = np.std([row.y - row.x[0] for row in self.training], axis=0)
         self.retired = retiring if several else None
         self.since, self.steps, self.past.late = self.newest, 0, {}
         self.past.forget_before(min([kept[0].t, *oldest]) - self.past.reach)

@@ -50,6 +50,28 @@ class KnowsSpread(Protocol):
         """Return the predictions and the expected size of their errors, shape (n, H) each."""
 
 
+class WindowLoss(Protocol):
+    """A loss of a window's errors other than the sum of their squares."""
+
+    def of(self, errors: Matrix) -> tuple[float, Matrix]:
+        """Return the loss of m errors, (m, H), and its residuals, (m, H).
+
+        Residuals c say how the loss moves with the predictions: by -2 c. The residuals of squared
+        errors are the errors themselves.
+        """
+
+    def in_units(self, units: Vector) -> WindowLoss:
+        """Return the loss of errors that are measured in these units, one per horizon, (H,)."""
+
+
+@runtime_checkable
+class KnowsLosses(Protocol):
+    """A fit that can compute the gradient of any loss of its errors."""
+
+    def gradient_of(self, loss: WindowLoss, window: Samples) -> Vector:
+        """Return the gradient of the loss of a window with respect to lam, shape (d,)."""
+
+
 @runtime_checkable
 class KnowsStepGradients(Protocol):
     """A fit that can compute the gradient of every single step."""
@@ -137,6 +159,13 @@ def predict_with_residuals(
     residuals = samples.y - fit.predict(samples.inputs)
     spread = np.sqrt(np.mean(residuals**2, axis=0))
     return fit.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
+
+
+def gradient_of(loss: WindowLoss | None, fit: ModelFit, window: Samples) -> Vector:
+    """Return the gradient of a loss, shape (d,); of squared errors, if the fit knows no other."""
+    if loss is None or not isinstance(fit, KnowsLosses):
+        return fit.loss_and_gradient(window)[1]
+    return fit.gradient_of(loss, window)
 
 
 def step_gradients(fit: ModelFit, window: Samples) -> Matrix:

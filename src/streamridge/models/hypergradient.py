@@ -8,7 +8,8 @@ $v = A^{-1} u$,
 $$\sum_t \nabla f_t = -2 \Big( \sum_t e_t\, \partial k_t^T\, \theta
     - v^T\, \partial A\, \theta \Big).$$
 
-The loss of a step is the sum of its squared errors over the horizons.
+The loss of a step is the sum of its squared errors over the horizons. Of any other loss of the
+errors, its residuals stand in for the errors $e_t$.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.kernels.base import Weights
+from streamridge.models.base import WindowLoss
 from streamridge.models.ridge import Fit
 from streamridge.samples import Samples
 
@@ -90,7 +92,9 @@ def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:
     return total
 
 
-def loss_and_gradient(fit: Fit, window: Samples) -> tuple[float, Vector]:
+def loss_and_gradient(
+    fit: Fit, window: Samples, loss: WindowLoss | None = None
+) -> tuple[float, Vector]:
     """Return the summed losses of a window, and their gradient by one adjoint solve, shape (d,).
 
     Parameters
@@ -99,28 +103,41 @@ def loss_and_gradient(fit: Fit, window: Samples) -> tuple[float, Vector]:
         The model that made the predictions.
     window
         The m inputs that were predicted, with their labels.
+    loss
+        A loss of the errors; None is the sum of their squares.
 
     Notes
     -----
-    The gradient equals `step_gradients(fit, dual_jacobian(fit), window).sum(axis=0)`. Cost: one
-    solve and one pass over the kernel's blocks, whatever d is.
+    The gradient of squared errors equals
+    `step_gradients(fit, dual_jacobian(fit), window).sum(axis=0)`. Cost: one solve and one pass over
+    the kernel's blocks, whatever d is.
     """
-    loss = 0.0
+    total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window))
     direct = []
     u = np.zeros_like(fit.theta)
     for start in range(0, len(window), WINDOW_ROWS):
-        part = window[start : start + WINDOW_ROWS]
-        rows = fit.rows(part.inputs)
+        part = slice(start, start + WINDOW_ROWS)
+        rows = fit.rows(window.inputs[part])
         k = rows.value
-        e = part.y - fit.center.y - k @ fit.theta
-        loss += float(np.sum(e * e))
+        if residuals is None:
+            e = window.y[part] - fit.center.y - k @ fit.theta
+            total += float(np.sum(e * e))
+        else:
+            e = residuals[part]
         u += k.T @ e
         direct.append(rows.inner(Weights(e, fit.theta))[1])
     # Refining v would not help: the products below are no more precise than the factor.
     v = fit.system.solve_once(u)
     indirect = _symmetric_inner(fit, v)
     in_kernel = reduce(np.add, direct) - indirect
-    return loss, np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
+    return total, np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
+
+
+def _errors(fit: Fit, window: Samples) -> Matrix:
+    """Return the errors of a window, shape (m, H)."""
+    starts = range(0, len(window), WINDOW_ROWS)
+    parts = [fit.predict(window.inputs[start : start + WINDOW_ROWS]) for start in starts]
+    return window.y - np.concatenate(parts)
 
 
 def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:

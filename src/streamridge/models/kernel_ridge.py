@@ -20,7 +20,7 @@ from streamridge.hyperparameters.groups import (
 from streamridge.hyperparameters.space import Space
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
-from streamridge.models.base import Arrays, require_samples
+from streamridge.models.base import Arrays, WindowLoss, require_samples
 from streamridge.models.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
 from streamridge.models.ridge import Center, Fit
 from streamridge.models.systems import Guesses, Ridge
@@ -144,6 +144,9 @@ class KernelRidgeFit(Fit):
 
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         return loss_and_gradient(self, window)
+
+    def gradient_of(self, loss: WindowLoss, window: Samples) -> Vector:
+        return loss_and_gradient(self, window, loss)[1]
 
     def step_gradients(self, window: Samples) -> Matrix:
         if self._jacobian is None:

@@ -15,7 +15,9 @@ from streamridge.models.base import (
     FitT,
     KnowsStart,
     Model,
+    WindowLoss,
     approximate,
+    gradient_of,
     knows_spread,
     learn_spread,
     predict_with_residuals,
@@ -195,6 +197,10 @@ class StandardizedFit(Generic[FitT]):
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         """Return the sum of squared errors in standardized units, and its gradient."""
         return self.fit.loss_and_gradient(self._units.samples(window))
+
+    def gradient_of(self, loss: WindowLoss, window: Samples) -> Vector:
+        """Return the gradient of a loss of the errors, in standardized units."""
+        return gradient_of(loss.in_units(self._units.y), self.fit, self._units.samples(window))
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each step in standardized units."""
