@@ -387,6 +387,17 @@ class Forecaster:
         self._stepper.hold(require_workspace(workspace))
 
     @property
+    def experts(self) -> dict[str, float]:
+        """Return the weights of the experts in the next forecast by name, which sum to one.
+
+        "model" is the self-tuned model, "short" the same with a quarter of its memory, "start" that
+        at the hyperparameters it started from; the others are the last reading and the values a
+        season ago, such as "day" and "week". Empty before the first fit, and where nothing is
+        mixed: without `learn` or `guard`.
+        """
+        return self._stepper.experts
+
+    @property
     def hyperparameters(self) -> dict[str, float]:
         """Return the hyperparameters in force by name; before the first fit, the initial ones."""
         if self._stepper.model is None:

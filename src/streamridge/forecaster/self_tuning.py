@@ -17,7 +17,9 @@ from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.hyperparameters.groups import GroupNames
-from streamridge.learners.base import Learner, Policy
+from streamridge.learners.base import Policy
+from streamridge.learners.companions import NAMES as COMPANIONS
+from streamridge.learners.companions import Companions
 from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import runs_of
 from streamridge.learners.frame import Frame
@@ -29,6 +31,7 @@ from streamridge.learners.state import joined, part
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import learn_spread
+from streamridge.samples import Inputs
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # silent unless the user sets up logging
@@ -91,13 +94,14 @@ class SelfTuningModel:
         The learner, which forecasts and learns.
     """
 
-    def __init__(self, settings: Settings, learner: Learner) -> None:
+    def __init__(self, settings: Settings, learner: StreamLearner[Any]) -> None:
         self.learner = learner
-        # A search compares its result with its start; only steps along gradients can go astray.
-        watched = settings.guard and settings.learn and settings.tuner is None
-        self._guard = Guard(settings.preset.model, learner) if watched else None
+        start = settings.preset.model.space.values
+        self._guard = Guard(learner, start) if settings.has_companions else None
+        self._companions = Companions(learner, start) if settings.has_companions else None
         self._about = "" if settings.sensor is None else f"{settings.sensor}: "
         self._naming = settings.preset.model.space.naming
+        self._horizon = settings.horizon
         self._path = np.array([self.newest]), learner.lam[None, :]
 
     @classmethod
@@ -118,6 +122,7 @@ class SelfTuningModel:
         progress = frame.started(record, policy, workspace, newest=newest, since=newest)
         model = cls(settings, StreamLearner(frame, progress, workspace))
         model.learner.learn_spread()
+        model._renew()
         return model
 
     @classmethod
@@ -135,8 +140,10 @@ class SelfTuningModel:
             learned = _fitted_again(frame, learned, record)
         progress = unpack(learned, frame, _policy(settings, costs, losses), record)
         model = cls(settings, StreamLearner(frame, progress))
-        if model._guard:
+        if model._guard and "guard.worse" in state:
             model._guard.restore(part(state, "guard"))
+        if model._companions:
+            model._companions.restore(part(state, "companions"))
         steps, values = state["path.steps"], require_finite("path", state["path.values"])
         require_shape("path", values, (len(steps), len(model.learner.hyperparameters)))
         model._path = steps.astype(np.int64), values
@@ -157,6 +164,13 @@ class SelfTuningModel:
         """Use this memory for all refits from now on; None holds none between them."""
         self.learner.workspace = workspace
         self._rest()
+
+    def companions(self, inputs: Inputs) -> Matrix:
+        """Return what the companions forecast for one input, (C, H); NaN while there are none."""
+        if self._companions is None:
+            return np.zeros((0, self._horizon))
+        forecasts = self._companions.predict(inputs)
+        return forecasts if len(forecasts) else np.full((len(COMPANIONS), self._horizon), np.nan)
 
     def observe(self, step: int, value: float) -> tuple[Event, ...]:
         """Learn from a value, and return the events that happened."""
@@ -196,6 +210,7 @@ class SelfTuningModel:
             {
                 "learner": self.learner.state(),
                 "guard": self._guard.state() if self._guard else {},
+                "companions": self._companions.state() if self._companions else {},
                 "path": {"steps": path.steps, "values": path.values},
             }
         )
@@ -208,12 +223,20 @@ class SelfTuningModel:
             np.append(steps[-REMEMBERED + 1 :], self.newest),
             np.vstack([values[-REMEMBERED + 1 :], self.learner.lam]),
         )
+        self._renew()
         self._rest()
+
+    def _renew(self) -> None:
+        """Let the companions follow a new fit."""
+        if self._companions:
+            self._companions.renew()
 
     def _rest(self) -> None:
         """Keep nothing but the numbers of a fit, unless memory is held for the next one."""
         if self.learner.workspace is None:
             self.learner.rest()
+            if self._companions:
+                self._companions.rest()
 
     def _survive(self, error: FitError) -> None:
         """Keep the fit in force for another window."""
@@ -222,8 +245,11 @@ class SelfTuningModel:
 
     def _watched(self) -> tuple[Event, ...]:
         """Return the events of a refit that was made, after the guard has judged the window."""
-        with self.learner.costs.spending("tuning"):
-            rolled_back = self._guard.watch() if self._guard else False
+        rolled_back = False
+        if self._guard and self._companions:
+            with self.learner.costs.spending("tuning"):
+                losses = self._companions.losses()
+            rolled_back = self._guard.watch(losses)
         self._settle()
         if rolled_back:
             logger.warning("%sself-tuning was worse than before and was rolled back", self._about)

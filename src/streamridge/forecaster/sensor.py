@@ -106,9 +106,17 @@ class Sensor:
         return self.bounds.clipped(values), "last" if is_last else "seasonal"
 
     @property
-    def naive_error(self) -> float:
-        """Return the mean size of the best naive forecast's errors of late."""
-        return float(self._naive.errors.means[self._best()])
+    def remembers_last(self) -> bool:
+        """Return whether the last reading is recent enough to be a forecast, or nothing else is."""
+        return self.silent < RECENT or not self._settings.periods
+
+    def naive_opinions(self) -> Matrix:
+        """Return all naive forecasts, (K, H); NaN where the last reading is too old to be one."""
+        steps = range(self.next_step, self.next_step + self._settings.horizon)
+        opinions = np.array([self._naive_values(step) for step in steps]).T
+        if not self.remembers_last:
+            opinions[-1] = np.nan
+        return self.bounds.clipped(opinions)
 
     def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
@@ -116,7 +124,7 @@ class Sensor:
 
     def _best(self) -> int:
         """Return which naive forecast to use; after some silence the last reading is too old."""
-        return self._naive.best(seasonal=self.silent >= RECENT)
+        return self._naive.best(seasonal=not self.remembers_last)
 
     def _naive_values(self, step: int) -> Vector:
         """Return what a step's naive forecasts are: the longest season ago first, last the last."""

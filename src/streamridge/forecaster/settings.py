@@ -31,6 +31,9 @@ from streamridge.tuners.base import Tuner
 # Settings that the first saved forecasters did not have: left out where they are not given.
 OPTIONAL = ("defer_refits", "bounds", "sensor", "holidays")
 
+# What counts as a day of steps when experts are compared: of a series without seasons, and limits.
+LONG_DAY, SHORT_DAY, MOST_DAY = 96, 24, 1440
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -109,6 +112,24 @@ class Settings:
     def patience(self) -> int:
         """Return for how many steps without a reading the model is asked."""
         return default_patience(self.step, self.periods)
+
+    @property
+    def mixes(self) -> bool:
+        """Return whether the forecast is a mixture of several experts'."""
+        return self.guard and self.learn
+
+    @property
+    def has_companions(self) -> bool:
+        """Return whether small fits go along with the model: those that know whether tuning pays.
+
+        A search compares its result with its start; only steps along gradients can go astray.
+        """
+        return self.mixes and self.tuner is None
+
+    @cached_property
+    def day(self) -> int:
+        """Return what counts as a day of steps when experts are compared."""
+        return min(max(round(min(self.periods, default=LONG_DAY)), SHORT_DAY), MOST_DAY)
 
     @property
     def look_back(self) -> int:

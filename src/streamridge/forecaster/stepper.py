@@ -17,23 +17,27 @@ from streamridge.forecaster.calibration import Calibration, Made
 from streamridge.forecaster.correction import ErrorCorrection
 from streamridge.forecaster.forecast import Source
 from streamridge.forecaster.levels import JUDGED, Levels
+from streamridge.forecaster.panel import Heard, Panel
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor import Sensor
 from streamridge.forecaster.settings import Settings
+from streamridge.learners.companions import NAMES as COMPANIONS
 from streamridge.learners.costs import Costs
 from streamridge.learners.state import joined, part
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import WindowLoss
+from streamridge.samples import Inputs
+from streamridge.series.seasons import season_name
 from streamridge.series.series import Series
 from streamridge.series.writing import AS_IS
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
-# A model gives way to a naive forecast whose errors of late were smaller by this factor.
-WORSE = 1.15
 # A fit to a quiet time expects errors of at least this share of those of late.
 LEAST_SHARE = 0.15
+# Names of the experts that are fitted, and of the one that repeats the last reading.
+MODELS, LAST = ("model", *COMPANIONS), "last"
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Ahead:
 
     values: Vector
     source: Source
-    made: Made | None = None  # the model's forecast, if there is a model
+    made: Made | None = None  # the model's part, if there is a model
+    heard: Heard | None = None  # what all experts said, if they are mixed
 
 
 class Stepper:
@@ -68,6 +73,7 @@ class Stepper:
             corrects=settings.preset.corrects,
             window=settings.update_every + settings.horizon,
         )
+        self._panel = _panel(settings) if settings.mixes else None
         self._next_try = 0  # steps at which a first fit is tried again
         self._ahead: dict[bytes, Ahead] = {}  # the next forecast, by its further columns
 
@@ -164,10 +170,15 @@ class Stepper:
         """Take many steps without a reading at once."""
         self.sensor.leap(count)
         self.counts["missing"] += count
-        self._calibration = self._calibration.pass_over(count)
+        self._pass_over(count)
         self._ahead = {}
         if self.model is not None:
             self.model.learner.pass_over(self.sensor.next_step - 1, count)
+
+    def _pass_over(self, count: int = 1) -> None:
+        """Let corrections fade over steps without a reading."""
+        self._calibration = self._calibration.pass_over(count)
+        self._panel = self._panel and self._panel.pass_over(count)
 
     def advance(self, value: float, columns: Vector | None) -> None:
         """Take the next step; the value is NaN without a reading, `columns` None if not known.
@@ -187,7 +198,7 @@ class Stepper:
         if np.isnan(value):
             excluded = self.sensor.is_excluded(self.sensor.next_step)
             self.counts["missing"] += not (impossible or excluded)
-            self._calibration = self._calibration.pass_over()
+            self._pass_over()
             self.sensor.push_gap(float(ahead.values[0]), columns)
             if self.model is not None:
                 self.model.learner.pass_over(self.sensor.next_step - 1)
@@ -204,6 +215,13 @@ class Stepper:
             step,
             value,
             ahead.made,
+            learns=verdict == "good",
+            plausible=verdict != "implausible",
+        )
+        self._panel = self._panel and self._panel.observe(
+            step,
+            value,
+            ahead.heard,
             learns=verdict == "good",
             plausible=verdict != "implausible",
         )
@@ -231,23 +249,43 @@ class Stepper:
     def _looked_ahead(self, columns: Vector | None) -> Ahead:
         if self.model is None or self.sensor.silent > self._settings.patience:
             return Ahead(*self.sensor.stand_in())
-        made = self._made(self.model, columns)
-        if self._settings.guard and self._gives_way:
-            return Ahead(*self.sensor.stand_in(), made)
-        return Ahead(made.values, "model", made)
+        step, features = self.sensor.next_step, self._settings.preset.features
+        inputs = input_at(features, self.sensor.past_before(columns), step)
+        made = self._made(self.model, inputs)
+        if self._panel is None:
+            return Ahead(made.values, "model", made)
+        heard = self._heard(self._panel, made, self.model.companions(inputs))
+        return Ahead(heard.mixture, self._source, replace(made, values=heard.mixture), heard)
+
+    def _heard(self, panel: Panel, made: Made, raw: Matrix) -> Heard:
+        """Return what the model, its companions and the naive forecasts say of the next steps."""
+        bounded = self.sensor.bounded(raw)
+        companions = self.sensor.bounded(panel.corrected(bounded))
+        opinions = np.vstack([made.values, companions, self.sensor.naive_opinions()])
+        return panel.heard(made.step, bounded, opinions)
 
     @property
-    def _gives_way(self) -> bool:
-        """Return whether the model has been worse than a naive forecast of late."""
-        errors = self._calibration.errors
-        worse = errors.means[0] > WORSE * self.sensor.naive_error
-        return bool(worse and not errors.are_few)
+    def experts(self) -> dict[str, float]:
+        """Return the weights of the experts in the next forecast by name; empty without any."""
+        if self._panel is None or self.model is None or not self.sensor.has_readings:
+            return {}
+        names = self._panel.experts.names
+        awake = np.ones(len(names), dtype=bool)
+        awake[-1] = self.sensor.remembers_last
+        return self._panel.weights(awake)
 
-    def _made(self, model: SelfTuningModel, columns: Vector | None) -> Made:
+    @property
+    def _source(self) -> Source:
+        """Return what the next forecast is, mostly."""
+        weights = self.experts
+        naive = [name for name in weights if name not in MODELS]
+        if sum(weights[name] for name in naive) <= 0.5:
+            return "model"
+        return "last" if max(naive, key=weights.__getitem__) == LAST else "seasonal"
+
+    def _made(self, model: SelfTuningModel, inputs: Inputs) -> Made:
         """Return the model's forecast from the next step on."""
         step = self.sensor.next_step
-        features = self._settings.preset.features
-        inputs = input_at(features, self.sensor.past_before(columns), step)
         raw, spreads = model.learner.predict_with_spread(step, inputs.x[0])
         spreads = self._widened(self._raised(np.maximum(spreads, self.sensor.least)))
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
@@ -282,7 +320,7 @@ class Stepper:
 
     def _offsets(self, ahead: Ahead, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the next forecast's bands reach below and above it, (H, L) each."""
-        if ahead.source != "model" or ahead.made is None:
+        if ahead.made is None:
             return self.sensor.naive_offsets(ahead.values, levels)
         return self._calibration.bands.offsets(ahead.made.spreads, levels)
 
@@ -334,6 +372,7 @@ class Stepper:
             {
                 "sensor": self.sensor.state(),
                 "calibration": self._calibration.state(),
+                "panel": self._panel.state() if self._panel else {},
                 "model": self.model.state() if self.model else {},
                 "costs": {"seconds": np.array(astuple(self.costs))},
                 "own": {"next_try": np.array(self._next_try)},
@@ -346,8 +385,16 @@ class Stepper:
         self._next_try = int(state["own.next_try"])
         self.sensor.restore(part(state, "sensor"))
         self._calibration = self._calibration.restore(part(state, "calibration"))
+        self._panel = self._panel and self._panel.restore(part(state, "panel"))
         if fitted:
             learned = part(state, "model")
             self.model = SelfTuningModel.resumed(
                 self._settings, learned, self.record, self.costs, self.issued
             )
+
+
+def _panel(settings: Settings) -> Panel:
+    """Return the panel of a forecaster before any error is known."""
+    companions = COMPANIONS if settings.has_companions else ()
+    seasons = tuple(season_name(season) for season in settings.seasons[::-1])
+    return Panel.start(companions, (*seasons, LAST), settings.horizon, settings.day)

@@ -1,16 +1,14 @@
-"""A guard over self-tuning, which goes back to earlier hyperparameters when tuning has failed.
+"""A guard over self-tuning, which goes back to the start when tuning has failed.
 
-At the end of every window, two small fits are made to the last samples before the window: one at
-the hyperparameters that were in force, one at earlier ones, the shadow. Both forecast the window.
-When tuning has been worse than its shadow for long enough, the shadow's hyperparameters are put
-back.
+Two small fits forecast every window beside the model: one at the hyperparameters in force, one at
+those that tuning started from. When the first has been worse than the second for long enough, the
+hyperparameters of the start are put back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +16,8 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.errors import FitError
 from streamridge.learners.base import Learner
-from streamridge.models.base import FitT, Model
-from streamridge.samples import Samples
 
-# The small fits see the last quarter of a training set, a sixteenth of its kernel each.
-SHARE = 4
-# A shadow is at least this many windows old when better hyperparameters replace it.
-RENEW_AFTER = 7
-# Tuning is worse when its recent squared errors exceed the shadow's by this share.
+# Tuning is worse when its recent squared errors exceed those of the start by this share.
 MARGIN = 0.02
 # Tuning is rolled back when it was worse in this many windows in a row.
 PATIENCE = 5
@@ -34,136 +26,79 @@ MEMORY = 0.8
 
 
 @dataclass(frozen=True)
-class Shadow:
-    """The earlier hyperparameters that tuning is compared with, and the comparison so far.
+class Comparison:
+    """How tuning has done so far, compared with its start.
 
     Parameters
     ----------
-    lam
-        The earlier hyperparameters.
     losses
-        (2,), discounted squared errors of the small fits: tuned, and at lam.
-    age
-        Windows since lam was taken.
+        (2,), discounted squared errors of the small fits: tuned, and at the start.
     worse
         Windows in a row in which tuning was worse.
     """
 
-    lam: Vector
     losses: Vector = field(default_factory=lambda: np.zeros(2))
-    age: int = 0
     worse: int = 0
 
-    def judged(self, losses: Vector) -> Shadow:
-        """Return the shadow after a window with these squared errors."""
+    def judged(self, losses: Vector) -> Comparison:
+        """Return the comparison after a window with these squared errors."""
         total = MEMORY * self.losses + losses
         worse = self.worse + 1 if total[0] > (1 + MARGIN) * total[1] else 0
-        return replace(self, losses=total, age=self.age + 1, worse=worse)
+        return replace(self, losses=total, worse=worse)
 
     @property
-    def wins(self) -> bool:
+    def is_lost(self) -> bool:
         """Return whether tuning must be rolled back."""
         return self.worse >= PATIENCE
 
-    @property
-    def is_outdated(self) -> bool:
-        """Return whether the tuned hyperparameters should be the next shadow."""
-        return self.age >= RENEW_AFTER and not self.worse
 
-
-class Guard(Generic[FitT]):
-    """A watch over a learner that restores earlier hyperparameters when tuning was worse.
+class Guard:
+    """A watch over a learner that puts its start back when tuning was worse.
 
     Parameters
     ----------
-    model
-        The learner's model.
     learner
-        The learner to watch; call `watch` after each of its refits.
+        The learner to watch.
+    start
+        (d,), the hyperparameters that it started from.
     """
 
-    _shadow: Shadow
-    _tuned: Vector
-    _end: float
-
-    def __init__(self, model: Model[FitT], learner: Learner) -> None:
-        self._model = model
+    def __init__(self, learner: Learner, start: Vector) -> None:
         self._learner = learner
-        self.trust()
+        self._start = start
+        self._comparison = Comparison()
 
-    def watch(self) -> bool:
-        """Judge the window that has just ended, and return whether the learner was rolled back."""
-        self._shadow = self._shadow.judged(self._losses())
-        rolls_back = self._shadow.wins and self._put_back()
-        if rolls_back or self._shadow.is_outdated:
-            self._shadow = Shadow(self._learner.lam)
-        self._remember()
+    def watch(self, losses: Vector) -> bool:
+        """Judge a window by the small fits' squared errors, and return whether it rolled back."""
+        self._comparison = self._comparison.judged(losses)
+        rolls_back = self._comparison.is_lost and self._put_back()
+        if rolls_back:
+            self.trust()
         return rolls_back
 
     def trust(self) -> None:
-        """Make the hyperparameters in force the shadow, and start a new comparison."""
-        self._shadow = Shadow(self._learner.lam)
-        self._remember()
+        """Start a new comparison."""
+        self._comparison = Comparison()
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Return everything that changes, for `restore`."""
-        shadow = self._shadow
-        return {
-            "lam": shadow.lam,
-            "losses": shadow.losses,
-            "windows": np.array([shadow.age, shadow.worse]),
-            "tuned": self._tuned,
-            "end": np.array(self._end),
-        }
+        return {"losses": self._comparison.losses, "worse": np.array(self._comparison.worse)}
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from a state; the learner must have been restored before."""
-        lam, tuned, losses = (
-            require_finite(name, state[name]) for name in ("lam", "tuned", "losses")
-        )
-        for name, vector, like in (
-            ("lam", lam, self._shadow.lam),
-            ("tuned", tuned, self._tuned),
-            ("losses", losses, self._shadow.losses),
-        ):
-            require_shape(name, vector, like.shape)
-        age, worse = (int(windows) for windows in state["windows"])
-        self._shadow = Shadow(lam, losses, age, worse)
-        self._tuned, self._end = tuned, float(state["end"])
+        """Continue from a state."""
+        losses = require_finite("losses", state["losses"])
+        require_shape("losses", losses, (2,))
+        self._comparison = Comparison(losses, int(state["worse"]))
 
     def _put_back(self) -> bool:
-        """Give the learner the shadow's hyperparameters, and return whether a fit exists there.
+        """Give the learner its start, and return whether a fit exists there.
 
         If it does not, the fit in force stays, and the next window tries again.
         """
-        before = self._learner.named(self._shadow.lam)
+        before = self._learner.named(self._start)
         frozen = set(self._learner.frozen)
         try:
             self._learner.assign({name: before[name] for name in before if name not in frozen})
         except FitError:
             return False
         return True
-
-    def _remember(self) -> None:
-        """Remember what the next window will be judged by."""
-        self._tuned = self._learner.lam
-        self._end = self._learner.trained_until
-
-    def _losses(self) -> Vector:
-        """Return the squared errors of the two small fits in the window that has just ended."""
-        training = self._learner.training
-        split = int(np.searchsorted(training.t, self._end, side="right"))
-        before, window = training[:split], training[split:]
-        recent = before[-max(1, len(training) // SHARE) :]
-        if not len(recent) or not len(window):
-            return np.zeros(2)
-        try:
-            tuned = self._model.fit(recent, self._tuned)
-            shadow = self._model.fit(recent, self._shadow.lam)
-        except FitError:  # the learner fails in the same way, and reports it
-            return np.zeros(2)
-        return np.array([_squared_error(tuned, window), _squared_error(shadow, window)])
-
-
-def _squared_error(fit: FitT, window: Samples) -> float:
-    return float(np.sum((window.y - fit.predict(window.inputs)) ** 2))

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any, Generic
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from streamridge.arrays import Vector, require_number
+from streamridge.arrays import Matrix, Vector, require_finite, require_number
 from streamridge.errors import InvalidInputError
 from streamridge.learners.base import State, Tally
 from streamridge.learners.costs import Costs
+from streamridge.learners.fitted import Fitted, times_of
 from streamridge.learners.frame import Frame, Progress
 from streamridge.learners.packing import pack, unpack
 from streamridge.learners.workspace import Workspace
@@ -117,6 +118,25 @@ class StreamLearner(Generic[FitT]):
         """Return the names of the hyperparameters that `freeze` keeps constant."""
         held = self._space.learned & self._progress.policy.held
         return tuple(name for name, is_held in zip(self._space.names, held, strict=True) if is_held)
+
+    def companion(self, lam: Vector, count: int) -> Fitted[FitT]:
+        """Return a fit to the last `count` rows of the training set at other hyperparameters."""
+        current, rows = self._progress.current, self.training[-count:]
+        with self._frame.costs.spending("tuning"):
+            fit = self._frame.model.fit(rows, lam)
+        return Fitted.made(self._frame.model, current.record, lam, current.since, (rows, fit))
+
+    def companion_of(
+        self, lam: Vector, runs: Matrix, numbers: Mapping[str, NDArray[Any]]
+    ) -> Fitted[FitT]:
+        """Return the companion that these were taken from, at rest."""
+        current = self._progress.current
+        times = times_of(require_finite("runs", runs))
+        return Fitted(self._frame.model, current.record, times, lam, current.since, numbers)
+
+    def inputs(self, time: float, x: ArrayLike) -> Inputs:
+        """Return the features x of a step as the learner's fits take them."""
+        return self._inputs(time, x)
 
     def predict(self, time: float, x: ArrayLike) -> Vector:
         """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""

@@ -1,0 +1,96 @@
+"""Small fits beside a learner's: at its own hyperparameters, and at those that it started from.
+
+They are made to the last rows of the learner's training set, and forecast what it forecasts. So
+they know less of the past, and tell by their errors whether less is more, and whether tuning has
+gone astray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.errors import FitError
+from streamridge.learners.fitted import Fitted
+from streamridge.learners.state import joined, part
+from streamridge.learners.stream import StreamLearner
+from streamridge.models.base import FitT
+from streamridge.samples import Inputs, Samples
+
+# They see the last quarter of a training set, a sixteenth of its kernel each.
+SHARE = 4
+NAMES = ("short", "start")
+
+
+class Companions(Generic[FitT]):
+    """The small fits beside a learner, which are renewed after each of its refits.
+
+    Parameters
+    ----------
+    learner
+        The learner.
+    start
+        (d,), the hyperparameters that it started from.
+    """
+
+    def __init__(self, learner: StreamLearner[FitT], start: Vector) -> None:
+        self._learner = learner
+        self._start = start
+        self._fits: tuple[Fitted[FitT], ...] = ()
+
+    def renew(self) -> None:
+        """Fit the last rows of the learner's training set; if that fails, there are none."""
+        count = max(1, len(self._learner.training) // SHARE)
+        try:
+            self._fits = tuple(
+                self._learner.companion(lam, count) for lam in (self._learner.lam, self._start)
+            )
+        except FitError:  # the learner may fail in the same way, and reports it
+            self._fits = ()
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return what each forecasts for one input, (2, H); empty without fits."""
+        forecasts = [fitted.fit.predict(inputs)[0] for fitted in self._fits]
+        return np.array(forecasts).reshape(len(forecasts), -1)
+
+    def losses(self) -> Vector:
+        """Return the squared errors in the rows that the learner has gained since, shape (2,)."""
+        if not self._fits:
+            return np.zeros(len(NAMES))
+        training = self._learner.training
+        window = training[int(np.searchsorted(training.t, self._fits[0].last, side="right")) :]
+        return np.array([_squared_error(fitted.fit, window) for fitted in self._fits])
+
+    def rest(self) -> None:
+        """Drop all that can be made again."""
+        for fitted in self._fits:
+            fitted.release()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that changes, for `restore`."""
+        return joined(
+            {
+                name: {"lam": fitted.lam, "runs": fitted.runs, **_prefixed(fitted)}
+                for name, fitted in zip(NAMES, self._fits, strict=False)
+            }
+        )
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from a state; the learner must have been restored before."""
+        parts = [part(state, name) for name in NAMES if f"{name}.lam" in state]
+        self._fits = tuple(
+            self._learner.companion_of(each["lam"], each["runs"], part(each, "fit"))
+            for each in parts
+        )
+
+
+def _prefixed(fitted: Fitted[Any]) -> dict[str, NDArray[Any]]:
+    return {f"fit.{name}": array for name, array in fitted.numbers.items()}
+
+
+def _squared_error(fit: FitT, window: Samples) -> float:
+    return float(np.sum((window.y - fit.predict(window.inputs)) ** 2)) if len(window) else 0.0
