@@ -18,7 +18,7 @@ from streamridge.hyperparameters.groups import (
     require_within,
 )
 from streamridge.hyperparameters.space import Space
-from streamridge.models.base import Arrays, require_samples
+from streamridge.models.base import Arrays, Tangents, require_samples
 from streamridge.samples import Inputs, Samples
 
 
@@ -61,12 +61,12 @@ class AutoregressiveRidge:
         """Return the filter fitted to N samples, at its initial penalties by default."""
         require_samples(samples)
         system = self._system(samples, lam)
-        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y))
+        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y), samples)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
         w = require_finite("weights", state["weights"])
         require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
-        return AutoregressiveFit(self._system(samples, lam), w)
+        return AutoregressiveFit(self._system(samples, lam), w, samples)
 
     def _system(self, samples: Samples, lam: Vector | None) -> NormalEquations:
         alpha = require_values(self.space.values if lam is None else lam, len(self.space.names))
@@ -101,10 +101,11 @@ class NormalEquations:
 
 @dataclass(frozen=True)
 class AutoregressiveFit:
-    """A linear filter with weights w, shape (p, H)."""
+    """A linear filter with weights w, shape (p, H), fitted to N samples."""
 
     system: NormalEquations
     w: Matrix
+    samples: Samples
 
     def predict(self, inputs: Inputs) -> Matrix:
         return inputs.x @ self.w
@@ -120,8 +121,23 @@ class AutoregressiveFit:
         errors = window.y - self.predict(window.inputs)
         return 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
 
+    def loss_and_gradient_along(
+        self, window: Samples, tangents: Tangents
+    ) -> tuple[float, Vector]:
+        return self.window_loss(window), self.step_gradients_along(window, tangents).sum(axis=0)
+
+    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
+        # Along a tangent X' of X: dw = M^-1 (X'^T (y - X w) - X^T X' w).
+        X, w = self.samples.x, self.w
+        errors, residuals = (s.y - self.predict(s.inputs) for s in (window, self.samples))
+        in_rows = []
+        for dX, dx in zip(tangents.training, tangents.window, strict=True):
+            dw = self.system.solve(dX.T @ residuals - X.T @ (dX @ w))
+            in_rows.append(-2 * np.sum(errors * (dx @ w + window.x @ dw), axis=1))
+        return np.column_stack([self.step_gradients(window), *in_rows])
+
     def release(self) -> None:
-        """Drop nothing: a fit is only its weights and a p by p system."""
+        """Drop nothing: a fit is only its weights, a p by p system and its samples."""
 
     def state(self) -> Arrays:
         return {"weights": self.w}

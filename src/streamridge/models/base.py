@@ -1,16 +1,18 @@
-"""The contract of a model: a small core, and three capabilities that a model may offer beyond it.
+"""The contract of a model: a small core, and capabilities that a model may offer beyond it.
 
 The core fits a history at hyperparameters lam, predicts, differentiates the loss of a window, and
-gives its state. Spreads, gradients of single steps and approximate fits are optional: where a model
-lacks one, the functions below do without it, or raise.
+gives its state. Spreads, gradients of single steps, gradients through the rows and approximate fits
+are optional: where a model lacks one, the functions below do without it, or raise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol, Self, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError
@@ -18,6 +20,22 @@ from streamridge.hyperparameters.space import Space
 from streamridge.samples import Inputs, Samples
 
 Arrays = Mapping[str, Matrix]
+
+
+@dataclass(frozen=True)
+class Tangents:
+    """How the rows of a fit move with the numbers that they were made with.
+
+    Parameters
+    ----------
+    training
+        (q, N, p), the derivatives of the training set's x with respect to q numbers.
+    window
+        (q, m, p), those of the rows that the fit has predicted.
+    """
+
+    training: NDArray[np.float64]
+    window: NDArray[np.float64]
 
 
 class ModelFit(Protocol):
@@ -56,6 +74,19 @@ class KnowsStepGradients(Protocol):
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each of the window's m steps, shape (m, d)."""
+
+
+@runtime_checkable
+class KnowsRowGradients(Protocol):
+    """A fit that can differentiate through its rows: with the numbers that these were made with."""
+
+    def loss_and_gradient_along(
+        self, window: Samples, tangents: Tangents
+    ) -> tuple[float, Vector]:
+        """Return the loss of a window, and its gradient in lam and then in q numbers, (d + q,)."""
+
+    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
+        """Return the gradient of each of the window's m steps, shape (m, d + q)."""
 
 
 @runtime_checkable
@@ -139,10 +170,33 @@ def predict_with_residuals(
     return fit.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
 
 
-def step_gradients(fit: ModelFit, window: Samples) -> Matrix:
-    """Return the gradient of each step of a window, shape (m, d); raise if the fit has none."""
+def loss_and_gradient(
+    fit: ModelFit, window: Samples, tangents: Tangents | None
+) -> tuple[float, Vector]:
+    """Return the loss of a window, and its gradient in lam and in the numbers of its rows.
+
+    A fit that cannot differentiate through its rows leaves these numbers where they are: they have
+    a gradient of zero.
+    """
+    if tangents is None:
+        return fit.loss_and_gradient(window)
+    if isinstance(fit, KnowsRowGradients):
+        return fit.loss_and_gradient_along(window, tangents)
+    loss, in_lam = fit.loss_and_gradient(window)
+    return loss, np.append(in_lam, np.zeros(len(tangents.window)))
+
+
+def step_gradients(fit: ModelFit, window: Samples, tangents: Tangents | None = None) -> Matrix:
+    """Return the gradient of each step of a window, shape (m, d); raise if the fit has none.
+
+    With tangents, the numbers of the rows come after the d others.
+    """
+    if tangents is not None and isinstance(fit, KnowsRowGradients):
+        return fit.step_gradients_along(window, tangents)
     if isinstance(fit, KnowsStepGradients):
-        return fit.step_gradients(window)
+        in_lam = fit.step_gradients(window)
+        further = 0 if tangents is None else len(tangents.window)
+        return np.hstack([in_lam, np.zeros((len(window), further))])
     raise InvalidInputError(
         f"fit must have step_gradients to be watched, got {type(fit).__name__}. Leave out watch."
     )

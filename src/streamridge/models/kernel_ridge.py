@@ -20,8 +20,13 @@ from streamridge.hyperparameters.groups import (
 from streamridge.hyperparameters.space import Space
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
-from streamridge.models.base import Arrays, require_samples
-from streamridge.models.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
+from streamridge.models.base import Arrays, Tangents, require_samples
+from streamridge.models.hypergradient import (
+    MovingRows,
+    dual_jacobian,
+    loss_and_gradient,
+    step_gradients,
+)
 from streamridge.models.ridge import Center, Fit
 from streamridge.models.systems import Guesses, Ridge
 from streamridge.samples import Samples
@@ -149,6 +154,15 @@ class KernelRidgeFit(Fit):
         if self._jacobian is None:
             self._jacobian = dual_jacobian(self)
         return step_gradients(self, self._jacobian, window)
+
+    def loss_and_gradient_along(
+        self, window: Samples, tangents: Tangents
+    ) -> tuple[float, Vector]:
+        return loss_and_gradient(self, window, MovingRows.of(self, window, tangents))
+
+    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
+        moving = MovingRows.of(self, window, tangents)
+        return step_gradients(self, dual_jacobian(self, moving), window, moving)
 
     def release(self) -> Arena:
         self._jacobian = None

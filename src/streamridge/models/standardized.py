@@ -15,9 +15,11 @@ from streamridge.models.base import (
     FitT,
     KnowsStart,
     Model,
+    Tangents,
     approximate,
     knows_spread,
     learn_spread,
+    loss_and_gradient,
     predict_with_residuals,
     require_samples,
     step_gradients,
@@ -148,6 +150,13 @@ class Units:
         differences = samples.y - self.baseline(samples.inputs)
         return Samples(self.inputs(samples.inputs), differences / self.y)
 
+    def tangents(self, tangents: Tangents) -> Tangents:
+        """Return tangents of rows in these units, which the numbers of rows must leave alone.
+
+        Units follow from the latest values and from the columns with units of their own.
+        """
+        return Tangents(tangents.training / self.x, tangents.window / self.x)
+
 
 class StandardizedFit(Generic[FitT]):
     """A fit in the units of its training set that predicts in the units of the series."""
@@ -199,6 +208,18 @@ class StandardizedFit(Generic[FitT]):
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient of each step in standardized units."""
         return step_gradients(self.fit, self._units.samples(window))
+
+    def loss_and_gradient_along(
+        self, window: Samples, tangents: Tangents
+    ) -> tuple[float, Vector]:
+        """Return the sum of squared errors in standardized units, and its whole gradient."""
+        units = self._units
+        return loss_and_gradient(self.fit, units.samples(window), units.tangents(tangents))
+
+    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
+        """Return the whole gradient of each step in standardized units."""
+        units = self._units
+        return step_gradients(self.fit, units.samples(window), units.tangents(tangents))
 
     def release(self) -> None:
         """Drop the fit and its standardized samples; keep its numbers."""
