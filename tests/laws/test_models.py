@@ -20,8 +20,8 @@ from streamridge import (
 )
 from streamridge.models.base import (
     FitsApproximately,
-    KnowsSpread,
     KnowsRowGradients,
+    KnowsSpread,
     KnowsStepGradients,
     Tangents,
     approximate,

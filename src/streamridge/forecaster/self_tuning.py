@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, SameContent, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
+from streamridge.features.base import RowMaker, made_with
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
@@ -95,9 +96,10 @@ class SelfTuningModel:
         self.learner = learner
         # A search compares its result with its start; only steps along gradients can go astray.
         watched = settings.guard and settings.learn and settings.tuner is None
-        self._guard = Guard(settings.preset.model, learner) if watched else None
+        self._guard = Guard(settings.model, learner) if watched else None
+        self._settings = settings
         self._about = "" if settings.sensor is None else f"{settings.sensor}: "
-        self._naming = settings.preset.model.space.naming
+        self._naming = settings.model.space.naming
         self._path = np.array([self.newest]), learner.lam[None, :]
 
     @classmethod
@@ -137,6 +139,11 @@ class SelfTuningModel:
     def newest(self) -> int:
         """Return the step of the latest value."""
         return int(self.learner.newest)
+
+    @property
+    def features(self) -> RowMaker:
+        """Return what makes the next row, at the hyperparameters in force."""
+        return made_with(self._settings.preset.features, self.learner.lam)
 
     @property
     def path(self) -> HyperparameterPath:
@@ -238,10 +245,9 @@ def _fitted_again(
 
 
 def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
-    preset = settings.preset
     return Frame(
-        preset.model,
-        preset.features.layout,
+        settings.model,
+        settings.preset.features.layout,
         settings.horizon,
         settings.train_size,
         settings.update_every,
@@ -255,14 +261,14 @@ def _policy(settings: Settings, costs: Costs) -> Policy:
     preset = settings.preset
     if settings.tuner is None:
         return Descending.of(
-            preset.model.space,
+            settings.model.space,
             update_every=settings.update_every,
             step=preset.step_rule,
             coordinates=partial(chart_of, preset.coordinates),
             learn=settings.learn,
         )
     return Searching.of(
-        preset.model,
+        settings.model,
         settings.tuner,
         train_size=settings.train_size,
         validation_size=settings.validation_size,

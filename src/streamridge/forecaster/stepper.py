@@ -232,8 +232,7 @@ class Stepper:
     def _made(self, model: SelfTuningModel, columns: Vector | None) -> Made:
         """Return the model's forecast from the next step on."""
         step = self.sensor.next_step
-        features = self._settings.preset.features
-        inputs = input_at(features, self.sensor.past_before(columns), step)
+        inputs = input_at(model.features, self.sensor.past_before(columns), step)
         raw, spreads = model.learner.predict_with_spread(step, inputs.x[0])
         spreads = self._widened(self._raised(np.maximum(spreads, self.sensor.least)))
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)

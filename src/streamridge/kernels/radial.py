@@ -2,9 +2,8 @@ r"""Kernels of one weighted distance $s = \sum_i \nu_i (x_i - x'_i)^2$: eqs (8),
 
 Each is a profile $k(s)$ with the gradient
 $\partial K / \partial \nu_i = k'(s) \circ (x_i - x'_i)^2$. The square is expanded: three products
-replace p, and no (p, N, N) array is formed. In the code, $z_i = \sqrt{\nu_i} x_i$. Where the rows
-move along $\dot z$, $\dot K = 2 k'(s) \circ \sum_i (z_i - z'_i)(\dot z_i - \dot z'_i)$ is expanded as
-well.
+replace p, and no (p, N, N) array is formed. In the code, $z_i = \sqrt{\nu_i} x_i$. Where rows move
+along $\dot z$, $\dot K = 2 k'(s) \circ \sum_i (z_i - z'_i)(\dot z_i - \dot z'_i)$ is expanded too.
 """
 
 from __future__ import annotations
@@ -120,7 +119,9 @@ class RadialEvaluation(Evaluation):
         along = np.einsum("jp,jp->j", other, b.own)
         products = G @ (v[:, None] * np.column_stack([np.ones(len(v)), along, other, b.own]))
         Gv, Gzdv, Gzv, Gdv = np.split(products, [1, 2, 2 + other.shape[1]], axis=1)
-        return np.asarray(-2 * ((z * a.own) * Gv - a.own * Gzv - z * Gdv).sum(axis=1) - 2 * Gzdv[:, 0])
+        return np.asarray(
+            -2 * ((z * a.own) * Gv - a.own * Gzv - z * Gdv).sum(axis=1) - 2 * Gzdv[:, 0]
+        )
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         slope = self.profile.slope(self.r, self.k, W.memory)
@@ -132,9 +133,7 @@ class RadialEvaluation(Evaluation):
         sums = H.sum(axis=0)
         squares = Hb[:, -2] @ z**2 + sums @ other**2
         if slopes is not None:
-            slopes.add(
-                2 * (Hb[:, :-2] - Hb[:, -2:-1] * z), 2 * (H.T @ z - sums[:, None] * other)
-            )
+            slopes.add(2 * (Hb[:, :-2] - Hb[:, -2:-1] * z), 2 * (H.T @ z - sums[:, None] * other))
         return float(np.vdot(W.dense, self.k)), self._per_scale(2 * cross - squares)
 
     def _per_scale(self, in_logarithms: Block) -> Block:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.learners.record import Record
-from streamridge.models.base import FitT, Model
+from streamridge.models.base import FitT, Model, loss_and_gradient, step_gradients
 from streamridge.samples import Samples
 
 
@@ -23,7 +23,7 @@ class Fitted(Generic[FitT]):
     model
         The model that was fitted.
     record
-        Where the rows of its training set are found.
+        Where the rows of its training set are found, made with its hyperparameters.
     times
         (N,), the times of these rows.
     lam
@@ -113,6 +113,16 @@ class Fitted(Generic[FitT]):
             self._held = samples, self._resumed(samples)
             self._numbers = {}
         return self._held
+
+    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
+        """Return the loss of rows that it has predicted, and its gradient in all of lam, (d,)."""
+        tangents = self.record.tangents(self.times, window.t, self.refits_ago)
+        return loss_and_gradient(self.fit, window, tangents)
+
+    def step_gradients(self, window: Samples) -> Matrix:
+        """Return the gradient in all of lam of each row that it has predicted, (m, d)."""
+        tangents = self.record.tangents(self.times, window.t, self.refits_ago)
+        return step_gradients(self.fit, window, tangents)
 
     def _resumed(self, samples: Samples) -> FitT:
         try:

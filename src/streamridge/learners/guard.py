@@ -19,7 +19,6 @@ from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.errors import FitError
 from streamridge.learners.base import Learner
 from streamridge.models.base import FitT, Model
-from streamridge.samples import Samples
 
 # The small fits see the last quarter of a training set, a sixteenth of its kernel each.
 SHARE = 4
@@ -151,19 +150,22 @@ class Guard(Generic[FitT]):
 
     def _losses(self) -> Vector:
         """Return the squared errors of the two small fits in the window that has just ended."""
-        training = self._learner.training
-        split = int(np.searchsorted(training.t, self._end, side="right"))
-        before, window = training[:split], training[split:]
-        recent = before[-max(1, len(training) // SHARE) :]
-        if not len(recent) or not len(window):
+        times = self._learner.training.t
+        split = int(np.searchsorted(times, self._end, side="right"))
+        recent = min(split, max(1, len(times) // SHARE))
+        if not recent or split == len(times):
             return np.zeros(2)
+        times = times[split - recent :]
         try:
-            tuned = self._model.fit(recent, self._tuned)
-            shadow = self._model.fit(recent, self._shadow.lam)
+            return np.array(
+                [self._loss(times, recent, lam) for lam in (self._tuned, self._shadow.lam)]
+            )
         except FitError:  # the learner fails in the same way, and reports it
             return np.zeros(2)
-        return np.array([_squared_error(tuned, window), _squared_error(shadow, window)])
 
-
-def _squared_error(fit: FitT, window: Samples) -> float:
-    return float(np.sum((window.y - fit.predict(window.inputs)) ** 2))
+    def _loss(self, times: Vector, recent: int, lam: Vector) -> float:
+        """Return the squared error of a fit to the first rows at some times in the others."""
+        rows = self._learner.rows_at(times, lam)
+        window = rows[recent:]
+        fit = self._model.fit(rows[:recent], lam)
+        return float(np.sum((window.y - fit.predict(window.inputs)) ** 2))

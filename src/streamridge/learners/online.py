@@ -23,7 +23,7 @@ from streamridge.learners.frame import Frame
 from streamridge.learners.lazy_descent import AdaGradStep, LazyDescent, StepRule
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
-from streamridge.models.base import FitT, Model, step_gradients
+from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples
 
 # Called with the coordinates z of a fit and the gradients of rows that it predicted.
@@ -125,9 +125,9 @@ class Descending:
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
         """Return the policy with the gradients of a window that `fitted` predicted, lines 13-14."""
         if self.watch is None:
-            _, in_lam = fitted.fit.loss_and_gradient(window)
+            _, in_lam = fitted.loss_and_gradient(window)
             return self._added(self.chart.pull_back(fitted.lam, in_lam), len(window))
-        each = self.chart.pull_back(fitted.lam, step_gradients(fitted.fit, window))
+        each = self.chart.pull_back(fitted.lam, fitted.step_gradients(window))
         unseen = (*self.unseen, (self.chart.encode(fitted.lam), each))
         return replace(self._added(each.sum(axis=0), len(window)), unseen=unseen)
 

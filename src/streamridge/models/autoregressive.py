@@ -121,9 +121,7 @@ class AutoregressiveFit:
         errors = window.y - self.predict(window.inputs)
         return 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
 
-    def loss_and_gradient_along(
-        self, window: Samples, tangents: Tangents
-    ) -> tuple[float, Vector]:
+    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
         return self.window_loss(window), self.step_gradients_along(window, tangents).sum(axis=0)
 
     def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:

@@ -80,9 +80,7 @@ class KnowsStepGradients(Protocol):
 class KnowsRowGradients(Protocol):
     """A fit that can differentiate through its rows: with the numbers that these were made with."""
 
-    def loss_and_gradient_along(
-        self, window: Samples, tangents: Tangents
-    ) -> tuple[float, Vector]:
+    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
         """Return the loss of a window, and its gradient in lam and then in q numbers, (d + q,)."""
 
     def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:

@@ -147,9 +147,7 @@ def dual_jacobian(fit: Fit, moving: MovingRows = STILL) -> Matrix:
     return -np.stack([fit.system.solve(columns) for columns in dA_theta])
 
 
-def step_gradients(
-    fit: Fit, J: Matrix, window: Samples, moving: MovingRows = STILL
-) -> Matrix:
+def step_gradients(fit: Fit, J: Matrix, window: Samples, moving: MovingRows = STILL) -> Matrix:
     r"""Return the gradient of every step's loss, shape (m, d), by eqs (14) and (15).
 
     $$\nabla f_t = -2 e_t (\partial k_t^T\, \theta + k_t^T J)$$
@@ -219,8 +217,8 @@ def loss_and_gradient(
     v = fit.system.solve_once(u)
     indirect = _symmetric_inner(fit, v, in_rows)
     in_kernel = reduce(np.add, direct) - indirect
-    in_numbers = [] if in_rows is None else -2 * in_rows.along
-    return loss, np.concatenate([-2 * in_kernel, [2 * np.sum(v * fit.theta)], in_numbers])
+    in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
+    return loss, in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
 
 
 def _symmetric_inner(fit: Fit, v: Matrix, in_rows: RowGradients | None) -> Vector:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic
 
 from streamridge.arrays import Vector
-from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.groups import require_values
 from streamridge.hyperparameters.space import Space
-from streamridge.models.base import Arrays, FitT, KnowsStart, Model, approximate
+from streamridge.models.base import Arrays, FitT, Model, approximate
 from streamridge.samples import Samples
 
 
@@ -47,14 +46,6 @@ class Joint(Generic[FitT]):
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
         return self.model.resume(samples, self._own(lam), state)
-
-    def starting_at(self, lam: Vector) -> Joint[FitT]:
-        """Return the model at other initial hyperparameters; those of the rows stay."""
-        if not isinstance(self.model, KnowsStart):
-            raise InvalidInputError(
-                f"the model must have a start that can be changed, got {self.model!r}."
-            )
-        return replace(self, model=self.model.starting_at(self._own(lam)))
 
     def _own(self, lam: Vector | None) -> Vector:
         """Return the hyperparameters of the model itself."""

@@ -155,9 +155,7 @@ class KernelRidgeFit(Fit):
             self._jacobian = dual_jacobian(self)
         return step_gradients(self, self._jacobian, window)
 
-    def loss_and_gradient_along(
-        self, window: Samples, tangents: Tangents
-    ) -> tuple[float, Vector]:
+    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
         return loss_and_gradient(self, window, MovingRows.of(self, window, tangents))
 
     def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:

@@ -209,9 +209,7 @@ class StandardizedFit(Generic[FitT]):
         """Return the gradient of each step in standardized units."""
         return step_gradients(self.fit, self._units.samples(window))
 
-    def loss_and_gradient_along(
-        self, window: Samples, tangents: Tangents
-    ) -> tuple[float, Vector]:
+    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
         """Return the sum of squared errors in standardized units, and its whole gradient."""
         units = self._units
         return loss_and_gradient(self.fit, units.samples(window), units.tangents(tangents))
