@@ -5,22 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamridge import Box, Inputs, Samples
+from streamridge.models.base import Tangents
 
 
 @dataclass
 class Row:
-    """A step's features and labels."""
+    """A step's features and labels, and how the features move with each rate of forgetting."""
 
     t: int
     x: np.ndarray
     y: np.ndarray
+    slopes: np.ndarray | None = None
 
 
 class PlainLearner:
     """Algorithm 2 with its guard; at each refit all rows are made anew of what is known then."""
 
     def __init__(self, settings, past):
-        self.settings, self.model, self.past = settings, settings.preset.model, past
+        self.settings, self.model, self.past = settings, settings.model, past
         self.space = self.model.space
         self.lam = self.space.values
         # Positive intervals are walked in logarithms, weights as they are.
@@ -34,6 +36,11 @@ class PlainLearner:
         self.refit(None)
         self.trust()
         self.remember()
+
+    def rates(self, lam):
+        """Return how fast each season is forgotten at some hyperparameters, the last of them."""
+        count = sum(season.forgetting > 0 for season in self.settings.preset.features.seasons)
+        return list(lam[len(lam) - count :])
 
     def stack(self, rows):
         t, x, y = ([getattr(row, name) for row in rows] for name in "txy")
@@ -51,8 +58,11 @@ class PlainLearner:
         self.steps += 1
         if self.retired is not None and t >= self.since + self.settings.horizon - 1:
             before = self.past.as_it_came()
-            rows = before.known_rows(after=self.since - self.settings.horizon + 1)
-            self.teach(self.retired, [row for row in rows if row.t <= self.since])
+            _, lam, _ = self.retired
+            first = self.since - self.settings.horizon + 1
+            rows = before.known_rows(self.rates(lam), after=first)
+            rows = [row for row in rows if row.t <= self.since]
+            self.teach(self.retired, before.with_slopes(rows, self.rates(lam)))
             self.retired = None
         if self.steps < self.settings.update_every:
             return []
@@ -60,8 +70,10 @@ class PlainLearner:
 
     def renew(self):
         """Move and refit, and return what happened."""
-        self.teach((self.fit, self.lam), self.past.known_rows(after=self.since))
-        retiring = (self.fit, self.lam)
+        retiring = (self.fit, self.lam, self.training)
+        rates = self.rates(self.lam)
+        rows = self.past.known_rows(rates, after=self.since)
+        self.teach(retiring, self.past.with_slopes(rows, rates))
         self.move()
         self.refit(retiring)
         events = ["fits", "rollbacks"] if self.settings.guard and self.watch() else ["fits"]
@@ -70,9 +82,12 @@ class PlainLearner:
 
     def teach(self, fitted, rows):
         """Keep the gradients of rows by the fit that forecast them, as they are walked."""
-        fit, lam = fitted
+        fit, lam, training = fitted
         for row in rows:
-            _, g = fit.loss_and_gradient(self.stack([row]))
+            slopes = (
+                np.stack([each.slopes for each in some], axis=1) for some in (training, [row])
+            )
+            _, g = fit.loss_and_gradient_along(self.stack([row]), Tangents(*slopes))
             self.gradients.append(g * np.where(self.in_logs, lam, 1.0))
 
     def move(self):
@@ -93,8 +108,9 @@ class PlainLearner:
         several = self.settings.horizon > 1
         oldest = [self.training[0].t] if retiring is not None and several else []
         # A search would use H - 1 rows more.
-        kept = self.past.known_rows()[-self.settings.train_size - self.settings.horizon + 1 :]
-        self.training = kept[-self.settings.train_size :]
+        rates = self.rates(self.lam)
+        kept = self.past.known_rows(rates)[-self.settings.train_size - self.settings.horizon + 1 :]
+        self.training = self.past.with_slopes(kept[-self.settings.train_size :], rates)
         self.fit = self.model.fit(self.stack(self.training), self.lam)
         self.retired = retiring if several else None
         self.since, self.steps, self.past.late = self.newest, 0, {}
@@ -135,9 +151,15 @@ class PlainLearner:
         recent = before[-max(1, len(self.training) // 4) :]
         if not recent or not window:
             return np.zeros(2)
-        held_out = self.stack(window)
-        fits = [self.model.fit(self.stack(recent), lam) for lam in (self.tuned, self.shadow)]
-        return np.array([np.sum((held_out.y - fit.predict(held_out.inputs)) ** 2) for fit in fits])
+        losses = []
+        for lam in (self.tuned, self.shadow):
+            known, held_out = (
+                self.stack(self.past.rows([row.t for row in some], self.rates(lam)))
+                for some in (recent, window)
+            )
+            fit = self.model.fit(known, lam)
+            losses.append(np.sum((held_out.y - fit.predict(held_out.inputs)) ** 2))
+        return np.array(losses)
 
     def remember(self):
         self.path.append((self.newest, self.lam))

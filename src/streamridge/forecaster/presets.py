@@ -70,8 +70,10 @@ class Preset:
     def joint_for_searches(self) -> Model[Any]:
         """Return the same, with the numbers of the features held constant."""
         numbers = numbers_of(self.features)
-        held = numbers.holding(numbers.values, np.ones(len(numbers.names), dtype=bool))
-        return Joint(self.model, held) if numbers.names else self.model
+        if not numbers.names:
+            return self.model
+        held = np.ones(len(numbers.names), dtype=bool)
+        return Joint(self.model, numbers.holding(numbers.values, held))
 
     def starting_at(self, lam: Vector) -> Preset:
         """Return the preset with lam as its initial hyperparameters, those of features last."""
