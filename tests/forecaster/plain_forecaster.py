@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests.forecaster.plain_calibration import PlainCorrection, PlainUnrest, mean_of
 from tests.forecaster.plain_learner import PlainLearner
 from tests.forecaster.plain_past import PlainPast
 
@@ -88,7 +89,9 @@ class PlainForecaster:
         self.naive_sizes = [[] for _ in (0, *settings.periods)]
         self.model_sizes = []
         self.bands, self.made = Bands(self.horizon, settings.levels), []
-        self.said, self.learned = [], [[] for _ in range(self.horizon)]
+        self.said, self.trail = [], {}
+        self.corrections = [PlainCorrection() for _ in range(self.horizon)]
+        self.unrest = [PlainUnrest() for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
         self.learner, self.next_try, self.happened = None, 0, Counter()
@@ -156,26 +159,20 @@ class PlainForecaster:
         return np.minimum(values, np.inf if upper is None else upper)
 
     @property
-    def mean_error(self):
-        keep = 0.5 ** (1 / 3)
-        ages = range(len(self.said) - 1, -1, -1)
-        weighted = (keep**age * error for age, error in zip(ages, self.said, strict=True))
-        return (1 - keep) * sum(weighted)
+    def mean_errors(self):
+        """Return the means of the last errors by half-life."""
+        return {each: mean_of(self.said, each) for each in PlainCorrection.half_lives}
 
-    def correction(self, h):
-        """Return what the last errors add to the forecast of a horizon."""
-        learned = self.learned[h]
-        if not self.settings.preset.corrects or not learned:
-            return 0.0
-        memory = 1 - 1 / 96
-        products = sum(memory**k * e * mean for k, (e, mean) in enumerate(learned[::-1]))
-        squares = sum(memory**k * mean**2 for k, (_, mean) in enumerate(learned[::-1]))
-        variance = learned[0][0] ** 2
-        for error, _ in learned[1:]:
-            variance = error**2 if variance == 0 else 0.995 * variance + 0.005 * error**2
-        evidence = squares + 10 * variance
-        share = products / evidence if evidence > 0 else 0.0
-        return min(max(share, 0.0), 1.0) * self.mean_error
+    def corrected(self, raw, means):
+        """Return forecasts with what the last errors add to them."""
+        if not self.settings.preset.corrects:
+            return raw
+        return raw + [offset for _, offset in self.added(means)]
+
+    def added(self, means):
+        """Return, for each horizon, the share of each mean that is added, and what is in all."""
+        pulls = [correction.pulls() for correction in self.corrections]
+        return [(each, sum(each[life] * means[life] for life in each)) for each in pulls]
 
     def look_ahead(self):
         """Return values, what a model made, and which of the two kinds the values are."""
@@ -189,8 +186,10 @@ class PlainForecaster:
         if len(self.model_sizes) >= 8:
             spreads *= max(1.0, 0.15 * lately(self.model_sizes) / np.mean(spreads))
         raw, spreads = self.bounded(raw), self.widened(spreads)
-        values = self.bounded(raw + [self.correction(h) for h in range(self.horizon)])
-        made = (step, raw, values, spreads, self.mean_error)
+        factors = np.array([unrest.factor() for unrest in self.unrest])
+        means = self.mean_errors
+        values = self.bounded(self.corrected(raw, means))
+        made = (step, raw, values, spreads * factors, factors, means)
         worse = lately(self.model_sizes) > 1.15 * lately(self.naive_sizes[self.best()])
         if self.settings.guard and len(self.model_sizes) >= 8 and worse:
             values, source = self.stand_in()
@@ -363,16 +362,22 @@ class PlainForecaster:
     def calibrate(self, step, value, made, verdict):
         """Let the forecasts of this step, made in time, teach the bands and the correction."""
         self.made += [] if made is None else [made]
-        sizes = []
-        for first, raw, values, spreads, mean in self.made[-self.horizon :]:
+        added, sizes = self.added(self.mean_errors), []
+        for first, raw, values, spreads, factors, means in self.made[-self.horizon :]:
             h = step - first
             if h < self.horizon:
                 sizes.append(abs(value - values[h]))
                 self.bands.learn(h, value - values[h], spreads[h])
+                if verdict != "implausible":
+                    self.unrest[h].learn(abs(value - values[h]) / (spreads[h] / factors[h]))
                 if verdict == "good":
-                    self.learned[h].append((value - raw[h], mean))
+                    self.corrections[h].learn(value - raw[h], means)
         self.model_sizes += [np.mean(sizes)] if sizes and verdict != "implausible" else []
         says = made is not None and verdict == "good"
+        if says and self.settings.preset.corrects:
+            self.trail[step] = added
+            first = step - self.settings.update_every - self.horizon
+            self.trail = {at: each for at, each in self.trail.items() if at > first}
         self.said.append(value - made[1][0] if says else 0.0)
 
     def look_back(self, step, value):
@@ -405,7 +410,7 @@ class PlainForecaster:
             self.doubt_history()
         rates = [each.forgetting for each in self.features.seasons if each.forgetting > 0]
         if len(self.past.known_rows(rates)) >= max(12, self.horizon):
-            self.learner = PlainLearner(self.settings, self.past)
+            self.learner = PlainLearner(self.settings, self.past, lambda: self.trail)
             self.happened["fits"] += 1
             self.renew_range()
 

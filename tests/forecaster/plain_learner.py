@@ -1,11 +1,12 @@
 """Algorithm 2 and its guard once more, on rows made from the past: slow, and plain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamridge import Box, Inputs, Samples
 from streamridge.models.base import Tangents
+from tests.forecaster.plain_calibration import residuals
 
 
 @dataclass
@@ -21,8 +22,9 @@ class Row:
 class PlainLearner:
     """Algorithm 2 with its guard; at each refit all rows are made anew of what is known then."""
 
-    def __init__(self, settings, past):
+    def __init__(self, settings, past, trail):
         self.settings, self.model, self.past = settings, settings.model, past
+        self.trail = trail
         self.space = self.model.space
         self.lam = self.space.values
         # Positive intervals are walked in logarithms, weights as they are.
@@ -83,11 +85,17 @@ class PlainLearner:
     def teach(self, fitted, rows):
         """Keep the gradients of rows by the fit that forecast them, as they are walked."""
         fit, lam, training = fitted
-        for row in rows:
+        units = np.std([row.y - row.x[0] for row in training], axis=0)
+        predicted = [fit.predict(self.stack([row]).inputs)[0] for row in rows]
+        errors = [row.y - each for row, each in zip(rows, predicted, strict=True)]
+        moves = residuals([row.t for row in rows], errors, units, self.trail())
+        for row, each, move in zip(rows, predicted, moves, strict=True):
             slopes = (
                 np.stack([each.slopes for each in some], axis=1) for some in (training, [row])
             )
-            _, g = fit.loss_and_gradient_along(self.stack([row]), Tangents(*slopes))
+            # A row whose error were its residual would have the same gradient.
+            window = self.stack([replace(row, y=each + move)])
+            g = fit.gradient_of(window, Tangents(*slopes))
             self.gradients.append(g * np.where(self.in_logs, lam, 1.0))
 
     def move(self):

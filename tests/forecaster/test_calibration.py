@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.calibration import Calibration, Made
-from streamridge.forecaster.correction import KEEP, ErrorCorrection
-from streamridge.forecaster.recent import RecentErrors
+from streamridge.forecaster.correction import HALF_LIVES, KEEPS, MEMORIES, ErrorCorrection
 
 ONE = np.ones(1)
+# The place of the half-life of three steps.
+THREE = HALF_LIVES.tolist().index(3)
 
 
 def started(horizon=1):
-    return Calibration.start(horizon, 0.9, corrects=True)
+    return Calibration.start(horizon, 0.9, corrects=True, window=96)
 
 
 def too_low_by_two(steps):
@@ -28,36 +28,36 @@ def too_low_by_two(steps):
 
 def made_at(step, *, raw, values, spreads, mean=0.0):
     parts = (np.array(part, dtype=float) for part in (raw, values, spreads))
-    return Made(step, *parts, mean)
+    return Made(step, *parts, np.ones(len(raw)), np.full(len(HALF_LIVES), mean))
 
 
 class TestCorrection:
-    # Errors count half after three steps: the mean of twos is 2 (1 - 1/2), then 2 (1 - 1/4).
+    # Where errors count half after three steps, the mean of twos is 2 (1 - 1/2), then 2 (1 - 1/4).
     @pytest.mark.parametrize(("steps", "mean"), [(3, 1.0), (6, 1.5)])
-    def test_its_mean_is_of_errors_before_correction(self, steps, mean):
-        assert too_low_by_two(steps).correction.mean == pytest.approx(mean)
+    def test_its_means_are_of_errors_before_correction(self, steps, mean):
+        assert too_low_by_two(steps).correction.means[THREE] == pytest.approx(mean)
 
     def test_its_share_is_learned_from_errors_before_correction(self):
         state = too_low_by_two(7)
 
-        means = [2 * (1 - KEEP**k) for k in range(7)]
-        faded = [(1 - 1 / 96) ** (6 - k) for k in range(7)]
-        assert state.correction.products[0] == pytest.approx(2 * np.dot(faded, means))
-        assert state.correction.squares[0] == pytest.approx(np.dot(faded, np.square(means)))
+        means = [2 * (1 - 0.5 ** (k / 3)) for k in range(7)]
+        for i, memory in enumerate(MEMORIES):
+            faded = [(1 - 1 / memory) ** (6 - k) for k in range(7)]
+            products, squares = (
+                sums[0, i, THREE] for sums in (state.correction.products, state.correction.squares)
+            )
+            assert products == pytest.approx(2 * np.dot(faded, means))
+            assert squares == pytest.approx(np.dot(faded, np.square(means)))
 
     def test_its_share_is_learned_at_the_mean_when_the_forecast_was_made(self):
         earlier = made_at(0, raw=[0, 0], values=[0, 0], spreads=[1, 1], mean=3.0)
-        state = Calibration(
-            ErrorCorrection(9.0, *np.zeros((3, 2))),
-            ConformalBands.start(2, 0.9),
-            RecentErrors.start(1),
-            (earlier,),
-        )
+        later = ErrorCorrection.start(2).observe(9.0)
+        state = replace(started(horizon=2), correction=later, pending=(earlier,))
 
         after = state.observe(1, 5.0, None, learns=True)
 
-        assert after.correction.products.tolist() == [0.0, 15.0]
-        assert after.correction.squares.tolist() == [0.0, 9.0]
+        assert after.correction.products[:, 0, 0].tolist() == [0.0, 15.0]
+        assert after.correction.squares[:, 0, 0].tolist() == [0.0, 9.0]
         assert after.correction.variance.tolist() == [0.0, 25.0]
 
     def test_a_doubted_value_teaches_it_nothing_and_lets_its_mean_fade(self):
@@ -66,14 +66,16 @@ class TestCorrection:
 
         after = state.observe(6, 1e6, made, learns=False)
 
-        assert after.correction.mean == pytest.approx(KEEP * 1.5)
-        assert after.correction.products == state.correction.products
-        assert after.correction.variance == state.correction.variance
+        np.testing.assert_array_equal(after.correction.means, KEEPS * state.correction.means)
+        assert after.correction.products is state.correction.products
+        assert after.correction.variance is state.correction.variance
 
     def test_a_forecast_that_was_not_in_time_lets_its_mean_fade(self):
-        after = too_low_by_two(6).observe(6, 2.0, None, learns=True)
+        state = too_low_by_two(6)
 
-        assert after.correction.mean == pytest.approx(KEEP * 1.5)
+        after = state.observe(6, 2.0, None, learns=True)
+
+        np.testing.assert_array_equal(after.correction.means, KEEPS * state.correction.means)
 
     def test_three_steps_without_a_value_halve_its_mean(self):
         state = too_low_by_two(6)
@@ -81,20 +83,20 @@ class TestCorrection:
         for _ in range(3):
             state = state.pass_over()
 
-        assert state.correction.mean == pytest.approx(0.75)
+        assert state.correction.means[THREE] == pytest.approx(0.75)
 
-    def test_a_forecast_holds_the_mean_it_was_made_at(self):
+    def test_a_forecast_holds_the_means_it_was_made_at(self):
         state = too_low_by_two(6)
 
         made = state.made(6, np.array([40.0]), ONE)
 
-        assert made.mean == pytest.approx(1.5)
+        assert made.means[THREE] == pytest.approx(1.5)
         assert made.raw == 40.0
         assert made.values == 40 + state.correction.offsets()
-        assert 0 < state.correction.offsets()[0] < 1.5
+        assert 0 < state.correction.offsets()[0] < 2.0
 
     def test_without_it_forecasts_stay_as_the_model_makes_them(self):
-        state = Calibration.start(1, 0.9, corrects=False)
+        state = Calibration.start(1, 0.9, corrects=False, window=96)
         state = state.observe(0, 5.0, state.made(0, np.zeros(1), ONE), learns=True).pass_over()
 
         made = state.made(1, np.array([7.0]), ONE)

@@ -103,6 +103,7 @@ def _facts(forecaster: Forecaster, forecast: Forecast) -> dict[str, Any]:
         "settings": settings.described(),
         "counts": forecaster.counts,
         "hyperparameters": forecaster.hyperparameters,
+        "correction": forecaster.correction,
         "belongs_to": belongings(settings),
         "limits": _limits(settings),
         "active_bounds": forecaster.active_bounds,
@@ -130,8 +131,18 @@ def _words(forecaster: Forecaster) -> dict[str, str]:
         "extras": ", ".join(settings.preset.features.extras) or "none",
         "method": f"{method_of(settings)}, fitted to {counted(settings.train_size, 'row')} "
         f"every {counted(settings.update_every, 'reading')}",
+        "correction": _shown_correction(forecaster.correction),
         "met so far": in_words(forecaster.counts) or "nothing",
     }
+
+
+def _shown_correction(correction: dict[str, float]) -> str:
+    if not correction:
+        return "none"
+    share, half_life = correction["share"], correction["half_life"]
+    return (
+        f"{share:.0%} of the mean of the last errors, which count half after {half_life:.2g} steps"
+    )
 
 
 def _last_time(forecaster: Forecaster) -> str | None:

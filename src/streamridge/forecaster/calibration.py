@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.forecaster.bands import ConformalBands
 from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.forecaster.issued import IssuedErrors, Trail
 from streamridge.forecaster.levels import Level
 from streamridge.forecaster.recent import RecentErrors
+from streamridge.forecaster.unrest import Unrest
 from streamridge.learners.state import joined, part
 
 
@@ -27,15 +29,18 @@ class Made:
         The first step that is forecast.
     raw, values, spreads
         (H,), the model's forecast, the corrected one, and the expected size of its errors.
-    mean
-        Mean of the last errors when the forecast was made.
+    factors
+        (H,), what unrest multiplied the sizes by that the model expected.
+    means
+        (L,), means of the last errors when the forecast was made; empty without a correction.
     """
 
     step: int
     raw: Vector
     values: Vector
     spreads: Vector
-    mean: float
+    factors: Vector
+    means: Vector
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,12 @@ class Calibration:
         How far the bands reach.
     errors
         The recent errors of the forecasts.
+    unrest
+        How much larger errors are of late than the model expects.
+    window
+        How many of the last steps are learned from at once.
+    trail
+        How the forecasts of these steps were corrected.
     pending
         Forecasts whose values are still to come, newest first.
     """
@@ -57,19 +68,30 @@ class Calibration:
     correction: ErrorCorrection | None
     bands: ConformalBands
     errors: RecentErrors
+    unrest: Unrest
+    window: int
+    trail: Trail
     pending: tuple[Made, ...] = ()
 
     @classmethod
-    def start(cls, horizon: int, level: Level, *, corrects: bool) -> Calibration:
+    def start(cls, horizon: int, level: Level, *, corrects: bool, window: int) -> Calibration:
         """Return the state before any error is known."""
-        correction = ErrorCorrection.start(horizon) if corrects else None
-        return cls(correction, ConformalBands.start(horizon, level), RecentErrors.start(1))
+        return cls(
+            ErrorCorrection.start(horizon) if corrects else None,
+            ConformalBands.start(horizon, level),
+            RecentErrors.start(1),
+            Unrest.start(horizon),
+            window,
+            Trail.start(horizon),
+        )
 
     def made(self, step: int, raw: Vector, spreads: Vector) -> Made:
-        """Return a model's forecast with its correction."""
+        """Return a model's forecast with its correction, and the sizes of error with unrest."""
+        factors = self.unrest.factors()
         if self.correction is None:
-            return Made(step, raw, raw, spreads, 0.0)
-        return Made(step, raw, raw + self.correction.offsets(), spreads, self.correction.mean)
+            return Made(step, raw, raw, spreads * factors, factors, np.zeros(0))
+        values, means = raw + self.correction.offsets(), self.correction.means
+        return Made(step, raw, values, spreads * factors, factors, means)
 
     def observe(
         self,
@@ -83,10 +105,11 @@ class Calibration:
         """Return the state after a value; `made` is its forecast, if a model made one.
 
         The bands learn from every value, the correction only from values that the model learns
-        from. A glitch that is not plausible would swamp the mean of recent errors, and is left out.
+        from. A glitch that is not plausible would swamp what is of late, and is left out there.
         """
         pending = self.pending if made is None else (made, *self.pending)
-        correction, bands = self.correction, self.bands
+        trail = self._trail(step) if made is not None and learns else self.trail
+        correction, bands, unrest = self.correction, self.bands, self.unrest
         horizon, sizes = len(bands.seen), []
         for each in pending:
             h = step - each.step
@@ -94,15 +117,30 @@ class Calibration:
                 continue
             error = value - float(each.values[h])
             sizes.append(abs(error))
-            bands = bands.observe(h, error, float(each.spreads[h]))
+            spread = float(each.spreads[h])
+            bands = bands.observe(h, error, spread)
+            if plausible:
+                unrest = unrest.observe(h, abs(error) * float(each.factors[h]) / spread)
             if correction is not None and learns:
-                correction = correction.learn(h, value - float(each.raw[h]), each.mean)
+                correction = correction.learn(h, value - float(each.raw[h]), each.means)
         if correction is not None:
             said = None if made is None or not learns else value - float(made.raw[0])
             correction = correction.forget() if said is None else correction.observe(said)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         size = np.mean(sizes) if sizes and plausible else np.nan
-        return Calibration(correction, bands, self.errors.observe(np.array([size])), waiting)
+        errors = self.errors.observe(np.array([size]))
+        return Calibration(correction, bands, errors, unrest, self.window, trail, waiting)
+
+    def _trail(self, step: int) -> Trail:
+        """Return the trail with the forecast that was made for a step just before it."""
+        if self.correction is None:
+            return self.trail
+        pulls, means = self.correction.pulls(), self.correction.means
+        return self.trail.after(step, pulls, pulls @ means, first=step - self.window + 1)
+
+    def issued(self, times: Vector) -> IssuedErrors | None:
+        """Return the loss of forecasts at these times as they were issued; None if as made."""
+        return None if self.correction is None else self.trail.loss(times)
 
     def pass_over(self, steps: int = 1) -> Calibration:
         """Return the state after steps without a value."""
@@ -110,18 +148,18 @@ class Calibration:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
-        rows = (len(self.pending), len(self.bands.seen))
         return joined(
             {
                 "bands": self.bands.state(),
                 "errors": self.errors.state(),
+                "unrest": self.unrest.state(),
+                "trail": self.trail.state(),
                 "correction": self.correction.state() if self.correction else {},
                 "pending": {
                     "steps": np.array([made.step for made in self.pending], dtype=np.int64),
-                    "means": np.array([made.mean for made in self.pending], dtype=np.float64),
                     **{
                         name: np.array([getattr(made, name) for made in self.pending]).reshape(rows)
-                        for name in ("raw", "values", "spreads")
+                        for name, rows in self._forms(len(self.pending)).items()
                     },
                 },
             }
@@ -130,13 +168,23 @@ class Calibration:
     def restore(self, state: Mapping[str, NDArray[Any]]) -> Calibration:
         """Return the calibration with a saved state of the same horizon and levels."""
         pending = part(state, "pending")
-        columns = [require_finite(name, pending[name]) for name in ("raw", "values", "spreads")]
-        for column in columns:
-            require_shape("pending", column, (len(pending["steps"]), len(self.bands.seen)))
-        made = zip(pending["steps"].tolist(), *columns, pending["means"].tolist(), strict=True)
+        columns = []
+        for name, form in self._forms(len(pending["steps"])).items():
+            columns.append(require_finite(name, pending[name]))
+            require_shape("pending", columns[-1], form)
+        made = zip(pending["steps"].tolist(), *columns, strict=True)
         return Calibration(
             self.correction and self.correction.restore(part(state, "correction")),
             self.bands.restore(part(state, "bands")),
             self.errors.restore(part(state, "errors")),
+            self.unrest.restore(part(state, "unrest")),
+            self.window,
+            self.trail.restore(part(state, "trail")),
             tuple(Made(*each) for each in made),
         )
+
+    def _forms(self, count: int) -> dict[str, tuple[int, int]]:
+        """Return the shapes of what is kept of so many forecasts."""
+        each = (count, len(self.bands.seen))
+        means = (count, len(self.correction.means) if self.correction else 0)
+        return {"raw": each, "values": each, "spreads": each, "factors": each, "means": means}

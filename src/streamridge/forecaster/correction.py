@@ -1,8 +1,12 @@
-"""An online correction of forecasts by the model's own last errors.
+r"""An online correction of forecasts by the model's own last errors.
 
 A fit is up to a window old, and days differ: when the last forecasts were too low, the next ones
-tend to be too low as well. So a share of the mean of the last errors is added to a forecast. The
-share is learned by discounted least squares, from how much of that mean came true in later errors.
+tend to be too low as well. So a share of the mean of the last errors is added to a forecast. How
+fast errors should fade from that mean, and how far back its share should be learned from, depends
+on the stream. So candidates of several half-lives and memories run side by side. Each one learns
+its own share by discounted least squares, from how much of its mean came true in later errors. The
+correction is their weighted mean: a candidate whose recent squared errors sum up to $L$ in $n$
+errors weighs $L^{-n/2}$, the likelihood of Gaussian errors of unknown variance.
 """
 
 from __future__ import annotations
@@ -11,31 +15,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streamridge.arrays import Vector, require_finite, require_shape
+from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 
-# Errors count half after this many steps.
-HALF_LIFE = 3
-KEEP = 0.5 ** (1 / HALF_LIFE)
-# Discount, per error, of the sums that the share is learned from.
-MEMORY = 1 - 1 / 96
+# The candidates: errors count half after one of these numbers of steps, (L,), ...
+HALF_LIVES = np.array([0.75, 1.5, 3.0, 6.0])
+# ... and a share is learned from about so many of the last errors, (M,).
+MEMORIES = np.array([32.0, 96.0, 288.0])
+# What a step leaves of a mean, and an error of the sums that a share is learned from.
+KEEPS = 0.5 ** (1 / HALF_LIVES)
+FADES = (1 - 1 / MEMORIES)[:, None]
+# Discount, per error, of the squared errors that candidates are weighed by.
+WEIGHING = 1 - 1 / 96
 # Discount, per error, of the variance of errors.
 VARIANCE_MEMORY = 0.995
-# Weight of the prior that the share is zero, in errors.
+# Weight of the prior that a share is zero, in errors.
 PRIOR = 10.0
+# Squared errors that count as none.
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
 class ErrorCorrection:
-    """The mean of the model's last errors, and the share of it to add per horizon.
+    """The means of the model's last errors, and how much of each to add per horizon.
 
     Parameters
     ----------
-    mean
-        Mean of the last errors one step ahead, in which later errors count more.
+    means
+        (L,), means of the last errors one step ahead, one for each half-life.
     products, squares
-        (H,), discounted sums of error times mean, and of the mean squared; the mean is the one when
-        the forecast was made.
+        (H, M, L), discounted sums of error times mean, and of the mean squared, one for each
+        memory; the mean is the one when the forecast was made.
+    losses
+        (H, M, L), discounted sums of the squared errors that each candidate has left.
+    seen
+        (H,), the discounted number of these errors.
     variance
         (H,), variance of recent errors; zero before any error is known.
 
@@ -43,64 +58,104 @@ class ErrorCorrection:
     --------
     >>> correction = ErrorCorrection.start(horizon=1)
     >>> for _ in range(40):  # forecasts that are always 2 too low
-    ...     correction = correction.learn(0, error=2.0, mean=correction.mean).observe(2.0)
+    ...     correction = correction.learn(0, 2.0, correction.means).observe(2.0)
     >>> correction.offsets().round(1)
-    array([1.6])
+    array([1.5])
     """
 
-    mean: float
-    products: Vector
-    squares: Vector
+    means: Vector
+    products: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    seen: Vector
     variance: Vector
 
     @classmethod
     def start(cls, horizon: int) -> ErrorCorrection:
         """Return the state before any error is known: no correction."""
-        return cls(0.0, np.zeros(horizon), np.zeros(horizon), np.zeros(horizon))
+        none = np.zeros((horizon, len(MEMORIES), len(HALF_LIVES)))
+        return cls(
+            np.zeros(len(HALF_LIVES)), none, none, none, np.zeros(horizon), np.zeros(horizon)
+        )
+
+    @property
+    def half_life(self) -> float:
+        """Return after how many steps an error counts half, a mean over the candidates."""
+        return float(np.exp(np.sum(self.weights()[0] * np.log(HALF_LIVES))))
+
+    @property
+    def share(self) -> float:
+        """Return the share of the mean of the last errors that is added one step ahead."""
+        return float(np.sum(self.pulls()[0]))
 
     def offsets(self) -> Vector:
         """Return what to add to the next forecasts, shape (H,)."""
-        evidence = self.squares + PRIOR * self.variance
-        share = np.clip(self.products / np.where(evidence > 0, evidence, 1.0), 0.0, 1.0)
-        return share * self.mean
+        return self.pulls() @ self.means
 
-    def learn(self, horizon: int, error: float, mean: float) -> ErrorCorrection:
-        """Return the state after a forecast's error is known; `mean` is from when it was made."""
-        products, squares, variance = (
-            array.copy() for array in (self.products, self.squares, self.variance)
-        )
-        products[horizon] = MEMORY * products[horizon] + error * mean
-        squares[horizon] = MEMORY * squares[horizon] + mean * mean
-        seen = variance[horizon] > 0
+    def pulls(self) -> Matrix:
+        """Return the share of each mean that is added to the next forecasts, shape (H, L)."""
+        return np.sum(self.weights() * self.shares(), axis=1)
+
+    def shares(self) -> NDArray[np.float64]:
+        """Return the share of its mean that each candidate would add, shape (H, M, L)."""
+        evidence = self.squares + PRIOR * self.variance[:, None, None]
+        return np.clip(self.products / np.where(evidence > 0, evidence, 1.0), 0.0, 1.0)
+
+    def weights(self) -> NDArray[np.float64]:
+        """Return how much each candidate counts, shape (H, M, L); they sum to one."""
+        losses = np.log(self.losses + TINY)
+        best = losses.min(axis=(1, 2), keepdims=True)
+        weights = np.exp(-0.5 * self.seen[:, None, None] * (losses - best))
+        return weights / weights.sum(axis=(1, 2), keepdims=True)
+
+    def learn(self, horizon: int, error: float, means: Vector) -> ErrorCorrection:
+        """Return the state after a forecast's error is known; `means` are from when it was made."""
+        left = error - self.shares()[horizon] * means
+        seen = self.variance[horizon] > 0
         weight = 1 - VARIANCE_MEMORY if seen else 1.0
-        variance[horizon] += weight * (error * error - variance[horizon])
-        return replace(self, products=products, squares=squares, variance=variance)
+        change = weight * (error * error - self.variance[horizon])
+        return replace(
+            self,
+            products=_faded(self.products, horizon, FADES, error * means),
+            squares=_faded(self.squares, horizon, FADES, means * means),
+            losses=_faded(self.losses, horizon, WEIGHING, left * left),
+            seen=_faded(self.seen, horizon, WEIGHING, 1.0),
+            variance=_faded(self.variance, horizon, 1.0, change),
+        )
 
     def observe(self, error: float) -> ErrorCorrection:
         """Return the state after the error of a forecast one step ahead."""
-        return replace(self, mean=KEEP * self.mean + (1 - KEEP) * error)
+        return replace(self, means=KEEPS * self.means + (1 - KEEPS) * error)
 
     def forget(self, steps: int = 1) -> ErrorCorrection:
         """Return the state after steps without a usable error, as if they had come one by one."""
-        mean = self.mean
+        means = self.means
         for _ in range(steps):
-            if mean == 0:
+            faded = KEEPS * means
+            if (faded == means).all():  # zero, or the smallest of all numbers
                 break
-            mean *= KEEP
-        return replace(self, mean=mean)
+            means = faded
+        return replace(self, means=means)
 
-    def state(self) -> dict[str, Vector]:
+    def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
-        return {
-            "mean": np.array(self.mean),
-            "products": self.products,
-            "squares": self.squares,
-            "variance": self.variance,
-        }
+        return dict(vars(self))
 
-    def restore(self, state: Mapping[str, Vector]) -> ErrorCorrection:
+    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> ErrorCorrection:
         """Return the correction with a saved state of the same horizon."""
-        arrays = [require_finite(name, state[name]) for name in ("products", "squares", "variance")]
-        for array in arrays:
-            require_shape("correction", array, self.products.shape)
-        return ErrorCorrection(float(require_finite("mean", state["mean"])), *arrays)
+        arrays = {name: require_finite(name, state[name]) for name in vars(self)}
+        for name, array in arrays.items():
+            require_shape("correction", array, getattr(self, name).shape)
+        return ErrorCorrection(**arrays)
+
+
+def _faded(
+    sums: NDArray[np.float64],
+    horizon: int,
+    keep: float | NDArray[np.float64],
+    new: float | NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return discounted sums after something new at a horizon."""
+    after = sums.copy()
+    after[horizon] = keep * sums[horizon] + new
+    return after

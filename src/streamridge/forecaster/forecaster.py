@@ -395,6 +395,18 @@ class Forecaster:
         return self._stepper.model.learner.hyperparameters
 
     @property
+    def correction(self) -> dict[str, float]:
+        """Return how the last errors correct the next forecast, as it was learned.
+
+        `half_life` is the number of steps after which an error counts half, `share` the share of
+        the mean of the last errors that is added one step ahead. Empty, if nothing is corrected.
+        """
+        correction = self._stepper.correction
+        if correction is None:
+            return {}
+        return {"half_life": correction.half_life, "share": correction.share}
+
+    @property
     def active_bounds(self) -> dict[str, str]:
         """Return the learned hyperparameters at a bound, each with "lower" or "upper"."""
         return {} if self._stepper.model is None else self._stepper.model.learner.active_bounds

@@ -9,10 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.features.timeline import AT_REFIT, FILLED, READ, TRUSTED
+from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.forecaster.issued import Trail
+from streamridge.forecaster.unrest import Unrest
+from streamridge.learners.state import joined, part
 
 State = Mapping[str, NDArray[Any]]
 
 LEARNER, TIMELINE, NAIVE = "model.learner.", "sensor.timeline.", "sensor.naive."
+CALIBRATION = "calibration."
 
 
 def upgraded(state: State, horizon: int, naive: int) -> State:
@@ -21,7 +26,8 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
     In format 1 every learner kept a descent, the steps since a search, and the cost of searches. In
     format 2 it kept what its policy needs, and every row. In format 3 rows are made from the
     readings; a fit of an earlier format is made again from those that its file still holds. In
-    format 4 forecasts that fill gaps are learned from, and several naive forecasts compete.
+    format 4 forecasts that fill gaps are learned from, and several naive forecasts compete. In
+    format 5 corrections of several half-lives compete, and unrest widens bands.
 
     Parameters
     ----------
@@ -34,7 +40,9 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
         state = _second(state)
     if f"{TIMELINE}read" in state:
         state = _third(state, horizon)
-    return _fourth(with_fills(state), naive) if f"{NAIVE}size" in state else state
+    if f"{NAIVE}size" in state:
+        state = _fourth(with_fills(state), naive)
+    return state if f"{CALIBRATION}unrest.usual" in state else _fifth(state, horizon)
 
 
 def _second(state: State) -> State:
@@ -109,6 +117,27 @@ def _fourth(state: State, naive: int) -> State:
     fourth |= {f"{NAIVE}bands.{name}": state[f"{NAIVE}{name}"] for name in ("reach", "seen")}
     fourth |= {f"calibration.errors.{name}": np.zeros(1) for name in ("totals", "weights")}
     return fourth
+
+
+def _fifth(state: State, horizon: int) -> State:
+    """Return the state of format 4 in format 5: all candidates start as the one correction was."""
+    pending = part(state, f"{CALIBRATION}pending")
+    start = ErrorCorrection.start(horizon)
+    lives = len(start.means) if f"{CALIBRATION}correction.mean" in state else 0
+    means = np.repeat(pending["means"][:, None], lives, axis=1)
+    news: dict[str, State] = {
+        "unrest": Unrest.start(horizon).state(),
+        "trail": Trail.start(horizon).state(),
+        "pending": {"means": means, "factors": np.ones_like(pending["spreads"])},
+    }
+    if lives:
+        one = part(state, f"{CALIBRATION}correction")
+        like = {"means": one["mean"], "variance": one["variance"]}
+        like |= {name: one[name][:, None, None] for name in ("products", "squares")}
+        news["correction"] = start.state() | {
+            name: np.broadcast_to(array, getattr(start, name).shape) for name, array in like.items()
+        }
+    return dict(state) | joined({f"{CALIBRATION}{name}": arrays for name, arrays in news.items()})
 
 
 def upgraded_preset(recipe: Any) -> Any:

@@ -23,7 +23,7 @@ from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import runs_of
 from streamridge.learners.frame import Frame
 from streamridge.learners.guard import Guard
-from streamridge.learners.online import Descending
+from streamridge.learners.online import Descending, Losses
 from streamridge.learners.packing import unpack
 from streamridge.learners.rolling import Searching
 from streamridge.learners.state import joined, part
@@ -104,11 +104,19 @@ class SelfTuningModel:
 
     @classmethod
     def started(
-        cls, settings: Settings, record: Recollection, costs: Costs, workspace: Workspace
+        cls,
+        settings: Settings,
+        record: Recollection,
+        costs: Costs,
+        workspace: Workspace,
+        losses: Losses | None = None,
     ) -> SelfTuningModel:
-        """Return the model after its first fit, which is made to a record in this memory."""
+        """Return the model after its first fit, which is made to a record in this memory.
+
+        It learns from the losses of its forecasts as they are issued, by default as it makes them.
+        """
         frame, newest = _frame(settings, costs), float(record.sensor.timeline.newest)
-        policy = _policy(settings, costs)
+        policy = _policy(settings, costs, losses)
         progress = frame.started(record, policy, workspace, newest=newest, since=newest)
         model = cls(settings, StreamLearner(frame, progress, workspace))
         model.learner.learn_spread()
@@ -121,12 +129,13 @@ class SelfTuningModel:
         state: Mapping[str, NDArray[Any]],
         record: Recollection,
         costs: Costs,
+        losses: Losses | None = None,
     ) -> SelfTuningModel:
         """Return the model that the state was taken from; its settings were the same."""
         frame, learned = _frame(settings, costs), part(state, "learner")
         if "current.runs" not in learned:
             learned = _fitted_again(frame, learned, record)
-        progress = unpack(learned, frame, _policy(settings, costs), record)
+        progress = unpack(learned, frame, _policy(settings, costs, losses), record)
         model = cls(settings, StreamLearner(frame, progress))
         if model._guard:
             model._guard.restore(part(state, "guard"))
@@ -256,7 +265,7 @@ def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
     )
 
 
-def _policy(settings: Settings, costs: Costs) -> Policy:
+def _policy(settings: Settings, costs: Costs, losses: Losses | None) -> Policy:
     """Return the policy of Algorithm 1 if there is a tuner, else the policy of Algorithm 2."""
     preset = settings.preset
     if settings.tuner is None:
@@ -266,6 +275,7 @@ def _policy(settings: Settings, costs: Costs) -> Policy:
             step=preset.step_rule,
             coordinates=partial(chart_of, preset.coordinates),
             learn=settings.learn,
+            losses=losses,
         )
     return Searching.of(
         settings.model,

@@ -14,6 +14,7 @@ from streamridge.arrays import Matrix, Vector
 from streamridge.errors import FitError
 from streamridge.features.base import input_at
 from streamridge.forecaster.calibration import Calibration, Made
+from streamridge.forecaster.correction import ErrorCorrection
 from streamridge.forecaster.forecast import Source
 from streamridge.forecaster.levels import JUDGED, Levels
 from streamridge.forecaster.recollection import Recollection
@@ -23,6 +24,7 @@ from streamridge.forecaster.settings import Settings
 from streamridge.learners.costs import Costs
 from streamridge.learners.state import joined, part
 from streamridge.learners.workspace import Workspace
+from streamridge.models.base import WindowLoss
 from streamridge.series.series import Series
 from streamridge.series.writing import AS_IS
 
@@ -61,7 +63,10 @@ class Stepper:
         self.costs = Costs()
         self.workspace: Workspace | None = None
         self._calibration = Calibration.start(
-            settings.horizon, settings.levels, corrects=settings.preset.corrects
+            settings.horizon,
+            settings.levels,
+            corrects=settings.preset.corrects,
+            window=settings.update_every + settings.horizon,
         )
         self._next_try = 0  # steps at which a first fit is tried again
         self._ahead: dict[bytes, Ahead] = {}  # the next forecast, by its further columns
@@ -75,6 +80,15 @@ class Stepper:
     def changed(self) -> None:
         """Forget the next forecasts: the model has been changed from outside."""
         self._ahead = {}
+
+    def issued(self, times: Vector) -> WindowLoss | None:
+        """Return the loss of the model's forecasts at these times, as they were issued."""
+        return self._calibration.issued(times)
+
+    @property
+    def correction(self) -> ErrorCorrection | None:
+        """Return how the last errors correct the next forecast, None if they do not."""
+        return self._calibration.correction
 
     @property
     def refit_due(self) -> bool:
@@ -294,7 +308,9 @@ class Stepper:
             return
         memory = workspace or self.workspace or Workspace()
         try:
-            model = SelfTuningModel.started(self._settings, self.record, self.costs, memory)
+            model = SelfTuningModel.started(
+                self._settings, self.record, self.costs, memory, self.issued
+            )
         except FitError:  # it may succeed with more readings
             self.counts["failed_refits"] += 1
             return
@@ -331,4 +347,6 @@ class Stepper:
         self._calibration = self._calibration.restore(part(state, "calibration"))
         if fitted:
             learned = part(state, "model")
-            self.model = SelfTuningModel.resumed(self._settings, learned, self.record, self.costs)
+            self.model = SelfTuningModel.resumed(
+                self._settings, learned, self.record, self.costs, self.issued
+            )

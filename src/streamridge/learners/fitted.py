@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.learners.record import Record
-from streamridge.models.base import FitT, Model, loss_and_gradient, step_gradients
+from streamridge.models.base import (
+    FitT,
+    Model,
+    Tangents,
+    WindowLoss,
+    gradient_of,
+    step_gradients,
+)
 from streamridge.samples import Samples
 
 
@@ -114,15 +121,17 @@ class Fitted(Generic[FitT]):
             self._numbers = {}
         return self._held
 
-    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        """Return the loss of rows that it has predicted, and its gradient in all of lam, (d,)."""
-        tangents = self.record.tangents(self.times, window.t, self.refits_ago)
-        return loss_and_gradient(self.fit, window, tangents)
+    def gradient_of(self, window: Samples, loss: WindowLoss | None = None) -> Vector:
+        """Return the gradient in all of lam of the loss of rows that it has predicted, (d,)."""
+        return gradient_of(self.fit, window, self._tangents(window), loss)
 
     def step_gradients(self, window: Samples) -> Matrix:
         """Return the gradient in all of lam of each row that it has predicted, (m, d)."""
-        tangents = self.record.tangents(self.times, window.t, self.refits_ago)
-        return step_gradients(self.fit, window, tangents)
+        return step_gradients(self.fit, window, self._tangents(window))
+
+    def _tangents(self, window: Samples) -> Tangents | None:
+        """Return how its rows, and those of a window that it has predicted, move with lam."""
+        return self.record.tangents(self.times, window.t, self.refits_ago)
 
     def _resumed(self, samples: Samples) -> FitT:
         try:

@@ -23,11 +23,13 @@ from streamridge.learners.frame import Frame
 from streamridge.learners.lazy_descent import AdaGradStep, LazyDescent, StepRule
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
-from streamridge.models.base import FitT, Model
+from streamridge.models.base import FitT, Model, WindowLoss
 from streamridge.samples import Samples
 
 # Called with the coordinates z of a fit and the gradients of rows that it predicted.
 Watcher = Callable[[Vector, Matrix], None]
+# Called with the times of rows; it returns the loss of their errors, None for squared errors.
+Losses = Callable[[Vector], WindowLoss | None]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ class Descending:
         Function that is given the gradient of every single step, if any.
     unseen
         What `watch` has not been given yet.
+    losses
+        Function that gives the loss of rows by their times, where forecasts are not issued as the
+        model makes them; None is squared errors.
     """
 
     space: Space
@@ -56,6 +61,7 @@ class Descending:
     learns: bool = True
     watch: Watcher | None = None
     unseen: tuple[tuple[Vector, Matrix], ...] = ()
+    losses: Losses | None = None
 
     @classmethod
     def of(
@@ -67,6 +73,7 @@ class Descending:
         coordinates: Callable[[Product], Chart] = Chart.log,
         learn: bool = True,
         watch: Watcher | None = None,
+        losses: Losses | None = None,
     ) -> Descending:
         """Return the policy at the initial hyperparameters of a space."""
         chart = coordinates(space.feasible)
@@ -78,7 +85,7 @@ class Descending:
             reach=_reach(space, chart),
         )
         learns = learn and bool(space.learned.any())
-        return cls(space, chart, descent, learns, watch)
+        return cls(space, chart, descent, learns, watch, losses=losses)
 
     @property
     def lam(self) -> Vector:
@@ -125,7 +132,8 @@ class Descending:
     def absorb(self, fitted: Fitted[Any], window: Samples) -> Self:
         """Return the policy with the gradients of a window that `fitted` predicted, lines 13-14."""
         if self.watch is None:
-            _, in_lam = fitted.loss_and_gradient(window)
+            loss = None if self.losses is None else self.losses(window.t)
+            in_lam = fitted.gradient_of(window, loss)
             return self._added(self.chart.pull_back(fitted.lam, in_lam), len(window))
         each = self.chart.pull_back(fitted.lam, fitted.step_gradients(window))
         unseen = (*self.unseen, (self.chart.encode(fitted.lam), each))

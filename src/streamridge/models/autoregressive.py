@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from streamridge.hyperparameters.groups import (
     require_within,
 )
 from streamridge.hyperparameters.space import Space
-from streamridge.models.base import Arrays, Tangents, require_samples
+from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.samples import Inputs, Samples
 
 
@@ -111,28 +112,37 @@ class AutoregressiveFit:
         return inputs.x @ self.w
 
     def window_loss(self, window: Samples) -> float:
-        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
+        return float(np.sum(self._errors(window) ** 2))
 
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         return self.window_loss(window), self.step_gradients(window).sum(axis=0)
 
-    def step_gradients(self, window: Samples) -> Matrix:
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        errors = self._errors(window)
+        residuals = errors if loss is None else loss.of(errors)[1]
+        return self._gradients(window, residuals, tangents).sum(axis=0)
+
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        return self._gradients(window, self._errors(window), tangents)
+
+    def _errors(self, samples: Samples) -> Matrix:
+        return samples.y - self.predict(samples.inputs)
+
+    def _gradients(self, window: Samples, errors: Matrix, tangents: Tangents | None) -> Matrix:
         # dw/dalpha_i = -w_i M^-1 e_i, so d(y_hat)/dalpha_i = -w_i (M^-1 x)_i.
-        errors = window.y - self.predict(window.inputs)
-        return 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
+        in_lam = 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
+        if tangents is None:
+            return in_lam
+        return np.column_stack([in_lam, *self._in_rows(window, errors, tangents)])
 
-    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
-        return self.window_loss(window), self.step_gradients_along(window, tangents).sum(axis=0)
-
-    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
+    def _in_rows(self, window: Samples, errors: Matrix, tangents: Tangents) -> Iterator[Vector]:
         # Along a tangent X' of X: dw = M^-1 (X'^T (y - X w) - X^T X' w).
-        X, w = self.samples.x, self.w
-        errors, residuals = (s.y - self.predict(s.inputs) for s in (window, self.samples))
-        in_rows = []
+        X, w, left = self.samples.x, self.w, self._errors(self.samples)
         for dX, dx in zip(tangents.training, tangents.window, strict=True):
-            dw = self.system.solve(dX.T @ residuals - X.T @ (dX @ w))
-            in_rows.append(-2 * np.sum(errors * (dx @ w + window.x @ dw), axis=1))
-        return np.column_stack([self.step_gradients(window), *in_rows])
+            dw = self.system.solve(dX.T @ left - X.T @ (dX @ w))
+            yield -2 * np.sum(errors * (dx @ w + window.x @ dw), axis=1)
 
     def release(self) -> None:
         """Drop nothing: a fit is only its weights, a p by p system and its samples."""

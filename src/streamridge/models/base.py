@@ -1,8 +1,9 @@
 """The contract of a model: a small core, and capabilities that a model may offer beyond it.
 
 The core fits a history at hyperparameters lam, predicts, differentiates the loss of a window, and
-gives its state. Spreads, gradients of single steps, gradients through the rows and approximate fits
-are optional: where a model lacks one, the functions below do without it, or raise.
+gives its state. Spreads, gradients of other losses and through the rows, gradients of single steps
+and approximate fits are optional: where a model lacks one, the functions below do without it, or
+raise.
 """
 
 from __future__ import annotations
@@ -68,23 +69,43 @@ class KnowsSpread(Protocol):
         """Return the predictions and the expected size of their errors, shape (n, H) each."""
 
 
+class WindowLoss(Protocol):
+    """A loss of a window's errors other than the sum of their squares."""
+
+    def of(self, errors: Matrix) -> tuple[float, Matrix]:
+        """Return the loss of m errors, (m, H), and its residuals, (m, H).
+
+        Residuals c say how the loss moves with the predictions: by -2 c. The residuals of squared
+        errors are the errors themselves.
+        """
+
+    def in_units(self, units: Vector) -> WindowLoss:
+        """Return the loss of errors that are measured in these units, one per horizon, (H,)."""
+
+
+@runtime_checkable
+class KnowsGradients(Protocol):
+    """A fit that can differentiate any loss of its errors, and through its rows as well."""
+
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        """Return the gradient of a window's loss in lam and then in the q numbers of its rows.
+
+        Its shape is (d + q,). Without tangents rows do not move, and q is zero. Without another
+        loss it is the gradient of squared errors.
+        """
+
+
 @runtime_checkable
 class KnowsStepGradients(Protocol):
     """A fit that can compute the gradient of every single step."""
 
-    def step_gradients(self, window: Samples) -> Matrix:
-        """Return the gradient of each of the window's m steps, shape (m, d)."""
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        """Return the gradient of each of the window's m steps, shape (m, d).
 
-
-@runtime_checkable
-class KnowsRowGradients(Protocol):
-    """A fit that can differentiate through its rows: with the numbers that these were made with."""
-
-    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
-        """Return the loss of a window, and its gradient in lam and then in q numbers, (d + q,)."""
-
-    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
-        """Return the gradient of each of the window's m steps, shape (m, d + q)."""
+        With tangents, the q numbers of the rows come after the d others: (m, d + q).
+        """
 
 
 @runtime_checkable
@@ -168,20 +189,21 @@ def predict_with_residuals(
     return fit.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
 
 
-def loss_and_gradient(
-    fit: ModelFit, window: Samples, tangents: Tangents | None
-) -> tuple[float, Vector]:
-    """Return the loss of a window, and its gradient in lam and in the numbers of its rows.
+def gradient_of(
+    fit: ModelFit,
+    window: Samples,
+    tangents: Tangents | None = None,
+    loss: WindowLoss | None = None,
+) -> Vector:
+    """Return the gradient of a window's loss in lam, and then in the numbers of its rows.
 
-    A fit that cannot differentiate through its rows leaves these numbers where they are: they have
-    a gradient of zero.
+    A fit that knows no more than the gradient of squared errors gives this one. It leaves the
+    numbers of its rows where they are: they have a gradient of zero.
     """
-    if tangents is None:
-        return fit.loss_and_gradient(window)
-    if isinstance(fit, KnowsRowGradients):
-        return fit.loss_and_gradient_along(window, tangents)
-    loss, in_lam = fit.loss_and_gradient(window)
-    return loss, np.append(in_lam, np.zeros(len(tangents.window)))
+    if isinstance(fit, KnowsGradients):
+        return fit.gradient_of(window, tangents, loss)
+    further = 0 if tangents is None else len(tangents.window)
+    return np.append(fit.loss_and_gradient(window)[1], np.zeros(further))
 
 
 def step_gradients(fit: ModelFit, window: Samples, tangents: Tangents | None = None) -> Matrix:
@@ -189,12 +211,8 @@ def step_gradients(fit: ModelFit, window: Samples, tangents: Tangents | None = N
 
     With tangents, the numbers of the rows come after the d others.
     """
-    if tangents is not None and isinstance(fit, KnowsRowGradients):
-        return fit.step_gradients_along(window, tangents)
     if isinstance(fit, KnowsStepGradients):
-        in_lam = fit.step_gradients(window)
-        further = 0 if tangents is None else len(tangents.window)
-        return np.hstack([in_lam, np.zeros((len(window), further))])
+        return fit.step_gradients(window, tangents)
     raise InvalidInputError(
         f"fit must have step_gradients to be watched, got {type(fit).__name__}. Leave out watch."
     )

@@ -8,7 +8,8 @@ $v = A^{-1} u$,
 $$\sum_t \nabla f_t = -2 \Big( \sum_t e_t\, \partial k_t^T\, \theta
     - v^T\, \partial A\, \theta \Big).$$
 
-The loss of a step is the sum of its squared errors over the horizons.
+The loss of a step is the sum of its squared errors over the horizons. Of any other loss of the
+errors, its residuals stand in for the errors $e_t$.
 
 Rows may depend on numbers themselves. Such a number has a derivative $\partial K$ as well: that of
 the kernel as its rows move along their tangents. Forward it costs one more column of $J$. The
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.kernels.base import Embedding, Slopes, Weights
-from streamridge.models.base import Tangents
+from streamridge.models.base import Tangents, WindowLoss
 from streamridge.models.ridge import Fit
 from streamridge.samples import Inputs, Samples
 
@@ -51,8 +52,10 @@ class MovingRows:
     window: tuple[Embedding, ...] = ()
 
     @classmethod
-    def of(cls, fit: Fit, window: Samples, tangents: Tangents) -> Self:
+    def of(cls, fit: Fit, window: Samples, tangents: Tangents | None) -> Self:
         """Return the tangents of a fit and of a window; where rows are centred, so are they."""
+        if tangents is None:
+            return cls()
         means = fit.center.share * tangents.training.mean(axis=1, keepdims=True)
         return cls(
             cls._embedded(fit, fit.samples.inputs, tangents.training - means),
@@ -181,9 +184,9 @@ def step_gradients(fit: Fit, J: Matrix, window: Samples, moving: MovingRows = ST
 
 
 def loss_and_gradient(
-    fit: Fit, window: Samples, moving: MovingRows = STILL
+    fit: Fit, window: Samples, moving: MovingRows = STILL, loss: WindowLoss | None = None
 ) -> tuple[float, Vector]:
-    """Return the summed losses of a window, and their gradient by one adjoint solve, shape (d,).
+    """Return the loss of a window, and its gradient by one adjoint solve, shape (d,).
 
     Parameters
     ----------
@@ -193,32 +196,45 @@ def loss_and_gradient(
         The m inputs that were predicted, with their labels.
     moving
         How rows move, if they do: the gradient in their numbers comes last.
+    loss
+        A loss of the errors; None is the sum of their squares.
 
     Notes
     -----
-    The gradient equals `step_gradients(fit, dual_jacobian(fit), window).sum(axis=0)`. Cost: one
-    solve and one pass over the kernel's blocks, whatever d is; one more product per block if rows
-    move, with however many numbers.
+    The gradient of squared errors equals
+    `step_gradients(fit, dual_jacobian(fit), window).sum(axis=0)`. Cost: one solve and one pass over
+    the kernel's blocks, whatever d is; one more product per block if rows move, with however many
+    numbers.
     """
-    loss, in_rows = 0.0, RowGradients.zero(moving)
+    total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window))
+    in_rows = RowGradients.zero(moving)
     direct = []
     u = np.zeros_like(fit.theta)
     for start in range(0, len(window), WINDOW_ROWS):
-        some = slice(start, start + WINDOW_ROWS)
-        part = window[some]
-        rows = fit.rows(part.inputs)
+        part = slice(start, start + WINDOW_ROWS)
+        rows = fit.rows(window.inputs[part])
         k = rows.value
-        e = part.y - fit.center.y - k @ fit.theta
-        loss += float(np.sum(e * e))
+        if residuals is None:
+            e = window.y[part] - fit.center.y - k @ fit.theta
+            total += float(np.sum(e * e))
+        else:
+            e = residuals[part]
         u += k.T @ e
-        slopes = None if in_rows is None else in_rows.direct(some)
+        slopes = None if in_rows is None else in_rows.direct(part)
         direct.append(rows.inner(Weights(e, fit.theta), slopes)[1])
     # Refining v would not help: the products below are no more precise than the factor.
     v = fit.system.solve_once(u)
     indirect = _symmetric_inner(fit, v, in_rows)
     in_kernel = reduce(np.add, direct) - indirect
     in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
-    return loss, in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
+    return total, in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
+
+
+def _errors(fit: Fit, window: Samples) -> Matrix:
+    """Return the errors of a window, shape (m, H)."""
+    starts = range(0, len(window), WINDOW_ROWS)
+    parts = [fit.predict(window.inputs[start : start + WINDOW_ROWS]) for start in starts]
+    return window.y - np.concatenate(parts)
 
 
 def _symmetric_inner(fit: Fit, v: Matrix, in_rows: RowGradients | None) -> Vector:

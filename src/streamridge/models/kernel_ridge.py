@@ -20,7 +20,7 @@ from streamridge.hyperparameters.groups import (
 from streamridge.hyperparameters.space import Space
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
-from streamridge.models.base import Arrays, Tangents, require_samples
+from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.models.hypergradient import (
     MovingRows,
     dual_jacobian,
@@ -150,17 +150,22 @@ class KernelRidgeFit(Fit):
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         return loss_and_gradient(self, window)
 
-    def step_gradients(self, window: Samples) -> Matrix:
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        return loss_and_gradient(self, window, MovingRows.of(self, window, tangents), loss)[1]
+
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        moving = MovingRows.of(self, window, tangents)
+        return step_gradients(self, self._dual_jacobian(moving), window, moving)
+
+    def _dual_jacobian(self, moving: MovingRows) -> Matrix:
+        """Return the Jacobian; where rows do not move, one serves every window of the fit."""
+        if moving.training:
+            return dual_jacobian(self, moving)
         if self._jacobian is None:
             self._jacobian = dual_jacobian(self)
-        return step_gradients(self, self._jacobian, window)
-
-    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
-        return loss_and_gradient(self, window, MovingRows.of(self, window, tangents))
-
-    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
-        moving = MovingRows.of(self, window, tangents)
-        return step_gradients(self, dual_jacobian(self, moving), window, moving)
+        return self._jacobian
 
     def release(self) -> Arena:
         self._jacobian = None

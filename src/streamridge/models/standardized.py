@@ -16,10 +16,11 @@ from streamridge.models.base import (
     KnowsStart,
     Model,
     Tangents,
+    WindowLoss,
     approximate,
+    gradient_of,
     knows_spread,
     learn_spread,
-    loss_and_gradient,
     predict_with_residuals,
     require_samples,
     step_gradients,
@@ -150,11 +151,13 @@ class Units:
         differences = samples.y - self.baseline(samples.inputs)
         return Samples(self.inputs(samples.inputs), differences / self.y)
 
-    def tangents(self, tangents: Tangents) -> Tangents:
+    def tangents(self, tangents: Tangents | None) -> Tangents | None:
         """Return tangents of rows in these units, which the numbers of rows must leave alone.
 
         Units follow from the latest values and from the columns with units of their own.
         """
+        if tangents is None:
+            return None
         return Tangents(tangents.training / self.x, tangents.window / self.x)
 
 
@@ -205,17 +208,16 @@ class StandardizedFit(Generic[FitT]):
         """Return the sum of squared errors in standardized units, and its gradient."""
         return self.fit.loss_and_gradient(self._units.samples(window))
 
-    def step_gradients(self, window: Samples) -> Matrix:
-        """Return the gradient of each step in standardized units."""
-        return step_gradients(self.fit, self._units.samples(window))
-
-    def loss_and_gradient_along(self, window: Samples, tangents: Tangents) -> tuple[float, Vector]:
-        """Return the sum of squared errors in standardized units, and its whole gradient."""
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        """Return the gradient of a loss of the errors, in standardized units."""
         units = self._units
-        return loss_and_gradient(self.fit, units.samples(window), units.tangents(tangents))
+        loss = None if loss is None else loss.in_units(units.y)
+        return gradient_of(self.fit, units.samples(window), units.tangents(tangents), loss)
 
-    def step_gradients_along(self, window: Samples, tangents: Tangents) -> Matrix:
-        """Return the whole gradient of each step in standardized units."""
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        """Return the gradient of each step in standardized units."""
         units = self._units
         return step_gradients(self.fit, units.samples(window), units.tangents(tangents))
 

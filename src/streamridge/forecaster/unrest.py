@@ -1,0 +1,105 @@
+r"""Unrest: how much larger errors are of late than the model expects of them.
+
+A model tells the size of an error by the input. But errors have weather of their own: for hours
+they are larger than usual, or smaller. The score of a forecast is its error divided by the size
+that the model expected. The next sizes are multiplied by $\sqrt{r / u}$, with the mean $r$ of the
+scores of late and their usual mean $u$. How long "of late" is depends on the stream: candidates
+of several half-lives run side by side, weighed by how likely they have made the recent scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector, require_finite, require_shape
+
+# The candidates: scores of late count half after one of these numbers of scores, (L,).
+HALF_LIVES = np.array([2.0, 8.0, 32.0])
+# Weight of the newest score in the means of late, and in the usual one.
+NEW, USUAL_NEW = 1 - 0.5 ** (1 / HALF_LIVES), 1 - 0.5 ** (1 / 480)
+# Discount, per score, of the likelihoods that candidates are weighed by.
+WEIGHING = 1 - 1 / 200
+# Before any score, all means are one, with the weight of so many scores.
+PRIOR = 8
+# A score counts at least so much, and at most this multiple of the usual one.
+LEAST, MOST = 1e-2, 8.0
+
+
+@dataclass(frozen=True)
+class Unrest:
+    """The means of the scores of late and of the usual ones, per horizon.
+
+    Parameters
+    ----------
+    late
+        (H, L), means of the scores of late, one for each half-life.
+    usual
+        (H,), means of the scores of the last weeks.
+    fits
+        (H, L), discounted logarithms of how likely each candidate has made the scores.
+    seen
+        (H,), the number of scores so far.
+
+    Examples
+    --------
+    >>> unrest = Unrest.start(horizon=1)
+    >>> for score in 200 * [1.0] + 20 * [4.0]:
+    ...     unrest = unrest.observe(0, score)
+    >>> unrest.factors().round(1)
+    array([1.7])
+    """
+
+    late: Matrix
+    usual: Vector
+    fits: Matrix
+    seen: Vector
+
+    @classmethod
+    def start(cls, horizon: int) -> Unrest:
+        """Return the state before any score is known."""
+        late = np.ones((horizon, len(HALF_LIVES)))
+        return cls(late, np.ones(horizon), np.zeros_like(late), np.zeros(horizon))
+
+    @property
+    def half_life(self) -> float:
+        """Return how many scores "of late" are one step ahead, a mean over the candidates."""
+        return float(np.exp(self.weights()[0] @ np.log(HALF_LIVES)))
+
+    def factors(self) -> Vector:
+        """Return what to multiply the sizes of the next errors by, shape (H,)."""
+        logs = 0.5 * np.log(self.late / self.usual[:, None])
+        return np.exp(np.sum(self.weights() * logs, axis=1))
+
+    def weights(self) -> Matrix:
+        """Return how much each candidate counts, shape (H, L); a row sums to one."""
+        weights = np.exp(self.fits - self.fits.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def observe(self, horizon: int, score: float) -> Unrest:
+        """Return the state after the score of a forecast; `horizon` counts from 0."""
+        late, usual, fits, seen = (each.copy() for each in vars(self).values())
+        score = min(max(score, LEAST), MOST * usual[horizon])
+        # The density of a score of which a candidate expects the mean f u is exp(-s/(f u))/(f u).
+        factors = np.sqrt(late[horizon] / usual[horizon])
+        likelihoods = -np.log(factors) - score / (factors * usual[horizon])
+        fits[horizon] = WEIGHING * fits[horizon] + likelihoods
+        first = 1 / (PRIOR + seen[horizon])
+        late[horizon] += np.maximum(NEW, first) * (score - late[horizon])
+        usual[horizon] += max(USUAL_NEW, first) * (score - usual[horizon])
+        seen[horizon] += 1
+        return Unrest(late, usual, fits, seen)
+
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """Return everything that changes, for `restore`."""
+        return dict(vars(self))
+
+    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> Unrest:
+        """Return the unrest with a saved state of the same horizon."""
+        arrays = {name: require_finite(name, state[name]) for name in vars(self)}
+        for name, array in arrays.items():
+            require_shape("unrest", array, getattr(self, name).shape)
+        return Unrest(**arrays)
