@@ -25,11 +25,12 @@ from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD, Matern, SquaredExponential
 from streamridge.learners.base import Step, run
-from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep, LazyDescent
+from streamridge.learners.lazy_descent import LazyDescent
 from streamridge.learners.online import OnlineLearner
 from streamridge.learners.regret import gradient_variation, local_regret, projected_gradient
 from streamridge.learners.rolling import RollingLearner
 from streamridge.learners.smoothed_leader import SmoothedLeader
+from streamridge.learners.steps import AdaGradStep, ConstantStep
 from streamridge.learners.workspace import Workspace
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge

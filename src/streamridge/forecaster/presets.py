@@ -15,7 +15,7 @@ from streamridge.hyperparameters.coordinates import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
-from streamridge.learners.lazy_descent import AdaGradStep, StepRule
+from streamridge.learners.steps import AdaGradStep, StepRule
 from streamridge.models.base import Model
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized

@@ -19,7 +19,7 @@ from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD, Matern, SquaredExponential
-from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep
+from streamridge.learners.steps import AdaGradStep, ConstantStep
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
@@ -61,7 +61,9 @@ def register(kind: Kind) -> Kind:
     ... @dataclass(frozen=True)
     ... class Halved:
     ...     learning_rate: float
-    ...     def step(self, g, memory):
+    ...     def start(self, z):
+    ...         return np.zeros(0)
+    ...     def step(self, z, g, memory):
     ...         return self.learning_rate * g / 2, memory
     >>> build(describe(Halved(0.1)))
     Halved(learning_rate=0.1)
