@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamridge import Box, Inputs, Samples
+from tests.forecaster.plain_steps import displacement
 
 
 @dataclass
@@ -28,17 +29,12 @@ class PlainLearner:
             [isinstance(group.feasible, Box)] * len(group.names) for group in self.space.groups
         ]
         self.in_logs = np.concatenate(in_logs)
-        self.memory = settings.preset.step_rule.start(self.walked())
-        self.moves, self.frozen = 0, set()
+        self.walked, self.moves, self.frozen = [], 0, set()
         self.newest, self.training, self.path = past.newest, [], []
         self.gradients, self.retired = [], None
         self.refit(None)
         self.trust()
         self.remember()
-
-    def walked(self):
-        """Return the point in the coordinates that are walked in."""
-        return np.where(self.in_logs, np.log(np.where(self.in_logs, self.lam, 1.0)), self.lam)
 
     def stack(self, rows):
         t, x, y = ([getattr(row, name) for row in rows] for name in "txy")
@@ -85,11 +81,10 @@ class PlainLearner:
         taught, self.gradients = self.gradients, []
         if not taught or not self.settings.learn:
             return
-        displacement, self.memory = self.settings.preset.step_rule.step(
-            self.walked(), np.mean(taught, axis=0), self.memory
-        )
-        displacement[[name in self.frozen for name in self.space.names]] = 0.0
-        moved = np.where(self.in_logs, self.lam * np.exp(-displacement), self.lam - displacement)
+        self.walked.append(np.mean(taught, axis=0))
+        step = displacement(self.settings.preset.step_rule, self.walked)
+        step[[name in self.frozen for name in self.space.names]] = 0.0
+        moved = np.where(self.in_logs, self.lam * np.exp(-step), self.lam - step)
         self.lam = self.space.feasible.project(moved)
         self.moves += 1
 

@@ -16,6 +16,7 @@ from streamridge import (
     Product,
     Simplex,
 )
+from tests.forecaster.plain_steps import displacement
 
 RATE_FREE = {
     "discounted": DiscountedStep(),
@@ -96,6 +97,18 @@ def test_a_zero_gradient_holds_its_own_coordinate(rule):
 
 
 @every_rule
+def test_moves_are_those_of_the_plain_version(rule):
+    rng = np.random.default_rng(6)
+    gradients = CURVATURES * np.exp(rng.normal(size=(40, 5))) * rng.normal(0.5, 1.0, size=(40, 5))
+    gradients[:3, 1] = gradients[10:20, 2] = 0.0
+    memory = rule.start(np.zeros(5))
+
+    for newest, g in enumerate(gradients):
+        moved, memory = rule.step(np.zeros(5), g, memory)
+        np.testing.assert_allclose(moved, displacement(rule, gradients[: newest + 1]), rtol=1e-10)
+
+
+@every_rule
 def test_a_restored_descent_goes_on_bit_for_bit(rule):
     rng = np.random.default_rng(4)
     fresh, *_, walked = descended(rule, rng.normal(size=(30, 5)))
@@ -171,6 +184,27 @@ def windows_to_return(rule, **troubles):
 @rate_free
 def test_a_minimum_that_jumps_after_years_is_followed(rule):
     assert windows_to_return(rule) <= 30
+
+
+def quieter(rule):
+    """Return after how many windows a rule has come halfway, when noise of years has ended."""
+    rng = np.random.default_rng(8)
+    loud = 100 * CURVATURES * rng.normal(size=(500, 5))
+    walked = descended(rule, loud, np.zeros(5), WIDE)[-1].moved_to(np.full(5, 2.0))
+    path = [walked.z]
+    for _ in range(200):
+        walked = walked.observe(lambda z: CURVATURES * z)
+        path.append(walked.z)
+    return first_within(np.abs(path), 1.0)
+
+
+@rate_free
+def test_gradients_that_were_loud_for_years_are_forgotten(rule):
+    assert quieter(rule) <= 180
+
+
+def test_a_memory_that_only_grows_does_not_forget():
+    assert quieter(AdaGradStep()) == 201
 
 
 def test_a_memory_that_only_grows_does_not_follow_a_jump():
