@@ -12,11 +12,19 @@ from streamridge import (
     Box,
     ConstantStep,
     DiscountedStep,
+    Features,
+    Forecaster,
+    InvalidInputError,
+    KernelRidge,
     LazyDescent,
+    Linear,
+    Preset,
     Product,
     Simplex,
+    Standardized,
 )
 from tests.forecaster.plain_steps import displacement
+from tests.forecaster.test_forecaster import DAY, daily, live
 
 RATE_FREE = {
     "discounted": DiscountedStep(),
@@ -122,6 +130,24 @@ def test_a_restored_descent_goes_on_bit_for_bit(rule):
 
 
 @every_rule
+def test_a_forecaster_is_saved_with_its_rule_and_goes_on_bit_for_bit(rule, tmp_path):
+    model = Standardized(KernelRidge(Linear(("lags",)), regularization=0.5))
+    preset = Preset(Features(lags=2), model, rule)
+    sizes = {"train_size": 60, "update_every": DAY, "warmup": 3 * DAY}
+    forecaster, values = Forecaster("1h", preset=preset, **sizes), daily(8 * DAY)
+    live(forecaster, values[: 6 * DAY + 3])
+
+    forecaster.save(tmp_path / "ruled.sr")
+    loaded = Forecaster.load(tmp_path / "ruled.sr")
+
+    assert loaded.settings == forecaster.settings
+    for each in (forecaster, loaded):
+        live(each, values[6 * DAY + 3 :], 6 * DAY + 3)
+    assert loaded.hyperparameters == forecaster.hyperparameters
+    assert loaded.hyperparameters["regularization"] != 0.5
+
+
+@every_rule
 def test_memory_of_another_shape_is_refused(rule):
     descent = descended(rule, [])[0]
     wrong = descent.state() | {"memory": np.zeros((9, 9))}
@@ -222,3 +248,17 @@ def test_a_memory_that_only_grows_does_not_survive_a_burst():
     distances = followed(AdaGradStep(), jumping, 1100, noise=0.3, bursts=[3])
 
     assert (distances[-1] > 1.5).all()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: DiscountedStep(0.0), r"size must be positive, got 0\.0\."),
+        (lambda: AgreementStep(-0.1), r"size must be positive, got -0\.1\."),
+        (lambda: DiscountedStep(memory=0.5), r"memory must be one window at least, got 0\.5\."),
+        (lambda: AgreementStep(memory=[20.0]), r"memory must be one number, got \[20\.0\]"),
+    ],
+)
+def test_bad_settings_are_refused(build, message):
+    with pytest.raises(InvalidInputError, match=message):
+        build()
