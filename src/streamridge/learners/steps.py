@@ -27,7 +27,8 @@ Memory: TypeAlias = NDArray[np.float64]
 FAR = 3.0
 # Windows of the mean that a gradient is compared with.
 FEW = 5
-# How much a size grows in a window in which gradients agree, and how far it can get, as factors.
+# How much the logarithm of a size grows in a window in which gradients agree, at most; and how many
+# times the usual size it can get, up or down.
 GROWTH, SPAN = 0.3, 10.0
 
 
