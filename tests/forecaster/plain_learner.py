@@ -7,6 +7,7 @@ import numpy as np
 from streamridge import Box, Inputs, Samples
 from streamridge.models.base import Tangents
 from tests.forecaster.plain_calibration import residuals
+from tests.forecaster.plain_steps import displacement
 
 
 @dataclass
@@ -32,7 +33,7 @@ class PlainLearner:
             [isinstance(group.feasible, Box)] * len(group.names) for group in self.space.groups
         ]
         self.in_logs = np.concatenate(in_logs)
-        self.memory, self.moves, self.frozen = np.zeros(len(self.lam)), 0, set()
+        self.walked, self.moves, self.frozen = [], 0, set()
         self.newest, self.training, self.path = past.newest, [], []
         self.gradients, self.retired = [], None
         self.refit(None)
@@ -103,11 +104,10 @@ class PlainLearner:
         taught, self.gradients = self.gradients, []
         if not taught or not self.settings.learn:
             return
-        displacement, self.memory = self.settings.preset.step_rule.step(
-            np.mean(taught, axis=0), self.memory
-        )
-        displacement[[name in self.frozen for name in self.space.names]] = 0.0
-        moved = np.where(self.in_logs, self.lam * np.exp(-displacement), self.lam - displacement)
+        self.walked.append(np.mean(taught, axis=0))
+        step = displacement(self.settings.preset.step_rule, self.walked)
+        step[[name in self.frozen for name in self.space.names]] = 0.0
+        moved = np.where(self.in_logs, self.lam * np.exp(-step), self.lam - step)
         self.lam = self.space.feasible.project(moved)
         self.moves += 1
 

@@ -17,7 +17,7 @@ from streamridge.hyperparameters.coordinates import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
-from streamridge.learners.lazy_descent import AdaGradStep, StepRule
+from streamridge.learners.steps import AgreementStep, StepRule
 from streamridge.models.base import KnowsStart, Model
 from streamridge.models.joint import Joint
 from streamridge.models.kernel_ridge import KernelRidge
@@ -143,7 +143,7 @@ def default_preset(
     matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
     linear = Linear(tuple(name for name in blocks if name != "calendar"))
     model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
-    return Preset(features, Standardized(model), AdaGradStep(0.1))
+    return Preset(features, Standardized(model), AgreementStep())
 
 
 def _fading(lags: int) -> Vector:

@@ -20,7 +20,8 @@ from streamridge.learners.base import Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import Fitted
 from streamridge.learners.frame import Frame
-from streamridge.learners.lazy_descent import AdaGradStep, LazyDescent, StepRule
+from streamridge.learners.lazy_descent import LazyDescent
+from streamridge.learners.steps import AdaGradStep, StepRule
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, Model, WindowLoss
