@@ -25,11 +25,17 @@ from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD, Matern, SquaredExponential
 from streamridge.learners.base import Step, run
-from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep, LazyDescent
+from streamridge.learners.lazy_descent import LazyDescent
 from streamridge.learners.online import OnlineLearner
 from streamridge.learners.regret import gradient_variation, local_regret, projected_gradient
 from streamridge.learners.rolling import RollingLearner
 from streamridge.learners.smoothed_leader import SmoothedLeader
+from streamridge.learners.steps import (
+    AdaGradStep,
+    AgreementStep,
+    ConstantStep,
+    DiscountedStep,
+)
 from streamridge.learners.workspace import Workspace
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
@@ -47,12 +53,14 @@ __version__ = "0.1.0"
 __all__ = [
     "ARD",
     "AdaGradStep",
+    "AgreementStep",
     "AutoregressiveRidge",
     "Box",
     "Chart",
     "Comparison",
     "ConstantStep",
     "DaskEngine",
+    "DiscountedStep",
     "Drifting",
     "Features",
     "FitError",

@@ -103,7 +103,7 @@ class PlainForecaster:
 
     @property
     def hyperparameters(self):
-        space = self.settings.preset.model.space
+        space = self.settings.model.space
         return space.named(self.learner.lam if self.learner else space.values)
 
     @property
@@ -180,7 +180,7 @@ class PlainForecaster:
             values, source = self.stand_in()
             return values, None, source
         step = self.past.newest + 1
-        x, _ = self.past.row(step)
+        x, _ = self.past.row(step, self.learner.rates(self.learner.lam))
         raw, spreads = self.learner.predict(step, x)
         spreads = np.maximum(spreads, self.least)
         if len(self.model_sizes) >= 8:
@@ -408,7 +408,8 @@ class PlainForecaster:
         self.next_try = count + self.settings.update_every // 8 + 1
         if self.settings.guard:
             self.doubt_history()
-        if len(self.past.known_rows()) >= max(12, self.horizon):
+        rates = [each.forgetting for each in self.features.seasons if each.forgetting > 0]
+        if len(self.past.known_rows(rates)) >= max(12, self.horizon):
             self.learner = PlainLearner(self.settings, self.past, lambda: self.trail)
             self.happened["fits"] += 1
             self.renew_range()

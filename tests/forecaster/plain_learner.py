@@ -5,23 +5,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamridge import Box, Inputs, Samples
+from streamridge.models.base import Tangents
 from tests.forecaster.plain_calibration import residuals
+from tests.forecaster.plain_steps import displacement
 
 
 @dataclass
 class Row:
-    """A step's features and labels."""
+    """A step's features and labels, and how the features move with each rate of forgetting."""
 
     t: int
     x: np.ndarray
     y: np.ndarray
+    slopes: np.ndarray | None = None
 
 
 class PlainLearner:
     """Algorithm 2 with its guard; at each refit all rows are made anew of what is known then."""
 
     def __init__(self, settings, past, trail):
-        self.settings, self.model, self.past = settings, settings.preset.model, past
+        self.settings, self.model, self.past = settings, settings.model, past
         self.trail = trail
         self.space = self.model.space
         self.lam = self.space.values
@@ -30,12 +33,17 @@ class PlainLearner:
             [isinstance(group.feasible, Box)] * len(group.names) for group in self.space.groups
         ]
         self.in_logs = np.concatenate(in_logs)
-        self.memory, self.moves, self.frozen = np.zeros(len(self.lam)), 0, set()
+        self.walked, self.moves, self.frozen = [], 0, set()
         self.newest, self.training, self.path = past.newest, [], []
         self.gradients, self.retired = [], None
         self.refit(None)
         self.trust()
         self.remember()
+
+    def rates(self, lam):
+        """Return how fast each season is forgotten at some hyperparameters, the last of them."""
+        count = sum(season.forgetting > 0 for season in self.settings.preset.features.seasons)
+        return list(lam[len(lam) - count :])
 
     def stack(self, rows):
         t, x, y = ([getattr(row, name) for row in rows] for name in "txy")
@@ -53,8 +61,11 @@ class PlainLearner:
         self.steps += 1
         if self.retired is not None and t >= self.since + self.settings.horizon - 1:
             before = self.past.as_it_came()
-            rows = before.known_rows(after=self.since - self.settings.horizon + 1)
-            self.teach(self.retired, [row for row in rows if row.t <= self.since])
+            _, lam, _ = self.retired
+            first = self.since - self.settings.horizon + 1
+            rows = before.known_rows(self.rates(lam), after=first)
+            rows = [row for row in rows if row.t <= self.since]
+            self.teach(self.retired, before.with_slopes(rows, self.rates(lam)))
             self.retired = None
         if self.steps < self.settings.update_every:
             return []
@@ -62,8 +73,10 @@ class PlainLearner:
 
     def renew(self):
         """Move and refit, and return what happened."""
-        retiring = (self.fit, self.lam), self.units
-        self.teach(retiring, self.past.known_rows(after=self.since))
+        retiring = (self.fit, self.lam, self.training)
+        rates = self.rates(self.lam)
+        rows = self.past.known_rows(rates, after=self.since)
+        self.teach(retiring, self.past.with_slopes(rows, rates))
         self.move()
         self.refit(retiring)
         events = ["fits", "rollbacks"] if self.settings.guard and self.watch() else ["fits"]
@@ -72,13 +85,18 @@ class PlainLearner:
 
     def teach(self, fitted, rows):
         """Keep the gradients of rows by the fit that forecast them, as they are walked."""
-        (fit, lam), units = fitted
+        fit, lam, training = fitted
+        units = np.std([row.y - row.x[0] for row in training], axis=0)
         predicted = [fit.predict(self.stack([row]).inputs)[0] for row in rows]
         errors = [row.y - each for row, each in zip(rows, predicted, strict=True)]
         moves = residuals([row.t for row in rows], errors, units, self.trail())
         for row, each, move in zip(rows, predicted, moves, strict=True):
+            slopes = (
+                np.stack([each.slopes for each in some], axis=1) for some in (training, [row])
+            )
             # A row whose error were its residual would have the same gradient.
-            _, g = fit.loss_and_gradient(self.stack([replace(row, y=each + move)]))
+            window = self.stack([replace(row, y=each + move)])
+            g = fit.gradient_of(window, Tangents(*slopes))
             self.gradients.append(g * np.where(self.in_logs, lam, 1.0))
 
     def move(self):
@@ -86,11 +104,10 @@ class PlainLearner:
         taught, self.gradients = self.gradients, []
         if not taught or not self.settings.learn:
             return
-        displacement, self.memory = self.settings.preset.step_rule.step(
-            np.mean(taught, axis=0), self.memory
-        )
-        displacement[[name in self.frozen for name in self.space.names]] = 0.0
-        moved = np.where(self.in_logs, self.lam * np.exp(-displacement), self.lam - displacement)
+        self.walked.append(np.mean(taught, axis=0))
+        step = displacement(self.settings.preset.step_rule, self.walked)
+        step[[name in self.frozen for name in self.space.names]] = 0.0
+        moved = np.where(self.in_logs, self.lam * np.exp(-step), self.lam - step)
         self.lam = self.space.feasible.project(moved)
         self.moves += 1
 
@@ -99,10 +116,10 @@ class PlainLearner:
         several = self.settings.horizon > 1
         oldest = [self.training[0].t] if retiring is not None and several else []
         # A search would use H - 1 rows more.
-        kept = self.past.known_rows()[-self.settings.train_size - self.settings.horizon + 1 :]
-        self.training = kept[-self.settings.train_size :]
+        rates = self.rates(self.lam)
+        kept = self.past.known_rows(rates)[-self.settings.train_size - self.settings.horizon + 1 :]
+        self.training = self.past.with_slopes(kept[-self.settings.train_size :], rates)
         self.fit = self.model.fit(self.stack(self.training), self.lam)
-        self.units = np.std([row.y - row.x[0] for row in self.training], axis=0)
         self.retired = retiring if several else None
         self.since, self.steps, self.past.late = self.newest, 0, {}
         self.past.forget_before(min([kept[0].t, *oldest]) - self.past.reach)
@@ -142,9 +159,15 @@ class PlainLearner:
         recent = before[-max(1, len(self.training) // 4) :]
         if not recent or not window:
             return np.zeros(2)
-        held_out = self.stack(window)
-        fits = [self.model.fit(self.stack(recent), lam) for lam in (self.tuned, self.shadow)]
-        return np.array([np.sum((held_out.y - fit.predict(held_out.inputs)) ** 2) for fit in fits])
+        losses = []
+        for lam in (self.tuned, self.shadow):
+            known, held_out = (
+                self.stack(self.past.rows([row.t for row in some], self.rates(lam)))
+                for some in (recent, window)
+            )
+            fit = self.model.fit(known, lam)
+            losses.append(np.sum((held_out.y - fit.predict(held_out.inputs)) ** 2))
+        return np.array(losses)
 
     def remember(self):
         self.path.append((self.newest, self.lam))

@@ -97,9 +97,10 @@ class PlainPast:
     def distrust(self, step):
         self.trusts[step - self.start] = False
 
-    def course(self, at, seasons, now):
+    def course(self, at, seasons, now, weights):
         """Return the mean of the trusted values seasons before a step, and whether it is sound.
 
+        The values of each season back have a weight.
         Where the last of the seasons has none, the one before it stands in; where none has any, the
         value a season ago, which must not be in doubt.
         """
@@ -108,29 +109,36 @@ class PlainPast:
         seasons_back = [round(season.period * k) for k in range(1, season.count + 1)]
         is_week = season.name == "week"
         sunday = at + self.before_sunday(at) if is_week else at
-        steps = [sunday - back - j for back in seasons_back for j in beside]
-        steps = [s for s in steps if not (is_week and self.before_sunday(s))]
-        known = [self.value_at(s) for s in steps if s < now and self.is_trusted(s)]
+        steps = [(sunday - back - j, k) for k, back in enumerate(seasons_back) for j in beside]
+        steps = [(s, k) for s, k in steps if not (is_week and self.before_sunday(s))]
+        known = [(self.value_at(s), k) for s, k in steps if s < now and self.is_trusted(s)]
         if known:
-            return sum(known) / len(known), True
+            each = weights[season.name]
+            return sum(each[k] * v for v, k in known) / sum(each[k] for _, k in known), True
         if len(seasons) > 1:
-            return self.course(at, seasons[:-1], now)
-        stands_in = min(steps[0], now - 1)
+            return self.course(at, seasons[:-1], now, weights)
+        stands_in = min(steps[0][0], now - 1)
         return self.value_at(stands_in), self.is_sound(stands_in)
 
-    def row(self, step):
-        """Return the features of a step, and whether they can be learned from.
+    def row(self, step, rates):
+        """Return the features of a step at rates of forgetting, and whether they can be learned.
 
         Nothing that they rest on may be in doubt, and a quarter of the lags must have been read.
         """
         f = self.features
+        rates = iter(rates)
+        forgotten = {each: next(rates) if each.forgetting > 0 else 0.0 for each in f.seasons}
+        weights = {
+            each.name: [np.exp(-rate * k) for k in range(each.count)]
+            for each, rate in forgotten.items()
+        }
         lags = max((season.lags for season in f.seasons), default=f.lags + 1)
         around = range(step - lags, step + f.ahead + 1)
         x, read = [self.value_at(step - 1)], True
         if not f.seasons:
             x += [self.value_at(step - k) - self.value_at(step - k - 1) for k in range(1, lags)]
         for i, season in enumerate(f.seasons):
-            course = {at: self.course(at, f.seasons[: i + 1], step) for at in around}
+            course = {at: self.course(at, f.seasons[: i + 1], step, weights) for at in around}
             typical = {at: value for at, (value, _) in course.items()}
             read = read and all(known for _, known in course.values())
             x += [self.value_at(step - k) - typical[step - k] for k in range(1, season.lags + 1)]
@@ -147,17 +155,31 @@ class PlainPast:
     def forget_before(self, step):
         self.oldest = max(self.oldest, step)
 
-    def known_rows(self, after=-1):
+    def with_slopes(self, rows, rates):
+        """Return rows with the derivatives of their features: a tiny imaginary part of each rate.
+
+        What it adds to the features is their derivative, without any rounding by differences.
+        """
+        tiny = 1e-30
+        for row in rows:
+            bumped = [
+                [r + tiny * 1j * (j == i) for j, r in enumerate(rates)] for i in range(len(rates))
+            ]
+            slopes = [np.imag(self.row(row.t, each)[0]) / tiny for each in bumped]
+            row.slopes = np.array(slopes).reshape(len(rates), len(row.x))
+        return rows
+
+    def known_rows(self, rates, after=-1):
         """Return all rows later than a step whose past has not been forgotten."""
         first = self.start if self.oldest == self.start else self.oldest + self.reach
-        return self.rows(range(max(first, after + 1), self.newest - self.horizon + 2))
+        return self.rows(range(max(first, after + 1), self.newest - self.horizon + 2), rates)
 
-    def rows(self, steps):
+    def rows(self, steps, rates):
         """Return the rows of some steps whose features and labels are all trusted."""
         rows = []
         for step in steps:
             labels = range(step, step + self.horizon)
-            x, is_complete = self.row(step)
+            x, is_complete = self.row(step, rates)
             if is_complete and all(self.is_trusted(at) for at in labels):
                 rows.append(Row(step, x, np.array([self.value_at(at) for at in labels])))
         return rows

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from streamridge import Forecaster, KernelRidge, Matern, Samples, Standardized
+from streamridge import AutoregressiveRidge, Forecaster, KernelRidge, Matern, Samples, Standardized
 from streamridge.forecaster.correction import HALF_LIVES, KEEPS
 from streamridge.forecaster.issued import Trail
+from streamridge.models.base import Tangents
 from tests.oracles import central_difference
 
 N, M = 40, 12
+KERNEL_RIDGE = Standardized(KernelRidge(Matern(np.full(3, 0.3), order=1.5), regularization=0.5))
 
 
 def rows(rng, count, horizon, start):
@@ -50,14 +52,20 @@ def issued_errors(errors, times, trail):
     return lambda other: other - before - own(other)
 
 
+def a_stream(rng, horizon):
+    """Return a training set, a window of which one step has no row, and its trail.
+
+    Of the trail, the forecasts of two steps, of which one came late, are not known.
+    """
+    train, window = rows(rng, N, horizon, 0), rows(rng, M, horizon, N)
+    window = Samples.of(*(np.delete(each, 4, axis=0) for each in (window.t, window.x, window.y)))
+    return train, window, a_trail(rng, [t for t in range(N + 1, N + M) if t != N + 7], horizon)
+
+
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_it_is_exact_with_the_refit(horizon):
-    rng = np.random.default_rng(horizon)
-    train, window = rows(rng, N, horizon, 0), rows(rng, M, horizon, N)
-    # One step has no row; the forecasts of two others, of which one came late, are not known.
-    window = Samples.of(*(np.delete(each, 4, axis=0) for each in (window.t, window.x, window.y)))
-    trail = a_trail(rng, [t for t in range(N, N + M) if t not in (N, N + 7)], horizon)
-    model = Standardized(KernelRidge(Matern(np.full(3, 0.3), order=1.5), regularization=0.5))
+    train, window, trail = a_stream(np.random.default_rng(horizon), horizon)
+    model = KERNEL_RIDGE
     lam = model.space.values
     units = (train.y - train.x[:, :1]).std(axis=0)
 
@@ -65,7 +73,7 @@ def test_it_is_exact_with_the_refit(horizon):
         return window.y - model.fit(train, lam).predict(window.inputs)
 
     issue = issued_errors(errors(lam), window.t, trail)
-    g = model.fit(train, lam).gradient_of(trail.loss(window.t), window)
+    g = model.fit(train, lam).gradient_of(window, loss=trail.loss(window.t))
 
     def loss(lam):
         return np.sum((issue(errors(lam)) / units) ** 2)
@@ -75,12 +83,52 @@ def test_it_is_exact_with_the_refit(horizon):
     assert not np.allclose(g, plain, rtol=0.01)
 
 
+def moved(samples, tangents, numbers):
+    """Return samples whose rows have moved along their tangents, in a bend."""
+    along = np.tensordot(numbers + numbers**2, tangents, axes=1)
+    return Samples.of(samples.t, samples.x + along, samples.y)
+
+
+@pytest.mark.parametrize("model", [KERNEL_RIDGE, Standardized(AutoregressiveRidge(np.ones(3)))])
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_it_is_exact_through_the_rows_as_well(model, horizon):
+    rng = np.random.default_rng(horizon)
+    train, window, trail = a_stream(rng, horizon)
+    # The first column, the latest value, stays: units follow from it.
+    tangents = [rng.standard_normal((2, *each.x.shape)) * [0, 1, 1] for each in (train, window)]
+    units = (train.y - train.x[:, :1]).std(axis=0)
+    z = np.append(model.space.values, [0.3, 0.1])
+
+    def fitted(z):
+        history, ahead = (
+            moved(each, along, z[-2:])
+            for each, along in zip((train, window), tangents, strict=True)
+        )
+        return model.fit(history, z[:-2]), ahead
+
+    def errors(z):
+        fit, ahead = fitted(z)
+        return ahead.y - fit.predict(ahead.inputs)
+
+    issue = issued_errors(errors(z), window.t, trail)
+    fit, ahead = fitted(z)
+    bend = (1 + 2 * z[-2:])[:, None, None]
+    along = Tangents(*(bend * each for each in tangents))
+    g = fit.gradient_of(ahead, along, trail.loss(window.t))
+
+    def loss(z):
+        return np.sum((issue(errors(z)) / units) ** 2)
+
+    np.testing.assert_allclose(g, central_difference(loss, z), rtol=1e-6, atol=1e-7)
+    assert not np.allclose(g[-2:], fit.gradient_of(ahead, along)[-2:], rtol=0.01)
+
+
 def test_without_a_trail_it_is_the_gradient_of_squared_errors():
     rng = np.random.default_rng(0)
     train, window = rows(rng, N, 2, 0), rows(rng, M, 2, N)
     fit = Standardized(KernelRidge(Matern(np.full(3, 0.3), order=1.5))).fit(train)
 
-    g = fit.gradient_of(Trail.start(2).loss(window.t), window)
+    g = fit.gradient_of(window, loss=Trail.start(2).loss(window.t))
 
     np.testing.assert_allclose(g, fit.loss_and_gradient(window)[1], rtol=1e-10)
 

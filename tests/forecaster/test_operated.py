@@ -366,7 +366,7 @@ def test_a_silence_of_years_keeps_the_rows_before_it_and_little_more():
     assert forecaster.counts["fits"] >= 5
     spread = np.ptp(rows(forecaster).t)
     assert spread > 600 * DAY  # rows of before and after
-    assert len(forecaster.to_bytes()) < 2 * size
+    assert len(forecaster.to_bytes()) < 2.5 * size  # six weeks behind the rows on either side
     twin = Forecaster.from_bytes(forecaster.to_bytes())
     same(twin.predict(), forecaster.predict())
 

@@ -3,30 +3,35 @@
 import pytest
 
 from streamridge import Season
-from streamridge.forecaster.presets import usual_seasons
+from streamridge.forecaster.presets import FORGETTING, FORGETTING_BOUNDS, usual_seasons
 from streamridge.series.clock import parse_step
 from streamridge.series.seasons import default_seasons
+
+
+def season(*given, **named):
+    """Return a season that forgets as usual."""
+    return Season(*given, **named, forgetting=FORGETTING, forgetting_bounds=FORGETTING_BOUNDS)
 
 
 @pytest.mark.parametrize(
     ("step", "seasons"),
     [
-        ("15min", (Season("day", 96, 7, 16), Season("week", 672, 4, 4))),
-        ("5min", (Season("day", 288, 7, 16), Season("week", 2016, 4, 4))),
-        ("7min", (Season("day", 1440 / 7, 7, 16), Season("week", 1440, 4, 4))),
+        ("15min", (season("day", 96, 7, 16), season("week", 672, 6, 4))),
+        ("5min", (season("day", 288, 7, 16), season("week", 2016, 6, 4))),
+        ("7min", (season("day", 1440 / 7, 7, 16), season("week", 1440, 6, 4))),
         (
             "1min",
             (
-                Season("day", 1440, 7, 16, beside=3, apart=5),
-                Season("week", 10080, 4, 4, beside=3, apart=5),
+                season("day", 1440, 7, 16, beside=3, apart=5),
+                season("week", 10080, 6, 4, beside=3, apart=5),
             ),
         ),
         (
             "1d",
-            (Season("week", 7, 7, 16), Season("year", 365.25, 10, 4, beside=5, apart=3)),
+            (season("week", 7, 7, 16), season("year", 365.25, 10, 4, beside=5, apart=3)),
         ),
-        ("7d", (Season("year", 365.25 / 7, 10, 16, beside=2),)),
-        ("1mo", (Season("year", 12, 10, 16),)),
+        ("7d", (season("year", 365.25 / 7, 10, 16, beside=2),)),
+        ("1mo", (season("year", 12, 10, 16),)),
         (1, ()),
     ],
 )
@@ -37,6 +42,6 @@ def test_a_typical_value_is_the_mean_of_what_suits_the_step(step, seasons):
 
 
 def test_times_around_stay_within_a_short_season():
-    (season,) = usual_seasons((parse_step("15min"),), parse_step("10s"))
+    (usual,) = usual_seasons((parse_step("15min"),), parse_step("10s"))
 
-    assert season == Season("15min", 90, 7, 16, beside=0, apart=30)
+    assert usual == season("15min", 90, 7, 16, beside=0, apart=30)

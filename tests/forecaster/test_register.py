@@ -67,7 +67,10 @@ class Halving:
 
     rate: float = 0.1
 
-    def step(self, g, memory):
+    def start(self, z):
+        return np.zeros(0)
+
+    def step(self, z, g, memory):
         return self.rate * g / 2, memory
 
 

@@ -20,13 +20,17 @@ from streamridge import (
 )
 from streamridge.models.base import (
     FitsApproximately,
+    KnowsGradients,
     KnowsSpread,
     KnowsStepGradients,
+    Tangents,
     approximate,
+    gradient_of,
     learn_spread,
     predict_with_residuals,
     step_gradients,
 )
+from streamridge.samples import Inputs, Samples
 from tests.conftest import make_samples
 from tests.oracles import central_difference
 
@@ -73,6 +77,7 @@ def small_fit(model):
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 models_with_spread = those_that(KnowsSpread, small_fit)
 models_with_step_gradients = those_that(KnowsStepGradients, small_fit)
+models_with_row_gradients = those_that(KnowsGradients, small_fit)
 models_with_approximate_fits = those_that(FitsApproximately, lambda model: model)
 horizons = pytest.mark.parametrize("horizon", [1, 3])
 
@@ -103,6 +108,76 @@ def test_forward_and_adjoint_gradients_are_equal(model, horizon, rng):
     assert each.shape == (40, len(model.space.names))
     summed = fit.loss_and_gradient(window)[1]
     np.testing.assert_allclose(each.sum(axis=0), summed, rtol=1e-9, atol=1e-9 * abs(summed).max())
+
+
+def make_moving(rng, samples):
+    """Return how rows move with two numbers, of which one moves two columns only.
+
+    The first column, the latest value, stays: units follow from it.
+    """
+    tangents = rng.normal(size=(2, *samples.x.shape))
+    tangents[:, :, 0] = 0.0
+    tangents[1, :, 1:3] = 0.0
+    return tangents
+
+
+def moved(samples, tangents, numbers):
+    """Return samples whose rows have moved along their tangents, in a bend."""
+    along = np.tensordot(numbers + numbers**2, tangents, axes=1)
+    inputs = Inputs(samples.t, samples.x + along, samples.inputs.layout)
+    return Samples(inputs, samples.y)
+
+
+@models_with_row_gradients
+@horizons
+def test_the_gradient_through_rows_is_the_derivative_of_the_loss_refit_included(
+    model, horizon, rng
+):
+    train = make_samples(rng, 130, horizon=horizon)
+    window = make_samples(rng, 40, horizon=horizon, start=130.0)
+    tangents = Tangents(make_moving(rng, train), make_moving(rng, window))
+    numbers, lam = np.array([0.3, 0.1]), model.space.values
+
+    def rows(at):
+        return (moved(train, tangents.training, at), moved(window, tangents.window, at))
+
+    def loss(at):
+        history, ahead = rows(at)
+        return model.fit(history, lam).window_loss(ahead)
+
+    history, ahead = rows(numbers)
+    bend = (1 + 2 * numbers)[:, None, None]
+    along = Tangents(bend * tangents.training, bend * tangents.window)
+    g = model.fit(history, lam).gradient_of(ahead, along)
+
+    plain = model.fit(history, lam).loss_and_gradient(ahead)[1]
+    np.testing.assert_allclose(g[:-2], plain, rtol=1e-9, atol=1e-12)
+    wanted = central_difference(loss, numbers)
+    np.testing.assert_allclose(g[-2:], wanted, rtol=1e-6, atol=1e-7)
+
+
+@models_with_row_gradients
+@horizons
+def test_forward_and_adjoint_gradients_through_rows_are_equal(model, horizon, rng):
+    train = make_samples(rng, 130, horizon=horizon)
+    window = make_samples(rng, 40, horizon=horizon, start=130.0)
+    tangents = Tangents(make_moving(rng, train), make_moving(rng, window))
+    fit = model.fit(train, model.space.values)
+
+    each = step_gradients(fit, window, tangents)
+
+    assert each.shape == (40, len(model.space.names) + 2)
+    summed = gradient_of(fit, window, tangents)
+    np.testing.assert_allclose(each.sum(axis=0), summed, rtol=1e-9, atol=1e-9 * abs(summed).max())
+
+
+def test_a_fit_that_cannot_differentiate_through_rows_leaves_their_numbers(rng):
+    fit = CoreOnly(MODELS["ard"].fit(make_samples(rng, 30)))
+    window, tangents = make_samples(rng, 9), Tangents(np.ones((2, 30, 5)), np.ones((2, 9, 5)))
+
+    g = gradient_of(fit, window, tangents)
+
+    np.testing.assert_array_equal(g, [*fit.loss_and_gradient(window)[1], 0, 0])
 
 
 @every_model

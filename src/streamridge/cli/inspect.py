@@ -69,7 +69,7 @@ def belongings(settings: Settings) -> dict[str, str]:
     """Return what each hyperparameter belongs to: the feature that it scales, or its purpose."""
     return {
         name: owner
-        for group in settings.preset.model.space.groups
+        for group in settings.model.space.groups
         for name, owner in zip(group.names, _owners(group, settings), strict=True)
     }
 
@@ -87,7 +87,7 @@ def _limits(settings: Settings) -> dict[str, str]:
     """Return where each hyperparameter may lie, such as "1e-06 to 100"."""
     return {
         name: group.feasible.limits.removeprefix("between ").replace(" and ", " to ", 1)
-        for group in settings.preset.model.space.groups
+        for group in settings.model.space.groups
         for name in group.names
     }
 

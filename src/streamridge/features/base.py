@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.features.past import Past
+from streamridge.hyperparameters.space import Space
 from streamridge.samples import Inputs, Layout, Samples
 from streamridge.series.clock import Steps
 
@@ -41,6 +43,40 @@ class RowMaker(Protocol):
         it may depend on trusted readings and on the forecasts that fill gaps, both before its step,
         but not on doubted readings, on later ones, or on how many rows are made at once.
         """
+
+
+@runtime_checkable
+class HasNumbers(Protocol):
+    """A row maker that makes rows with numbers which can be learned."""
+
+    @property
+    def space(self) -> Space:
+        """Return the names, values and bounds of the numbers, and which are learned."""
+
+    def at(self, numbers: Vector) -> Self:
+        """Return the row maker at other numbers, shape (q,); all else stays as it is."""
+
+    def tangents(self, past: Past, steps: Steps) -> NDArray[np.float64]:
+        """Return how the rows at some steps move with each number, shape (q, n, p).
+
+        The latest value and further columns must not move: units follow from them.
+        """
+
+
+NO_NUMBERS = Space(())
+
+
+def numbers_of(features: RowMaker) -> Space:
+    """Return the space of the numbers that rows are made with; an empty one without any."""
+    return features.space if isinstance(features, HasNumbers) else NO_NUMBERS
+
+
+def made_with(features: RowMaker, lam: Vector) -> RowMaker:
+    """Return the row maker at the last of lam, which are its numbers; unchanged without any."""
+    size = len(numbers_of(features).names)
+    if not (size and isinstance(features, HasNumbers)):
+        return features
+    return features.at(lam[-size:])
 
 
 def enough_read(trusted: Mask, sound: Mask) -> Mask:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streamridge.arrays import Mask, Matrix, require_count, require_positive
+from streamridge.arrays import (
+    Mask,
+    Matrix,
+    Vector,
+    require_count,
+    require_number,
+    require_positive,
+)
 from streamridge.errors import InvalidInputError
 from streamridge.features.base import enough_read
 from streamridge.features.calendar import calendar_at
+from streamridge.features.courses import Seen
 from streamridge.features.past import Past
+from streamridge.hyperparameters.groups import (
+    Bounds,
+    Group,
+    positive_group,
+    require_values,
+    require_within,
+)
+from streamridge.hyperparameters.space import Space
 from streamridge.samples import Layout
 from streamridge.series.clock import Steps
 
@@ -20,6 +38,9 @@ from streamridge.series.clock import Steps
 @dataclass(frozen=True)
 class Season:
     """A season as rows see it: after how many steps it comes again, and what they hold of it.
+
+    A typical value is a mean over some seasons, in which the k-th season back has the weight
+    exp(-forgetting (k - 1)).
 
     Parameters
     ----------
@@ -34,11 +55,18 @@ class Season:
         Number of deviations of the latest values from their typical course.
     beside, apart
         How many steps on either side count with each, and how far they are apart.
+    forgetting
+        The rate at which seasons count less, the farther back they are. Zero forgets nothing, and
+        is no number to learn.
+    forgetting_bounds
+        Interval in which it is learned; None keeps it constant.
 
     Examples
     --------
     >>> Season("day", 1440 / 7, count=3).back
     array([206, 411, 617])
+    >>> Season("day", 96, count=3, forgetting=0.1).weights.round(3)
+    array([1.   , 0.905, 0.819])
     """
 
     name: str
@@ -47,9 +75,14 @@ class Season:
     lags: int = 4
     beside: int = 0
     apart: int = 1
+    forgetting: float = 0.0
+    forgetting_bounds: Bounds = None
 
     def __post_init__(self) -> None:
         require_positive("period", self.period)
+        require_number("forgetting", self.forgetting)
+        if self.forgets:
+            require_within("forgetting", self.forgetting, self.forgetting_bounds)
         for name in ("count", "lags", "apart"):
             require_count(name, getattr(self, name))
         require_count("beside", self.beside, least=0)
@@ -65,16 +98,49 @@ class Season:
         beside = self.apart * np.arange(-self.beside, self.beside + 1)
         return (seasons[:, None] + beside).ravel()
 
+    @property
+    def forgets(self) -> bool:
+        """Return whether earlier seasons count less, at a rate that may be learned."""
+        return self.forgetting != 0
+
+    @property
+    def group(self) -> Group:
+        """Return the rate as a hyperparameter, such as day_forgetting."""
+        name = f"{self.name}_forgetting"
+        return positive_group(name, "rate", self.forgetting, self.forgetting_bounds)
+
+    def at(self, rate: float) -> Season:
+        """Return the season at another rate of forgetting, which is not checked."""
+        changed = copy(self)
+        object.__setattr__(changed, "forgetting", rate)
+        return changed
+
+    @property
+    def weights(self) -> Vector:
+        """Return the weight of each value that a typical one is the mean of."""
+        return np.exp(-self.forgetting * self._ages)
+
+    @property
+    def slopes(self) -> Vector:
+        """Return how each weight moves with the rate of forgetting."""
+        return -self._ages * self.weights
+
+    @property
+    def _ages(self) -> Vector:
+        """Return by how many seasons each value is farther back than the last season."""
+        return np.repeat(np.arange(float(self.count)), 2 * self.beside + 1)
+
 
 @dataclass(frozen=True)
 class Profiles:
     """The blocks of a row that compares values with their typical courses.
 
-    The typical course of a season is the mean at the same local time some seasons ago, such as of
-    the last days, or of the same weekday in the last weeks. A row holds the latest value and the
-    calendar. For each season it also holds how far the latest values were off their course, the
-    typical value, and its changes up to and after the step. Where no season has been seen yet, the
-    course of the next shorter one stands in. Without any season, a row holds the latest changes.
+    The typical course of a season is a mean at the same local time some seasons ago, such as of
+    the last days, or of the same weekday in the last weeks; how fast it forgets is learned. A row
+    holds the latest value and the calendar. For each season it also holds how far the latest values
+    were off their course, the typical value, and its changes up to and after the step. Where no
+    season has been seen yet, the course of the next shorter one stands in. Without any season, a
+    row holds the latest changes.
 
     A holiday runs like a Sunday: its weekly course is that of the last Sundays, so is its place in
     the week, and it is left out of the weekly course of its weekday.
@@ -116,6 +182,20 @@ class Profiles:
         """Return the names of all columns but the latest value, which forecasts start from."""
         return self.layout.names[1:]
 
+    @cached_property
+    def space(self) -> Space:
+        """Return the rates at which courses forget, as far as they forget at all."""
+        return Space(tuple(season.group for season in self.seasons if season.forgets))
+
+    def at(self, numbers: Vector) -> Profiles:
+        """Return the features at other rates of forgetting, shape (q,)."""
+        rates = iter(require_values(numbers, len(self.space.names)).tolist())
+        changed = copy(self)  # with all that does not depend on the rates
+        changed.__dict__.pop("space", None)
+        seasons = tuple(each.at(next(rates)) if each.forgets else each for each in self.seasons)
+        object.__setattr__(changed, "seasons", seasons)
+        return changed
+
     @property
     def reach(self) -> int:
         """Return how many steps back a row looks."""
@@ -136,7 +216,7 @@ class Profiles:
         recent = past.values(windows.steps)[windows.at[:, lags - 1 :: -1]]
         behind = windows.at[:, :lags]
         trusted, sound = past.trusted(windows.steps)[behind], past.sound(windows.steps)[behind]
-        courses, known = self._courses(past, windows)
+        courses, known = self._courses(self._seen(past, windows), len(steps))
         blocks = [recent[:, :1]]
         if not self.seasons:
             blocks.append(recent[:, :-1] - recent[:, 1:])
@@ -156,26 +236,55 @@ class Profiles:
         is_week = [period == past.clock.week for period in self._periods]
         return np.where(2 * is_week, on_sunday, calendar)
 
-    def _courses(self, past: Past, windows: _Windows) -> tuple[list[Matrix], Mask]:
+    def tangents(self, past: Past, steps: Steps) -> NDArray[np.float64]:
+        """Return how the rows at some steps move with each rate of forgetting, (q, n, p)."""
+        windows = _Windows.of(steps, self._behind, self.ahead)
+        moving = self._moving(self._seen(past, windows))
+        still, spans = np.zeros((len(steps), self._behind)), self.layout.spans
+        tangents = np.zeros((len(self.space.names), len(steps), self.layout.width))
+        for tangent, courses in zip(tangents, moving, strict=True):
+            for season, course in zip(self.seasons, courses, strict=True):
+                lags, *profile = self._against(course, still, season.lags)
+                tangent[:, spans[f"{season.name}_lags"]] = lags
+                tangent[:, spans[f"{season.name}_profile"]] = np.hstack(profile)
+        return tangents
+
+    def _courses(self, seen: Seen | None, rows: int) -> tuple[list[Matrix], Mask]:
         """Return the typical courses around each row, (n, w), and which can be learned from."""
+        if seen is None:
+            return [], np.ones(rows, dtype=bool)
+        each = [seen.part(part) for part in self._parts]
+        pairs = zip(self.seasons, each, strict=True)
+        means = [part.mean(season.weights) for season, part in pairs]
+        sound = each[0].known | seen.around(seen.stands_in)
+        return _or_shorter(means, each), np.array(sound.all(axis=1), dtype=bool)
+
+    def _moving(self, seen: Seen | None) -> list[list[Matrix]]:
+        """Return how the courses of all seasons move, for each season that forgets."""
+        if seen is None:
+            return []
+        each = [seen.part(part) for part in self._parts]
+        moving = []
+        for i, season in enumerate(self.seasons):
+            if season.forgets:
+                own = each[i].tangent(season.weights, season.slopes)
+                still = np.zeros_like(own)
+                means = [own if j == i else still for j in range(len(each))]
+                moving.append(_or_shorter(means, each))
+        return moving
+
+    def _seen(self, past: Past, windows: _Windows) -> Seen | None:
+        """Return the values that the courses around each row are the means of, if there are any."""
         if not self.seasons:
-            return [], np.ones(len(windows.rows), dtype=bool)
+            return None
         at = past.ago(windows.steps, self._back_from(past, windows.steps))
         if np.any(at + self.ahead >= windows.steps):
             # A course so far ahead must not look at the row's own step or later ones.
             at, now = at[:, windows.at], windows.rows[:, None]
             before = np.minimum(at, now - 1)
-            means = self._mean_of_each(past.values(before), self._usable(past, at) & (at < now))
-            stands_in = past.sound(before[0])
-        else:
-            every = self._mean_of_each(past.values(at), self._usable(past, at))
-            means = [(mean[windows.at], known[windows.at]) for mean, known in every]
-            stands_in = past.sound(at[0])[windows.at]
-        courses: list[Matrix] = []
-        for typical, known in means:
-            courses.append(np.where(known, typical, courses[-1]) if courses else typical)
-        _, known = means[0]
-        return courses, np.array((known | stands_in).all(axis=1), dtype=bool)
+            usable = self._usable(past, at) & (at < now)
+            return Seen(past.values(before), usable, past.sound(before[0]))
+        return Seen(past.values(at), self._usable(past, at), past.sound(at[0]), windows.at)
 
     def _back_from(self, past: Past, steps: Steps) -> Steps:
         """Return how many steps before each step its seasons lie; weeks of a holiday, Sundays."""
@@ -197,10 +306,6 @@ class Profiles:
         """Return which values of `_back` are those of the same weekday."""
         is_week = [season.period == past.clock.week for season in self.seasons]
         return np.repeat(is_week, [len(season.back) for season in self.seasons])
-
-    def _mean_of_each(self, values: Matrix, trusted: Mask) -> list[tuple[Matrix, Mask]]:
-        """Return the mean over each season's part of the first axis, and where it is known."""
-        return [_mean(values[part], trusted[part]) for part in self._parts]
 
     def _against(self, course: Matrix, recent: Matrix, lags: int) -> list[Matrix]:
         """Return the deviations of the latest values, the typical value, and its changes."""
@@ -256,15 +361,9 @@ class _Windows:
         return cls(rows, steps, ends[:, None] + np.arange(-width, 0))
 
 
-def _mean(values: Matrix, trusted: Mask) -> tuple[Matrix, Mask]:
-    """Return the mean over the first axis of trusted values, and where there are any.
-
-    It is summed one by one, so that it depends on its own values alone, to the last bit. Without a
-    trusted value, the first value stands in.
-    """
-    total = np.zeros(values.shape[1:])
-    for each in np.where(trusted, values, 0.0):
-        total += each
-    read = trusted.sum(axis=0)
-    known = np.array(read > 0, dtype=bool)
-    return np.where(known, total / np.maximum(read, 1), values[0]), known
+def _or_shorter(means: list[Matrix], seen: list[Seen]) -> list[Matrix]:
+    """Return the courses of all seasons: where one is not known, that of the next shorter one."""
+    courses = means[:1]
+    for mean, each in zip(means[1:], seen[1:], strict=True):
+        courses.append(np.where(each.known, mean, courses[-1]))
+    return courses

@@ -103,7 +103,7 @@ class MLPoly:
 
     def restore(self, state: Mapping[str, Matrix]) -> MLPoly:
         """Return as many experts with a saved state."""
-        arrays = {name: require_finite(name, state[name]) for name in self.state()}
-        for name, mine in self.state().items():
-            require_shape(name, arrays[name], mine.shape)
-        return replace(self, **arrays)
+        arrays = [require_finite(name, state[name]) for name in self.state()]
+        for array, mine in zip(arrays, self.state().values(), strict=True):
+            require_shape("experts", array, mine.shape)
+        return MLPoly(self.prior, self.memory, *arrays)

@@ -401,7 +401,7 @@ class Forecaster:
     def hyperparameters(self) -> dict[str, float]:
         """Return the hyperparameters in force by name; before the first fit, the initial ones."""
         if self._stepper.model is None:
-            space = self._settings.preset.model.space
+            space = self._settings.model.space
             return space.named(space.values)
         return self._stepper.model.learner.hyperparameters
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from streamridge.errors import InvalidInputError, listed
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.settings import Settings
-from streamridge.models.base import KnowsStart
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.bayesian import Bayesian
 from streamridge.tuners.grid import Grid
@@ -81,13 +80,12 @@ def starting_at(hyperparameters: Mapping[str, float], settings: Settings) -> Set
     >>> Forecaster.of(off).hyperparameters["regularization"]
     0.01
     """
-    model = settings.preset.model
     if not hyperparameters:
         return settings
-    if not isinstance(model, KnowsStart):
-        raise InvalidInputError(f"the model must have a start that can be changed, got {model!r}.")
-    lam = model.space.assigned(model.space.values, hyperparameters)
-    return replace(settings, preset=replace(settings.preset, model=model.starting_at(lam)))
+    preset = settings.preset
+    space = preset.joint.space
+    lam = space.assigned(space.values, hyperparameters)
+    return replace(settings, preset=preset.starting_at(lam))
 
 
 def method_of(settings: Settings) -> str:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from streamridge.arrays import Vector
-from streamridge.features.base import RowMaker
+from streamridge.errors import InvalidInputError
+from streamridge.features.base import RowMaker, made_with, numbers_of
 from streamridge.features.profiles import Profiles, Season
 from streamridge.hyperparameters.coordinates import Coordinates
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
-from streamridge.learners.lazy_descent import AdaGradStep, StepRule
-from streamridge.models.base import Model
+from streamridge.learners.steps import AgreementStep, StepRule
+from streamridge.models.base import KnowsStart, Model
+from streamridge.models.joint import Joint
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
 from streamridge.series.clock import Length, amount
 from streamridge.series.seasons import season_name
 
 # How many of the shortest season a typical value is the mean of, of longer ones, and of years.
-DAYS, WEEKS, YEARS = 7, 4, 10
+DAYS, WEEKS, YEARS = 7, 6, 10
+# The rate at which a typical value forgets earlier seasons: where it starts, and how far it may go.
+FORGETTING, FORGETTING_BOUNDS = 0.1, (0.01, 2.0)
 # Number of deviations from the course of a season that is not the shortest.
 FEW_LAGS = 4
 # A season of this length has been seen a few times only, and a value at a shorter step than this is
@@ -55,6 +60,31 @@ class Preset:
     coordinates: Coordinates = "log"
     corrects: bool = True
 
+    @cached_property
+    def joint(self) -> Model[Any]:
+        """Return the model with the numbers of the features among its hyperparameters, if any."""
+        numbers = numbers_of(self.features)
+        return Joint(self.model, numbers) if numbers.names else self.model
+
+    @cached_property
+    def joint_for_searches(self) -> Model[Any]:
+        """Return the same, with the numbers of the features held constant."""
+        numbers = numbers_of(self.features)
+        if not numbers.names:
+            return self.model
+        held = np.ones(len(numbers.names), dtype=bool)
+        return Joint(self.model, numbers.holding(numbers.values, held))
+
+    def starting_at(self, lam: Vector) -> Preset:
+        """Return the preset with lam as its initial hyperparameters, those of features last."""
+        own = lam[: len(self.model.space.names)]
+        if not isinstance(self.model, KnowsStart):
+            raise InvalidInputError(
+                f"the model must have a start that can be changed, got {self.model!r}."
+            )
+        features = made_with(self.features, lam)
+        return replace(self, model=self.model.starting_at(own), features=features)
+
 
 def usual_seasons(
     seasons: tuple[Length, ...], step: Length, *, lags: int = 16
@@ -82,6 +112,8 @@ def _usual_season(season: Length, period: float, *, lags: int, shortest: bool) -
         period,
         count=DAYS if shortest else WEEKS,
         lags=lags if shortest else FEW_LAGS,
+        forgetting=FORGETTING,
+        forgetting_bounds=FORGETTING_BOUNDS,
     )
     if isinstance(season, int):
         return usual
@@ -111,7 +143,7 @@ def default_preset(
     matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
     linear = Linear(tuple(name for name in blocks if name != "calendar"))
     model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
-    return Preset(features, Standardized(model), AdaGradStep(0.1))
+    return Preset(features, Standardized(model), AgreementStep())
 
 
 def _fading(lags: int) -> Vector:

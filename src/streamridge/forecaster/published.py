@@ -19,7 +19,7 @@ from streamridge.features.lags import Features
 from streamridge.forecaster.presets import Preset
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD
-from streamridge.learners.lazy_descent import ConstantStep
+from streamridge.learners.steps import ConstantStep
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
 from streamridge.series.clock import DAY, Length

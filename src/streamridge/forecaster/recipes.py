@@ -19,7 +19,12 @@ from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD, Matern, SquaredExponential
-from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep
+from streamridge.learners.steps import (
+    AdaGradStep,
+    AgreementStep,
+    ConstantStep,
+    DiscountedStep,
+)
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.standardized import Standardized
@@ -35,7 +40,8 @@ KINDS: dict[str, type[Any]] = {
     for kind in (
         *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Mixture),
         *(KernelRidge, AutoregressiveRidge, Standardized),
-        *(ConstantStep, AdaGradStep, Features, Profiles, Season, Preset),
+        *(ConstantStep, AdaGradStep, DiscountedStep, AgreementStep),
+        *(Features, Profiles, Season, Preset),
         *(Fixed, Grid, RandomSearch, HOAG, Bayesian),
     )
 }
@@ -61,7 +67,9 @@ def register(kind: Kind) -> Kind:
     ... @dataclass(frozen=True)
     ... class Halved:
     ...     learning_rate: float
-    ...     def step(self, g, memory):
+    ...     def start(self, z):
+    ...         return np.zeros(0)
+    ...     def step(self, z, g, memory):
     ...         return self.learning_rate * g / 2, memory
     >>> build(describe(Halved(0.1)))
     Halved(learning_rate=0.1)

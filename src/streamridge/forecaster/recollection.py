@@ -8,7 +8,7 @@ training set is made again with the trust that each reading had at the refit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import StateError
-from streamridge.features.base import RowMaker, samples_at
+from streamridge.features.base import HasNumbers, RowMaker, made_with, samples_at
 from streamridge.features.past import Past
 from streamridge.forecaster.sensor import Sensor
 from streamridge.learners.rows import Row
+from streamridge.models.base import Tangents
 from streamridge.samples import Samples
 from streamridge.series.clock import Steps
 
@@ -31,7 +32,7 @@ class Recollection:
     Parameters
     ----------
     features
-        What a row holds.
+        What a row holds, at the numbers that it is made with.
     sensor
         The sensor, which remembers its readings.
     horizon
@@ -89,6 +90,22 @@ class Recollection:
                 f"readings must make all {len(times)} rows that were trained on, got {len(rows)}."
             )
         return rows
+
+    def under(self, lam: Vector) -> Recollection:
+        """Return the record whose rows are made with the last of lam, if there are such numbers."""
+        return replace(self, features=made_with(self.features, lam))
+
+    def tangents(self, times: Vector, predicted: Vector, refits_ago: int) -> Tangents | None:
+        """Return how rows of a fit, and those it predicted, move with the features' numbers."""
+        features, timeline = self.features, self.sensor.timeline
+        if not (isinstance(features, HasNumbers) and features.space.names):
+            return None
+        seen = timeline.as_it_came() if refits_ago else timeline
+        training, window = (
+            features.tangents(Past(each, self.sensor.clock.known), steps.astype(np.int64))
+            for each, steps in ((timeline.as_at_refit(refits_ago), times), (seen, predicted))
+        )
+        return Tangents(training, window)
 
     def state(self) -> dict[str, Matrix]:
         """Return nothing: the sensor's state has the readings."""

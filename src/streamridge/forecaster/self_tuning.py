@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, SameContent, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
+from streamridge.features.base import RowMaker, made_with
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
@@ -96,12 +97,12 @@ class SelfTuningModel:
 
     def __init__(self, settings: Settings, learner: StreamLearner[Any]) -> None:
         self.learner = learner
-        start = settings.preset.model.space.values
+        start = settings.model.space.values
         self._guard = Guard(learner, start) if settings.has_companions else None
         self._companions = Companions(learner, start) if settings.has_companions else None
+        self._settings = settings
         self._about = "" if settings.sensor is None else f"{settings.sensor}: "
-        self._naming = settings.preset.model.space.naming
-        self._horizon = settings.horizon
+        self._naming = settings.model.space.naming
         self._path = np.array([self.newest]), learner.lam[None, :]
 
     @classmethod
@@ -155,6 +156,11 @@ class SelfTuningModel:
         return int(self.learner.newest)
 
     @property
+    def features(self) -> RowMaker:
+        """Return what makes the next row, at the hyperparameters in force."""
+        return made_with(self._settings.preset.features, self.learner.lam)
+
+    @property
     def path(self) -> HyperparameterPath:
         """Return the path of the hyperparameters."""
         steps, values = self._path
@@ -168,9 +174,13 @@ class SelfTuningModel:
     def companions(self, inputs: Inputs) -> Matrix:
         """Return what the companions forecast for one input, (C, H); NaN while there are none."""
         if self._companions is None:
-            return np.zeros((0, self._horizon))
+            return np.zeros((0, self._settings.horizon))
         forecasts = self._companions.predict(inputs)
-        return forecasts if len(forecasts) else np.full((len(COMPANIONS), self._horizon), np.nan)
+        return (
+            forecasts
+            if len(forecasts)
+            else np.full((len(COMPANIONS), self._settings.horizon), np.nan)
+        )
 
     def observe(self, step: int, value: float) -> tuple[Event, ...]:
         """Learn from a value, and return the events that happened."""
@@ -273,10 +283,9 @@ def _fitted_again(
 
 
 def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
-    preset = settings.preset
     return Frame(
-        preset.model,
-        preset.features.layout,
+        settings.model,
+        settings.preset.features.layout,
         settings.horizon,
         settings.train_size,
         settings.update_every,
@@ -290,7 +299,7 @@ def _policy(settings: Settings, costs: Costs, losses: Losses | None) -> Policy:
     preset = settings.preset
     if settings.tuner is None:
         return Descending.of(
-            preset.model.space,
+            settings.model.space,
             update_every=settings.update_every,
             step=preset.step_rule,
             coordinates=partial(chart_of, preset.coordinates),
@@ -298,7 +307,7 @@ def _policy(settings: Settings, costs: Costs, losses: Losses | None) -> Policy:
             losses=losses,
         )
     return Searching.of(
-        preset.model,
+        settings.model,
         settings.tuner,
         train_size=settings.train_size,
         validation_size=settings.validation_size,

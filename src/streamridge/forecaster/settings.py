@@ -15,6 +15,7 @@ from streamridge.forecaster.formats import upgraded_preset
 from streamridge.forecaster.levels import Level, Levels, one_or_all, require_levels
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.recipes import build_shared, describe
+from streamridge.models.base import Model
 from streamridge.series.clock import (
     DAY,
     Length,
@@ -97,6 +98,14 @@ class Settings:
         if not self.learn:
             raise InvalidInputError("learn must be True with a tuner, got False. Leave one out.")
         tuner.require_space(self.preset.model.space)
+
+    @cached_property
+    def model(self) -> Model[Any]:
+        """Return the model together with the numbers of its features, which are tuned as one.
+
+        A search on the past has rows that are made already: it leaves these numbers constant.
+        """
+        return self.preset.joint if self.tuner is None else self.preset.joint_for_searches
 
     @property
     def levels(self) -> Levels:

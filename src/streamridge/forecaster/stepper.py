@@ -249,8 +249,8 @@ class Stepper:
     def _looked_ahead(self, columns: Vector | None) -> Ahead:
         if self.model is None or self.sensor.silent > self._settings.patience:
             return Ahead(*self.sensor.stand_in())
-        step, features = self.sensor.next_step, self._settings.preset.features
-        inputs = input_at(features, self.sensor.past_before(columns), step)
+        past, step = self.sensor.past_before(columns), self.sensor.next_step
+        inputs = input_at(self.model.features, past, step)
         made = self._made(self.model, inputs)
         if self._panel is None:
             return Ahead(made.values, "model", made)

@@ -4,6 +4,9 @@ A kernel is a frozen value. It embeds inputs once per fit. Then it evaluates row
 against rows of another. An evaluation gives the value K(a, b) and products with its gradient:
 `gradient_dot` for the paper's Jacobian and `inner` for the adjoint. No (d, N, N) array is ever
 formed.
+
+Rows may move themselves, with numbers that they were made with. `tangent_dot` follows such a move
+forward; `inner` gathers backward, on request, what a move of every embedded row would change.
 """
 
 from __future__ import annotations
@@ -39,6 +42,41 @@ class Embedding:
     def rows(self, rows: slice) -> Embedding:
         """Return the embedding of some of the inputs; arrays are views."""
         return Embedding(self.own[rows], tuple(map(methodcaller("rows", rows), self.parts)))
+
+    def zeros(self) -> Embedding:
+        """Return an embedding of the same form that holds zeros."""
+        return Embedding(np.zeros_like(self.own), tuple(map(methodcaller("zeros"), self.parts)))
+
+    def dot(self, other: Embedding) -> float:
+        """Return the sum of the products of all entries with those of one of the same form."""
+        parts = zip(self.parts, other.parts, strict=True)
+        return float(np.vdot(self.own, other.own)) + sum(a.dot(b) for a, b in parts)
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The place where `inner` adds how its sum moves with each entry of the embedded rows.
+
+    Parameters
+    ----------
+    a, b
+        In the form of tangents of the n rows a and the n' rows b.
+    share
+        What is added is multiplied by it: the weight of a kernel in a mixture.
+    """
+
+    a: Embedding
+    b: Embedding
+    share: float = 1.0
+
+    def part(self, index: int, share: float = 1.0) -> Slopes:
+        """Return the place of one part, which counts with a share."""
+        return Slopes(self.a.parts[index], self.b.parts[index], share * self.share)
+
+    def add(self, in_a: Block, in_b: Block) -> None:
+        """Add what moves with the rows a, (n, p), and with the rows b, (n', p)."""
+        self.a.own[...] += self.share * in_a
+        self.b.own[...] += self.share * in_b
 
 
 @dataclass(frozen=True)
@@ -101,8 +139,17 @@ class Evaluation(ABC):
         """
 
     @abstractmethod
-    def inner(self, W: Weights) -> tuple[float, Vector]:
-        """Return the sum of all entries of W o K, and of each W o dK/dlam_i, shape (d,)."""
+    def tangent_dot(
+        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
+    ) -> Vector:
+        """Return (factor o dK) v, shape (n,), as the rows move along the tangents a and b."""
+
+    @abstractmethod
+    def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
+        """Return the sum of all entries of W o K, and of each W o dK/dlam_i, shape (d,).
+
+        How the sum of W o K moves with the rows is added to `slopes`, if they are given.
+        """
 
 
 class Kernel(ABC):
@@ -123,6 +170,13 @@ class Kernel(ABC):
     @abstractmethod
     def embed(self, inputs: Inputs) -> Embedding:
         """Return the inputs in the form that `evaluate` needs."""
+
+    @abstractmethod
+    def embed_tangent(self, tangent: Inputs) -> Embedding:
+        """Return how the embedding moves when x moves along a tangent, shape (n, p), given as x.
+
+        A part that does not read x has an array without columns.
+        """
 
     @abstractmethod
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> Evaluation:

@@ -15,7 +15,7 @@ from streamridge.hyperparameters.groups import (
     require_values,
     require_within,
 )
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Slopes, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.time_lags import time_lags
 from streamridge.memory import Heap
@@ -64,6 +64,9 @@ class Drifting(Summand):
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.t, (self.kernel.embed(inputs),))
 
+    def embed_tangent(self, tangent: Inputs) -> Embedding:
+        return Embedding(np.empty((len(tangent), 0)), (self.kernel.embed_tangent(tangent),))
+
     def diagonal(self, inputs: Inputs) -> Vector:
         return self.kernel.diagonal(inputs)
 
@@ -95,8 +98,14 @@ class DriftingEvaluation(Evaluation):
         in_rate = -(self.kernel.value * combined * self.age) @ v
         return np.column_stack([in_rate, self.kernel.gradient_dot(v, combined)])
 
-    def inner(self, W: Weights) -> tuple[float, Vector]:
+    def tangent_dot(
+        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
+    ) -> Vector:
+        combined = self.factor if factor is None else self.factor * factor
+        return self.kernel.tangent_dot(v, a.parts[0], b.parts[0], combined)
+
+    def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         forgetful = W.times(self.factor)
-        in_value, own = self.kernel.inner(forgetful)
+        in_value, own = self.kernel.inner(forgetful, slopes and slopes.part(0))
         in_rate = -np.vdot(forgetful.dense, self.kernel.value * self.age)
         return in_value, np.concatenate([[in_rate], own])

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Block, Matrix, Vector
 from streamridge.hyperparameters.groups import Group, require_values
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Slopes, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
@@ -37,6 +37,9 @@ class Linear(Summand):
 
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.block(self.features))
+
+    def embed_tangent(self, tangent: Inputs) -> Embedding:
+        return self.embed(tangent)
 
     def diagonal(self, inputs: Inputs) -> Vector:
         return (inputs.block(self.features) ** 2).sum(axis=1)
@@ -66,9 +69,19 @@ class LinearEvaluation(Evaluation):
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
         return np.empty((len(self.x), 0))
 
-    def inner(self, W: Weights) -> tuple[float, Vector]:
+    def tangent_dot(
+        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
+    ) -> Vector:
+        dK = a.own @ self.other.T + self.x @ b.own.T
+        return np.asarray((dK if factor is None else dK * factor) @ v)
+
+    def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         if W.factor is None:  # trace of (x^T left)(right^T x'): W is never formed
-            in_value = np.vdot(self.x.T @ W.left, self.other.T @ W.right)
-        else:
-            in_value = np.vdot(self.x, W.dense @ self.other)
-        return float(in_value), np.empty(0)
+            of_left, of_right = self.x.T @ W.left, self.other.T @ W.right
+            if slopes is not None:
+                slopes.add(W.left @ of_right.T, W.right @ of_left.T)
+            return float(np.vdot(of_left, of_right)), np.empty(0)
+        in_x = W.dense @ self.other
+        if slopes is not None:
+            slopes.add(in_x, W.dense.T @ self.x)
+        return float(np.vdot(self.x, in_x)), np.empty(0)

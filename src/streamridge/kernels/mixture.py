@@ -17,7 +17,7 @@ from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.feasible import Part
 from streamridge.hyperparameters.groups import Group, require_values
 from streamridge.hyperparameters.simplex import Simplex
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Slopes, Weights
 from streamridge.memory import Heap
 from streamridge.samples import Inputs
 
@@ -112,6 +112,10 @@ class Mixture(Summand):
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.t, tuple(map(methodcaller("embed", inputs), self.kernels)))
 
+    def embed_tangent(self, tangent: Inputs) -> Embedding:
+        parts = tuple(map(methodcaller("embed_tangent", tangent), self.kernels))
+        return Embedding(np.empty((len(tangent), 0)), parts)
+
     def diagonal(self, inputs: Inputs) -> Vector:
         return np.array(self.weights) @ [kernel.diagonal(inputs) for kernel in self.kernels]
 
@@ -154,8 +158,20 @@ class MixtureEvaluation(Evaluation):
         own = [beta * part.gradient_dot(v, factor) for beta, part in self._weighted()]
         return np.hstack([np.column_stack(in_weights), *own])
 
-    def inner(self, W: Weights) -> tuple[float, Vector]:
-        in_weights, own = zip(*map(methodcaller("inner", W), self.parts), strict=True)
+    def tangent_dot(
+        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
+    ) -> Vector:
+        total = np.zeros(len(a))
+        for (beta, part), of_a, of_b in zip(self._weighted(), a.parts, b.parts, strict=True):
+            total += beta * part.tangent_dot(v, of_a, of_b, factor)
+        return total
+
+    def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
+        contracted = [
+            part.inner(W, slopes and slopes.part(m, beta))
+            for m, (beta, part) in enumerate(self._weighted())
+        ]
+        in_weights, own = zip(*contracted, strict=True)
         scaled = [beta * g for beta, g in zip(self.weights, own, strict=True)]
         return float(np.dot(self.weights, in_weights)), np.concatenate([in_weights, *scaled])
 

@@ -15,7 +15,7 @@ from streamridge.hyperparameters.groups import (
     require_values,
     require_within,
 )
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Slopes, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.time_lags import FreeLags, TimeLags, time_lags
 from streamridge.memory import Heap
@@ -89,6 +89,9 @@ class Periodic(Summand):
         phase = (np.pi / self.period) * np.remainder(inputs.t, self.period)
         return Embedding(np.column_stack([inputs.t, np.sin(phase), np.cos(phase)]))
 
+    def embed_tangent(self, tangent: Inputs) -> Embedding:
+        return Embedding(np.empty((len(tangent), 0)))
+
     def diagonal(self, inputs: Inputs) -> Vector:
         return np.ones(len(inputs))
 
@@ -125,7 +128,12 @@ class PeriodicEvaluation(Evaluation):
         spread = [self._spread(dk) for dk in self._gradients]
         return np.column_stack([(dK if factor is None else dK * factor) @ v for dK in spread])
 
-    def inner(self, W: Weights) -> tuple[float, Vector]:
+    def tangent_dot(
+        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
+    ) -> Vector:
+        return np.zeros(len(a))
+
+    def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         w = self.lags.gather(W)
         own = np.array([np.vdot(w, dk) for dk in self._gradients])
         return float(np.vdot(w, self.k)), own

@@ -2,7 +2,8 @@ r"""Kernels of one weighted distance $s = \sum_i \nu_i (x_i - x'_i)^2$: eqs (8),
 
 Each is a profile $k(s)$ with the gradient
 $\partial K / \partial \nu_i = k'(s) \circ (x_i - x'_i)^2$. The square is expanded: three products
-replace p, and no (p, N, N) array is formed. In the code, $z_i = \sqrt{\nu_i} x_i$.
+replace p, and no (p, N, N) array is formed. In the code, $z_i = \sqrt{\nu_i} x_i$. Where rows move
+along $\dot z$, $\dot K = 2 k'(s) \circ \sum_i (z_i - z'_i)(\dot z_i - \dot z'_i)$ is expanded too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from streamridge.hyperparameters.groups import (
     require_values,
     require_within,
 )
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Slopes, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.shapes import MATERN, SQUARED_EXPONENTIAL, Profile
 from streamridge.memory import Heap
@@ -62,6 +63,9 @@ class Radial(Summand):
         z = np.multiply(np.sqrt(nu), x, out=rows[:, :-2])
         rows[:, -1] = (1 - ROUNDING) * np.einsum("ip,ip->i", z, z)
         return Embedding(rows)
+
+    def embed_tangent(self, tangent: Inputs) -> Embedding:
+        return Embedding(np.sqrt(self._nu) * tangent.block(self.features))
 
     def diagonal(self, inputs: Inputs) -> Vector:
         return np.ones(len(inputs))
@@ -106,14 +110,30 @@ class RadialEvaluation(Evaluation):
         Gv, Gzv, Gzzv = np.split(products, [1, 1 + other.shape[1]], axis=1)
         return self._per_scale(2 * z * Gzv - z**2 * Gv - Gzzv)
 
-    def inner(self, W: Weights) -> tuple[float, Vector]:
+    def tangent_dot(
+        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
+    ) -> Vector:
+        G = self.profile.slope(self.r, self.k, HEAP)
+        G = G if factor is None else G * factor
+        z, other = self.a[:, :-2], self.b[:, :-2]
+        along = np.einsum("jp,jp->j", other, b.own)
+        products = G @ (v[:, None] * np.column_stack([np.ones(len(v)), along, other, b.own]))
+        Gv, Gzdv, Gzv, Gdv = np.split(products, [1, 2, 2 + other.shape[1]], axis=1)
+        return np.asarray(
+            -2 * ((z * a.own) * Gv - a.own * Gzv - z * Gdv).sum(axis=1) - 2 * Gzdv[:, 0]
+        )
+
+    def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         slope = self.profile.slope(self.r, self.k, W.memory)
         H = np.multiply(W.dense, slope, out=W.memory.empty(W.shape))
         a, b = (rows.astype(H.dtype, copy=False) for rows in (self.a, self.b))
         # b = [z', 1, |z'|^2]: one product gives H z' and the row sums H 1.
         z, other, Hb = a[:, :-2], b[:, :-2], H @ b
         cross = np.einsum("ip,ip->p", z, Hb[:, :-2])
-        squares = Hb[:, -2] @ z**2 + H.sum(axis=0) @ other**2
+        sums = H.sum(axis=0)
+        squares = Hb[:, -2] @ z**2 + sums @ other**2
+        if slopes is not None:
+            slopes.add(2 * (Hb[:, :-2] - Hb[:, -2:-1] * z), 2 * (H.T @ z - sums[:, None] * other))
         return float(np.vdot(W.dense, self.k)), self._per_scale(2 * cross - squares)
 
     def _per_scale(self, in_logarithms: Block) -> Block:

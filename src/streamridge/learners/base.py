@@ -142,6 +142,9 @@ class Learner(Protocol):
     def training(self) -> Samples:
         """Return the samples of the fit in force."""
 
+    def rows_at(self, times: Vector, lam: Vector) -> Samples:
+        """Return some rows of the fit in force as other hyperparameters would make them."""
+
     @property
     def trained_until(self) -> float:
         """Return the time of the last sample of the fit in force."""

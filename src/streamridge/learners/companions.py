@@ -61,8 +61,9 @@ class Companions(Generic[FitT]):
         """Return the squared errors in the rows that the learner has gained since, shape (2,)."""
         if not self._fits:
             return np.zeros(len(NAMES))
-        training = self._learner.training
-        window = training[int(np.searchsorted(training.t, self._fits[0].last, side="right")) :]
+        times, fitted = self._learner.training.t, self._fits[0]
+        since = times[int(np.searchsorted(times, fitted.last, side="right")) :]
+        window = self._learner.rows_at(since, fitted.lam)
         return np.array([_squared_error(fitted.fit, window) for fitted in self._fits])
 
     def rest(self) -> None:

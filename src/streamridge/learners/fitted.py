@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.learners.record import Record
-from streamridge.models.base import FitT, Model
+from streamridge.models.base import (
+    FitT,
+    Model,
+    Tangents,
+    WindowLoss,
+    gradient_of,
+    step_gradients,
+)
 from streamridge.samples import Samples
 
 
@@ -23,7 +30,7 @@ class Fitted(Generic[FitT]):
     model
         The model that was fitted.
     record
-        Where the rows of its training set are found.
+        Where the rows of its training set are found, made with its hyperparameters.
     times
         (N,), the times of these rows.
     lam
@@ -113,6 +120,18 @@ class Fitted(Generic[FitT]):
             self._held = samples, self._resumed(samples)
             self._numbers = {}
         return self._held
+
+    def gradient_of(self, window: Samples, loss: WindowLoss | None = None) -> Vector:
+        """Return the gradient in all of lam of the loss of rows that it has predicted, (d,)."""
+        return gradient_of(self.fit, window, self._tangents(window), loss)
+
+    def step_gradients(self, window: Samples) -> Matrix:
+        """Return the gradient in all of lam of each row that it has predicted, (m, d)."""
+        return step_gradients(self.fit, window, self._tangents(window))
+
+    def _tangents(self, window: Samples) -> Tangents | None:
+        """Return how its rows, and those of a window that it has predicted, move with lam."""
+        return self.record.tangents(self.times, window.t, self.refits_ago)
 
     def _resumed(self, samples: Samples) -> FitT:
         try:

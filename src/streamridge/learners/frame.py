@@ -230,7 +230,8 @@ class Frame(Generic[FitT]):
         policy = progress.policy
         if not policy.learns:
             return policy
-        window = progress.record.between(after, until, waited=fitted is progress.retired)
+        record = progress.record.under(fitted.lam)
+        window = record.between(after, until, waited=fitted is progress.retired)
         if not len(window):
             return policy
         with self.costs.spending("tuning"):
@@ -245,12 +246,14 @@ class Frame(Generic[FitT]):
         retired: Fitted[FitT] | None = None,
     ) -> Fitted[FitT]:
         """Return a new fit to the last N rows, with the record as it is after that."""
+        lam = policy.lam
+        record = record.under(lam)
         known = record.latest(self._wanted(policy))
         if not len(known):
             raise FitError(
                 "a fit needs one row at least, got none: no reading of late can be used."
             )
-        samples, lam = known[-self.train_size :], policy.lam
+        samples = known[-self.train_size :]
         with self.costs.spending("fitting"):
             fit = workspace.fit(self.model, samples, lam, retired)
         oldest = float(known.t[0]) if retired is None else min(float(known.t[0]), retired.first)

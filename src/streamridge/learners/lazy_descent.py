@@ -13,16 +13,10 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import (
-    Vector,
-    require_count,
-    require_finite,
-    require_number,
-    require_positive,
-    require_shape,
-)
+from streamridge.arrays import Vector, require_count, require_finite, require_shape
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.feasible import Feasible, require_feasible
+from streamridge.learners.steps import Memory, StepRule
 
 # The cost of one time step, given by its gradient.
 CostGradient = Callable[[Vector], Vector]
@@ -43,57 +37,6 @@ class OnlineMethod(Protocol):
         """Return the state after the cost of a step is revealed by its gradient."""
 
 
-class StepRule(Protocol):
-    """A rule that turns a mean gradient into a displacement, with a vector for its memory."""
-
-    def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
-        """Return the displacement to subtract, and the rule's memory after it; shape (d,) each."""
-
-
-@dataclass(frozen=True)
-class ConstantStep:
-    """The paper's rule: move by learning_rate times the gradient.
-
-    Examples
-    --------
-    >>> ConstantStep(0.5).step(np.array([2.0]), memory=np.zeros(1))
-    (array([1.]), array([0.]))
-    """
-
-    learning_rate: float
-
-    def __post_init__(self) -> None:
-        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
-
-    def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
-        """Return the displacement eta g."""
-        return self.learning_rate * g, memory
-
-
-@dataclass(frozen=True)
-class AdaGradStep:
-    """A rule that divides each coordinate's gradient by the root of its summed squares.
-
-    In logarithmic coordinates the moves do not depend on units: the first move of every coordinate
-    is learning_rate, and the moves shrink like one over the root of their number.
-
-    Examples
-    --------
-    >>> AdaGradStep(0.5).step(np.array([3.0, 0.0]), memory=np.array([16.0, 0.0]))
-    (array([0.3, 0. ]), array([25.,  0.]))
-    """
-
-    learning_rate: float = 0.1
-
-    def __post_init__(self) -> None:
-        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
-
-    def step(self, g: Vector, memory: Vector) -> tuple[Vector, Vector]:
-        """Return the displacement eta g / sqrt(sum of g^2), zero where every g was zero."""
-        memory = memory + g * g
-        return self.learning_rate * g / np.sqrt(np.where(memory > 0, memory, 1.0)), memory
-
-
 @dataclass(frozen=True)
 class LazyDescent:
     """The state of Algorithm 3: a point z in C, and the gradients summed since it was reached.
@@ -112,6 +55,8 @@ class LazyDescent:
         Largest change of each coordinate in one move; unlimited by default, zero allows none.
     g
         Sum of the gradients seen since the last move.
+    memory
+        What the step rule remembers, in a shape of its own.
     seen
         Number of gradients in that sum.
     moves
@@ -122,6 +67,7 @@ class LazyDescent:
     Examples
     --------
     >>> from streamridge.hyperparameters.box import Box
+    >>> from streamridge.learners.steps import ConstantStep
     >>> descent = LazyDescent.start([5.0], Box([0.0], [9.0]), ConstantStep(0.5), update_every=2)
     >>> for target in (1.0, 1.0, 1.0, 1.0):
     ...     descent = descent.observe(lambda z: 2 * (z - target))
@@ -135,7 +81,7 @@ class LazyDescent:
     update_every: int
     reach: Vector
     g: Vector
-    memory: Vector
+    memory: Memory
     seen: int = 0
     moves: int = 0
     skipped: int = 0
@@ -152,9 +98,9 @@ class LazyDescent:
     ) -> Self:
         """Return the state at an initial point of C."""
         z = require_feasible(z, feasible)
-        zeros = np.zeros(len(z))
         m = require_count("update_every", update_every)
-        return cls(z, feasible, step, m, np.broadcast_to(reach, z.shape), zeros, zeros)
+        g, reach = np.zeros(len(z)), np.broadcast_to(reach, z.shape)
+        return cls(z, feasible, step, m, reach, g, memory=step.start(z))
 
     def observe(self, gradient: CostGradient) -> Self:
         """Return the state after the cost of a step is revealed; every m-th time, z moves."""
@@ -172,8 +118,8 @@ class LazyDescent:
         if not self.seen:
             return settled
         with np.errstate(over="ignore", invalid="ignore"):
-            displacement, memory = self.step.step(self.g / self.seen, self.memory)
-        if not np.isfinite([self.g, displacement, memory]).all():
+            displacement, memory = self.step.step(self.z, self.g / self.seen, self.memory)
+        if not all(np.isfinite(part).all() for part in (self.g, displacement, memory)):
             return replace(settled, skipped=self.skipped + 1)
         displacement = np.clip(displacement, -self.reach, self.reach)
         z = self.feasible.project(self.z - displacement)
@@ -184,7 +130,7 @@ class LazyDescent:
         point = require_feasible(z, self.feasible)
         return replace(self, z=point, g=np.zeros_like(self.g), seen=0)
 
-    def state(self) -> dict[str, Vector | int]:
+    def state(self) -> dict[str, Memory | int]:
         """Return everything that changes, as arrays and numbers."""
         return {
             "z": self.z,
@@ -196,11 +142,11 @@ class LazyDescent:
             "skipped": self.skipped,
         }
 
-    def restore(self, state: Mapping[str, Vector | float]) -> Self:
+    def restore(self, state: Mapping[str, Memory | float]) -> Self:
         """Return this descent with the state of another one of the same settings."""
         g, memory = (require_finite(name, state[name]).copy() for name in ("g", "memory"))
-        for name, vector in (("g", g), ("memory", memory)):
-            require_shape(name, vector, self.z.shape)
+        for name, array, like in (("g", g, self.g), ("memory", memory, self.memory)):
+            require_shape(name, array, like.shape)
         reach = np.array(state["reach"], dtype=np.float64)  # infinite where nothing limits it
         require_shape("reach", reach, self.z.shape)
         if not (reach >= 0).all():

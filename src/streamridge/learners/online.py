@@ -20,10 +20,11 @@ from streamridge.learners.base import Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import Fitted
 from streamridge.learners.frame import Frame
-from streamridge.learners.lazy_descent import AdaGradStep, LazyDescent, StepRule
+from streamridge.learners.lazy_descent import LazyDescent
+from streamridge.learners.steps import AdaGradStep, StepRule
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
-from streamridge.models.base import FitT, Model, WindowLoss, gradient_of, step_gradients
+from streamridge.models.base import FitT, Model, WindowLoss
 from streamridge.samples import Samples
 
 # Called with the coordinates z of a fit and the gradients of rows that it predicted.
@@ -133,9 +134,9 @@ class Descending:
         """Return the policy with the gradients of a window that `fitted` predicted, lines 13-14."""
         if self.watch is None:
             loss = None if self.losses is None else self.losses(window.t)
-            in_lam = gradient_of(loss, fitted.fit, window)
+            in_lam = fitted.gradient_of(window, loss)
             return self._added(self.chart.pull_back(fitted.lam, in_lam), len(window))
-        each = self.chart.pull_back(fitted.lam, step_gradients(fitted.fit, window))
+        each = self.chart.pull_back(fitted.lam, fitted.step_gradients(window))
         unseen = (*self.unseen, (self.chart.encode(fitted.lam), each))
         return replace(self._added(each.sum(axis=0), len(window)), unseen=unseen)
 

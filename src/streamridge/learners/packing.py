@@ -50,9 +50,10 @@ def _unpacked(state: State, frame: Frame[FitT], policy: Policy, record: Record) 
     record = record.restore(
         {key: np.asarray(value) for key, value in part(state, "record").items()}
     )
+    current = _fitted("current", state, frame, record)
     return Progress(
-        record=record,
-        current=_fitted("current", state, frame, record),
+        record=current.record,
+        current=current,
         policy=policy.restore(part(state, "policy")),
         newest=require_number("newest", state["newest"]),
         retired=_retired(state, frame, record),
@@ -80,4 +81,4 @@ def _fitted(name: str, state: State, frame: Frame[FitT], record: Record) -> Fitt
         raise StateError(f"state must hold feasible hyperparameters, got {lam.tolist()}.")
     numbers = {key: np.array(value) for key, value in part(state, f"{name}.fit").items()}
     since = require_number("since", state[f"{name}.since"])
-    return Fitted(frame.model, record, times_of(runs), lam, since, numbers)
+    return Fitted(frame.model, record.under(lam), times_of(runs), lam, since, numbers)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector, require_finite
 from streamridge.errors import StateError
 from streamridge.learners.rows import Row, Rows, complete, known_at_the_end, stack, unstack, waiting
+from streamridge.models.base import Tangents
 from streamridge.samples import Inputs, Samples, concatenate
 
 # The parts of kept rows that are rows, not samples.
@@ -42,6 +43,16 @@ class Record(Protocol):
 
     def at(self, times: Vector, refits_ago: int) -> Samples:
         """Return the rows of a training set as they were known at the last refit, or before it."""
+
+    def under(self, lam: Vector) -> Self:
+        """Return the record whose rows are made with these hyperparameters, from now on."""
+
+    def tangents(self, times: Vector, predicted: Vector, refits_ago: int) -> Tangents | None:
+        """Return how rows move with the numbers that they are made with; None without any.
+
+        They are those of a training set, and those that its fit has predicted. The fit is that of
+        the last refit, or the one before it, whose rows waited for labels.
+        """
 
     def state(self) -> dict[str, Matrix]:
         """Return everything that changes, as arrays for `restore`."""
@@ -105,6 +116,13 @@ class KeptRows:
         return Samples(
             Inputs(settled.t[rows], settled.x[rows], settled.inputs.layout), settled.y[rows]
         )
+
+    def under(self, lam: Vector) -> KeptRows:
+        """Return the record itself: kept rows were made by others."""
+        return self
+
+    def tangents(self, times: Vector, predicted: Vector, refits_ago: int) -> None:
+        """Return None: it is not known how kept rows were made."""
 
     def state(self) -> dict[str, Matrix]:
         """Return every row, as arrays."""

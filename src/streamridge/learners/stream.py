@@ -103,6 +103,10 @@ class StreamLearner(Generic[FitT]):
         """Return the samples of the fit in force."""
         return self._progress.current.samples
 
+    def rows_at(self, times: Vector, lam: Vector) -> Samples:
+        """Return some rows of the fit in force as other hyperparameters would make them."""
+        return self._progress.record.under(lam).at(times, 0)
+
     @property
     def trained_until(self) -> float:
         """Return the time of the last sample of the fit in force."""

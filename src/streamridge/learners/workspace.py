@@ -7,6 +7,7 @@ from typing import Any
 from streamridge.arrays import Vector
 from streamridge.learners.fitted import Fitted
 from streamridge.models.base import FitT, Model
+from streamridge.models.joint import kind_of
 from streamridge.samples import Samples
 
 
@@ -43,7 +44,9 @@ class Workspace:
         if fit is None:
             fit = fitted.model.fit(samples, lam, self._spare(fitted.model, None))
             self._solved.append((fitted, fit))
-        return Fitted.made(fitted.model, fitted.record, lam, fitted.since, (samples, fit))
+        solved = Fitted.made(fitted.model, fitted.record, lam, fitted.since, (samples, fit))
+        solved.refits_ago = fitted.refits_ago
+        return solved
 
     def fit(
         self, model: Model[FitT], samples: Samples, lam: Vector, sparing: Fitted[FitT] | None = None
@@ -67,4 +70,4 @@ class Workspace:
 
     @staticmethod
     def _fits(owner: Fitted[Any], model: Model[Any], sparing: Fitted[Any] | None) -> bool:
-        return owner is not sparing and type(owner.model) is type(model)
+        return owner is not sparing and kind_of(owner.model) is kind_of(model)

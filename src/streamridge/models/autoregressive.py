@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from streamridge.hyperparameters.groups import (
     require_within,
 )
 from streamridge.hyperparameters.space import Space
-from streamridge.models.base import Arrays, require_samples
+from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.samples import Inputs, Samples
 
 
@@ -61,12 +62,12 @@ class AutoregressiveRidge:
         """Return the filter fitted to N samples, at its initial penalties by default."""
         require_samples(samples)
         system = self._system(samples, lam)
-        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y))
+        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y), samples)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
         w = require_finite("weights", state["weights"])
         require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
-        return AutoregressiveFit(self._system(samples, lam), w)
+        return AutoregressiveFit(self._system(samples, lam), w, samples)
 
     def _system(self, samples: Samples, lam: Vector | None) -> NormalEquations:
         alpha = require_values(self.space.values if lam is None else lam, len(self.space.names))
@@ -101,27 +102,50 @@ class NormalEquations:
 
 @dataclass(frozen=True)
 class AutoregressiveFit:
-    """A linear filter with weights w, shape (p, H)."""
+    """A linear filter with weights w, shape (p, H), fitted to N samples."""
 
     system: NormalEquations
     w: Matrix
+    samples: Samples
 
     def predict(self, inputs: Inputs) -> Matrix:
         return inputs.x @ self.w
 
     def window_loss(self, window: Samples) -> float:
-        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
+        return float(np.sum(self._errors(window) ** 2))
 
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         return self.window_loss(window), self.step_gradients(window).sum(axis=0)
 
-    def step_gradients(self, window: Samples) -> Matrix:
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        errors = self._errors(window)
+        residuals = errors if loss is None else loss.of(errors)[1]
+        return self._gradients(window, residuals, tangents).sum(axis=0)
+
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        return self._gradients(window, self._errors(window), tangents)
+
+    def _errors(self, samples: Samples) -> Matrix:
+        return samples.y - self.predict(samples.inputs)
+
+    def _gradients(self, window: Samples, errors: Matrix, tangents: Tangents | None) -> Matrix:
         # dw/dalpha_i = -w_i M^-1 e_i, so d(y_hat)/dalpha_i = -w_i (M^-1 x)_i.
-        errors = window.y - self.predict(window.inputs)
-        return 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
+        in_lam = 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
+        if tangents is None:
+            return in_lam
+        return np.column_stack([in_lam, *self._in_rows(window, errors, tangents)])
+
+    def _in_rows(self, window: Samples, errors: Matrix, tangents: Tangents) -> Iterator[Vector]:
+        # Along a tangent X' of X: dw = M^-1 (X'^T (y - X w) - X^T X' w).
+        X, w, left = self.samples.x, self.w, self._errors(self.samples)
+        for dX, dx in zip(tangents.training, tangents.window, strict=True):
+            dw = self.system.solve(dX.T @ left - X.T @ (dX @ w))
+            yield -2 * np.sum(errors * (dx @ w + window.x @ dw), axis=1)
 
     def release(self) -> None:
-        """Drop nothing: a fit is only its weights and a p by p system."""
+        """Drop nothing: a fit is only its weights, a p by p system and its samples."""
 
     def state(self) -> Arrays:
         return {"weights": self.w}

@@ -1,16 +1,19 @@
-"""The contract of a model: a small core, and three capabilities that a model may offer beyond it.
+"""The contract of a model: a small core, and capabilities that a model may offer beyond it.
 
 The core fits a history at hyperparameters lam, predicts, differentiates the loss of a window, and
-gives its state. Spreads, gradients of single steps and approximate fits are optional: where a model
-lacks one, the functions below do without it, or raise.
+gives its state. Spreads, gradients of other losses and through the rows, gradients of single steps
+and approximate fits are optional: where a model lacks one, the functions below do without it, or
+raise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol, Self, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError
@@ -18,6 +21,22 @@ from streamridge.hyperparameters.space import Space
 from streamridge.samples import Inputs, Samples
 
 Arrays = Mapping[str, Matrix]
+
+
+@dataclass(frozen=True)
+class Tangents:
+    """How the rows of a fit move with the numbers that they were made with.
+
+    Parameters
+    ----------
+    training
+        (q, N, p), the derivatives of the training set's x with respect to q numbers.
+    window
+        (q, m, p), those of the rows that the fit has predicted.
+    """
+
+    training: NDArray[np.float64]
+    window: NDArray[np.float64]
 
 
 class ModelFit(Protocol):
@@ -65,19 +84,28 @@ class WindowLoss(Protocol):
 
 
 @runtime_checkable
-class KnowsLosses(Protocol):
-    """A fit that can compute the gradient of any loss of its errors."""
+class KnowsGradients(Protocol):
+    """A fit that can differentiate any loss of its errors, and through its rows as well."""
 
-    def gradient_of(self, loss: WindowLoss, window: Samples) -> Vector:
-        """Return the gradient of the loss of a window with respect to lam, shape (d,)."""
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        """Return the gradient of a window's loss in lam and then in the q numbers of its rows.
+
+        Its shape is (d + q,). Without tangents rows do not move, and q is zero. Without another
+        loss it is the gradient of squared errors.
+        """
 
 
 @runtime_checkable
 class KnowsStepGradients(Protocol):
     """A fit that can compute the gradient of every single step."""
 
-    def step_gradients(self, window: Samples) -> Matrix:
-        """Return the gradient of each of the window's m steps, shape (m, d)."""
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        """Return the gradient of each of the window's m steps, shape (m, d).
+
+        With tangents, the q numbers of the rows come after the d others: (m, d + q).
+        """
 
 
 @runtime_checkable
@@ -161,17 +189,30 @@ def predict_with_residuals(
     return fit.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
 
 
-def gradient_of(loss: WindowLoss | None, fit: ModelFit, window: Samples) -> Vector:
-    """Return the gradient of a loss, shape (d,); of squared errors, if the fit knows no other."""
-    if loss is None or not isinstance(fit, KnowsLosses):
-        return fit.loss_and_gradient(window)[1]
-    return fit.gradient_of(loss, window)
+def gradient_of(
+    fit: ModelFit,
+    window: Samples,
+    tangents: Tangents | None = None,
+    loss: WindowLoss | None = None,
+) -> Vector:
+    """Return the gradient of a window's loss in lam, and then in the numbers of its rows.
+
+    A fit that knows no more than the gradient of squared errors gives this one. It leaves the
+    numbers of its rows where they are: they have a gradient of zero.
+    """
+    if isinstance(fit, KnowsGradients):
+        return fit.gradient_of(window, tangents, loss)
+    further = 0 if tangents is None else len(tangents.window)
+    return np.append(fit.loss_and_gradient(window)[1], np.zeros(further))
 
 
-def step_gradients(fit: ModelFit, window: Samples) -> Matrix:
-    """Return the gradient of each step of a window, shape (m, d); raise if the fit has none."""
+def step_gradients(fit: ModelFit, window: Samples, tangents: Tangents | None = None) -> Matrix:
+    """Return the gradient of each step of a window, shape (m, d); raise if the fit has none.
+
+    With tangents, the numbers of the rows come after the d others.
+    """
     if isinstance(fit, KnowsStepGradients):
-        return fit.step_gradients(window)
+        return fit.step_gradients(window, tangents)
     raise InvalidInputError(
         f"fit must have step_gradients to be watched, got {type(fit).__name__}. Leave out watch."
     )

@@ -10,19 +10,27 @@ $$\sum_t \nabla f_t = -2 \Big( \sum_t e_t\, \partial k_t^T\, \theta
 
 The loss of a step is the sum of its squared errors over the horizons. Of any other loss of the
 errors, its residuals stand in for the errors $e_t$.
+
+Rows may depend on numbers themselves. Such a number has a derivative $\partial K$ as well: that of
+the kernel as its rows move along their tangents. Forward it costs one more column of $J$. The
+adjoint gathers what a move of every single row would change, and then follows any number of
+tangents.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.kernels.base import Weights
-from streamridge.models.base import WindowLoss
+from streamridge.kernels.base import Embedding, Slopes, Weights
+from streamridge.models.base import Tangents, WindowLoss
 from streamridge.models.ridge import Fit
-from streamridge.samples import Samples
+from streamridge.samples import Inputs, Samples
 
 # Rows of a window taken at a time: 32 rows of 2880 float64 stay within one core's cache.
 WINDOW_ROWS = 32
@@ -30,7 +38,80 @@ WINDOW_ROWS = 32
 JACOBIAN_ROWS = 384
 
 
-def dual_jacobian(fit: Fit) -> Matrix:
+@dataclass(frozen=True)
+class MovingRows:
+    """The tangents of a fit's rows as its kernel embeds them, one embedding per number.
+
+    Parameters
+    ----------
+    training, window
+        Those of the training set, and those of the rows that the fit has predicted.
+    """
+
+    training: tuple[Embedding, ...] = ()
+    window: tuple[Embedding, ...] = ()
+
+    @classmethod
+    def of(cls, fit: Fit, window: Samples, tangents: Tangents | None) -> Self:
+        """Return the tangents of a fit and of a window; where rows are centred, so are they."""
+        if tangents is None:
+            return cls()
+        means = fit.center.share * tangents.training.mean(axis=1, keepdims=True)
+        return cls(
+            cls._embedded(fit, fit.samples.inputs, tangents.training - means),
+            cls._embedded(fit, window.inputs, tangents.window - means),
+        )
+
+    @staticmethod
+    def _embedded(fit: Fit, rows: Inputs, each: NDArray[np.float64]) -> tuple[Embedding, ...]:
+        kernel = fit.ridge.kernel
+        return tuple(kernel.embed_tangent(Inputs(rows.t, x, rows.layout)) for x in each)
+
+
+STILL = MovingRows()
+
+
+@dataclass(frozen=True)
+class RowGradients:
+    """What a move of every single row would change; the adjoint adds to it, block by block.
+
+    Parameters
+    ----------
+    moving
+        The tangents along which rows move.
+    training, window
+        What moves of the training set and of the window change.
+    """
+
+    moving: MovingRows
+    training: Embedding
+    window: Embedding
+
+    @classmethod
+    def zero(cls, moving: MovingRows) -> RowGradients | None:
+        """Return gradients to add to; None where no row moves."""
+        if not moving.training:
+            return None
+        return cls(moving, moving.training[0].zeros(), moving.window[0].zeros())
+
+    def direct(self, rows: slice) -> Slopes:
+        """Return where some rows of the window against the whole training set add to."""
+        return Slopes(self.window.rows(rows), self.training)
+
+    def indirect(self, rows: slice) -> Slopes:
+        """Return where a block of the training set's upper triangle subtracts from."""
+        return Slopes(
+            self.training.rows(rows), self.training.rows(slice(rows.start, None)), share=-1.0
+        )
+
+    @property
+    def along(self) -> Vector:
+        """Return what a move along each of the tangents changes, shape (q,)."""
+        pairs = zip(self.moving.training, self.moving.window, strict=True)
+        return np.array([self.training.dot(each) + self.window.dot(row) for each, row in pairs])
+
+
+def dual_jacobian(fit: Fit, moving: MovingRows = STILL) -> Matrix:
     r"""Return how the dual weights move with each hyperparameter.
 
     Differentiating $A\theta = y$ with $y$ held fixed gives, for coordinate $i$,
@@ -42,28 +123,34 @@ def dual_jacobian(fit: Fit) -> Matrix:
     ----------
     fit
         A solved ridge system on $N$ samples; its factor of $A$ is reused.
+    moving
+        How its rows move, if they do.
 
     Returns
     -------
     (H, N, d)
-        Column $i$ is $\partial\theta/\partial\lambda_i$; $\lambda_R$ comes last.
+        Column $i$ is $\partial\theta/\partial\lambda_i$; $\lambda_R$ comes last, and the numbers
+        that rows move with come after it.
 
     Notes
     -----
     Paper: eq. (17), the matrix $J$ of Algorithm 2. Cost: $O(N^2 d)$, no new factorization.
     """
     N, H = fit.theta.shape
-    dA_theta = np.empty((H, N, len(fit.ridge.kernel.values) + 1))
-    dA_theta[:, :, -1] = fit.theta.T  # dA/d(lambda_R) is the identity
+    d = len(fit.ridge.kernel.values) + 1
+    dA_theta = np.empty((H, N, d + len(moving.training)))
+    dA_theta[:, :, d - 1] = fit.theta.T  # dA/d(lambda_R) is the identity
     for start in range(0, N, JACOBIAN_ROWS):
         part = slice(start, start + JACOBIAN_ROWS)
         rows = fit.rows(fit.samples.inputs[part])
         for h, theta in enumerate(fit.theta.T):
-            dA_theta[h, part, :-1] = rows.gradient_dot(theta)
+            dA_theta[h, part, : d - 1] = rows.gradient_dot(theta)
+            for i, each in enumerate(moving.training):
+                dA_theta[h, part, d + i] = rows.tangent_dot(theta, each.rows(part), each)
     return -np.stack([fit.system.solve(columns) for columns in dA_theta])
 
 
-def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:
+def step_gradients(fit: Fit, J: Matrix, window: Samples, moving: MovingRows = STILL) -> Matrix:
     r"""Return the gradient of every step's loss, shape (m, d), by eqs (14) and (15).
 
     $$\nabla f_t = -2 e_t (\partial k_t^T\, \theta + k_t^T J)$$
@@ -76,6 +163,8 @@ def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:
         (H, N, d), its dual Jacobian.
     window
         The m inputs that were predicted, with their labels.
+    moving
+        How rows move, as J was made with.
 
     Notes
     -----
@@ -87,15 +176,17 @@ def step_gradients(fit: Fit, J: Matrix, window: Samples) -> Matrix:
     total = np.zeros((len(window), J.shape[2]))
     for e, theta, J_h in zip(errors.T, fit.theta.T, J, strict=True):
         in_kernel = rows.gradient_dot(theta)
-        direct = np.column_stack([in_kernel, np.zeros(len(window))])
+        pairs = zip(moving.window, moving.training, strict=True)
+        in_rows = [rows.tangent_dot(theta, row, each) for row, each in pairs]
+        direct = np.column_stack([in_kernel, np.zeros(len(window)), *in_rows])
         total -= 2 * e[:, None] * (direct + k @ J_h)
     return total
 
 
 def loss_and_gradient(
-    fit: Fit, window: Samples, loss: WindowLoss | None = None
+    fit: Fit, window: Samples, moving: MovingRows = STILL, loss: WindowLoss | None = None
 ) -> tuple[float, Vector]:
-    """Return the summed losses of a window, and their gradient by one adjoint solve, shape (d,).
+    """Return the loss of a window, and its gradient by one adjoint solve, shape (d,).
 
     Parameters
     ----------
@@ -103,6 +194,8 @@ def loss_and_gradient(
         The model that made the predictions.
     window
         The m inputs that were predicted, with their labels.
+    moving
+        How rows move, if they do: the gradient in their numbers comes last.
     loss
         A loss of the errors; None is the sum of their squares.
 
@@ -110,9 +203,11 @@ def loss_and_gradient(
     -----
     The gradient of squared errors equals
     `step_gradients(fit, dual_jacobian(fit), window).sum(axis=0)`. Cost: one solve and one pass over
-    the kernel's blocks, whatever d is.
+    the kernel's blocks, whatever d is; one more product per block if rows move, with however many
+    numbers.
     """
     total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window))
+    in_rows = RowGradients.zero(moving)
     direct = []
     u = np.zeros_like(fit.theta)
     for start in range(0, len(window), WINDOW_ROWS):
@@ -125,12 +220,14 @@ def loss_and_gradient(
         else:
             e = residuals[part]
         u += k.T @ e
-        direct.append(rows.inner(Weights(e, fit.theta))[1])
+        slopes = None if in_rows is None else in_rows.direct(part)
+        direct.append(rows.inner(Weights(e, fit.theta), slopes)[1])
     # Refining v would not help: the products below are no more precise than the factor.
     v = fit.system.solve_once(u)
-    indirect = _symmetric_inner(fit, v)
+    indirect = _symmetric_inner(fit, v, in_rows)
     in_kernel = reduce(np.add, direct) - indirect
-    return total, np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
+    in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
+    return total, in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
 
 
 def _errors(fit: Fit, window: Samples) -> Matrix:
@@ -140,8 +237,11 @@ def _errors(fit: Fit, window: Samples) -> Matrix:
     return window.y - np.concatenate(parts)
 
 
-def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:
-    """Return v^T (dK/dlam_i) theta, summed over the horizons, from half of K; shape (d - 1,)."""
+def _symmetric_inner(fit: Fit, v: Matrix, in_rows: RowGradients | None) -> Vector:
+    """Return v^T (dK/dlam_i) theta, summed over the horizons, from half of K; shape (d - 1,).
+
+    What moves of the rows change is subtracted from `in_rows`, if rows move.
+    """
     left = np.hstack([v, fit.theta]).astype(fit.ridge.dtype, copy=False)
     right = np.hstack([fit.theta, v]).astype(fit.ridge.dtype, copy=False)
     parts = []
@@ -151,6 +251,7 @@ def _symmetric_inner(fit: Fit, v: Matrix) -> Vector:
         # An entry right of the diagonal square also stands for its mirror image below it.
         mirrored = right[rows.start :].copy()
         mirrored[: rows.stop - rows.start, v.shape[1] :] = 0.0
-        parts.append(evaluation.inner(Weights(left[rows], mirrored, memory=memory))[1])
+        slopes = None if in_rows is None else in_rows.indirect(rows)
+        parts.append(evaluation.inner(Weights(left[rows], mirrored, memory=memory), slopes)[1])
         memory.rewind(end)
     return reduce(np.add, parts)

@@ -20,8 +20,13 @@ from streamridge.hyperparameters.groups import (
 from streamridge.hyperparameters.space import Space
 from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
-from streamridge.models.base import Arrays, WindowLoss, require_samples
-from streamridge.models.hypergradient import dual_jacobian, loss_and_gradient, step_gradients
+from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
+from streamridge.models.hypergradient import (
+    MovingRows,
+    dual_jacobian,
+    loss_and_gradient,
+    step_gradients,
+)
 from streamridge.models.ridge import Center, Fit
 from streamridge.models.systems import Guesses, Ridge
 from streamridge.samples import Samples
@@ -145,13 +150,22 @@ class KernelRidgeFit(Fit):
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         return loss_and_gradient(self, window)
 
-    def gradient_of(self, loss: WindowLoss, window: Samples) -> Vector:
-        return loss_and_gradient(self, window, loss)[1]
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        return loss_and_gradient(self, window, MovingRows.of(self, window, tangents), loss)[1]
 
-    def step_gradients(self, window: Samples) -> Matrix:
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        moving = MovingRows.of(self, window, tangents)
+        return step_gradients(self, self._dual_jacobian(moving), window, moving)
+
+    def _dual_jacobian(self, moving: MovingRows) -> Matrix:
+        """Return the Jacobian; where rows do not move, one serves every window of the fit."""
+        if moving.training:
+            return dual_jacobian(self, moving)
         if self._jacobian is None:
             self._jacobian = dual_jacobian(self)
-        return step_gradients(self, self._jacobian, window)
+        return self._jacobian
 
     def release(self) -> Arena:
         self._jacobian = None

@@ -29,20 +29,29 @@ from streamridge.samples import Inputs, Samples
 
 @dataclass(frozen=True)
 class Center:
-    """The origin of x and y in a fit: the means of its training set, or zero."""
+    """The origin of x and y in a fit: the means of its training set, or zero.
+
+    Parameters
+    ----------
+    x, y
+        (p,) and (H,), the origin.
+    share
+        The share of the means that it is: one or zero.
+    """
 
     x: Vector
     y: Vector
+    share: float
 
     @classmethod
     def of(cls, samples: Samples) -> Center:
         """Return the means of x and y."""
-        return cls(samples.x.mean(axis=0), samples.y.mean(axis=0))
+        return cls(samples.x.mean(axis=0), samples.y.mean(axis=0), share=1.0)
 
     @classmethod
     def zero(cls, samples: Samples) -> Center:
         """Return an origin at zero."""
-        return cls(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]))
+        return cls(np.zeros(samples.x.shape[1]), np.zeros(samples.y.shape[1]), share=0.0)
 
     def inputs(self, inputs: Inputs) -> Inputs:
         """Return inputs relative to this origin."""

@@ -15,6 +15,7 @@ from streamridge.models.base import (
     FitT,
     KnowsStart,
     Model,
+    Tangents,
     WindowLoss,
     approximate,
     gradient_of,
@@ -150,6 +151,15 @@ class Units:
         differences = samples.y - self.baseline(samples.inputs)
         return Samples(self.inputs(samples.inputs), differences / self.y)
 
+    def tangents(self, tangents: Tangents | None) -> Tangents | None:
+        """Return tangents of rows in these units, which the numbers of rows must leave alone.
+
+        Units follow from the latest values and from the columns with units of their own.
+        """
+        if tangents is None:
+            return None
+        return Tangents(tangents.training / self.x, tangents.window / self.x)
+
 
 class StandardizedFit(Generic[FitT]):
     """A fit in the units of its training set that predicts in the units of the series."""
@@ -198,13 +208,18 @@ class StandardizedFit(Generic[FitT]):
         """Return the sum of squared errors in standardized units, and its gradient."""
         return self.fit.loss_and_gradient(self._units.samples(window))
 
-    def gradient_of(self, loss: WindowLoss, window: Samples) -> Vector:
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
         """Return the gradient of a loss of the errors, in standardized units."""
-        return gradient_of(loss.in_units(self._units.y), self.fit, self._units.samples(window))
+        units = self._units
+        loss = None if loss is None else loss.in_units(units.y)
+        return gradient_of(self.fit, units.samples(window), units.tangents(tangents), loss)
 
-    def step_gradients(self, window: Samples) -> Matrix:
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
         """Return the gradient of each step in standardized units."""
-        return step_gradients(self.fit, self._units.samples(window))
+        units = self._units
+        return step_gradients(self.fit, units.samples(window), units.tangents(tangents))
 
     def release(self) -> None:
         """Drop the fit and its standardized samples; keep its numbers."""

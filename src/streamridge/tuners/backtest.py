@@ -75,6 +75,8 @@ class Backtest(Generic[FitT]):
             return np.inf, np.zeros_like(lam)
         self.gradients += 1
         loss, gradient = fit.loss_and_gradient(self.validation)
+        # Numbers that the rows were made with come last, and stay as they are.
+        gradient = np.append(gradient, np.zeros(len(lam) - len(gradient)))
         if not (np.isfinite(loss) and np.isfinite(gradient).all()):
             return np.inf, np.zeros_like(lam)  # and no fit may start from its solutions
         self._approximate = fit

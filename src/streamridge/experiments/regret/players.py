@@ -10,9 +10,9 @@ import numpy as np
 from streamridge.arrays import Matrix, Vector
 from streamridge.experiments.regret.game import Game, Reveal
 from streamridge.learners.base import run
-from streamridge.learners.lazy_descent import ConstantStep
 from streamridge.learners.online import OnlineLearner
 from streamridge.learners.smoothed_leader import SmoothedLeader
+from streamridge.learners.steps import ConstantStep
 
 # Called after every step with the number of steps done, and of all steps.
 Progress = Callable[[int, int], None]

@@ -12,8 +12,8 @@ from streamridge.errors import InvalidInputError
 from streamridge.experiments.synthetic.panels import PANELS, Panel
 from streamridge.hyperparameters.coordinates import Chart
 from streamridge.learners.base import run
-from streamridge.learners.lazy_descent import ConstantStep
 from streamridge.learners.online import OnlineLearner
+from streamridge.learners.steps import ConstantStep
 from streamridge.metrics import rmse
 from streamridge.samples import Samples
 

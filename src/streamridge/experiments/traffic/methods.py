@@ -14,7 +14,7 @@ from typing import Any
 from streamridge.forecaster.methods import tuned_by
 from streamridge.forecaster.published import PUBLISHED, PublishedName
 from streamridge.forecaster.settings import Settings
-from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep
+from streamridge.learners.steps import AdaGradStep, ConstantStep
 from streamridge.runs.tasks import ModelName, model_settings
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.hoag import HOAG
