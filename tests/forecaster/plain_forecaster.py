@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.forecaster.plain_calibration import PlainCorrection, PlainUnrest, mean_of
+from tests.forecaster.plain_experts import PlainExperts
 from tests.forecaster.plain_learner import PlainLearner
 from tests.forecaster.plain_past import PlainPast
 
@@ -92,6 +93,11 @@ class PlainForecaster:
         self.said, self.trail = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.unrest = [PlainUnrest() for _ in range(self.horizon)]
+        self.experts = PlainExperts(4 + len(settings.periods), self.horizon, max(24, self.patience))
+        self.small_said, self.said_by_all, self.heard = [[], []], None, []
+        self.small_corrections = [
+            [PlainCorrection() for _ in range(self.horizon)] for _ in self.small_said
+        ]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
         self.learner, self.next_try, self.happened = None, 0, Counter()
@@ -161,7 +167,10 @@ class PlainForecaster:
     @property
     def mean_errors(self):
         """Return the means of the last errors by half-life."""
-        return {each: mean_of(self.said, each) for each in PlainCorrection.half_lives}
+        return self.means_of(self.said)
+
+    def means_of(self, said):
+        return {each: mean_of(said, each) for each in PlainCorrection.half_lives}
 
     def corrected(self, raw, means):
         """Return forecasts with what the last errors add to them."""
@@ -169,9 +178,9 @@ class PlainForecaster:
             return raw
         return raw + [offset for _, offset in self.added(means)]
 
-    def added(self, means):
+    def added(self, means, corrections=None):
         """Return, for each horizon, the share of each mean that is added, and what is in all."""
-        pulls = [correction.pulls() for correction in self.corrections]
+        pulls = [correction.pulls() for correction in corrections or self.corrections]
         return [(each, sum(each[life] * means[life] for life in each)) for each in pulls]
 
     def look_ahead(self):
@@ -190,11 +199,36 @@ class PlainForecaster:
         means = self.mean_errors
         values = self.bounded(self.corrected(raw, means))
         made = (step, raw, values, spreads * factors, factors, means)
-        worse = lately(self.model_sizes) > 1.15 * lately(self.naive_sizes[self.best()])
-        if self.settings.guard and len(self.model_sizes) >= 8 and worse:
-            values, source = self.stand_in()
-            return values, made, source
-        return values, made, "model"
+        if not (self.settings.guard and self.settings.learn):
+            return values, made, "model"
+        return self.mixed(made, self.learner.companions(step, x))
+
+    def mixed(self, made, small):
+        """Return what all experts make of the next steps together."""
+        step, raw, values, *rest = made
+        small = [self.bounded(each) for each in small]
+        means = [self.means_of(said) for said in self.small_said]
+        corrected = [
+            self.bounded(each + [life for _, life in self.added(of, corrections)])
+            for each, of, corrections in zip(small, means, self.small_corrections, strict=True)
+        ]
+        ahead = range(step, step + self.horizon)
+        naive = np.transpose([self.naive_values(each) for each in ahead])
+        lower, upper = self.settings.bounds or (None, None)
+        naive = np.clip(naive, lower, upper) if lower is not None or upper is not None else naive
+        if self.silent >= 8 and self.settings.periods:
+            naive[-1] = np.nan
+        opinions = np.vstack([values, *corrected, naive])
+        mixture, spoken = self.experts.mix(opinions)
+        self.said_by_all = (step, small, means, opinions, spoken, mixture)
+        return mixture, (step, raw, mixture, *rest), self.source(opinions[:, 0])
+
+    def source(self, opinions):
+        """Return what the next forecast is mostly: of a model, or else of which naive forecast."""
+        weights = self.experts.weights(opinions)
+        if sum(weights[3:]) <= 0.5:
+            return "model"
+        return "last" if weights[-1] == max(weights[3:]) else "seasonal"
 
     def widened(self, spreads):
         """Return the sizes of error to expect after silence, up to those of a naive forecast."""
@@ -210,7 +244,7 @@ class PlainForecaster:
 
     def reach(self, values, made, source, level):
         """Return how far the bands of the next forecast reach below and above."""
-        if source != "model":
+        if made is None:
             return self.naive_reach(level, values)
         reach, spreads = self.bands.reach(level), made[3]
         return -reach[:, 0] * spreads, reach[:, 1] * spreads
@@ -262,15 +296,18 @@ class PlainForecaster:
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:
-            self.said += leapt * [0.0]
+            for said in (self.said, *self.small_said):
+                said += leapt * [0.0]
             self.pass_over(leapt)
 
     def advance(self, value):
+        self.said_by_all = None
         values, made, source = self.look_ahead()
         below, above = self.reach(values, made, source, 0.9)
         if value is None:
             self.happened["missing"] += 1
-            self.said.append(0.0)
+            for said in (self.said, *self.small_said):
+                said.append(0.0)
             self.past.push(values[0], read=False, trusted=False)
             self.silent += 1
             self.pass_over()
@@ -286,6 +323,7 @@ class PlainForecaster:
         self.past.push(kept, read=True, trusted=verdict == "good")
         self.silent = 0
         self.calibrate(step, value, made, verdict)
+        self.weigh(step, value, verdict)
         if self.learner is None:
             self.first_fit()
         elif verdict != "good":
@@ -379,6 +417,22 @@ class PlainForecaster:
             first = step - self.settings.update_every - self.horizon
             self.trail = {at: each for at, each in self.trail.items() if at > first}
         self.said.append(value - made[1][0] if says else 0.0)
+
+    def weigh(self, step, value, verdict):
+        """Let all that was said of this step, in time, teach the experts and the small fits."""
+        told = self.said_by_all
+        self.heard += [] if told is None else [told]
+        for first, small, means, opinions, spoken, mixture in self.heard[-self.horizon :]:
+            h = step - first
+            if h >= self.horizon:
+                continue
+            if verdict != "implausible":
+                self.experts.learn(h, opinions[:, h], spoken[h], mixture[h], value)
+            if verdict == "good":
+                for raw, of, corrections in zip(small, means, self.small_corrections, strict=True):
+                    corrections[h].learn(value - raw[h], of)
+        for k, said in enumerate(self.small_said):
+            said.append(value - told[1][k][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):
         if value is None:

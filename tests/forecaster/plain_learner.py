@@ -79,7 +79,8 @@ class PlainLearner:
         self.teach(retiring, self.past.with_slopes(rows, rates))
         self.move()
         self.refit(retiring)
-        events = ["fits", "rollbacks"] if self.settings.guard and self.watch() else ["fits"]
+        watched = self.settings.guard and self.settings.learn
+        events = ["fits", "rollbacks"] if watched and self.watch() else ["fits"]
         self.remember()
         return events
 
@@ -132,42 +133,36 @@ class PlainLearner:
 
     def trust(self):
         """Let the guard start from here."""
-        self.shadow, self.losses, self.age, self.worse = self.lam, np.zeros(2), 0, 0
-        self.keep_for_the_guard()
-
-    def keep_for_the_guard(self):
-        self.tuned, self.end = self.lam, self.training[-1].t
+        self.losses, self.worse = np.zeros(2), 0
 
     def watch(self):
-        """Compare tuning with its past in the window that has ended; tell whether it lost."""
+        """Compare tuning with its start in the window that has ended; tell whether it lost."""
         self.losses = 0.8 * self.losses + self.window_losses()
-        self.age += 1
         self.worse = self.worse + 1 if self.losses[0] > 1.02 * self.losses[1] else 0
         rolls_back = self.worse >= 5
         if rolls_back:
-            before = zip(self.space.names, self.shadow, strict=True)
-            self.assign({name: value for name, value in before if name not in self.frozen})
-        if rolls_back or (self.age >= 7 and self.worse == 0):
+            start = zip(self.space.names, self.space.values, strict=True)
+            self.assign({name: value for name, value in start if name not in self.frozen})
             self.trust()
-        self.keep_for_the_guard()
         return rolls_back
 
     def window_losses(self):
-        """Return the squared errors in the window of small fits to what came before it."""
-        before = [row for row in self.training if row.t <= self.end]
-        window = [row for row in self.training if row.t > self.end]
-        recent = before[-max(1, len(self.training) // 4) :]
-        if not recent or not window:
+        """Return the squared errors of the small fits in the rows that came since."""
+        times = [row.t for row in self.training if row.t > self.end]
+        if not times:
             return np.zeros(2)
-        losses = []
-        for lam in (self.tuned, self.shadow):
-            known, held_out = (
-                self.stack(self.past.rows([row.t for row in some], self.rates(lam)))
-                for some in (recent, window)
-            )
-            fit = self.model.fit(known, lam)
-            losses.append(np.sum((held_out.y - fit.predict(held_out.inputs)) ** 2))
-        return np.array(losses)
+        window = self.stack(self.past.rows(times, self.rates(self.tuned)))
+        errors = [window.y - small.predict(window.inputs) for small in self.small]
+        return np.array([np.sum(each**2) for each in errors])
+
+    def companions(self, t, x):
+        """Return what the small fits forecast: as tuned, and as at the start."""
+        inputs = self.stack([Row(t, x, np.zeros(self.settings.horizon))]).inputs
+        return [small.predict(inputs)[0] for small in self.small]
 
     def remember(self):
+        """Keep the path, and fit the last quarter of the rows twice beside the model."""
         self.path.append((self.newest, self.lam))
+        recent = self.stack(self.training[-max(1, len(self.training) // 4) :])
+        self.small = [self.model.fit(recent, lam) for lam in (self.lam, self.space.values)]
+        self.tuned, self.end = self.lam, self.training[-1].t

@@ -1,0 +1,69 @@
+"""The experts of a forecaster once more: what each one has earned, one by one."""
+
+import numpy as np
+
+
+class PlainWeights:
+    """ML-Poly for one horizon, as it is defined, expert by expert, number by number."""
+
+    def __init__(self, prior, memory):
+        self.prior, self.keep = prior, 1 - 1 / memory
+        self.totals, self.squares = [0.0] * len(prior), [0.0] * len(prior)
+        self.largest = 0.0
+
+    def of(self, opinions):
+        """Return the weights of experts; NaN is no opinion."""
+        awake = [not np.isnan(opinion) for opinion in opinions]
+        sums = zip(self.totals, self.squares, awake, strict=True)
+        earned = [
+            total / (squares + self.largest) if is_awake and total > 0 else 0.0
+            for total, squares, is_awake in sums
+        ]
+        for weights in (earned, self.prior, [1.0] * len(awake)):
+            counted = [weight * is_awake for weight, is_awake in zip(weights, awake, strict=True)]
+            if any(counted):
+                return [each / sum(counted) for each in counted]
+        return None
+
+    def mix(self, opinions):
+        """Return the mean of opinions by their weights."""
+        weighted = zip(self.of(opinions), opinions, strict=True)
+        return sum(weight * opinion for weight, opinion in weighted if weight)
+
+    def learn(self, opinions, mixture, value):
+        """Add what each expert would have gained, but for those without an opinion."""
+        self.largest *= self.keep
+        for k, opinion in enumerate(opinions):
+            if not np.isnan(opinion):
+                gained = 2 * (mixture - value) * (mixture - opinion)
+                self.totals[k] = self.keep * self.totals[k] + gained
+                self.squares[k] = self.keep * self.squares[k] + gained**2
+                self.largest = max(self.largest, gained**2)
+
+
+class PlainExperts:
+    """The committee of all experts, and the vote between the model and the committee."""
+
+    def __init__(self, count, horizon, day):
+        even = [1 / count] * count
+        self.committee = [PlainWeights(even, 3 * day) for _ in range(horizon)]
+        self.vote = [PlainWeights([1.0, 0.0], 7 * day) for _ in range(horizon)]
+
+    def mix(self, opinions):
+        """Return the mixture of (K, H) opinions, and what the committee alone would say."""
+        columns = list(np.transpose(opinions))
+        spoken = [each.mix(column) for each, column in zip(self.committee, columns, strict=True)]
+        pairs = [(column[0], said) for column, said in zip(columns, spoken, strict=True)]
+        mixture = [each.mix(pair) for each, pair in zip(self.vote, pairs, strict=True)]
+        return np.array(mixture), spoken
+
+    def weights(self, opinions):
+        """Return the weights one step ahead."""
+        of_model, of_committee = self.vote[0].of((opinions[0], 0.0))
+        weights = [of_committee * each for each in self.committee[0].of(opinions)]
+        return [weights[0] + of_model, *weights[1:]]
+
+    def learn(self, h, opinions, spoken, mixture, value):
+        """Learn from what was said of a value so many steps ahead."""
+        self.committee[h].learn(opinions, spoken, value)
+        self.vote[h].learn((opinions[0], spoken), mixture, value)
