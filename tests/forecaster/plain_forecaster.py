@@ -93,7 +93,7 @@ class PlainForecaster:
         self.said, self.trail = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.unrest = [PlainUnrest() for _ in range(self.horizon)]
-        self.experts = PlainExperts(4 + len(settings.periods), self.horizon, max(24, self.patience))
+        self.experts = PlainExperts(4 + len(settings.periods), self.horizon, settings.day)
         self.small_said, self.said_by_all, self.heard = [[], []], None, []
         self.small_corrections = [
             [PlainCorrection() for _ in range(self.horizon)] for _ in self.small_said
