@@ -21,7 +21,8 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
     In format 1 every learner kept a descent, the steps since a search, and the cost of searches. In
     format 2 it kept what its policy needs, and every row. In format 3 rows are made from the
     readings; a fit of an earlier format is made again from those that its file still holds. In
-    format 4 forecasts that fill gaps are learned from, and several naive forecasts compete.
+    format 4 forecasts that fill gaps are learned from, and several naive forecasts compete. In
+    format 5 seasons may forget, as their description says; those of earlier formats do not.
 
     Parameters
     ----------
