@@ -111,11 +111,12 @@ class Season:
 
     def at(self, rate: float) -> Season:
         """Return the season at another rate of forgetting, which is not checked."""
-        changed = copy(self)
+        changed = copy(self)  # with all that does not depend on the rate
+        changed.__dict__.pop("weights", None)
         object.__setattr__(changed, "forgetting", rate)
         return changed
 
-    @property
+    @cached_property
     def weights(self) -> Vector:
         """Return the weight of each value that a typical one is the mean of."""
         return np.exp(-self.forgetting * self._ages)

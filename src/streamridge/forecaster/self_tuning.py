@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, SameContent, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
-from streamridge.features.base import RowMaker, made_with
+from streamridge.features.base import made_with
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
@@ -97,7 +97,8 @@ class SelfTuningModel:
         # A search compares its result with its start; only steps along gradients can go astray.
         watched = settings.guard and settings.learn and settings.tuner is None
         self._guard = Guard(settings.model, learner) if watched else None
-        self._settings = settings
+        self._initial = settings.preset.features
+        self.features = made_with(self._initial, learner.lam)  # what makes the next row
         self._about = "" if settings.sensor is None else f"{settings.sensor}: "
         self._naming = settings.model.space.naming
         self._path = np.array([self.newest]), learner.lam[None, :]
@@ -148,11 +149,6 @@ class SelfTuningModel:
     def newest(self) -> int:
         """Return the step of the latest value."""
         return int(self.learner.newest)
-
-    @property
-    def features(self) -> RowMaker:
-        """Return what makes the next row, at the hyperparameters in force."""
-        return made_with(self._settings.preset.features, self.learner.lam)
 
     @property
     def path(self) -> HyperparameterPath:
@@ -208,8 +204,9 @@ class SelfTuningModel:
         )
 
     def _settle(self) -> None:
-        """Let a new fit learn the size of its errors, and add its hyperparameters to the path."""
+        """Let a new fit learn the size of its errors, and go on from its hyperparameters."""
         self.learner.learn_spread()
+        self.features = made_with(self._initial, self.learner.lam)
         steps, values = self._path
         self._path = (
             np.append(steps[-REMEMBERED + 1 :], self.newest),
