@@ -87,6 +87,7 @@ class Guard(Generic[FitT]):
     _end: float
 
     def __init__(self, model: Model[FitT], learner: Learner) -> None:
+        self.error = np.nan  # mean squared error of the tuned small fit in the last window
         self._model = model
         self._learner = learner
         self.trust()
@@ -94,7 +95,7 @@ class Guard(Generic[FitT]):
     def watch(self) -> bool:
         """Judge the window that has just ended, and return whether the learner was rolled back."""
         self._shadow = self._shadow.judged(self._losses())
-        rolls_back = self._shadow.wins and self._put_back()
+        rolls_back = self._shadow.wins and put_in_force(self._learner, self._shadow.lam)
         if rolls_back or self._shadow.is_outdated:
             self._shadow = Shadow(self._learner.lam)
         self._remember()
@@ -131,19 +132,6 @@ class Guard(Generic[FitT]):
         self._shadow = Shadow(lam, losses, age, worse)
         self._tuned, self._end = tuned, float(state["end"])
 
-    def _put_back(self) -> bool:
-        """Give the learner the shadow's hyperparameters, and return whether a fit exists there.
-
-        If it does not, the fit in force stays, and the next window tries again.
-        """
-        before = self._learner.named(self._shadow.lam)
-        frozen = set(self._learner.frozen)
-        try:
-            self._learner.assign({name: before[name] for name in before if name not in frozen})
-        except FitError:
-            return False
-        return True
-
     def _remember(self) -> None:
         """Remember what the next window will be judged by."""
         self._tuned = self._learner.lam
@@ -151,6 +139,7 @@ class Guard(Generic[FitT]):
 
     def _losses(self) -> Vector:
         """Return the squared errors of the two small fits in the window that has just ended."""
+        self.error = np.nan
         training = self._learner.training
         split = int(np.searchsorted(training.t, self._end, side="right"))
         before, window = training[:split], training[split:]
@@ -162,7 +151,22 @@ class Guard(Generic[FitT]):
             shadow = self._model.fit(recent, self._shadow.lam)
         except FitError:  # the learner fails in the same way, and reports it
             return np.zeros(2)
-        return np.array([_squared_error(tuned, window), _squared_error(shadow, window)])
+        losses = np.array([_squared_error(tuned, window), _squared_error(shadow, window)])
+        self.error = float(losses[0]) / len(window)
+        return losses
+
+
+def put_in_force(learner: Learner, lam: Vector) -> bool:
+    """Give a learner hyperparameters, but for frozen ones, and return whether a fit exists there.
+
+    If it does not, the fit in force stays.
+    """
+    values, frozen = learner.named(lam), set(learner.frozen)
+    try:
+        learner.assign({name: values[name] for name in values if name not in frozen})
+    except FitError:
+        return False
+    return True
 
 
 def _squared_error(fit: FitT, window: Samples) -> float:
