@@ -79,7 +79,9 @@ class Settings:
                 f"horizon must be at most update_every ({self.update_every}), got {self.horizon}."
             )
         if self.start not in STARTS:
-            raise InvalidInputError(f"start must be {listed(STARTS)}, got {shown(self.start)}.")
+            raise InvalidInputError(
+                f"start must be one of {listed(STARTS)}, got {shown(self.start)}."
+            )
         if self.tuner is not None:
             self._require_tuner(self.tuner)
         if self.sensor is not None and not (isinstance(self.sensor, str) and self.sensor.strip()):
