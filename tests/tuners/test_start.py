@@ -85,7 +85,7 @@ def test_a_planted_optimum_is_found_from_either_end(known, start):
 
 def test_a_start_that_is_hardly_beaten_stays(known):
     bends = np.full(2, 0.5 * MARGIN)
-    model = Quadratic(best=np.exp(np.full(2, 0.9)), bends=bends)  # at its start, the loss is 1.0081
+    model = Quadratic(best=np.exp(np.full(2, 0.9)), bends=bends)  # at its start, the loss is 1.0162
 
     found = searched(model, known)
 
@@ -128,11 +128,11 @@ def test_few_rows_are_enough(known):
     assert found.loss < latest_loss(ard(), known[:LEAST_ROWS], np.array([50.0, 50.0, 0.01]))
 
 
-def test_a_search_takes_about_a_hundred_small_fits(known):
+def test_a_search_takes_few_small_fits(known):
     found = searched(ard(), known)
 
-    assert found.fits <= 100
-    assert found.gradients == 60
+    assert found.fits <= 64
+    assert found.gradients == 40
 
 
 def test_no_label_of_a_fit_comes_from_the_rows_that_it_forecasts(known):
@@ -150,4 +150,4 @@ def test_no_label_of_a_fit_comes_from_the_rows_that_it_forecasts(known):
 
     size = len(ahead) // PART
     assert max(seen) < ahead.t[len(ahead) - size]
-    assert sum(last < ahead.t[len(ahead) - 2 * size] for last in seen) >= 80
+    assert sum(last < ahead.t[len(ahead) - 2 * size] for last in seen) >= 60

@@ -122,7 +122,7 @@ class Forecaster:
     seed
         Seed of the random draws of the tuner, and of the search for a start.
     start
-        Where the hyperparameters start. "search" looks for a good start by some eighty small fits
+        Where the hyperparameters start. "search" looks for a good start by some sixty small fits
         as soon as 960 rows are known, or a whole training set if it is smaller; it keeps the
         model's own start unless another is clearly better on the latest rows. It searches again
         after a change of the stream, at most every 28 refits. "default" learns from where the

@@ -29,14 +29,16 @@ LEAST_ROWS = 240
 # The part of the rows that each of the two validation sets takes.
 PART = 4
 # Candidates that are drawn, each on one of so many values between the bounds of a group.
-DRAWS, VALUES = 24, 9
+DRAWS, VALUES = 20, 9
 # How many of them descend, beside the given starts.
-DESCENDING = 3
+DESCENDING = 2
 # Rows of the fits that compare these candidates, rows that small fits forecast at most, and rows of
 # the fits that make the last decision.
 FEW_ROWS, FORECAST_ROWS, MOST_ROWS = 240, 480, 1440
+# The last decision is between the start, what was found, and points on the way there.
+ON_THE_WAY = (0.5, 0.75, 1.0)
 # A searched start must lower the loss of the given one by this share.
-MARGIN = 0.01
+MARGIN = 0.02
 # Factors of a coordinate's step after a gradient of the same sign, and after one of the other sign.
 LONGER, SHORTER = 1.2, 0.5
 # The longest step, in logarithms, and how much shorter the steps of other coordinates are.
@@ -53,7 +55,7 @@ class Round:
     kept: int
 
 
-ROUNDS = (Round(480, steps=10, first=0.5, kept=2), Round(960, steps=10, first=0.25, kept=1))
+ROUNDS = (Round(480, steps=8, first=0.6, kept=2), Round(960, steps=8, first=0.3, kept=1))
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class StartSearch:
 
     Notes
     -----
-    Cost at N = 2880: about a hundred small fits, which take as long as five fits to all rows. The
+    Cost at N = 2880: about sixty small fits, which take as long as four fits to all rows. The
     candidates do not depend on the given start, which may be far off. Cycles stay where they are:
     a period has too many local minima.
     """
@@ -94,15 +96,20 @@ class StartSearch:
         space = self._searched(start, held)
         latest = Backtest(self.model, *split(known, MOST_ROWS, len(known) // PART), space)
         earlier = self._earlier(known, space, rng)
-        starts = [start, *(space.feasible.project(other) for other in self.others)]
+        starts = [start, *self._others(space, start)]
         found = _best_drawn(earlier[0], starts, rng)
         for backtest, each in zip(earlier[1:], ROUNDS, strict=True):
             found = _best_descended(backtest, found, each)
-        halfway = [_between(space, start, lam) for lam in found]
-        lam, loss = _clearly_better(latest, start, [*found, *halfway, *starts[1:]])
+        reached = [_between(space, start, lam, way) for lam in found for way in ON_THE_WAY]
+        lam, loss = _clearly_better(latest, start, [*reached, *starts[1:]])
         every = (latest, *earlier)
         fits, gradients = sum(each.fits for each in every), sum(each.gradients for each in every)
         return Tuned(lam, loss, fits, gradients, latest.seconds)
+
+    def _others(self, space: Space, start: Vector) -> list[Vector]:
+        """Return the other starts that differ from the given one, in the space to search."""
+        others = [space.feasible.project(other) for other in self.others]
+        return [other for other in others if not np.array_equal(other, start)]
 
     def _searched(self, start: Vector, held: Mask) -> Space:
         """Return the space to search, in which cycles and what is held are constant."""
@@ -113,8 +120,8 @@ class StartSearch:
         self, known: Samples, space: Space, rng: np.random.Generator
     ) -> list[Backtest[Any]]:
         """Return a backtest for the draws and each round, all before the latest rows."""
-        size = len(known) // PART
-        training, validation = split(known[: len(known) - size], len(known), size)
+        count = len(known)
+        training, validation = split(known[: count - count // PART], count, count // PART)
         return [
             Backtest(
                 self.model,
@@ -196,10 +203,11 @@ def _tied(space: Space, gradient: Vector) -> Vector:
     )
 
 
-def _between(space: Space, lam: Vector, other: Vector) -> Vector:
-    """Return the point halfway between two, in logarithms where there are any."""
+def _between(space: Space, lam: Vector, other: Vector, way: float) -> Vector:
+    """Return the point at a share of the way between two, in logarithms where there are any."""
     chart = Chart.log(space.feasible)
-    return space.feasible.project(chart.decode((chart.encode(lam) + chart.encode(other)) / 2))
+    z, there = chart.encode(lam), chart.encode(other)
+    return space.feasible.project(chart.decode((1 - way) * z + way * there))
 
 
 def _clearly_better(
