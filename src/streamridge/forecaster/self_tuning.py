@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, SameContent, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
-from streamridge.features.base import made_with
+from streamridge.features.base import made_with, numbers_of
+from streamridge.forecaster.presets import usual_starts
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.hyperparameters.groups import GroupNames
-from streamridge.learners.base import Learner, Policy
+from streamridge.learners.base import Learner, Policy, Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import runs_of
 from streamridge.learners.frame import Frame
@@ -26,10 +27,12 @@ from streamridge.learners.guard import Guard
 from streamridge.learners.online import Descending, Losses
 from streamridge.learners.packing import unpack
 from streamridge.learners.rolling import Searching
+from streamridge.learners.seeker import Seeker
 from streamridge.learners.state import joined, part
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import learn_spread
+from streamridge.tuners.start import StartSearch
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # silent unless the user sets up logging
@@ -82,7 +85,7 @@ class HyperparameterPath(SameContent):
 
 
 class SelfTuningModel:
-    """A learner with its guard and the path of its hyperparameters.
+    """A learner with the search for its start, its guard and the path of its hyperparameters.
 
     Parameters
     ----------
@@ -94,14 +97,16 @@ class SelfTuningModel:
 
     def __init__(self, settings: Settings, learner: Learner) -> None:
         self.learner = learner
-        # A search compares its result with its start; only steps along gradients can go astray.
-        watched = settings.guard and settings.learn and settings.tuner is None
-        self._guard = Guard(settings.model, learner) if watched else None
+        # A tuner compares its result with its start; only steps along gradients can go astray.
+        descends = settings.learn and settings.tuner is None
+        guarded, seeks = settings.guard and descends, settings.start == "search" and descends
+        self._guard = Guard(settings.model, learner) if guarded else None
+        self._seeker = _seeker(settings, learner) if seeks else None
         self._initial = settings.preset.features
         self.features = made_with(self._initial, learner.lam)  # what makes the next row
         self._about = "" if settings.sensor is None else f"{settings.sensor}: "
         self._naming = settings.model.space.naming
-        self._path = np.array([self.newest]), learner.lam[None, :]
+        self._path = np.empty(0, dtype=np.int64), np.empty((0, len(learner.lam)))
 
     @classmethod
     def started(
@@ -120,7 +125,8 @@ class SelfTuningModel:
         policy = _policy(settings, costs, losses)
         progress = frame.started(record, policy, workspace, newest=newest, since=newest)
         model = cls(settings, StreamLearner(frame, progress, workspace))
-        model.learner.learn_spread()
+        model._seek()
+        model._settle()
         return model
 
     @classmethod
@@ -140,6 +146,8 @@ class SelfTuningModel:
         model = cls(settings, StreamLearner(frame, progress))
         if model._guard:
             model._guard.restore(part(state, "guard"))
+        if model._seeker:
+            model._seeker.restore(part(state, "seeker"))
         steps, values = state["path.steps"], require_finite("path", state["path.values"])
         require_shape("path", values, (len(steps), len(model.learner.hyperparameters)))
         model._path = steps.astype(np.int64), values
@@ -149,6 +157,12 @@ class SelfTuningModel:
     def newest(self) -> int:
         """Return the step of the latest value."""
         return int(self.learner.newest)
+
+    @property
+    def tally(self) -> Tally:
+        """Return what tuning has cost so far, with the searches for a start."""
+        learned = self.learner.tally
+        return learned if self._seeker is None else learned.plus(self._seeker.tally)
 
     @property
     def path(self) -> HyperparameterPath:
@@ -199,6 +213,7 @@ class SelfTuningModel:
             {
                 "learner": self.learner.state(),
                 "guard": self._guard.state() if self._guard else {},
+                "seeker": self._seeker.state() if self._seeker else {},
                 "path": {"steps": path.steps, "values": path.values},
             }
         )
@@ -224,10 +239,21 @@ class SelfTuningModel:
         logger.warning("%sthe refit failed, and the fit in force is kept: %s", self._about, error)
         self.learner.postpone_refit()
 
+    def _seek(self, *, rolled_back: bool = False) -> None:
+        """Search where learning should start, or start again, if it is time to."""
+        if self._seeker is None:
+            return
+        error = self._guard.error if self._guard else np.nan
+        with self.learner.costs.spending("tuning"):
+            found = self._seeker.watch(error, changed=rolled_back)
+        if found and self._guard:
+            self._guard.trust()
+
     def _watched(self) -> tuple[Event, ...]:
         """Return the events of a refit that was made, after the guard has judged the window."""
         with self.learner.costs.spending("tuning"):
             rolled_back = self._guard.watch() if self._guard else False
+        self._seek(rolled_back=rolled_back)
         self._settle()
         if rolled_back:
             logger.warning("%sself-tuning was worse than before and was rolled back", self._about)
@@ -259,6 +285,16 @@ def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
         settings.update_every,
         costs,
         deferred=settings.defer_refits,
+    )
+
+
+def _seeker(settings: Settings, learner: Learner) -> Seeker:
+    return Seeker(
+        StartSearch(settings.model, usual_starts(settings.preset)),
+        learner,
+        train_size=settings.train_size,
+        seed=settings.seed,
+        constant=numbers_of(settings.preset.features).names,
     )
 
 

@@ -86,6 +86,7 @@ class Guard(Generic[FitT]):
     _end: float
 
     def __init__(self, model: Model[FitT], learner: Learner) -> None:
+        self.error = np.nan  # mean squared error of the tuned small fit in the last window
         self._model = model
         self._learner = learner
         self.trust()
@@ -93,7 +94,7 @@ class Guard(Generic[FitT]):
     def watch(self) -> bool:
         """Judge the window that has just ended, and return whether the learner was rolled back."""
         self._shadow = self._shadow.judged(self._losses())
-        rolls_back = self._shadow.wins and self._put_back()
+        rolls_back = self._shadow.wins and put_in_force(self._learner, self._shadow.lam)
         if rolls_back or self._shadow.is_outdated:
             self._shadow = Shadow(self._learner.lam)
         self._remember()
@@ -130,19 +131,6 @@ class Guard(Generic[FitT]):
         self._shadow = Shadow(lam, losses, age, worse)
         self._tuned, self._end = tuned, float(state["end"])
 
-    def _put_back(self) -> bool:
-        """Give the learner the shadow's hyperparameters, and return whether a fit exists there.
-
-        If it does not, the fit in force stays, and the next window tries again.
-        """
-        before = self._learner.named(self._shadow.lam)
-        frozen = set(self._learner.frozen)
-        try:
-            self._learner.assign({name: before[name] for name in before if name not in frozen})
-        except FitError:
-            return False
-        return True
-
     def _remember(self) -> None:
         """Remember what the next window will be judged by."""
         self._tuned = self._learner.lam
@@ -150,6 +138,7 @@ class Guard(Generic[FitT]):
 
     def _losses(self) -> Vector:
         """Return the squared errors of the two small fits in the window that has just ended."""
+        self.error = np.nan
         times = self._learner.training.t
         split = int(np.searchsorted(times, self._end, side="right"))
         recent = min(split, max(1, len(times) // SHARE))
@@ -157,11 +146,11 @@ class Guard(Generic[FitT]):
             return np.zeros(2)
         times = times[split - recent :]
         try:
-            return np.array(
-                [self._loss(times, recent, lam) for lam in (self._tuned, self._shadow.lam)]
-            )
+            losses = [self._loss(times, recent, lam) for lam in (self._tuned, self._shadow.lam)]
         except FitError:  # the learner fails in the same way, and reports it
             return np.zeros(2)
+        self.error = losses[0] / (len(times) - recent)
+        return np.array(losses)
 
     def _loss(self, times: Vector, recent: int, lam: Vector) -> float:
         """Return the squared error of a fit to the first rows at some times in the others."""
@@ -169,3 +158,16 @@ class Guard(Generic[FitT]):
         window = rows[recent:]
         fit = self._model.fit(rows[:recent], lam)
         return float(np.sum((window.y - fit.predict(window.inputs)) ** 2))
+
+
+def put_in_force(learner: Learner, lam: Vector) -> bool:
+    """Give a learner hyperparameters, but for frozen ones, and return whether a fit exists there.
+
+    If it does not, the fit in force stays.
+    """
+    values, frozen = learner.named(lam), set(learner.frozen)
+    try:
+        learner.assign({name: values[name] for name in values if name not in frozen})
+    except FitError:
+        return False
+    return True
