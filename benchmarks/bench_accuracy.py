@@ -26,16 +26,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from accuracy.ratios import Row, by_group, group_coverage, group_ratios, ratios_of, with_best
 from accuracy.rivals import TREES, Cache, Figures, Rival, cache_key, errors, measured, rivals_of
 from accuracy.streams import Plan, Stream, load
-from accuracy.tables import Row, markdown, ratios, with_best
+from accuracy.tables import markdown
 from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster, replay
@@ -69,9 +72,7 @@ def main() -> None:
     rows.sort(key=lambda row: order.index(row["label"]))
     print("\n" + markdown(rows))
     if options.json:
-        Path(options.json).write_text(
-            json.dumps({"streams": rows, "ratios": ratios(rows)}, indent=1)
-        )
+        Path(options.json).write_text(json.dumps(all_figures(rows), indent=1))
 
 
 def parse() -> argparse.Namespace:
@@ -99,7 +100,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def names_of(known: Sequence[str] | dict[str, object]) -> Callable[[str], tuple[str, ...]]:
+def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
     """Return what reads a list of names, separated by commas, all of them known; or none."""
 
     def names(text: str) -> tuple[str, ...]:
@@ -155,6 +156,16 @@ def measured_rows(jobs: Sequence[Job], workers: int, cache: Cache) -> Iterator[R
             yield row
 
 
+def all_figures(rows: Sequence[Row]) -> dict[str, object]:
+    """Return the figures of all streams and groups as plain JSON."""
+    groups = by_group(rows)
+    return {
+        "streams": list(rows),
+        "ratios": {group: group_ratios(each) for group, each in groups.items()},
+        "coverage": {group: group_coverage(each) for group, each in groups.items()},
+    }
+
+
 def measure(job: Job) -> Row:
     """Return the figures of every method on a stream."""
     stream = job.stream
@@ -164,7 +175,8 @@ def measure(job: Job) -> Row:
             name: job.known.get(name) or measured(stream, rival)
             for name, rival in job.rivals.items()
         }
-    return {**described(stream), "methods": with_best({**ours, **theirs}, theirs)}
+    methods = with_best({**ours, **theirs}, theirs)
+    return {**described(stream), "methods": methods, "ratios": ratios_of(methods)}
 
 
 def described(stream: Stream) -> Row:
@@ -177,7 +189,7 @@ def described(stream: Stream) -> Row:
         "step": step_name(stream.series.clock.step),
         "warmup": {"from": times[0], "steps": stream.warmup},
         "scored": {"from": times[stream.warmup], "to": times[-1], "steps": len(stream.actual)},
-        "scored_values": int((stream.actual == stream.actual).sum()),
+        "scored_values": int((~np.isnan(stream.actual)).sum()),
         "size": stream.size,
     }
 
@@ -213,9 +225,9 @@ def off(stream: Stream, *, learn: bool) -> Forecaster:
 def off_preset(step: Length) -> Preset:
     """Return the default preset with a ridge constant a hundred times too small."""
     preset = default_preset(usual_seasons(default_seasons(step), step))
-    ridge = preset.model.model
-    far = replace(ridge, regularization=ridge.regularization / 100)
-    return replace(preset, model=replace(preset.model, model=far))
+    model: Any = preset.model  # a standardized ridge model
+    far = replace(model.model, regularization=model.model.regularization / 100)
+    return replace(preset, model=replace(model, model=far))
 
 
 OURS: dict[str, Callable[[Stream], Forecaster]] = {

@@ -99,7 +99,7 @@ class Plan:
             )
         size = self.train_size
         if self.train_days is not None:
-            size = round(self.train_days * days_in_steps(step))
+            size = round(_steps(self.train_days, step))
         part = replace(series, values=series.values[:end])
         return Stream(name, group, part, flagged[:end], warmup, size)
 
@@ -130,10 +130,14 @@ def is_below_a_day(stream: Stream) -> bool:
 
 def _steps(days: float | None, step: Length) -> float:
     """Return some days in steps; where none are given, those that are usual."""
-    a_day = days_in_steps(step)
     if days is None:
-        days = USUAL_DAYS if a_day > 1 else np.inf
-    return float(np.rint(days * a_day))
+        days = USUAL_DAYS if days_in_steps(step) > 1 else np.inf
+    elif isinstance(step, int):
+        raise InvalidInputError(
+            f"days must be left out with an integer index, got {days:g}. "
+            "Pass --warmup-share and --train-size."
+        )
+    return float(np.rint(days * days_in_steps(step)))
 
 
 def _series(file: str, selection: Selection) -> list[Series]:
@@ -142,7 +146,7 @@ def _series(file: str, selection: Selection) -> list[Series]:
 
 
 def _flagged(series: Series, flags: Series | None) -> Mask:
-    """Return which steps are marked by 1 in another series, shape (T,)."""
+    """Return which steps another series marks by more than zero, shape (T,)."""
     if flags is None:
         return np.zeros(len(series), dtype=bool)
-    return np.isin(series.times, flags.times[flags.values == 1])
+    return np.isin(series.times, flags.times[flags.values > 0])
