@@ -1,1 +1,1 @@
-"""The parts of `bench_accuracy.py`: streams, rivals, and the table of their figures."""
+"""The parts of `bench_accuracy.py`: streams, our methods, rivals, ratios and tables."""
