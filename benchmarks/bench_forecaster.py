@@ -35,7 +35,7 @@ from threadpoolctl import threadpool_limits
 from streamridge import Forecaster, Workspace
 from streamridge.datasets import simulate_roads
 
-DAY, DAYS = 96, 62
+DAY, DAYS = 96, 74
 ROUNDS, COPIES = 85, 40
 FLEET_DAYS, KINDS = 3, 20
 

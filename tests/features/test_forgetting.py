@@ -89,11 +89,9 @@ def test_tangents_are_the_derivatives_of_the_rows(zone, start, holidays, ahead):
         return features.at(rates).rows(past, steps)[0]
 
     assert np.abs(tangents).max() > 0
+    wanted = central_difference(rows, RATES)
     scale = np.abs(rows(RATES)).max()
-    for i, row in enumerate(np.moveaxis(tangents, 1, 0)):
-        for column in range(features.layout.width):
-            wanted = central_difference(lambda z, i=i, j=column: rows(z)[i, j], RATES)
-            np.testing.assert_allclose(row[:, column], wanted, rtol=1e-6, atol=1e-10 * scale)
+    np.testing.assert_allclose(tangents, wanted, rtol=1e-6, atol=1e-10 * scale)
 
 
 def test_tangents_are_one_by_one_what_they_are_in_bulk():
