@@ -35,7 +35,7 @@ from threadpoolctl import threadpool_limits
 from streamridge import Forecaster, Workspace
 from streamridge.datasets import simulate_roads
 
-DAY, DAYS = 96, 62
+DAY, DAYS = 96, 74
 ROUNDS, COPIES = 85, 40
 FLEET_DAYS, KINDS = 3, 20
 
@@ -104,7 +104,7 @@ def rest_megabytes(content: bytes) -> float:
 def seconds_of_a_fit(forecaster: Forecaster) -> float:
     """Return how long the model takes to fit its training set once, in new memory."""
     learner = forecaster._stepper.model.learner
-    model, samples, lam = forecaster.settings.preset.model, learner.training, learner.lam
+    model, samples, lam = forecaster.settings.model, learner.training, learner.lam
     return median(seconds(lambda: model.fit(samples, lam)) for _ in range(5))
 
 

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError, listed
@@ -114,7 +114,7 @@ class Inputs:
     def __len__(self) -> int:
         return len(self.t)
 
-    def __getitem__(self, rows: slice) -> Inputs:
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> Inputs:
         return Inputs(self.t[rows], self.x[rows], self.layout)
 
     def block(self, features: tuple[str, ...] | None) -> Matrix:
@@ -158,7 +158,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def __getitem__(self, rows: slice) -> Samples:
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> Samples:
         return Samples(self.inputs[rows], self.y[rows])
 
 

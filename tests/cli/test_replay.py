@@ -341,3 +341,21 @@ def test_bad_holidays_are_found_before_any_work(invoke, flows, tmp_path, given, 
     assert result.exit_code == 2
     assert f"error: {message}" in result.stderr
     assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize(("flags", "start"), [([], "default"), (["--start", "search"], "search")])
+def test_a_start_reaches_the_saved_forecaster(invoke, flows, tmp_path, flags, start):
+    save = ["--save", "saved", "--sensor", "main"]
+
+    result = invoke("replay", str(flows), *QUICK, *save, *flags)
+
+    assert result.exit_code == 0, result.output
+    (saved,) = (tmp_path / "saved").glob("main*")
+    assert Forecaster.load(saved).settings.start == start
+
+
+def test_an_unknown_start_is_refused(invoke, flows):
+    result = invoke("compare", str(flows), "--start", "best")
+
+    assert result.exit_code == 2
+    assert "'best' is not one of 'default', 'search'" in result.output

@@ -14,11 +14,15 @@ from streamridge.series.clock import Clock, parse_zone
 
 DAY = 8
 START = 5000
+BOUNDS = (0.01, 2.0)
 
 
-def profiles(day=DAY, *, lags=16, week_lags=4, days=7, weeks=4, **rest):
+def profiles(day=DAY, *, lags=16, week_lags=4, days=7, weeks=4, forgetting=0.0, **rest):
     """Return the features of a sensor with days and weeks."""
-    seasons = (Season("day", day, days, lags), Season("week", 7 * day, weeks, week_lags))
+    seasons = (
+        Season("day", day, days, lags, forgetting=forgetting, forgetting_bounds=BOUNDS),
+        Season("week", 7 * day, weeks, week_lags, forgetting=forgetting, forgetting_bounds=BOUNDS),
+    )
     return Profiles(seasons, **rest)
 
 
@@ -36,12 +40,13 @@ def past_of(values, trusted=None, zone=None, capacity=None):
 def slow_mean(values, trusted, t, season, now):
     """Return the mean of the readings whole seasons before t and beside; None without any."""
     at = [
-        t - round(season.period * k) + season.apart * j
+        (t - round(season.period * k) + season.apart * j, np.exp(-season.forgetting * (k - 1)))
         for k in range(1, season.count + 1)
         for j in range(-season.beside, season.beside + 1)
     ]
-    seen = [values[s] for s in at if 0 <= s < now and trusted[s]]
-    return np.mean(seen) if seen else None
+    seen = [(values[s], weight) for s, weight in at if 0 <= s < now and trusted[s]]
+    known, weights = zip(*seen, strict=True) if seen else ((), ())
+    return np.average(known, weights=weights) if seen else None
 
 
 def slow_course(values, trusted, t, seasons, now):
@@ -64,11 +69,12 @@ def slow_row(values, trusted, t, features):
     return np.array([*row, *np.sin(angles), *np.cos(angles)])
 
 
+@pytest.mark.parametrize("forgetting", [0.0, 0.4])
 @pytest.mark.parametrize("ahead", [1, 3, DAY + 2])
-def test_a_row_holds_what_its_blocks_say(ahead, rng):
+def test_a_row_holds_what_its_blocks_say(ahead, forgetting, rng):
     values = rng.normal(100, 20, 40 * DAY)
     trusted = rng.random(len(values)) < 0.9
-    features = profiles(DAY, lags=5, week_lags=3, ahead=ahead)
+    features = profiles(DAY, lags=5, week_lags=3, ahead=ahead, forgetting=forgetting)
     past = past_of(values, trusted)
     steps = np.arange(29 * DAY, 40 * DAY - ahead)
 

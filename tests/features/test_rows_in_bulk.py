@@ -50,12 +50,22 @@ def assert_one_by_one(features, past, steps):
         profiles(24, lags=16),
         profiles(24, lags=3, week_lags=5, ahead=4, days=10, weeks=9),
         profiles(24, lags=2, ahead=30),
+        profiles(24, lags=3, ahead=2, forgetting=0.3),
         profiles(1, lags=2, week_lags=1, ahead=3),
         Profiles((), lags=4),
         Profiles((Season("odd", 17.3, 5, 3), Season("long", 200, 3, 2, beside=4, apart=5))),
         Features(lags=5, seasonal=(24, 168), calendar=(24, 168, 205.7, np.pi)),
     ],
-    ids=["usual", "many days", "a day ahead and more", "steps of a day", "none", "any", "lags"],
+    ids=[
+        "usual",
+        "many days",
+        "a day ahead and more",
+        "forgetting",
+        "steps of a day",
+        "none",
+        "any",
+        "lags",
+    ],
 )
 @pytest.mark.parametrize(
     ("zone", "start"), [(None, 0), ("Europe/Berlin", SPRING), ("Europe/Berlin", AUTUMN)]

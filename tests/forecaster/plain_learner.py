@@ -137,7 +137,10 @@ class PlainLearner:
 
     def watch(self):
         """Compare tuning with its start in the window that has ended; tell whether it lost."""
-        self.losses = 0.8 * self.losses + self.window_losses()
+        losses = self.window_losses()
+        if losses is None:
+            return False
+        self.losses = 0.8 * self.losses + losses
         self.worse = self.worse + 1 if self.losses[0] > 1.02 * self.losses[1] else 0
         rolls_back = self.worse >= 5
         if rolls_back:
@@ -150,10 +153,10 @@ class PlainLearner:
         """Return the squared errors of the small fits in the rows that came since."""
         times = [row.t for row in self.training if row.t > self.end]
         if not times:
-            return np.zeros(2)
+            return None
         window = self.stack(self.past.rows(times, self.rates(self.tuned)))
         errors = [window.y - small.predict(window.inputs) for small in self.small]
-        return np.array([np.sum(each**2) for each in errors])
+        return np.array([np.mean(each**2) for each in errors])
 
     def companions(self, t, x):
         """Return what the small fits forecast: as tuned, and as at the start."""

@@ -56,6 +56,16 @@ def test_a_file_of_format_1_goes_on_as_the_version_that_saved_it(name):
     assert list(forecaster.frozen) == expected["frozen"]
 
 
+def test_courses_of_format_4_forget_nothing_and_nothing_of_that_is_learned():
+    forecaster = Forecaster.load(GOLDEN / "format-4-online.sr")
+
+    lived(forecaster)
+
+    seasons = forecaster.settings.preset.features.seasons
+    assert [(each.count, each.forgetting) for each in seasons] == [(7, 0.0), (4, 0.0)]
+    assert not [name for name in forecaster.hyperparameters if "forgetting" in name]
+
+
 def whole_and_later():
     return ((GOLDEN / f"format-3-{part}.sr").read_bytes() for part in ("whole", "later"))
 

@@ -14,7 +14,7 @@ from streamridge import (
     Periodic,
     SquaredExponential,
 )
-from streamridge.kernels.base import Weights
+from streamridge.kernels.base import Slopes, Weights
 from streamridge.memory import Arena, Heap
 from tests.conftest import make_samples
 from tests.oracles import central_difference
@@ -102,6 +102,57 @@ def test_inner_contracts_value_and_gradient(kernel, times, rng):
         by_rows = [kernel.gradient_dot(a[i : i + 1], b, W[i])[0] for i in range(len(a))]
         np.testing.assert_allclose(in_value, (W * kernel(a, b)).sum(), rtol=1e-10)
         np.testing.assert_allclose(in_gradient, np.sum(by_rows, axis=0), rtol=1e-9, atol=1e-11)
+
+
+@every_kernel
+@all_times
+def test_tangent_dot_is_the_derivative_of_the_value_as_rows_move(kernel, times, rng):
+    a, b = make_inputs(rng, times)[::2], make_inputs(rng, times)
+    da, db = make_inputs(rng, times)[::2], make_inputs(rng, times)
+    v, factor = rng.normal(size=len(b)), rng.uniform(size=(len(a), len(b)))
+
+    def value(moved):
+        return kernel(along(a, da, moved), along(b, db, moved))
+
+    evaluation = kernel.evaluate(kernel.embed(a), kernel.embed(b))
+    tangents = kernel.embed_tangent(da), kernel.embed_tangent(db)
+    # From zero on, two steps of a tenth of a thousandth, extrapolated.
+    dK = (4 * (value(5e-5) - value(-5e-5)) / 1e-4 - (value(1e-4) - value(-1e-4)) / 2e-4) / 3
+    for part, given in ((dK @ v, None), ((dK * factor) @ v, factor)):
+        moved = evaluation.tangent_dot(v, *tangents, given)
+        np.testing.assert_allclose(moved, part, rtol=1e-6, atol=1e-8 * len(b))
+
+
+@every_kernel
+@all_times
+def test_slopes_gather_what_moves_of_all_rows_change(kernel, times, rng):
+    a, b = make_inputs(rng, times)[::2], make_inputs(rng, times)
+    tangents = [kernel.embed_tangent(each) for each in (make_inputs(rng, times)[::2], b)]
+    evaluation = kernel.evaluate(kernel.embed(a), kernel.embed(b))
+    left, right = rng.normal(size=(len(a), 2)), rng.normal(size=(len(b), 2))
+    factor = rng.uniform(size=(len(a), len(b)))
+
+    for weights in (Weights(left, right), Weights(left, right, factor)):
+        slopes = Slopes(*(each.zeros() for each in tangents), share=0.5)
+        results = evaluation.inner(weights, slopes)
+
+        W = left @ right.T if weights.factor is None else (left @ right.T) * factor
+        da, db = tangents
+        by_rows = [
+            kernel.evaluate(kernel.embed(a[i : i + 1]), kernel.embed(b)).tangent_dot(
+                W[i], da.rows(slice(i, i + 1)), db
+            )
+            for i in range(len(a))
+        ]
+        changed = slopes.a.dot(da) + slopes.b.dot(db)
+        np.testing.assert_allclose(changed, 0.5 * np.sum(by_rows), rtol=1e-9, atol=1e-11)
+        for one, other in zip(results, evaluation.inner(weights), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def along(inputs, tangent, share):
+    """Return rows that have moved along a tangent."""
+    return Inputs(inputs.t, inputs.x + share * tangent.x, inputs.layout)
 
 
 @every_kernel

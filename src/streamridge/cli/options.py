@@ -13,6 +13,7 @@ from streamridge.errors import InvalidInputError
 from streamridge.files import blocks, reading
 from streamridge.files.dialect import DATE_WORDS
 from streamridge.files.numbers import DecimalMark
+from streamridge.forecaster import settings
 from streamridge.forecaster.bounds import BoundPair, require_bounds
 from streamridge.forecaster.levels import require_levels
 from streamridge.forecaster.methods import METHODS
@@ -167,6 +168,13 @@ Hyperparameters = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of random draws.")]
+Start = Annotated[
+    settings.Start,
+    typer.Option(
+        help="Where hyperparameters of ohl start: where the model says, or where a search on the "
+        "history finds it best, once 960 rows are known."
+    ),
+]
 Lags = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="How many of the latest values the model reads."),

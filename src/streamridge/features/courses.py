@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -36,9 +37,9 @@ class Seen:
 
     def part(self, part: slice) -> Seen:
         """Return the values of one season."""
-        return replace(self, values=self.values[part], usable=self.usable[part])
+        return Seen(self.values[part], self.usable[part], self.stands_in, self.at)
 
-    @property
+    @cached_property
     def known(self) -> Mask:
         """Return where there is a usable value, (n, w)."""
         return self.around(self._known)
@@ -62,7 +63,7 @@ class Seen:
         """Return what is known of all steps, around each row."""
         return each if self.at is None else np.asarray(each[self.at])
 
-    @property
+    @cached_property
     def _known(self) -> Mask:
         return np.asarray(self.usable.any(axis=0), dtype=bool)
 

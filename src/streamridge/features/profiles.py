@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -111,11 +111,12 @@ class Season:
 
     def at(self, rate: float) -> Season:
         """Return the season at another rate of forgetting, which is not checked."""
-        changed = copy(self)
+        changed = copy(self)  # with all that does not depend on the rate
+        changed.__dict__.pop("weights", None)
         object.__setattr__(changed, "forgetting", rate)
         return changed
 
-    @property
+    @cached_property
     def weights(self) -> Vector:
         """Return the weight of each value that a typical one is the mean of."""
         return np.exp(-self.forgetting * self._ages)
@@ -189,12 +190,7 @@ class Profiles:
 
     def at(self, numbers: Vector) -> Profiles:
         """Return the features at other rates of forgetting, shape (q,)."""
-        rates = iter(require_values(numbers, len(self.space.names)).tolist())
-        changed = copy(self)  # with all that does not depend on the rates
-        changed.__dict__.pop("space", None)
-        seasons = tuple(each.at(next(rates)) if each.forgets else each for each in self.seasons)
-        object.__setattr__(changed, "seasons", seasons)
-        return changed
+        return _at_rates(self, tuple(require_values(numbers, len(self.space.names)).tolist()))
 
     @property
     def reach(self) -> int:
@@ -359,6 +355,16 @@ class _Windows:
         ends = np.cumsum(new)
         steps = np.repeat(rows + ahead + 1 - ends, new) + np.arange(new.sum())
         return cls(rows, steps, ends[:, None] + np.arange(-width, 0))
+
+
+@lru_cache(maxsize=64)  # a fit and the next row share one object, and so do fits at their start
+def _at_rates(features: Profiles, rates: tuple[float, ...]) -> Profiles:
+    """Return the features at other rates, with all that does not depend on these."""
+    changed, left = copy(features), iter(rates)
+    changed.__dict__.pop("space", None)
+    seasons = tuple(each.at(next(left)) if each.forgets else each for each in features.seasons)
+    object.__setattr__(changed, "seasons", seasons)
+    return changed
 
 
 def _or_shorter(means: list[Matrix], seen: list[Seen]) -> list[Matrix]:

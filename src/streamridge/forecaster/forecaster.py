@@ -32,7 +32,7 @@ from streamridge.forecaster.methods import method_of
 from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
 from streamridge.forecaster.published import PRINTED, PROTOTYPE
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
-from streamridge.forecaster.settings import Settings
+from streamridge.forecaster.settings import Settings, Start
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.costs import Costs
 from streamridge.learners.workspace import Workspace
@@ -120,7 +120,13 @@ class Forecaster:
     validation_size
         How many of the latest rows a search forecasts; `train_size` by default.
     seed
-        Seed of the tuner's random draws.
+        Seed of the random draws of the tuner, and of the search for a start.
+    start
+        Where the hyperparameters start. "search" looks for a good start by some sixty small fits
+        as soon as 960 rows are known, or a whole training set if it is smaller; it keeps the
+        model's own start unless another is clearly better on the latest rows. It searches again
+        after a change of the stream, at most every 28 refits. "default" learns from where the
+        model starts. Nothing is searched with a tuner, or without `learn`.
     bounds
         The least and the greatest value that the sensor can show, such as (0, None) for counts, or
         (0, 100). No forecast and no band goes beyond. A reading beyond cannot be right, whatever
@@ -175,6 +181,7 @@ class Forecaster:
         tune_every: int | None = None,
         validation_size: int | None = None,
         seed: int = 0,
+        start: Start = "default",
         defer_refits: bool = False,
         sensor: str | None = None,
         holidays: GivenHolidays | None = None,
@@ -210,6 +217,7 @@ class Forecaster:
             tune_every=cadence.tune_every if tune_every is None else tune_every,
             validation_size=train_size if validation_size is None else validation_size,
             seed=seed,
+            start=start,
             defer_refits=defer_refits,
             bounds=bounds,
             sensor=sensor,
@@ -332,7 +340,7 @@ class Forecaster:
         counts = {**self._stepper.counts}
         if self._stepper.model is not None:
             learner = self._stepper.model.learner
-            tally = learner.tally
+            tally = self._stepper.model.tally
             counts |= {
                 "skipped_moves": learner.skipped_moves,
                 "tunings": tally.tunings,

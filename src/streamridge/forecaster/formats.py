@@ -27,7 +27,8 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
     format 2 it kept what its policy needs, and every row. In format 3 rows are made from the
     readings; a fit of an earlier format is made again from those that its file still holds. In
     format 4 forecasts that fill gaps are learned from, and several naive forecasts compete. In
-    format 5 corrections of several half-lives compete, and unrest widens bands.
+    format 5 corrections of several half-lives compete, and unrest widens bands. Seasons may forget,
+    as their description says; those of earlier formats do not.
 
     Parameters
     ----------

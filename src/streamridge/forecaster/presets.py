@@ -146,6 +146,19 @@ def default_preset(
     return Preset(features, Standardized(model), AgreementStep())
 
 
+def usual_starts(preset: Preset) -> tuple[Vector, ...]:
+    """Return where the default model starts, if the preset is that model; else nothing.
+
+    The preset's own start may have been changed.
+    """
+    own = preset.features
+    if not isinstance(own, Profiles):
+        return ()
+    usual = default_preset(own.seasons, lags=own.lags, horizon=own.ahead, extras=own.extras)
+    there, here = usual.joint.space, preset.joint.space
+    return (there.values,) if there.naming == here.naming else ()
+
+
 def _fading(lags: int) -> Vector:
     """Return the initial inverse scales of lags: the farther one is, the less it weighs."""
     return np.maximum(0.2 * np.exp(-np.arange(lags) / 5), INVERSE_SCALE_BOUNDS[0])

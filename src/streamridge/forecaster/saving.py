@@ -28,7 +28,14 @@ WHOLE, LATER = "forecaster", "forecaster since its refit"
 TIMELINE = "sensor.timeline"
 # The arrays that a refit leaves, which stay the same until the next one.
 RETIRED = "model.learner.retired."
-LEFT = ("model.learner.current.", RETIRED, "model.guard.", "model.companions.", "model.path.")
+LEFT = (
+    "model.learner.current.",
+    RETIRED,
+    "model.guard.",
+    "model.companions.",
+    "model.seeker.",
+    "model.path.",
+)
 
 
 def to_bytes(settings: Settings, stepper: Stepper) -> bytes:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, SameContent, Vector, require_finite, require_shape
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
-from streamridge.features.base import RowMaker, made_with
+from streamridge.features.base import made_with, numbers_of
+from streamridge.forecaster.presets import usual_starts
 from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.hyperparameters.groups import GroupNames
-from streamridge.learners.base import Policy
+from streamridge.learners.base import Policy, Tally
 from streamridge.learners.companions import NAMES as COMPANIONS
 from streamridge.learners.companions import Companions
 from streamridge.learners.costs import Costs
@@ -28,11 +29,13 @@ from streamridge.learners.guard import Guard
 from streamridge.learners.online import Descending, Losses
 from streamridge.learners.packing import unpack
 from streamridge.learners.rolling import Searching
+from streamridge.learners.seeker import Seeker
 from streamridge.learners.state import joined, part
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import learn_spread
 from streamridge.samples import Inputs
+from streamridge.tuners.start import StartSearch
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # silent unless the user sets up logging
@@ -85,7 +88,7 @@ class HyperparameterPath(SameContent):
 
 
 class SelfTuningModel:
-    """A learner with its guard and the path of its hyperparameters.
+    """A learner with the search for its start, its guard and the path of its hyperparameters.
 
     Parameters
     ----------
@@ -98,12 +101,16 @@ class SelfTuningModel:
     def __init__(self, settings: Settings, learner: StreamLearner[Any]) -> None:
         self.learner = learner
         start = settings.model.space.values
+        seeks = settings.start == "search" and settings.learn and settings.tuner is None
         self._guard = Guard(learner, start) if settings.has_companions else None
         self._companions = Companions(learner, start) if settings.has_companions else None
+        self._seeker = _seeker(settings, learner) if seeks else None
         self._settings = settings
+        self._initial = settings.preset.features
+        self.features = made_with(self._initial, learner.lam)  # what makes the next row
         self._about = "" if settings.sensor is None else f"{settings.sensor}: "
         self._naming = settings.model.space.naming
-        self._path = np.array([self.newest]), learner.lam[None, :]
+        self._path = np.empty(0, dtype=np.int64), np.empty((0, len(learner.lam)))
 
     @classmethod
     def started(
@@ -122,8 +129,8 @@ class SelfTuningModel:
         policy = _policy(settings, costs, losses)
         progress = frame.started(record, policy, workspace, newest=newest, since=newest)
         model = cls(settings, StreamLearner(frame, progress, workspace))
-        model.learner.learn_spread()
-        model._renew()
+        model._seek()
+        model._settle()
         return model
 
     @classmethod
@@ -145,6 +152,8 @@ class SelfTuningModel:
             model._guard.restore(part(state, "guard"))
         if model._companions:
             model._companions.restore(part(state, "companions"))
+        if model._seeker:
+            model._seeker.restore(part(state, "seeker"))
         steps, values = state["path.steps"], require_finite("path", state["path.values"])
         require_shape("path", values, (len(steps), len(model.learner.hyperparameters)))
         model._path = steps.astype(np.int64), values
@@ -156,9 +165,10 @@ class SelfTuningModel:
         return int(self.learner.newest)
 
     @property
-    def features(self) -> RowMaker:
-        """Return what makes the next row, at the hyperparameters in force."""
-        return made_with(self._settings.preset.features, self.learner.lam)
+    def tally(self) -> Tally:
+        """Return what tuning has cost so far, with the searches for a start."""
+        learned = self.learner.tally
+        return learned if self._seeker is None else learned.plus(self._seeker.tally)
 
     @property
     def path(self) -> HyperparameterPath:
@@ -221,13 +231,15 @@ class SelfTuningModel:
                 "learner": self.learner.state(),
                 "guard": self._guard.state() if self._guard else {},
                 "companions": self._companions.state() if self._companions else {},
+                "seeker": self._seeker.state() if self._seeker else {},
                 "path": {"steps": path.steps, "values": path.values},
             }
         )
 
     def _settle(self) -> None:
-        """Let a new fit learn the size of its errors, and add its hyperparameters to the path."""
+        """Let a new fit learn the size of its errors, and go on from its hyperparameters."""
         self.learner.learn_spread()
+        self.features = made_with(self._initial, self.learner.lam)
         steps, values = self._path
         self._path = (
             np.append(steps[-REMEMBERED + 1 :], self.newest),
@@ -253,13 +265,25 @@ class SelfTuningModel:
         logger.warning("%sthe refit failed, and the fit in force is kept: %s", self._about, error)
         self.learner.postpone_refit()
 
+    def _losses(self) -> Vector | None:
+        """Return the squared errors of the companions in the window that has ended, if known."""
+        with self.learner.costs.spending("tuning"):
+            return self._companions.losses() if self._companions else None
+
+    def _seek(self, error: float = np.nan, *, rolled_back: bool = False) -> None:
+        """Search where learning should start, or start again, if it is time to."""
+        if self._seeker is None:
+            return
+        with self.learner.costs.spending("tuning"):
+            found = self._seeker.watch(error, changed=rolled_back)
+        if found and self._guard:
+            self._guard.trust()
+
     def _watched(self) -> tuple[Event, ...]:
         """Return the events of a refit that was made, after the guard has judged the window."""
-        rolled_back = False
-        if self._guard and self._companions:
-            with self.learner.costs.spending("tuning"):
-                losses = self._companions.losses()
-            rolled_back = self._guard.watch(losses)
+        losses = self._losses()
+        rolled_back = losses is not None and self._guard is not None and self._guard.watch(losses)
+        self._seek(np.nan if losses is None else float(losses[0]), rolled_back=rolled_back)
         self._settle()
         if rolled_back:
             logger.warning("%sself-tuning was worse than before and was rolled back", self._about)
@@ -291,6 +315,16 @@ def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
         settings.update_every,
         costs,
         deferred=settings.defer_refits,
+    )
+
+
+def _seeker(settings: Settings, learner: StreamLearner[Any]) -> Seeker:
+    return Seeker(
+        StartSearch(settings.model, usual_starts(settings.preset)),
+        learner,
+        train_size=settings.train_size,
+        seed=settings.seed,
+        constant=numbers_of(settings.preset.features).names,
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from streamridge.arrays import require_count, require_flag
-from streamridge.errors import InvalidInputError, StateError, shown
+from streamridge.errors import InvalidInputError, StateError, listed, shown
 from streamridge.forecaster.bounds import BoundPair, require_bounds
 from streamridge.forecaster.cadence import default_patience
 from streamridge.forecaster.formats import upgraded_preset
@@ -30,7 +30,11 @@ from streamridge.series.seasons import parse_seasons
 from streamridge.tuners.base import Tuner
 
 # Settings that the first saved forecasters did not have: left out where they are not given.
-OPTIONAL = ("defer_refits", "bounds", "sensor", "holidays")
+OPTIONAL = ("defer_refits", "bounds", "sensor", "holidays", "start")
+
+# Where hyperparameters start: where the model says, or where a search on the history finds it best.
+Start = Literal["default", "search"]
+STARTS = ("default", "search")
 
 # What counts as a day of steps when experts are compared: of a series without seasons, and limits.
 LONG_DAY, SHORT_DAY, MOST_DAY = 96, 24, 1440
@@ -59,6 +63,7 @@ class Settings:
     bounds: BoundPair | None = None
     sensor: str | None = None
     holidays: PlainHolidays | None = None
+    start: Start = "default"
 
     def __post_init__(self) -> None:
         if not isinstance(self.preset, Preset):
@@ -76,6 +81,10 @@ class Settings:
         if self.horizon > self.update_every:
             raise InvalidInputError(
                 f"horizon must be at most update_every ({self.update_every}), got {self.horizon}."
+            )
+        if self.start not in STARTS:
+            raise InvalidInputError(
+                f"start must be one of {listed(STARTS)}, got {shown(self.start)}."
             )
         if self.tuner is not None:
             self._require_tuner(self.tuner)
@@ -147,8 +156,11 @@ class Settings:
 
     def described(self) -> dict[str, Any]:
         """Return the settings as plain JSON, without those that are optional and not given."""
-        every = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        plain = {name: each for name, each in every.items() if name not in OPTIONAL or each}
+        plain = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in OPTIONAL or getattr(self, field.name) != field.default
+        }
         parts = {name: describe(getattr(self, name)) for name in ("preset", "tuner")}
         seasons = [plain_length(season) for season in self.seasons]
         return plain | parts | {"step": plain_length(self.step), "seasons": seasons}

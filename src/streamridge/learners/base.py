@@ -33,7 +33,15 @@ class Tally:
 
     def after(self, fits: int, gradients: int) -> Tally:
         """Return the tally after one more search."""
-        return Tally(self.tunings + 1, self.fits + fits, self.gradients + gradients)
+        return self.plus(Tally(1, fits, gradients))
+
+    def plus(self, other: Tally) -> Tally:
+        """Return the tally of both."""
+        return Tally(
+            self.tunings + other.tunings,
+            self.fits + other.fits,
+            self.gradients + other.gradients,
+        )
 
 
 class Policy(Protocol):

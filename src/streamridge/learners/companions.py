@@ -57,13 +57,17 @@ class Companions(Generic[FitT]):
         forecasts = [fitted.fit.predict(inputs)[0] for fitted in self._fits]
         return np.array(forecasts).reshape(len(forecasts), -1)
 
-    def losses(self) -> Vector:
-        """Return the squared errors in the rows that the learner has gained since, shape (2,)."""
-        if not self._fits:
-            return np.zeros(len(NAMES))
-        times, fitted = self._learner.training.t, self._fits[0]
-        since = times[int(np.searchsorted(times, fitted.last, side="right")) :]
-        window = self._learner.rows_at(since, fitted.lam)
+    def losses(self) -> Vector | None:
+        """Return their mean squared errors, (2,), in rows that the learner has gained since.
+
+        None without fits, or without such rows.
+        """
+        times = self._learner.training.t
+        if not self._fits or self._fits[0].last >= times[-1]:
+            return None
+        tuned = self._fits[0]
+        since = times[int(np.searchsorted(times, tuned.last, side="right")) :]
+        window = self._learner.rows_at(since, tuned.lam)
         return np.array([_squared_error(fitted.fit, window) for fitted in self._fits])
 
     def rest(self) -> None:
@@ -94,4 +98,4 @@ def _prefixed(fitted: Fitted[Any]) -> dict[str, NDArray[Any]]:
 
 
 def _squared_error(fit: FitT, window: Samples) -> float:
-    return float(np.sum((window.y - fit.predict(window.inputs)) ** 2)) if len(window) else 0.0
+    return float(np.mean((window.y - fit.predict(window.inputs)) ** 2))

@@ -69,9 +69,9 @@ class Guard:
         self._comparison = Comparison()
 
     def watch(self, losses: Vector) -> bool:
-        """Judge a window by the small fits' squared errors, and return whether it rolled back."""
+        """Judge a window by the small fits, and return whether tuning was rolled back."""
         self._comparison = self._comparison.judged(losses)
-        rolls_back = self._comparison.is_lost and self._put_back()
+        rolls_back = self._comparison.is_lost and put_in_force(self._learner, self._start)
         if rolls_back:
             self.trust()
         return rolls_back
@@ -90,15 +90,15 @@ class Guard:
         require_shape("losses", losses, (2,))
         self._comparison = Comparison(losses, int(state["worse"]))
 
-    def _put_back(self) -> bool:
-        """Give the learner its start, and return whether a fit exists there.
 
-        If it does not, the fit in force stays, and the next window tries again.
-        """
-        before = self._learner.named(self._start)
-        frozen = set(self._learner.frozen)
-        try:
-            self._learner.assign({name: before[name] for name in before if name not in frozen})
-        except FitError:
-            return False
-        return True
+def put_in_force(learner: Learner, lam: Vector) -> bool:
+    """Give a learner hyperparameters, but for frozen ones, and return whether a fit exists there.
+
+    If it does not, the fit in force stays.
+    """
+    values, frozen = learner.named(lam), set(learner.frozen)
+    try:
+        learner.assign({name: values[name] for name in values if name not in frozen})
+    except FitError:
+        return False
+    return True

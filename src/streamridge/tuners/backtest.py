@@ -53,13 +53,16 @@ class Backtest(Generic[FitT]):
 
     def loss(self, lam: Vector) -> float:
         """Return the mean loss per step of the validation set; infinite if there is no fit."""
-        self.fits += 1
-        try:
-            self._latest = self._model.fit(self.training, lam, self._latest)
-        except FitError:
-            self._latest = None
-            return np.inf
-        return self._latest.window_loss(self.validation) / len(self.validation)
+        fit = self._fitted(lam)
+        return np.inf if fit is None else fit.window_loss(self.validation) / len(self.validation)
+
+    def loss_and_exact_gradient(self, lam: Vector) -> tuple[float, Vector]:
+        """Return the loss and its gradient, shape (d,), from a system that is factored.
+
+        If there is no fit, or no finite gradient, the loss is infinite and the gradient zero.
+        """
+        fit = self._fitted(lam)
+        return (np.inf, np.zeros_like(lam)) if fit is None else self._differentiated(fit, lam)
 
     def loss_and_gradient(self, lam: Vector, tolerance: float) -> tuple[float, Vector]:
         """Return the loss and its gradient, shape (d,), from systems solved to a tolerance.
@@ -73,13 +76,29 @@ class Backtest(Generic[FitT]):
             fit = approximate(self._model, self.training, lam, tolerance, before)
         except FitError:
             return np.inf, np.zeros_like(lam)
+        loss, gradient = self._differentiated(fit, lam)
+        if np.isfinite(loss):  # else no fit may start from its solutions
+            self._approximate = fit
+        return loss, gradient
+
+    def _fitted(self, lam: Vector) -> FitT | None:
+        """Return the exact fit at lam, in the memory of the one before; None if there is none."""
+        self.fits += 1
+        before, self._latest = self._latest, None
+        try:
+            self._latest = self._model.fit(self.training, lam, before)
+        except FitError:
+            return None
+        return self._latest
+
+    def _differentiated(self, fit: FitT, lam: Vector) -> tuple[float, Vector]:
+        """Return a fit's mean loss and its gradient; infinite and zero if one is not finite."""
         self.gradients += 1
         loss, gradient = fit.loss_and_gradient(self.validation)
         # Numbers that the rows were made with come last, and stay as they are.
         gradient = np.append(gradient, np.zeros(len(lam) - len(gradient)))
         if not (np.isfinite(loss) and np.isfinite(gradient).all()):
-            return np.inf, np.zeros_like(lam)  # and no fit may start from its solutions
-        self._approximate = fit
+            return np.inf, np.zeros_like(gradient)
         return loss / len(self.validation), gradient / len(self.validation)
 
 
