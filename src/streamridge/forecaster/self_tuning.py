@@ -183,14 +183,9 @@ class SelfTuningModel:
 
     def companions(self, inputs: Inputs) -> Matrix:
         """Return what the companions forecast for one input, (C, H); NaN while there are none."""
-        if self._companions is None:
-            return np.zeros((0, self._settings.horizon))
-        forecasts = self._companions.predict(inputs)
-        return (
-            forecasts
-            if len(forecasts)
-            else np.full((len(COMPANIONS), self._settings.horizon), np.nan)
-        )
+        count = len(COMPANIONS) if self._companions else 0
+        said = self._companions.predict(inputs) if self._companions else []
+        return np.array(said) if said else np.full((count, self._settings.horizon), np.nan)
 
     def observe(self, step: int, value: float) -> tuple[Event, ...]:
         """Learn from a value, and return the events that happened."""

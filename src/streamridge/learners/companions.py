@@ -13,7 +13,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector
+from streamridge.arrays import Vector
 from streamridge.errors import FitError
 from streamridge.learners.fitted import Fitted
 from streamridge.learners.state import joined, part
@@ -52,10 +52,9 @@ class Companions(Generic[FitT]):
         except FitError:  # the learner may fail in the same way, and reports it
             self._fits = ()
 
-    def predict(self, inputs: Inputs) -> Matrix:
-        """Return what each forecasts for one input, (2, H); empty without fits."""
-        forecasts = [fitted.fit.predict(inputs)[0] for fitted in self._fits]
-        return np.array(forecasts).reshape(len(forecasts), -1)
+    def predict(self, inputs: Inputs) -> list[Vector]:
+        """Return what each forecasts for one input, (H,); nothing without fits."""
+        return [fitted.fit.predict(inputs)[0] for fitted in self._fits]
 
     def losses(self) -> Vector | None:
         """Return their mean squared errors, (2,), in rows that the learner has gained since.
