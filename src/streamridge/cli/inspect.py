@@ -148,9 +148,10 @@ def _shown_correction(correction: dict[str, float]) -> str:
 
 
 def _shown_experts(experts: dict[str, float]) -> str:
-    """Return the share of each expert in the next forecast, the largest first."""
+    """Return the experts that have a share in the next forecast, the largest first."""
     ranked = sorted(experts, key=experts.__getitem__, reverse=True)
-    return ", ".join(f"{name} {experts[name]:.0%}" for name in ranked) or "none"
+    shares = {name: f"{experts[name]:.0%}" for name in ranked}
+    return ", ".join(f"{name} {share}" for name, share in shares.items() if share != "0%") or "none"
 
 
 def _last_time(forecaster: Forecaster) -> str | None:
