@@ -126,6 +126,10 @@ def test_a_saved_forecaster_can_be_inspected_and_loaded(invoke, flows, tmp_path)
         "forecast by model",
     ):
         assert word in shown.stdout
+    experts = Forecaster.load(path).experts
+    name, share = max(experts.items(), key=lambda pair: pair[1])
+    assert f"experts       {name} {share:.0%}" in shown.stdout
+    assert facts["experts"] == experts
     forecast = Forecaster.load(path).predict()
     assert facts["forecast"]["value"] == forecast.value.tolist()
     assert facts["bytes"] == path.stat().st_size

@@ -10,6 +10,7 @@ from streamridge.plots.tuning import (
     plot_hyperparameter,
     plot_paths,
     plot_scales,
+    plot_trust,
     plot_weights,
 )
 
@@ -20,6 +21,11 @@ REFITS = np.datetime64("2021-06-13T00:00", "us") + np.arange(10) * np.timedelta6
 def draw_weights(axes, rng):
     share = rng.random(len(REFITS))
     return plot_weights(axes, REFITS, {"matern": share, "linear": 1 - share})
+
+
+def draw_trust(axes, rng):
+    share = rng.random(len(REFITS))
+    return plot_trust(axes, REFITS, {"model": share, "last reading": 1 - share})
 
 
 def draw_scales(axes, rng):
@@ -34,7 +40,9 @@ def draw_paths(axes, rng):
     return plot_paths(axes, {"ohl": (REFITS, 1 + rng.random(len(REFITS)))}, name="rate")
 
 
-@pytest.mark.parametrize("draw", [draw_weights, draw_scales, draw_hyperparameter, draw_paths])
+@pytest.mark.parametrize(
+    "draw", [draw_weights, draw_trust, draw_scales, draw_hyperparameter, draw_paths]
+)
 def test_every_figure_labels_its_axes_and_returns_them(draw, axes, rng):
     drawn = draw(axes, rng)
 

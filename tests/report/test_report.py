@@ -25,11 +25,13 @@ from streamridge.report.charts import (
     hours_figure,
     rmse_figure,
 )
+from streamridge.report.experts import trust_figure
 from streamridge.report.images import drawable
 from streamridge.report.markup import panel
 from streamridge.report.page import overview, section
 from streamridge.report.sensors import by_sensor, moves_of
 from streamridge.report.tuning import others_figure, scales_figure, weights_figure
+from streamridge.runs.expert_path import ExpertPath
 from streamridge.runs.run import Run
 
 HOSTILE = "<script>alert(1)</script>"
@@ -411,6 +413,44 @@ def test_hyperparameters_that_never_moved_are_named_and_not_drawn():
 
     assert "Methods whose hyperparameters did not move: fixed." in words(html)
     assert len(Reader.of(html).figures) == 7
+
+
+def trusting_run(count=5, **parts):
+    """Return a run that trusts its model less day by day."""
+    share = np.linspace(1.0, 0.5, count)
+    run = make_run(days=5)
+    path = ExpertPath(
+        run.times[: count * DAY : DAY], ("model", "8h"), np.column_stack([share, 1 - share])
+    )
+    return replace(run, expert_path=path, **parts)
+
+
+def test_who_is_trusted_is_drawn_as_shares_that_sum_to_one():
+    figure = trust_figure(trusting_run())
+
+    assert [trace.name for trace in figure.data] == ["model", "8h ago"]
+    assert [trace.stackgroup for trace in figure.data] == ["shares"] * 2
+    np.testing.assert_allclose(np.sum([trace.y for trace in figure.data], axis=0), 1.0)
+
+
+def test_who_is_trusted_stands_beside_the_path_of_the_hyperparameters():
+    html = section(1, only(trusting_run(), fixed_run(days=5)), [])
+
+    text = words(html)
+    assert "Who is trusted (ohl)How much of each forecast comes from the model" in text
+    assert text.index("Hyperparameters of ohl") < text.index("Who is trusted (ohl)")
+    assert "Who is trusted (fixed)" not in text
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_without_a_course_of_trust_nothing_is_drawn(count):
+    assert "Who is trusted" not in words(section(1, only(trusting_run(count)), []))
+
+
+def test_who_is_trusted_has_a_png_file(tmp_path):
+    write_report([trusting_run(path=None)], tmp_path, title="Roads")
+
+    assert imread(tmp_path / "ramp-7-experts-ohl.png")[..., :3].std() > 0.02
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 30])

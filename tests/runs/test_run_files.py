@@ -7,6 +7,7 @@ import pytest
 from streamridge import Forecaster, StateError, replay
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.forecaster.methods import tuned_by
+from streamridge.runs.expert_path import ExpertPath
 from streamridge.runs.run_files import read_run, write_run
 from tests.forecaster.test_forecaster import DAY, daily, small
 from tests.runs.test_replay import frame
@@ -69,6 +70,20 @@ def test_a_run_without_a_model_comes_back_without_a_path(tmp_path):
     assert_same(run, read_run(tmp_path / "a.run"))
 
 
+def test_the_weights_of_the_experts_come_back_and_earlier_files_have_none(searched, tmp_path):
+    path = tmp_path / "a.run"
+    write_run(path, searched)
+    header, arrays = read_checkpoint(path)
+
+    back = read_run(path).expert_path
+    del header["experts"]
+    write_checkpoint(path, header, arrays)
+
+    assert back.names == ("model", "week", "day", "last")
+    assert back == searched.expert_path
+    assert read_run(path).expert_path == ExpertPath.empty()
+
+
 def test_a_run_that_was_stopped_says_so(searched, tmp_path):
     stopped = replace(searched, interrupted=True)
 
@@ -123,3 +138,4 @@ def test_a_run_of_format_1_has_no_yardsticks_and_nothing_scored_apart():
 
     assert (record["implausible"], record["rmse_relative"]) == (0, None)
     assert record["rmse_all"] == record["rmse"]
+    assert record["experts"] is None

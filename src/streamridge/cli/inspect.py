@@ -104,6 +104,7 @@ def _facts(forecaster: Forecaster, forecast: Forecast) -> dict[str, Any]:
         "counts": forecaster.counts,
         "hyperparameters": forecaster.hyperparameters,
         "correction": forecaster.correction,
+        "experts": forecaster.experts or None,
         "belongs_to": belongings(settings),
         "limits": _limits(settings),
         "active_bounds": forecaster.active_bounds,
@@ -132,6 +133,7 @@ def _words(forecaster: Forecaster) -> dict[str, str]:
         "method": f"{method_of(settings)}, fitted to {counted(settings.train_size, 'row')} "
         f"every {counted(settings.update_every, 'reading')}",
         "correction": _shown_correction(forecaster.correction),
+        "experts": _shown_experts(forecaster.experts),
         "met so far": in_words(forecaster.counts) or "nothing",
     }
 
@@ -143,6 +145,13 @@ def _shown_correction(correction: dict[str, float]) -> str:
     return (
         f"{share:.0%} of the mean of the last errors, which count half after {half_life:.2g} steps"
     )
+
+
+def _shown_experts(experts: dict[str, float]) -> str:
+    """Return the experts that have a share in the next forecast, the largest first."""
+    ranked = sorted(experts, key=experts.__getitem__, reverse=True)
+    shares = {name: f"{experts[name]:.0%}" for name in ranked}
+    return ", ".join(f"{name} {share}" for name, share in shares.items() if share != "0%") or "none"
 
 
 def _last_time(forecaster: Forecaster) -> str | None:

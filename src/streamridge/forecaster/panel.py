@@ -91,7 +91,7 @@ class Panel:
         means = [correction.means for correction in self.corrections]
         every = self.experts.heard(opinions)
         mixture = self.experts.mixed(every)
-        return Heard(step, raw, np.reshape(means, (len(raw), -1)), every, mixture)
+        return Heard(step, raw, np.reshape(means, (len(raw), self._lives)), every, mixture)
 
     def weights(self, awake: Mask) -> dict[str, float]:
         """Return the weights of the next step's forecasts by name, given which there are."""
@@ -156,13 +156,17 @@ class Panel:
             tuple(Heard(*each) for each in heard),
         )
 
+    @property
+    def _lives(self) -> int:
+        """Return how many means each companion's correction has; 0 without companions."""
+        return len(self.corrections[0].means) if self.corrections else 0
+
     def _forms(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what is kept of so many forecasts."""
         companions, horizon = len(self.corrections), self.horizon
-        lives = len(self.corrections[0].means) if self.corrections else 0
         return {
             "raw": (count, companions, horizon),
-            "means": (count, companions, lives),
+            "means": (count, companions, self._lives),
             "opinions": (count, len(self.experts.names) + 1, horizon),
             "mixture": (count, horizon),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,8 @@ BOUND_MARKS = {
     "lower": " \N{BLACK DOWN-POINTING TRIANGLE}",
     "upper": " \N{BLACK UP-POINTING TRIANGLE}",
 }
+# The vertical axis of the experts' weights.
+SHARE = "share of the forecast"
 # Up to this many rows of a heat map have room for a label each.
 LABELLED_ROWS = 40
 
@@ -87,18 +89,16 @@ def feature_labels(count: int, feature_names: Sequence[str] | None) -> tuple[str
 
 
 def plot_weights(axes: Axes, times: Times, weights_by_name: Mapping[str, Vector]) -> Axes:
-    """Draw the weights of the kernels as stacked areas."""
-    colors = [part_color(i) for i in range(len(weights_by_name))]
-    axes.stackplot(
-        times,
-        *weights_by_name.values(),
-        labels=[plain(name) for name in weights_by_name],
-        colors=colors,
-        step="post",
-    )
-    axes.set(ylabel="weight of the kernel", ylim=(0, 1))
-    time_axis(axes, times)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    """Draw the weights of the kernels as stacked areas; each holds until the next refit."""
+    _stack(axes, times, weights_by_name, step="post")
+    axes.set(ylabel="weight of the kernel")
+    return axes
+
+
+def plot_trust(axes: Axes, times: Times, weights_by_name: Mapping[str, Vector]) -> Axes:
+    """Draw the weights of the experts as stacked areas."""
+    _stack(axes, times, weights_by_name)
+    axes.set(ylabel=SHARE)
     return axes
 
 
@@ -164,3 +164,17 @@ def plot_hyperparameter(
         log_axis(axes)
     time_axis(axes, times)
     return axes
+
+
+def _stack(axes: Axes, times: Times, shares_by_name: Mapping[str, Vector], **look: Any) -> None:
+    """Draw shares that sum to one as stacked areas, with their names above."""
+    axes.stackplot(
+        times,
+        *shares_by_name.values(),
+        labels=[plain(name) for name in shares_by_name],
+        colors=[part_color(i) for i in range(len(shares_by_name))],
+        **look,
+    )
+    axes.set(ylim=(0, 1))
+    time_axis(axes, times)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)

@@ -27,9 +27,11 @@ from streamridge.plots.tuning import (
     feature_labels,
     plot_hyperparameter,
     plot_scales,
+    plot_trust,
     plot_weights,
     short_name,
 )
+from streamridge.report.experts import trust_of
 from streamridge.report.sensors import (
     Moves,
     SensorRuns,
@@ -88,8 +90,12 @@ def _figures(
         yield "forecast", title, _forecast(lead, unit)
         yield "errors", "errors and coverage", _errors(sensor, unit)
     yield "costs", "where the seconds went", _costs(sensor)
-    for moves in filter(None, map(moves_of, sensor.runs)):
-        yield from _tuning(moves, feature_names)
+    for run in sensor.runs:
+        moves = moves_of(run)
+        if moves:
+            yield from _tuning(moves, feature_names)
+        if trust_of(run):
+            yield f"experts-{run.method}", f"who is trusted, {run.method}", _trust(run)
 
 
 def _tuning(moves: Moves, feature_names: Sequence[str] | None) -> Iterator[tuple[str, str, Figure]]:
@@ -161,4 +167,10 @@ def _hyperparameters(moves: Moves, groups: NameGroups) -> Figure:
         plot_hyperparameter(
             axes, moves.times, moves.path[name], name=name, bound=bound, method=method
         )
+    return figure
+
+
+def _trust(run: Run) -> Figure:
+    figure = new_figure(1)
+    plot_trust(figure.axes[0], run.expert_path.times, trust_of(run))
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Vector
-from streamridge.plots.axes import INK, method_look
+from streamridge.plots.axes import INK, method_look, part_color
 from streamridge.series.clock import Times
 
 # More points than these make the page slow, and no screen could show them.
@@ -71,6 +71,44 @@ def method_curve(method: str, name: str, times: Times, values: Vector) -> go.Sca
         name=escape(name),
         line={"color": color, "dash": DASHES[dash], "width": 1.8},
         hovertemplate="%{y:.4g}",
+    )
+
+
+def stacked_figure(
+    times: Times, shares_by_name: Mapping[str, Vector], *, title: str, shape: str = "linear"
+) -> go.Figure:
+    """Return a figure of shares that sum to one, as stacked areas.
+
+    Parameters
+    ----------
+    times
+        (n,), of the shares.
+    shares_by_name
+        (n,) each.
+    title
+        Of the vertical axis.
+    shape
+        How a share goes on to the next: "linear", or "hv" if it stays until then.
+    """
+    areas = [
+        go.Scatter(
+            x=stamps(times),
+            y=shares,
+            name=escape(name),
+            mode="lines",
+            line={"shape": shape, "width": 0.5, "color": part_color(i)},
+            fillcolor=part_color(i),
+            stackgroup="shares",
+            hovertemplate="%{y:.3f}",
+        )
+        for i, (name, shares) in enumerate(shares_by_name.items())
+    ]
+    return make_figure(
+        areas,
+        height=300,
+        legend={"traceorder": "normal"},
+        xaxis=time_axis(times),
+        yaxis={"title": title, "range": [0, 1]},
     )
 
 

@@ -26,6 +26,7 @@ from streamridge.report.charts import (
     rmse_figure,
     weekdays_figure,
 )
+from streamridge.report.experts import TRUST, trust_figure, trust_of
 from streamridge.report.images import write_images
 from streamridge.report.markup import document, link, panel, paragraph
 from streamridge.report.sensors import Moves, SensorRuns, by_sensor, moves_of
@@ -149,8 +150,10 @@ def section(
     parts += [horizon_table(sensor)]
     parts += _scored(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
     parts += [panel("Where the seconds went", costs_figure(sensor))]
-    for moves in filter(None, map(moves_of, sensor.runs)):
-        parts += _moved(moves, feature_names)
+    for run in sensor.runs:
+        moves = moves_of(run)
+        parts += _moved(moves, feature_names) if moves else []
+        parts += _trusted(run)
     parts += [_unmoved(sensor), _image_links(images)]
     return "\n".join(["<section>", *parts, "</section>"])
 
@@ -223,6 +226,13 @@ def _moved(moves: Moves, feature_names: Sequence[str] | None) -> list[str]:
     if groups.others:
         parts += [panel("The other hyperparameters", others_figure(moves, groups.others))]
     return [*parts, hyperparameter_table(moves)]
+
+
+def _trusted(run: Run) -> list[str]:
+    """Return who was trusted how far in a run, if several experts were."""
+    if not trust_of(run):
+        return []
+    return [panel(f"Who is trusted ({run.method})", trust_figure(run), TRUST)]
 
 
 def _words(name: str) -> str:

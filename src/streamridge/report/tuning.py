@@ -9,9 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from streamridge.arrays import Matrix
-from streamridge.plots.axes import method_look, part_color
+from streamridge.plots.axes import method_look
 from streamridge.plots.tuning import short_name
-from streamridge.report.look import STAMP, make_figure, stamps, time_axis
+from streamridge.report.look import STAMP, make_figure, stacked_figure, stamps, time_axis
 from streamridge.report.sensors import Moves
 
 # Height of a row of the heat map, and of a panel of lines, in pixels.
@@ -21,26 +21,8 @@ PANEL_HEIGHT = 130
 
 def weights_figure(moves: Moves, names: Sequence[str]) -> go.Figure:
     """Return a figure of the weights of the kernels, as stacked areas."""
-    bands = [
-        go.Scatter(
-            x=stamps(moves.times),
-            y=moves.path[name],
-            name=escape(moves.marked(name, short_name(name))),
-            mode="lines",
-            line={"shape": "hv", "width": 0.5, "color": part_color(i)},
-            fillcolor=part_color(i),
-            stackgroup="weights",
-            hovertemplate="%{y:.3f}",
-        )
-        for i, name in enumerate(names)
-    ]
-    return make_figure(
-        bands,
-        height=300,
-        legend={"traceorder": "normal"},
-        xaxis=time_axis(moves.times),
-        yaxis={"title": "weight of the kernel", "range": [0, 1]},
-    )
+    shares = {moves.marked(name, short_name(name)): moves.path[name] for name in names}
+    return stacked_figure(moves.times, shares, title="weight of the kernel", shape="hv")
 
 
 def scales_figure(moves: Moves, names: Sequence[str], labels: Sequence[str]) -> go.Figure:

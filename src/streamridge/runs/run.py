@@ -25,6 +25,7 @@ from streamridge.learners.costs import Costs
 from streamridge.metrics import coverage, errors_ahead, finite_or_none, made_ahead, mae, rmse
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
+from streamridge.runs.expert_path import ExpertPath
 from streamridge.runs.scores import Score
 from streamridge.series.clock import Times
 from streamridge.series.series import Counts
@@ -106,6 +107,8 @@ class Run(SameContent):
     yardsticks
         What forecasts that need no model say, by name: "last" and, where there is a season, "week";
         (T, H) each, as `value`.
+    expert_path
+        How far each expert was trusted; empty where nothing is mixed.
     """
 
     sensor: str
@@ -133,6 +136,7 @@ class Run(SameContent):
     writing: Writing = AS_IS
     implausible: Mask | None = None
     yardsticks: Mapping[str, Matrix] = field(default_factory=dict)
+    expert_path: ExpertPath = field(default_factory=ExpertPath.empty)
 
     def __repr__(self) -> str:
         return f"Run({', '.join(f'{name}={text}' for name, text in self._summary().items())})"
@@ -318,6 +322,7 @@ class Run(SameContent):
             by_model=np.zeros(len(self.times), dtype=bool),
             path=None,
             refit_times=self.times[:0],
+            expert_path=ExpertPath.empty(),
             hyperparameters={},
             active_bounds={},
             costs=Costs(),
@@ -334,6 +339,7 @@ class Run(SameContent):
         """Return the figures of the run as plain values, NaN as None.
 
         With several levels there is a coverage for each, such as "coverage_80" and "coverage_95".
+        "experts" has their weights at the end by name; it is None where nothing is mixed.
         """
         read, scored = (int((~np.isnan(each)).sum()) for each in (self.actual, self.scored))
         score = self.score(1)
@@ -366,6 +372,7 @@ class Run(SameContent):
             "gradients": self.counts.get("gradients", 0),
             "hyperparameters": dict(self.hyperparameters),
             "active_bounds": dict(self.active_bounds),
+            "experts": self.expert_path.last or None,
             "counts": dict(self.counts),
         }
 
@@ -404,11 +411,13 @@ class Run(SameContent):
     def on_the_clock(self) -> Run:
         """Return the run with all times as clocks show them where its readings were written."""
         shown = self.writing.on_the_clock
+        experts = self.expert_path
         spans = [shown(np.array([span.start, span.end])) for span in self.excluded]
         return replace(
             self,
             times=shown(self.times),
             refit_times=shown(self.refit_times),
+            expert_path=replace(experts, times=shown(experts.times)),
             excluded=tuple(Span(*ends) for ends in spans),
             writing=AS_IS,
         )

@@ -15,6 +15,7 @@ from streamridge.forecaster.levels import Levels
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.costs import Costs
+from streamridge.runs.expert_path import ExpertPath
 from streamridge.runs.run import Run
 from streamridge.series.spans import spans_of
 from streamridge.series.writing import Writing
@@ -39,10 +40,14 @@ def write_run(path: Path, run: Run) -> None:
         "costs": asdict(run.costs),
         "step": _plain_step(run.step),
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
+        "experts": run.expert_path.names,
     }
     arrays: dict[str, Any] = {name: _stored(getattr(run, name)) for name in ARRAYS}
     if run.path is not None:
         arrays |= {"path.steps": run.path.steps, "path.values": run.path.values}
+    experts = run.expert_path
+    if experts.names:
+        arrays |= {"experts.times": _stored(experts.times), "experts.weights": experts.weights}
     if run.implausible is not None:
         arrays["implausible"] = run.implausible
     arrays |= {f"{YARDSTICK}{name}": naive for name, naive in run.yardsticks.items()}
@@ -88,7 +93,16 @@ def _run(header: Header, arrays: Arrays) -> Run:
             for name, each in arrays.items()
             if name.startswith(YARDSTICK)
         },
+        expert_path=_expert_path(header, arrays),
     )
+
+
+def _expert_path(header: Header, arrays: Arrays) -> ExpertPath:
+    """Return the weights of the experts; earlier files have none."""
+    names = tuple(header.get("experts", ()))
+    if not names:
+        return ExpertPath.empty()
+    return ExpertPath(arrays["experts.times"], names, arrays["experts.weights"])
 
 
 def _level(kept: float | list[float]) -> float | Levels:

@@ -16,9 +16,9 @@ from streamridge.errors import InvalidInputError, StreamRidgeError, about
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.inputs import LARGEST
-from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.forecaster.settings import Settings
 from streamridge.learners.workspace import Workspace
+from streamridge.runs.paths import ExpertTrail, WholePath
 from streamridge.runs.run import Run
 from streamridge.runs.scoring import series_parts
 from streamridge.series.clock import Steps, Times
@@ -58,7 +58,7 @@ def step_through(
     readings = zip(stamps, in_time.tolist(), known_ahead(series), strict=False)
     start, interrupted = thread_time(), False
     made = _Forecasts(forecaster.settings, first, end)
-    path = _WholePath()
+    path, experts = WholePath(), ExpertTrail(forecaster.settings.day)
     path.follow(forecaster)
     try:
         with threadpool_limits(1), about(series.sensor), _held_memory(forecaster):
@@ -66,17 +66,20 @@ def step_through(
                 made.add(_step(forecaster, time, value, known))
                 for before in late.get(at, ()):
                     forecaster.observe(stamps[before], float(values[before]))
-                path.follow(forecaster)
+                experts.follow(forecaster, at, refitted=path.follow(forecaster))
                 if progress is not None:
                     progress(made.lived, end)
     except KeyboardInterrupt:
         interrupted = True
+    if made.lived:
+        experts.take(forecaster, made.lived - 1)
     return _run_of(
         forecaster,
         series,
         made,
         path=path.known,
         refit_times=series.clock.times(path.steps),
+        expert_path=experts.path(times),
         method=method,
         seconds=thread_time() - start,
         interrupted=interrupted,
@@ -138,26 +141,6 @@ class _Forecasts:
             "by_model": self._by_model[:count],
             **{name: part[:count] for name, part in self._parts.items()},
         }
-
-
-class _WholePath:
-    """The path of the hyperparameters in a run; a forecaster itself remembers its last refits."""
-
-    def __init__(self) -> None:
-        self.known: HyperparameterPath | None = None
-        self._fits = 0
-
-    @property
-    def steps(self) -> Steps:
-        """Return the steps of the refits."""
-        return np.zeros(0, dtype=np.int64) if self.known is None else self.known.steps
-
-    def follow(self, forecaster: Forecaster) -> None:
-        """Add the latest refits, if there were some."""
-        fits = forecaster.counts.get("fits", 0)
-        if fits > self._fits:
-            later, self._fits = forecaster.path, fits
-            self.known = later if self.known is None else self.known.followed_by(later)
 
 
 @contextmanager

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from streamridge import replay
+from streamridge.runs.expert_path import ExpertPath
+from tests.forecaster.test_forecaster import DAY, daily, hours, small
+from tests.runs.test_replay import frame
+
+# Three days before the first fit, and a level that changes on the sixth.
+CHANGED = daily(8 * DAY) + 80 * (np.arange(8 * DAY) >= 5 * DAY)
+
+
+@pytest.fixture(scope="module")
+def lived():
+    """Return a forecaster that refits every 12 hours, and its run."""
+    forecaster = small(update_every=12)
+    return forecaster, replay(forecaster, frame(CHANGED))
+
+
+def test_the_weights_are_taken_at_each_refit_and_at_the_end(lived):
+    forecaster, run = lived
+    path = run.expert_path
+
+    assert set(run.refit_times) < set(path.times)
+    assert path.times[-1] == run.times[-1]
+    assert path.names == ("model", "short", "start", "week", "day", "last")
+    assert path.weights.shape == (len(path.times), 6)
+    np.testing.assert_allclose(path.weights.sum(axis=1), 1.0, rtol=1e-12)
+    assert run.record()["experts"] == path.last == forecaster.experts
+
+
+def test_they_follow_a_change(lived):
+    _, run = lived
+    model = run.expert_path.by_name()["model"]
+
+    assert model[0] == 1.0
+    assert model.min() < 0.9
+
+
+def test_they_are_taken_once_a_day_where_refits_are_rarer():
+    run = replay(small(update_every=3 * DAY), frame(daily(8 * DAY)))
+
+    assert len(run.refit_times) == 2
+    waits = np.diff(run.expert_path.times)
+    assert waits.max() == np.timedelta64(DAY, "h")
+    np.testing.assert_array_equal(
+        run.expert_path.times,
+        np.array([hours(0, 8 * DAY)[at] for at in range(3 * DAY - 1, 8 * DAY, DAY)]),
+    )
+
+
+@pytest.mark.parametrize("settings", [{"learn": False}, {"guard": False}])
+def test_where_nothing_is_mixed_there_is_no_path(settings):
+    run = replay(small(**settings), frame(daily(4 * DAY)))
+
+    assert run.expert_path == ExpertPath.empty()
+    assert run.record()["experts"] is None
+
+
+def test_a_yardstick_mixes_nothing(lived):
+    _, run = lived
+
+    assert run.yardstick("week").expert_path == ExpertPath.empty()
+
+
+def test_their_times_are_shown_on_the_clock_as_all_others():
+    run = replay(small(tz="Europe/Berlin"), frame(daily(5 * DAY)))
+
+    shown = run.on_the_clock()
+
+    assert set(shown.refit_times) <= set(shown.expert_path.times)
+    assert shown.expert_path.times[-1] == shown.times[-1]
