@@ -161,6 +161,24 @@ def test_predictions_name_their_method(invoke, flows, tmp_path):
     }
 
 
+@pytest.mark.parametrize("model", ["default", "paper"])
+def test_ohl_plus_runs_beside_ohl_and_is_saved_under_its_name(model, invoke, tmp_path):
+    times = pd.date_range("2021-06-13", periods=14 * DAY, freq="h")
+    pd.DataFrame({"time": times, "ramp": daily(14 * DAY)}).to_csv(tmp_path / "flows.csv", index=False)
+    arguments = ["--model", model, "--train-size", "240", "--warmup", "288", "--horizon", "1"]
+
+    result = invoke(
+        *("compare", "flows.csv", *arguments, "--steps", "24", "--methods", "ohl,ohl+"),
+        *("--json", "--save", "models"),
+    )
+
+    ohl, plus = records(result)
+    assert (ohl["method"], plus["method"]) == ("ohl", "ohl+")
+    assert plus["counts"]["tuning_fits"] > ohl["counts"].get("tuning_fits", 0)
+    names = sorted(each.name for each in (tmp_path / "models").iterdir())
+    assert names == ["ramp-ohl+.sr", "ramp.sr"]
+
+
 def test_compare_has_the_flags_of_replay():
     assert list(signature(compare).parameters) == list(signature(replay).parameters)
 

@@ -28,7 +28,7 @@ def test_methods_are_read_from_texts_with_commas_each_once():
 )
 def test_an_unknown_method_or_none_is_refused(names, got):
     with pytest.raises(
-        InvalidInputError, match=rf"method must be one of 'ohl', 'hoag', .*'week', got {got}"
+        InvalidInputError, match=rf"method must be one of 'ohl', 'ohl\+', .*'week', got {got}"
     ):
         parse_methods(names)
 
@@ -47,7 +47,7 @@ def test_methods_differ_in_nothing_but_how_they_tune(method):
 
     tuned = tuned_by(method, settings)
 
-    assert replace(tuned, tuner=None, learn=True) == settings
+    assert replace(tuned, tuner=None, learn=True, start="default") == settings
     assert tuned.learn == (method not in ("fixed", *YARDSTICKS))
 
 
@@ -66,6 +66,18 @@ def test_a_method_takes_the_place_of_another():
 
     assert tuned_by("fixed", searched).tuner is None
     assert tuned_by("hoag", tuned_by("fixed", searched)).learn
+
+
+def test_ohl_plus_searches_its_start_and_has_the_steps_of_the_default_model():
+    paper, default = Forecaster.paper().settings, Forecaster().settings
+
+    plus = tuned_by("ohl+", tuned_by("random", paper))
+
+    assert (plus.learn, plus.tuner, plus.start) == (True, None, "search")
+    assert plus.preset.coordinates == "log"
+    assert plus.preset.step_rule == default.preset.step_rule != paper.preset.step_rule
+    assert replace(plus, preset=paper.preset, start="default") == paper
+    assert tuned_by("ohl+", default) == replace(default, start="search")
 
 
 def test_a_tuner_of_ones_own_is_called_by_its_class():

@@ -85,7 +85,7 @@ FLAGS = {
         GOOD, "flow.csv line 1: a holiday must be a date", "--holidays", "flow.csv"
     ),
     "a method that nobody knows": refused(
-        GOOD, "method must be one of 'ohl', 'hoag'", "--methods", "foo"
+        GOOD, "method must be one of 'ohl', 'ohl+', 'hoag'", "--methods", "foo"
     ),
     "an engine that nobody knows": refused(GOOD, "Invalid value for '--engine'", "--engine", "bar"),
     "no processes": refused(GOOD, "Invalid value for '--jobs'", "--jobs", "0"),

@@ -15,9 +15,9 @@ ComparedMethods = Annotated[list[str] | None, methods_option(", ".join(PAPER_MET
 def compare(**flags: Any) -> None:
     """Forecast a file by several ways of tuning, and set errors and costs side by side.
 
-    ohl learns as it goes; hoag, random, grid and bayes search the past every week, or every
-    --tune-every readings; fixed stays at its start. All see the same data with the same seed, and
-    refit at the same steps.
+    ohl learns as it goes; ohl+ does so from a start that is searched once, by steps without a rate;
+    hoag, random, grid and bayes search the past every week, or every --tune-every readings; fixed
+    stays at its start. All see the same data with the same seed, and refit at the same steps.
 
     Example: streamridge compare roads.csv --methods ohl,random,fixed --steps 960
     """

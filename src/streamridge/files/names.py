@@ -23,8 +23,8 @@ class FileNames:
     >>> names = FileNames()
     >>> names.take("A1/north", ".png"), names.take("a1 north", ".png"), names.take("../..", ".png")
     ('A1_north.png', 'a1_north-2.png', 'sensor.png')
-    >>> names.take("NUL", ".sr"), names.take("com1.2", ".sr")
-    ('NUL_.sr', 'com1_.2.sr')
+    >>> names.take("NUL", ".sr"), names.take("com1.2", ".sr"), names.take("ramp-ohl+", ".sr")
+    ('NUL_.sr', 'com1_.2.sr', 'ramp-ohl+.sr')
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -32,7 +32,7 @@ class FileNames:
 
     def take(self, text: str, ending: str) -> str:
         """Return a new name that resembles the text."""
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:LONGEST].strip("._-") or "sensor"
+        stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", text)[:LONGEST].strip("._-") or "sensor"
         stem = RESERVED.sub(r"\1_\2", stem) if RESERVED.fullmatch(stem) else stem
         name, count = stem, 1
         # To some systems, A.png and a.png are the same file.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from streamridge.errors import InvalidInputError, listed
-from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.presets import Preset, rate_free
 from streamridge.forecaster.settings import Settings
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.bayesian import Bayesian
@@ -17,7 +17,7 @@ from streamridge.tuners.random_search import RandomSearch
 # Forecasts without a model: the last reading, and the one of a week ago.
 YARDSTICKS = ("last", "week")
 # In the order in which they are shown.
-METHODS = ("ohl", "hoag", "random", "grid", "bayes", "fixed", *YARDSTICKS)
+METHODS = ("ohl", "ohl+", "hoag", "random", "grid", "bayes", "fixed", *YARDSTICKS)
 
 
 def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
@@ -67,7 +67,10 @@ def tuned_by(method: str, settings: Settings) -> Settings:
             "Or say its seasons with --seasons (seasons= in Python)."
         )
     tuner = _tuner(known, settings.preset)
-    return replace(settings, learn=known != "fixed" and needs_model(known), tuner=tuner)
+    tuned = replace(settings, learn=known != "fixed" and needs_model(known), tuner=tuner)
+    if known != "ohl+":
+        return tuned
+    return replace(tuned, preset=rate_free(settings.preset), start="search")
 
 
 def starting_at(hyperparameters: Mapping[str, float], settings: Settings) -> Settings:
@@ -93,7 +96,7 @@ def method_of(settings: Settings) -> str:
     if not settings.learn:
         return "fixed"
     if settings.tuner is None:
-        return "ohl"
+        return "ohl+" if settings.start == "search" else "ohl"
     names = {HOAG: "hoag", RandomSearch: "random", Grid: "grid", Bayesian: "bayes"}
     return names.get(type(settings.tuner), type(settings.tuner).__name__.lower())
 

@@ -34,6 +34,8 @@ FEW_LAGS = 4
 # A season of this length has been seen a few times only, and a value at a shorter step than this is
 # mostly noise: a typical value is then also one of the times around it.
 LONG, FINE = timedelta(days=90), timedelta(minutes=5)
+# How far hyperparameters move: a rule that finds the size of its moves itself.
+RATE_FREE_STEP = AgreementStep()
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,12 @@ def default_preset(
     matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
     linear = Linear(tuple(name for name in blocks if name != "calendar"))
     model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
-    return Preset(features, Standardized(model), AgreementStep())
+    return Preset(features, Standardized(model), RATE_FREE_STEP)
+
+
+def rate_free(preset: Preset) -> Preset:
+    """Return the preset with the steps of the default model, which have no rate and no units."""
+    return replace(preset, step_rule=RATE_FREE_STEP, coordinates="log")
 
 
 def usual_starts(preset: Preset) -> tuple[Vector, ...]:

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F",
 )  # fmt: skip
+# One more that they can tell apart from these.
+WINE = "#882255"
 # Every method has its own colour and dash, the same in every figure and on every page; those
 # without a model are grey.
 METHOD_LOOKS = {
     "ohl": (COLORS[1], 0),
+    "ohl+": (WINE, 0),
     "fixed": (COLORS[0], 1),
     "hoag": (COLORS[5], 2),
     "random": (COLORS[2], 3),

@@ -49,8 +49,8 @@ def compare(
     series
         A `Series` or several, a pandas or polars frame or series, or the path of a file.
     methods
-        Of "ohl", "hoag", "random", "grid", "bayes" and "fixed"; "last" and "week" need no model:
-        the last reading, and the one a week ago.
+        Of "ohl", "ohl+", "hoag", "random", "grid", "bayes" and "fixed"; "last" and "week" need no
+        model: the last reading, and the one a week ago.
     model
         The "default" model, the "paper"'s as printed, or with the settings of its "prototype".
     warmup, steps

@@ -408,6 +408,28 @@ def parts_of(settings):
     return plain
 
 
+def test_ohl_plus_is_ohl_with_other_steps_and_a_searched_start():
+    plus, plain = (parts_of(cell_settings(name, TOY, 0, STEP)) for name in ("ohl+", "ohl"))
+
+    assert {name for name in plus if plus[name] != plain.get(name)} == {
+        *("preset.coordinates", "preset.step_rule", "start"),
+    }
+    assert METHODS["ohl+"].label == "OHL+"
+
+
+def test_ohl_plus_searches_within_a_study(tmp_path):
+    size = replace(TOY, days=5, warmup=300, train_size=250)
+    study = study_of(tmp_path, methods=["ohl", "ohl+"], size=size)
+    study.prepare()
+
+    run(study)
+
+    ohl, plus, *_ = study.kept()
+    assert (ohl.method, plus.method) == ("OHL", "OHL+")
+    assert (plus.counts["tunings"], "tunings" in ohl.counts) == (1, False)
+    assert plus.hyperparameters != ohl.hyperparameters
+
+
 def test_a_grid_is_searched_once():
     assert cell_settings("grid", TOY, 0, STEP).tune_every == 0
 

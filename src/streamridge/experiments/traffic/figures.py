@@ -10,7 +10,7 @@ import numpy as np
 from streamridge.arrays import Matrix, Vector
 from streamridge.experiments.traffic.results import BASELINE, OURS, TrafficResults, seconds_of
 from streamridge.metrics import running_curve
-from streamridge.plots.axes import COLORS, log_axis, matplotlib_part, plain, with_unit
+from streamridge.plots.axes import COLORS, WINE, log_axis, matplotlib_part, plain, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,7 @@ LINE_INCHES, LETTER_INCHES = 0.65, 0.085
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     "FIXED": {"color": COLORS[7], "ls": ":"},
     "OHL": {"color": COLORS[1], "ls": "-"},
+    "OHL+": {"color": WINE, "ls": "-"},
     "HOAG": {"color": COLORS[0], "ls": "--"},
     "RDS": {"color": COLORS[2], "ls": "-."},
     "GRID": {"color": COLORS[4], "ls": (0, (5, 1))},

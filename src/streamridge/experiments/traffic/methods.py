@@ -1,4 +1,4 @@
-"""The methods of the traffic study: the paper's, three beyond it, and changes to one of them.
+"""The methods of the traffic study: the paper's, four beyond it, and changes to one of them.
 
 A change of one choice that the paper made or left open is an ablation: it shows what it does.
 """
@@ -83,6 +83,7 @@ LOG_ADAGRAD: dict[str, Any] = {"coordinates": "log", "step_rule": AdaGradStep(1.
 METHODS = {
     "fixed": StudyMethod("FIXED", _by("fixed")),
     "ohl": StudyMethod("OHL", _by("ohl")),
+    "ohl+": StudyMethod("OHL+", _by("ohl+")),
     "hoag": StudyMethod("HOAG", _by("hoag")),
     "random": StudyMethod("RDS", _by("random")),
     "grid": StudyMethod("GRID", _grid_once),
