@@ -163,9 +163,10 @@ def test_predictions_name_their_method(invoke, flows, tmp_path):
 
 @pytest.mark.parametrize("model", ["default", "paper"])
 def test_ohl_plus_runs_beside_ohl_and_is_saved_under_its_name(model, invoke, tmp_path):
-    times = pd.date_range("2021-06-13", periods=14 * DAY, freq="h")
-    pd.DataFrame({"time": times, "ramp": daily(14 * DAY)}).to_csv(tmp_path / "flows.csv", index=False)
-    arguments = ["--model", model, "--train-size", "240", "--warmup", "288", "--horizon", "1"]
+    times = pd.date_range("2021-06-13", periods=24 * DAY, freq="h")
+    table = pd.DataFrame({"time": times, "ramp": daily(24 * DAY)})
+    table.to_csv(tmp_path / "flows.csv", index=False)
+    arguments = ["--model", model, "--train-size", "240", "--warmup", "480"]
 
     result = invoke(
         *("compare", "flows.csv", *arguments, "--steps", "24", "--methods", "ohl,ohl+"),
