@@ -5,7 +5,7 @@ import pytest
 
 from streamridge import Forecaster, InvalidInputError, StateError
 from streamridge.datasets import simulate_roads
-from streamridge.forecaster.methods import starting_at, tuned_by
+from streamridge.forecaster.methods import starting_at
 from streamridge.tuners import RandomSearch
 
 BAD = {"regularization": 100.0, "drifting.rate": 0.01, "weight.linear": 0.01}
@@ -57,34 +57,6 @@ def test_what_rows_are_made_with_is_not_searched(roads):
     assert len(rates) == 2
     after = forecaster.hyperparameters
     assert [after[name] for name in rates] == pytest.approx([before[name] for name in rates])
-
-
-def test_cycles_are_frozen_where_a_start_is_searched(roads):
-    sizes = {"lags": 4, "train_size": 250, "warmup": 300, "update_every": 24}
-    plus = tuned_by("ohl+", Forecaster.paper("1h", **sizes).settings)
-    cycles = ("periodic.period", "periodic.inverse_scale")
-    forecaster = Forecaster.of(plus)
-    before = forecaster.hyperparameters
-
-    feed(forecaster, roads, slice(0, 420))
-
-    after = forecaster.hyperparameters
-    assert forecaster.frozen == cycles
-    assert [after[name] for name in cycles] == pytest.approx([before[name] for name in cycles])
-    assert after["regularization"] != before["regularization"]
-    forecaster.unfreeze("periodic.period")
-    feed(forecaster, roads, slice(420, 450))
-    assert abs(forecaster.hyperparameters["periodic.period"] - 24) > 1e-6
-
-
-def test_nothing_is_frozen_where_no_start_is_searched(roads):
-    forecaster = Forecaster.paper(
-        "1h", lags=4, train_size=250, warmup=300, start="search", learn=False
-    )
-
-    feed(forecaster, roads, slice(0, 330))
-
-    assert forecaster.frozen == ()
 
 
 def test_a_short_history_is_searched_at_the_refit_that_has_enough_rows(roads):

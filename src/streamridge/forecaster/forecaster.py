@@ -125,9 +125,8 @@ class Forecaster:
         Where the hyperparameters start. "search" looks for a good start by some sixty small fits
         as soon as 960 rows are known, or a whole training set if it is smaller; it keeps the
         model's own start unless another is clearly better on the latest rows. It searches again
-        after a change of the stream, at most every 28 refits. Periodic kernels are not searched and
-        start frozen; `unfreeze` lets them learn. "default" learns from where the model starts.
-        Nothing is searched with a tuner, or without `learn`.
+        after a change of the stream, at most every 28 refits. "default" learns from where the
+        model starts. Nothing is searched with a tuner, or without `learn`.
     bounds
         The least and the greatest value that the sensor can show, such as (0, None) for counts, or
         (0, 100). No forecast and no band goes beyond. A reading beyond cannot be right, whatever

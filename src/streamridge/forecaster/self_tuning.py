@@ -125,9 +125,6 @@ class SelfTuningModel:
         policy = _policy(settings, costs, losses)
         progress = frame.started(record, policy, workspace, newest=newest, since=newest)
         model = cls(settings, StreamLearner(frame, progress, workspace))
-        if model._seeker:
-            # They are no part of the search either: a loss has too many local minima in a period.
-            model.learner.freeze(*settings.model.space.cycles)
         model._seek()
         model._settle()
         return model

@@ -56,12 +56,6 @@ class Space:
         """Return the largest relative change of every coordinate in one move, shape (d,)."""
         return np.array(self._spread([group.trust for group in self.groups]), dtype=float)
 
-    @cached_property
-    def cycles(self) -> tuple[str, ...]:
-        """Return the names of the hyperparameters of cycles: their periods and their scales."""
-        cycles = (group for group in self.groups if group.kind == "period")
-        return tuple(name for group in cycles for name in group.names)
-
     def named(self, lam: Vector) -> dict[str, float]:
         """Return the coordinates of lam by name."""
         return dict(zip(self.names, lam.tolist(), strict=True))

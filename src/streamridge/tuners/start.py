@@ -113,8 +113,8 @@ class StartSearch:
 
     def _searched(self, start: Vector, held: Mask) -> Space:
         """Return the space to search, in which cycles and what is held are constant."""
-        space = self.model.space
-        return space.holding(start, held | space.groups_of(space.cycles))
+        cycles = [each.kind == "period" for each in self.model.space.groups for _ in each.names]
+        return self.model.space.holding(start, held | np.array(cycles, dtype=bool))
 
     def _earlier(
         self, known: Samples, space: Space, rng: np.random.Generator
