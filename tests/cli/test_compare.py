@@ -122,8 +122,8 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
         (["nowhere.csv"], "error: nowhere.csv"),
         (
             ["flows.csv", "--methods", "ohl,magic"],
-            "error: method must be one of 'ohl', 'hoag', 'random', 'grid', 'bayes', 'fixed', "
-            "'last', 'week', got 'magic'.",
+            "error: method must be one of 'ohl', 'ohl+', 'hoag', 'random', 'grid', 'bayes', "
+            "'fixed', 'last', 'week', got 'magic'.",
         ),
         (["flows.csv", "--methods", ","], "error: method must be one of"),
         (["flows.csv", "--sensor", "x"], "error: sensors must be among 'ramp', 'main', got 'x'."),
