@@ -122,8 +122,8 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
         (["nowhere.csv"], "error: nowhere.csv"),
         (
             ["flows.csv", "--methods", "ohl,magic"],
-            "error: method must be one of 'ohl', 'hoag', 'random', 'grid', 'bayes', 'fixed', "
-            "'last', 'week', got 'magic'.",
+            "error: method must be one of 'ohl', 'ohl+', 'hoag', 'random', 'grid', 'bayes', "
+            "'fixed', 'last', 'week', got 'magic'.",
         ),
         (["flows.csv", "--methods", ","], "error: method must be one of"),
         (["flows.csv", "--sensor", "x"], "error: sensors must be among 'ramp', 'main', got 'x'."),
@@ -163,9 +163,10 @@ def test_predictions_name_their_method(invoke, flows, tmp_path):
 
 @pytest.mark.parametrize("model", ["default", "paper"])
 def test_ohl_plus_runs_beside_ohl_and_is_saved_under_its_name(model, invoke, tmp_path):
-    times = pd.date_range("2021-06-13", periods=14 * DAY, freq="h")
-    pd.DataFrame({"time": times, "ramp": daily(14 * DAY)}).to_csv(tmp_path / "flows.csv", index=False)
-    arguments = ["--model", model, "--train-size", "240", "--warmup", "288", "--horizon", "1"]
+    times = pd.date_range("2021-06-13", periods=24 * DAY, freq="h")
+    table = pd.DataFrame({"time": times, "ramp": daily(24 * DAY)})
+    table.to_csv(tmp_path / "flows.csv", index=False)
+    arguments = ["--model", model, "--train-size", "240", "--warmup", "480"]
 
     result = invoke(
         *("compare", "flows.csv", *arguments, "--steps", "24", "--methods", "ohl,ohl+"),

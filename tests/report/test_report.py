@@ -235,7 +235,7 @@ def test_file_names_of_any_text_are_safe_and_differ_even_without_capitals(texts)
     taken = [names.take(text, ".png") for text in texts]
 
     assert len({name.lower() for name in taken}) == len(texts)
-    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*\.png", name) for name in taken)
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*\.png", name) for name in taken)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):

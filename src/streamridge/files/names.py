@@ -32,7 +32,8 @@ class FileNames:
 
     def take(self, text: str, ending: str) -> str:
         """Return a new name that resembles the text."""
-        stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", text)[:LONGEST].strip("._-") or "sensor"
+        safe = re.sub(r"[^A-Za-z0-9._+-]+", "_", text)[:LONGEST]
+        stem = safe.lstrip("._+-").rstrip("._-") or "sensor"
         stem = RESERVED.sub(r"\1_\2", stem) if RESERVED.fullmatch(stem) else stem
         name, count = stem, 1
         # To some systems, A.png and a.png are the same file.
