@@ -296,6 +296,8 @@ class PlainForecaster:
             self.happened.update(events)
             if events:
                 self.renew_range()
+                first = step - self.horizon
+                self.trail = {at: each for at, each in self.trail.items() if at > first}
 
     def pass_over(self, steps=1):
         """Tell a model of steps that there was nothing to learn from."""
@@ -376,8 +378,6 @@ class PlainForecaster:
         says = made is not None and verdict == "good"
         if says and self.settings.preset.corrects:
             self.trail[step] = added
-            first = step - self.settings.update_every - self.horizon
-            self.trail = {at: each for at, each in self.trail.items() if at > first}
         self.said.append(value - made[1][0] if says else 0.0)
 
     def look_back(self, step, value):

@@ -14,7 +14,7 @@ THREE = HALF_LIVES.tolist().index(3)
 
 
 def started(horizon=1):
-    return Calibration.start(horizon, 0.9, corrects=True, window=96)
+    return Calibration.start(horizon, 0.9, corrects=True)
 
 
 def too_low_by_two(steps):
@@ -96,7 +96,7 @@ class TestCorrection:
         assert 0 < state.correction.offsets()[0] < 2.0
 
     def test_without_it_forecasts_stay_as_the_model_makes_them(self):
-        state = Calibration.start(1, 0.9, corrects=False, window=96)
+        state = Calibration.start(1, 0.9, corrects=False)
         state = state.observe(0, 5.0, state.made(0, np.zeros(1), ONE), learns=True).pass_over()
 
         made = state.made(1, np.array([7.0]), ONE)

@@ -24,7 +24,7 @@ def a_trail(rng, steps, horizon):
     trail = Trail.start(horizon)
     for step in steps:
         pulls = rng.uniform(0, 0.3, (horizon, len(HALF_LIVES)))
-        trail = trail.after(step, pulls, 10 * rng.standard_normal(horizon), first=0)
+        trail = trail.after(step, pulls, 10 * rng.standard_normal(horizon))
     return trail
 
 
@@ -137,7 +137,7 @@ def test_residuals_of_two_errors_worked_by_hand():
     pulls = np.array([[0.0, 0.0, 0.5, 0.0]])
     trail = Trail.start(1)
     for step in (5, 8):
-        trail = trail.after(step, pulls, np.array([1.0]), first=0)
+        trail = trail.after(step, pulls, np.array([1.0]))
 
     loss, residuals = trail.loss(np.array([5.0, 8.0])).of(np.array([[3.0], [7.0]]))
 
@@ -147,13 +147,20 @@ def test_residuals_of_two_errors_worked_by_hand():
     np.testing.assert_allclose(residuals, [[2 - 6 * 0.5 * (1 - keep) * keep**2], [6.0]])
 
 
-def test_a_trail_forgets_what_is_older_than_a_window():
-    trail = Trail.start(1)
-    for step in range(20):
-        trail = trail.after(step, np.ones((1, len(KEEPS))), np.ones(1), first=step - 4)
+def test_a_trail_begins_anew_at_a_refit():
+    trail = a_trail(np.random.default_rng(0), range(20), 1)
 
-    assert trail.steps.tolist() == [15, 16, 17, 18, 19]
-    assert trail.loss(np.array([14.0, 15.0])).told.tolist() == [0, 1]
+    later = trail.since(15)
+
+    assert later.steps.tolist() == [15, 16, 17, 18, 19]
+    assert later.loss(np.array([14.0, 15.0])).told.tolist() == [0, 1]
+    np.testing.assert_array_equal(later.loss(np.array([16.0])).pulls, trail.pulls[16:17])
+
+
+def test_a_trail_is_not_longer_than_a_refit_may_be_late(monkeypatch):
+    monkeypatch.setattr("streamridge.forecaster.issued.MOST", 6)
+
+    assert a_trail(np.random.default_rng(0), range(20), 2).steps.tolist() == list(range(14, 20))
 
 
 def test_a_forecaster_tells_how_it_corrects():

@@ -57,10 +57,8 @@ class Calibration:
         The recent errors of the forecasts.
     unrest
         How much larger errors are of late than the model expects.
-    window
-        How many of the last steps are learned from at once.
     trail
-        How the forecasts of these steps were corrected.
+        How the forecasts since the last refit were corrected.
     pending
         Forecasts whose values are still to come, newest first.
     """
@@ -69,19 +67,17 @@ class Calibration:
     bands: ConformalBands
     errors: RecentErrors
     unrest: Unrest
-    window: int
     trail: Trail
     pending: tuple[Made, ...] = ()
 
     @classmethod
-    def start(cls, horizon: int, level: Level, *, corrects: bool, window: int) -> Calibration:
+    def start(cls, horizon: int, level: Level, *, corrects: bool) -> Calibration:
         """Return the state before any error is known."""
         return cls(
             ErrorCorrection.start(horizon) if corrects else None,
             ConformalBands.start(horizon, level),
             RecentErrors.start(1),
             Unrest.start(horizon),
-            window,
             Trail.start(horizon),
         )
 
@@ -129,14 +125,18 @@ class Calibration:
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         size = np.mean(sizes) if sizes and plausible else np.nan
         errors = self.errors.observe(np.array([size]))
-        return Calibration(correction, bands, errors, unrest, self.window, trail, waiting)
+        return Calibration(correction, bands, errors, unrest, trail, waiting)
 
     def _trail(self, step: int) -> Trail:
         """Return the trail with the forecast that was made for a step just before it."""
         if self.correction is None:
             return self.trail
         pulls, means = self.correction.pulls(), self.correction.means
-        return self.trail.after(step, pulls, pulls @ means, first=step - self.window + 1)
+        return self.trail.after(step, pulls, pulls @ means)
+
+    def renewed(self, step: int) -> Calibration:
+        """Return the state after a refit at a step; forecasts that wait for values stay known."""
+        return replace(self, trail=self.trail.since(step - len(self.bands.seen) + 1))
 
     def issued(self, times: Vector) -> IssuedErrors | None:
         """Return the loss of forecasts at these times as they were issued; None if as made."""
@@ -178,7 +178,6 @@ class Calibration:
             self.bands.restore(part(state, "bands")),
             self.errors.restore(part(state, "errors")),
             self.unrest.restore(part(state, "unrest")),
-            self.window,
             self.trail.restore(part(state, "trail")),
             tuple(Made(*each) for each in made),
         )

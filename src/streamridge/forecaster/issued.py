@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.forecaster.correction import KEEPS
 
+# So many forecasts are remembered at most while a refit is put off.
+MOST = 4096
+
 
 @dataclass(frozen=True)
 class IssuedErrors:
@@ -62,7 +65,7 @@ class IssuedErrors:
 
 @dataclass(frozen=True)
 class Trail:
-    """How the forecasts of the last window were corrected, where their errors were learned from.
+    """How the forecasts since the last refit were corrected, where errors were learned from.
 
     Parameters
     ----------
@@ -85,14 +88,18 @@ class Trail:
             np.zeros((0, horizon)),
         )
 
-    def after(self, step: int, pulls: Matrix, offsets: Vector, *, first: int) -> Trail:
-        """Return the trail with one more forecast, and without those of steps before `first`."""
-        kept = slice(int(np.searchsorted(self.steps, first)), None)
+    def after(self, step: int, pulls: Matrix, offsets: Vector) -> Trail:
+        """Return the trail with one more forecast, and without those that are too old."""
         return Trail(
-            np.append(self.steps[kept], step),
-            np.concatenate([self.pulls[kept], pulls[None]]),
-            np.concatenate([self.offsets[kept], offsets[None]]),
+            np.append(self.steps, step)[-MOST:],
+            np.concatenate([self.pulls, pulls[None]])[-MOST:],
+            np.concatenate([self.offsets, offsets[None]])[-MOST:],
         )
+
+    def since(self, step: int) -> Trail:
+        """Return the trail from a step on."""
+        kept = self.steps >= step
+        return Trail(self.steps[kept], self.pulls[kept], self.offsets[kept])
 
     def loss(self, times: Vector) -> IssuedErrors:
         """Return the loss of rows at these times; a forecast that is not known was not corrected.

@@ -63,10 +63,7 @@ class Stepper:
         self.costs = Costs()
         self.workspace: Workspace | None = None
         self._calibration = Calibration.start(
-            settings.horizon,
-            settings.levels,
-            corrects=settings.preset.corrects,
-            window=settings.update_every + settings.horizon,
+            settings.horizon, settings.levels, corrects=settings.preset.corrects
         )
         self._next_try = 0  # steps at which a first fit is tried again
         self._ahead: dict[bytes, Ahead] = {}  # the next forecast, by its further columns
@@ -220,6 +217,7 @@ class Stepper:
         self.counts.update(events)
         if "fits" in events:
             self.sensor.renew()
+            self._calibration = self._calibration.renewed(self.sensor.next_step - 1)
 
     def look_ahead(self, columns: Vector | None) -> Ahead:
         """Return the forecast from the next step on, given its further columns; computed once."""
