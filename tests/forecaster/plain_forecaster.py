@@ -304,6 +304,7 @@ class PlainForecaster:
         self.said_by_all = None
         values, made, source = self.look_ahead()
         below, above = self.reach(values, made, source, 0.9)
+        unrest = made[4][0] if source == "model" else 1.0
         if value is None:
             self.happened["missing"] += 1
             for said in (self.said, *self.small_said):
@@ -312,7 +313,7 @@ class PlainForecaster:
             self.silent += 1
             self.pass_over()
         else:
-            self.take(value, values[0], max(above[0], -below[0]), made)
+            self.take(value, values[0], max(above[0], -below[0]) / unrest, made)
 
     def take(self, value, forecast, band, made):
         step = self.past.newest + 1

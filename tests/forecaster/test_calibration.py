@@ -176,3 +176,33 @@ def test_a_state_goes_on_bit_for_bit():
         )
     for name, array in state.state().items():
         np.testing.assert_array_equal(array, resumed.state()[name])
+
+
+class TestUnrest:
+    def test_larger_errors_of_late_widen_the_next_bands(self):
+        state = started()
+        for step in range(60):
+            made = state.made(step, np.zeros(1), ONE)
+            state = state.observe(step, 1.0 if step < 50 else 6.0, made, learns=False)
+
+        made = state.made(60, np.zeros(1), ONE)
+
+        assert made.spreads[0] == made.factors[0] > 1.3
+        assert made.calm.spreads == pytest.approx([1.0])
+
+    def test_it_learns_from_errors_in_sizes_that_the_model_expects(self):
+        state = started()
+        made = replace(state.made(0, np.zeros(1), ONE), spreads=6 * ONE, factors=3 * ONE)
+
+        after = state.observe(0, 4.0, made, learns=True)
+
+        assert after.unrest.usual == state.unrest.observe(0, 2.0).usual
+
+    def test_a_glitch_leaves_it_as_it_was(self):
+        state = started()
+
+        after = state.observe(
+            0, 1e9, state.made(0, np.zeros(1), ONE), learns=False, plausible=False
+        )
+
+        assert after.unrest is state.unrest

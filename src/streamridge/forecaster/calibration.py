@@ -42,6 +42,11 @@ class Made:
     factors: Vector
     means: Vector
 
+    @property
+    def calm(self) -> Made:
+        """Return the forecast with the sizes of error that the model itself expects."""
+        return replace(self, spreads=self.spreads / self.factors)
+
 
 @dataclass(frozen=True)
 class Calibration:

@@ -323,8 +323,12 @@ class Stepper:
         return self._calibration.bands.offsets(ahead.made.spreads, levels)
 
     def _half_band(self, ahead: Ahead) -> float:
-        """Return the wider side of the band that the next reading is judged by."""
-        below, above = self._offsets(ahead, (JUDGED,))
+        """Return the wider side of the band that the next reading is judged by, without unrest.
+
+        A glitch must not make the next one credible.
+        """
+        calm = replace(ahead, made=ahead.made and ahead.made.calm)
+        below, above = self._offsets(calm, (JUDGED,))
         return float(max(above[0, 0], -below[0, 0]))
 
     def _try_first_fit(self) -> None:
