@@ -33,11 +33,10 @@ class Forecast(SameContent):
         levels (H, L), a column per level; a higher level's band contains that of a lower one.
     source
         "model", or what stands in for it: "seasonal", the value a season ago, or "last", the last
-        reading, whichever was better of late. One of them stands in before there is a model, when
-        the sensor has been silent for the shortest season (or for eight steps, if they are of a day
-        or longer), and, with `guard`, when it has been clearly better than the model of late. After
-        eight steps of silence that is never "last". "none" before the first reading, when the
-        numbers are NaN.
+        reading. The better of late stands in before there is a model, and when the sensor has been
+        silent for the shortest season (or for eight steps, if they are of a day or longer). Where
+        experts are mixed, it is what has most of the weight. After eight steps of silence that is
+        never "last". "none" before the first reading, when the numbers are NaN.
     levels
         (L,), the levels of the bands, in the order they were asked for.
     writing

@@ -109,7 +109,7 @@ class Forecaster:
     extras
         Names of further columns, whose values are known one step ahead.
     learn
-        False keeps the hyperparameters at their initial values.
+        False keeps the hyperparameters at their initial values, and mixes no other experts in.
     tuner
         A search for hyperparameters on the past, such as `tuners.RandomSearch()`, that is repeated
         now and then (Algorithm 1). Without one, they follow the errors at every window's end
@@ -133,8 +133,8 @@ class Forecaster:
         `guard` says: it is counted as implausible, and its step is filled as if there was none.
     guard
         False learns from every reading, plausible or not, never rolls tuning back, and leaves
-        forecasts as the model makes them: also below zero, far from all readings, or worse than
-        the value a season ago of late.
+        forecasts as the model makes them, with no other expert: also below zero, far from all
+        readings, or worse than the value a season ago of late.
     preset
         A model to use instead of the default one, with its features and step rule.
     defer_refits
