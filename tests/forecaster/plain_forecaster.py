@@ -220,6 +220,8 @@ class PlainForecaster:
             naive[-1] = np.nan
         opinions = np.vstack([values, *corrected, naive])
         mixture, spoken = self.experts.mix(opinions)
+        if lower is not None or upper is not None:
+            mixture = np.clip(mixture, lower, upper)
         self.said_by_all = (step, small, means, opinions, spoken, mixture)
         return mixture, (step, raw, mixture, *rest), self.source(opinions[:, 0])
 
@@ -304,7 +306,7 @@ class PlainForecaster:
         self.said_by_all = None
         values, made, source = self.look_ahead()
         below, above = self.reach(values, made, source, 0.9)
-        unrest = made[4][0] if source == "model" else 1.0
+        unrest = 1.0 if made is None else made[4][0]
         if value is None:
             self.happened["missing"] += 1
             for said in (self.said, *self.small_said):

@@ -60,7 +60,7 @@ class ErrorCorrection:
     >>> for _ in range(40):  # forecasts that are always 2 too low
     ...     correction = correction.learn(0, 2.0, correction.means).observe(2.0)
     >>> correction.offsets().round(1)
-    array([1.5])
+    array([1.6])
     """
 
     means: Vector

@@ -572,7 +572,7 @@ class Forecaster:
     def release(self) -> None:
         """Drop what can be recomputed, at the cost of a factorization at the next refit."""
         if self._stepper.model is not None:
-            self._stepper.model.learner.release()
+            self._stepper.model.release()
 
     @_named
     def to_bytes(self, *, since_refit: bool = False) -> bytes:

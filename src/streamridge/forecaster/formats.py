@@ -17,7 +17,8 @@ from streamridge.learners.state import joined, part
 State = Mapping[str, NDArray[Any]]
 
 LEARNER, TIMELINE, NAIVE = "model.learner.", "sensor.timeline.", "sensor.naive."
-CALIBRATION = "calibration."
+CALIBRATION, GUARD = "calibration.", "model.guard."
+GUARD_ARRAYS = (f"{GUARD}losses", f"{GUARD}worse")
 
 
 def upgraded(state: State, horizon: int, naive: int) -> State:
@@ -43,6 +44,7 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
         state = _third(state, horizon)
     if f"{NAIVE}size" in state:
         state = _fourth(with_fills(state), naive)
+    state = with_guard(state)
     return state if f"{CALIBRATION}unrest.usual" in state else _fifth(state, horizon)
 
 
@@ -118,6 +120,17 @@ def _fourth(state: State, naive: int) -> State:
     fourth |= {f"{NAIVE}bands.{name}": state[f"{NAIVE}{name}"] for name in ("reach", "seen")}
     fourth |= {f"calibration.errors.{name}": np.zeros(1) for name in ("totals", "weights")}
     return fourth
+
+
+def with_guard(state: State) -> State:
+    """Return the state of a whole forecaster with the guard of format 5, which starts anew.
+
+    In format 4 it compared tuning with hyperparameters of a while ago.
+    """
+    if f"{GUARD}lam" not in state:
+        return state
+    others = {name: array for name, array in state.items() if not name.startswith(GUARD)}
+    return {**others, **dict(zip(GUARD_ARRAYS, (np.zeros(2), np.array(0)), strict=True))}
 
 
 def _fifth(state: State, horizon: int) -> State:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.features.timeline import updated
 from streamridge.files.checkpoint import Header, decoded, encoded
-from streamridge.forecaster.formats import upgraded, with_fills
+from streamridge.forecaster.formats import GUARD_ARRAYS, upgraded, with_fills, with_guard
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.state import joined, part
@@ -27,15 +27,17 @@ State = Mapping[str, NDArray[Any]]
 WHOLE, LATER = "forecaster", "forecaster since its refit"
 TIMELINE = "sensor.timeline"
 # The arrays that a refit leaves, which stay the same until the next one.
-RETIRED = "model.learner.retired."
+FITTED = ("model.learner.current.", "model.path.")
 LEFT = (
     "model.learner.current.",
-    RETIRED,
+    "model.learner.retired.",
     "model.guard.",
     "model.companions.",
     "model.seeker.",
     "model.path.",
 )
+# What refits were told apart by before format 5.
+GUARDED = ("model.learner.current.", "model.guard.", "model.path.")
 
 
 def to_bytes(settings: Settings, stepper: Stepper) -> bytes:
@@ -85,13 +87,14 @@ def _brought_up_to_date(header: Header, state: State, later: bytes) -> tuple[Hea
     newer, changed = _decoded(later, "the later part", WHOLE, LATER)
     if newer["kind"] == WHOLE:
         return newer, changed
-    if not header["fitted"] or newer["refit"] != _refit(state):
+    if not header["fitted"] or newer["refit"] not in (_refit(state), _refit(state, GUARDED)):
         raise StateError(
             "the later part must be of the same refit as the whole, got one of another. "
             "Keep the whole after each refit."
         )
     timeline = updated(*(part(with_fills(each), TIMELINE) for each in (state, changed)))
-    kept = {name: array for name, array in state.items() if name in newer["left"]}
+    left = (*newer["left"], *GUARD_ARRAYS)  # which were others before format 5
+    kept = {name: each for name, each in with_guard(state).items() if name in left}
     light = {name: array for name, array in changed.items() if not name.startswith(TIMELINE)}
     return {**header, **newer}, {**kept, **light, **joined({TIMELINE: timeline.state()})}
 
@@ -114,11 +117,11 @@ def _plain(stepper: Stepper) -> Header:
     }
 
 
-def _refit(state: State) -> str:
+def _refit(state: State, parts: tuple[str, ...] = FITTED) -> str:
     """Return a digest of what a refit left: no other refit of any forecaster has the same."""
     digest = blake2b(digest_size=16)
-    for name in _left(state):
-        if not name.startswith(RETIRED):  # it goes when its last rows have been learned from
+    for name in state:
+        if name.startswith(parts):
             digest.update(np.ascontiguousarray(state[name]).tobytes())
     return digest.hexdigest()
 

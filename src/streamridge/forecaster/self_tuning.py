@@ -148,7 +148,7 @@ class SelfTuningModel:
             learned = _fitted_again(frame, learned, record)
         progress = unpack(learned, frame, _policy(settings, costs, losses), record)
         model = cls(settings, StreamLearner(frame, progress))
-        if model._guard and "guard.worse" in state:
+        if model._guard:
             model._guard.restore(part(state, "guard"))
         if model._companions:
             model._companions.restore(part(state, "companions"))
@@ -218,6 +218,12 @@ class SelfTuningModel:
             self._guard.trust()
         self._settle()
 
+    def release(self) -> None:
+        """Drop all that can be recomputed, at the cost of a factorization at the next refit."""
+        self.learner.release()
+        if self._companions:
+            self._companions.rest()
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `resumed`."""
         path = self.path
@@ -252,8 +258,6 @@ class SelfTuningModel:
         """Keep nothing but the numbers of a fit, unless memory is held for the next one."""
         if self.learner.workspace is None:
             self.learner.rest()
-            if self._companions:
-                self._companions.rest()
 
     def _survive(self, error: FitError) -> None:
         """Keep the fit in force for another window."""

@@ -260,7 +260,9 @@ class Stepper:
         bounded = self.sensor.bounded(raw)
         companions = self.sensor.bounded(panel.corrected(bounded))
         opinions = np.vstack([made.values, companions, self.sensor.naive_opinions()])
-        return panel.heard(made.step, bounded, opinions)
+        heard = panel.heard(made.step, bounded, opinions)
+        # A mean of equal numbers may miss them by rounding.
+        return replace(heard, mixture=self.sensor.bounds.clipped(heard.mixture))
 
     @property
     def experts(self) -> dict[str, float]:

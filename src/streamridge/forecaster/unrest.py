@@ -50,7 +50,7 @@ class Unrest:
     >>> for score in 200 * [1.0] + 20 * [4.0]:
     ...     unrest = unrest.observe(0, score)
     >>> unrest.factors().round(1)
-    array([1.7])
+    array([1.8])
     """
 
     late: Matrix

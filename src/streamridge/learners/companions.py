@@ -51,6 +51,7 @@ class Companions(Generic[FitT]):
             )
         except FitError:  # the learner may fail in the same way, and reports it
             self._fits = ()
+        self.rest()  # their matrices are not needed again
 
     def predict(self, inputs: Inputs) -> list[Vector]:
         """Return what each forecasts for one input, (H,); nothing without fits."""
@@ -85,7 +86,7 @@ class Companions(Generic[FitT]):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state; the learner must have been restored before."""
-        parts = [part(state, name) for name in NAMES if f"{name}.lam" in state]
+        parts = [part(state, name) for name in NAMES if part(state, name)]
         self._fits = tuple(
             self._learner.companion_of(each["lam"], each["runs"], part(each, "fit"))
             for each in parts
