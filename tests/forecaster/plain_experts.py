@@ -6,15 +6,18 @@ import numpy as np
 class PlainWeights:
     """ML-Poly for one horizon, as it is defined, expert by expert, number by number."""
 
-    def __init__(self, prior, memory):
+    def __init__(self, prior, memory, lead=None):
         self.prior, self.keep = prior, 1 - 1 / memory
+        self.lead = lead or [0.0] * len(prior)
         self.totals, self.squares = [0.0] * len(prior), [0.0] * len(prior)
         self.largest = 0.0
 
     def of(self, opinions):
         """Return the weights of experts; NaN is no opinion."""
         awake = [not np.isnan(opinion) for opinion in opinions]
-        sums = zip(self.totals, self.squares, awake, strict=True)
+        ahead = [lead * self.largest**0.5 for lead in self.lead]
+        totals = [total + more for total, more in zip(self.totals, ahead, strict=True)]
+        sums = zip(totals, self.squares, awake, strict=True)
         earned = [
             total / (squares + self.largest) if is_awake and total > 0 else 0.0
             for total, squares, is_awake in sums
@@ -47,7 +50,7 @@ class PlainExperts:
     def __init__(self, count, horizon, day):
         even = [1 / count] * count
         self.committee = [PlainWeights(even, 3 * day) for _ in range(horizon)]
-        self.vote = [PlainWeights([1.0, 0.0], 7 * day) for _ in range(horizon)]
+        self.vote = [PlainWeights([1.0, 0.0], 7 * day, [1.0, 0.0]) for _ in range(horizon)]
 
     def mix(self, opinions):
         """Return the mixture of (K, H) opinions, and what the committee alone would say."""

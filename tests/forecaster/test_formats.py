@@ -95,7 +95,7 @@ def test_a_file_of_format_4_goes_on_where_it_was():
     now, then = (np.array(each)[: len(EXPECTED_4)] for each in (rows, EXPECTED_4))
     np.testing.assert_allclose(now[0], then[0], rtol=1e-12)
     np.testing.assert_allclose(now[:, 0], then[:, 0], rtol=0.2)
-    np.testing.assert_allclose(now, then, rtol=0.1)
+    np.testing.assert_allclose(now, then, rtol=0.3)
 
 
 def test_what_has_changed_since_a_refit_of_format_3_goes_with_its_whole():

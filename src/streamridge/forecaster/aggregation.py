@@ -28,6 +28,9 @@ class MLPoly:
         (K,), the weights while no expert is ahead of the mixture.
     memory
         The number of observations that the sums remember.
+    lead
+        (K,), how many of the largest regrets each expert is ahead by, whatever happened: who has a
+        lead is left for a reason, not for one observation.
     regrets, squares
         (H, K), discounted sums of the regrets, and of their squares.
     largest
@@ -45,19 +48,24 @@ class MLPoly:
 
     prior: Vector
     memory: float
+    lead: Vector
     regrets: Matrix
     squares: Matrix
     largest: Vector
 
     @classmethod
-    def start(cls, horizon: int, prior: Vector, memory: float) -> MLPoly:
-        """Return the state before anything is known of the experts."""
+    def start(
+        cls, horizon: int, prior: Vector, memory: float, lead: Vector | None = None
+    ) -> MLPoly:
+        """Return the state before anything is known of the experts; by default none has a lead."""
         zeros = np.zeros((horizon, len(prior)))
-        return cls(prior, memory, zeros, zeros, np.zeros(horizon))
+        ahead = np.zeros(len(prior)) if lead is None else lead
+        return cls(prior, memory, ahead, zeros, zeros, np.zeros(horizon))
 
     def weights(self, awake: Mask) -> Matrix:
         """Return the weights of the experts, (H, K), given which are awake; there must be one."""
-        earned = np.maximum(self.regrets, 0.0) * awake
+        ahead = np.sqrt(self.largest)[:, None] * self.lead
+        earned = np.maximum(self.regrets + ahead, 0.0) * awake
         scale = self.squares + self.largest[:, None]
         earned = earned / np.where(scale > 0, scale, 1.0)
         # Of those awake none may have a prior weight; then all count the same.
@@ -106,4 +114,4 @@ class MLPoly:
         arrays = [require_finite(name, state[name]) for name in self.state()]
         for array, mine in zip(arrays, self.state().values(), strict=True):
             require_shape("experts", array, mine.shape)
-        return MLPoly(self.prior, self.memory, *arrays)
+        return MLPoly(self.prior, self.memory, self.lead, *arrays)

@@ -57,7 +57,7 @@ class Experts:
         return cls(
             names,
             MLPoly.start(horizon, even, COMMITTEE_DAYS * day),
-            MLPoly.start(horizon, model, VOTE_DAYS * day),
+            MLPoly.start(horizon, model, VOTE_DAYS * day, lead=model),
         )
 
     def weights(self, awake: Mask) -> Matrix:

@@ -29,7 +29,8 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
     readings; a fit of an earlier format is made again from those that its file still holds. In
     format 4 forecasts that fill gaps are learned from, and several naive forecasts compete. In
     format 5 corrections of several half-lives compete, and unrest widens bands. Seasons may forget,
-    as their description says; those of earlier formats do not.
+    as their description says; those of earlier formats do not. Experts are mixed, and the guard
+    compares tuning with its start.
 
     Parameters
     ----------
