@@ -154,10 +154,6 @@ class Learner(Protocol):
         """Return some rows of the fit in force as other hyperparameters would make them."""
 
     @property
-    def trained_until(self) -> float:
-        """Return the time of the last sample of the fit in force."""
-
-    @property
     def refit_due(self) -> bool:
         """Return whether the window has ended, and its refit has not been made yet."""
 

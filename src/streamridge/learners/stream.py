@@ -108,11 +108,6 @@ class StreamLearner(Generic[FitT]):
         return self._progress.record.under(lam).at(times, 0)
 
     @property
-    def trained_until(self) -> float:
-        """Return the time of the last sample of the fit in force."""
-        return self._progress.current.last
-
-    @property
     def refit_due(self) -> bool:
         """Return whether the window has ended, and its refit has not been made yet."""
         return self._progress.steps >= self._frame.update_every
@@ -137,10 +132,6 @@ class StreamLearner(Generic[FitT]):
         current = self._progress.current
         times = times_of(require_finite("runs", runs))
         return Fitted(self._frame.model, current.record, times, lam, current.since, numbers)
-
-    def inputs(self, time: float, x: ArrayLike) -> Inputs:
-        """Return the features x of a step as the learner's fits take them."""
-        return self._inputs(time, x)
 
     def predict(self, time: float, x: ArrayLike) -> Vector:
         """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""
