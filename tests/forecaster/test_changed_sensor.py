@@ -80,9 +80,9 @@ class TestOneValueForDays:
         forecasts = live(forecaster, values)
 
         for number in (13, 14, 15):
-            assert errors(forecasts, values)[day(number)].max() < 6
+            assert errors(forecasts, values)[day(number)].max() < 5
         assert sources(forecasts, day(15)) == {"last"}
-        assert "model" in sources(forecasts, day(17))
+        assert sources(forecasts, day(17)) == {"model"}
         assert errors(forecasts, values)[day(17)].mean() < 8
         assert held(forecasts, values)[17 * DAY :].mean() > 0.75
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Mask, Matrix, Vector, require_finite, require_shape
+from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.forecaster.correction import ErrorCorrection
 from streamridge.forecaster.experts import Experts
 from streamridge.learners.state import joined, part
@@ -93,10 +93,11 @@ class Panel:
         mixture = self.experts.mixed(every)
         return Heard(step, raw, np.reshape(means, (len(raw), self._lives)), every, mixture)
 
-    def weights(self, awake: Mask) -> dict[str, float]:
-        """Return the weights of the next step's forecasts by name, given which there are."""
-        weights = self.experts.weights(awake)[0]
-        return dict(zip(self.experts.names, weights.tolist(), strict=True))
+    def weights(self, asleep: tuple[str, ...]) -> dict[str, float]:
+        """Return the weights of the next step's forecasts by name, given who has none."""
+        names = self.experts.names
+        weights = self.experts.weights(np.array([name not in asleep for name in names]))[0]
+        return dict(zip(names, weights.tolist(), strict=True))
 
     def observe(
         self, step: int, value: float, heard: Heard | None, *, learns: bool, plausible: bool

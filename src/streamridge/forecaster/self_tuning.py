@@ -181,6 +181,11 @@ class SelfTuningModel:
         self.learner.workspace = workspace
         self._rest()
 
+    @property
+    def has_companions(self) -> bool:
+        """Return whether there are companions, and they could be fitted."""
+        return self._companions is not None and self._companions.are_fitted
+
     def companions(self, inputs: Inputs) -> Matrix:
         """Return what the companions forecast for one input, (C, H); NaN while there are none."""
         count = len(COMPANIONS) if self._companions else 0
@@ -246,13 +251,9 @@ class SelfTuningModel:
             np.append(steps[-REMEMBERED + 1 :], self.newest),
             np.vstack([values[-REMEMBERED + 1 :], self.learner.lam]),
         )
-        self._renew()
-        self._rest()
-
-    def _renew(self) -> None:
-        """Let the companions follow a new fit."""
         if self._companions:
             self._companions.renew()
+        self._rest()
 
     def _rest(self) -> None:
         """Keep nothing but the numbers of a fit, unless memory is held for the next one."""

@@ -245,7 +245,7 @@ class Stepper:
         return self._ahead[key]
 
     def _looked_ahead(self, columns: Vector | None) -> Ahead:
-        if self.model is None or self.sensor.silent > self._settings.patience:
+        if self.model is None or not self._model_is_asked:
             return Ahead(*self.sensor.stand_in())
         past, step = self.sensor.past_before(columns), self.sensor.next_step
         inputs = input_at(self.model.features, past, step)
@@ -267,12 +267,15 @@ class Stepper:
     @property
     def experts(self) -> dict[str, float]:
         """Return the weights of the experts in the next forecast by name; empty without any."""
-        if self._panel is None or self.model is None or not self.sensor.has_readings:
+        if self._panel is None or self.model is None or not self._model_is_asked:
             return {}
-        names = self._panel.experts.names
-        awake = np.ones(len(names), dtype=bool)
-        awake[-1] = self.sensor.remembers_last
-        return self._panel.weights(awake)
+        asleep = () if self.model.has_companions else COMPANIONS
+        return self._panel.weights(asleep if self.sensor.remembers_last else (*asleep, LAST))
+
+    @property
+    def _model_is_asked(self) -> bool:
+        """Return whether a model has a say in the next forecast: not after a long silence."""
+        return self.sensor.silent <= self._settings.patience
 
     @property
     def _source(self) -> Source:

@@ -7,16 +7,16 @@ gone astray.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Generic
+from typing import Generic
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix, Vector
 from streamridge.errors import FitError
+from streamridge.learners.base import State
 from streamridge.learners.fitted import Fitted
-from streamridge.learners.state import joined, part
+from streamridge.learners.packing import pack_fit
+from streamridge.learners.state import part
 from streamridge.learners.stream import StreamLearner
 from streamridge.models.base import FitT
 from streamridge.samples import Inputs, Samples
@@ -53,6 +53,11 @@ class Companions(Generic[FitT]):
             self._fits = ()
         self.rest()  # their matrices are not needed again
 
+    @property
+    def are_fitted(self) -> bool:
+        """Return whether there are fits."""
+        return bool(self._fits)
+
     def predict(self, inputs: Inputs) -> list[Vector]:
         """Return what each forecasts for one input, (H,); nothing without fits."""
         return [fitted.fit.predict(inputs)[0] for fitted in self._fits]
@@ -75,26 +80,15 @@ class Companions(Generic[FitT]):
         for fitted in self._fits:
             fitted.release()
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> dict[str, Matrix | float]:
         """Return everything that changes, for `restore`."""
-        return joined(
-            {
-                name: {"lam": fitted.lam, "runs": fitted.runs, **_prefixed(fitted)}
-                for name, fitted in zip(NAMES, self._fits, strict=False)
-            }
-        )
+        packed = (pack_fit(*named) for named in zip(NAMES, self._fits, strict=False))
+        return {key: value for each in packed for key, value in each.items()}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from a state; the learner must have been restored before."""
-        parts = [part(state, name) for name in NAMES if part(state, name)]
-        self._fits = tuple(
-            self._learner.companion_of(each["lam"], each["runs"], part(each, "fit"))
-            for each in parts
-        )
-
-
-def _prefixed(fitted: Fitted[Any]) -> dict[str, NDArray[Any]]:
-    return {f"fit.{name}": array for name, array in fitted.numbers.items()}
+        names = [name for name in NAMES if part(state, name)]
+        self._fits = tuple(self._learner.companion_of(name, state) for name in names)
 
 
 def _squared_error(fit: FitT, window: Samples) -> float:

@@ -23,9 +23,14 @@ def pack(progress: Progress[FitT]) -> dict[str, Matrix | float]:
     state |= {f"record.{name}": value for name, value in progress.record.state().items()}
     for name, fitted in (("current", progress.current), ("retired", progress.retired)):
         if fitted is not None:
-            state |= {f"{name}.{key}": getattr(fitted, key) for key in ("lam", "runs", "since")}
-            state |= {f"{name}.fit.{key}": value for key, value in fitted.numbers.items()}
+            state |= pack_fit(name, fitted)
     return {name: np.copy(value) if np.ndim(value) else value for name, value in state.items()}
+
+
+def pack_fit(name: str, fitted: Fitted[FitT]) -> dict[str, Matrix | float]:
+    """Return a fit as arrays and numbers, each under its name."""
+    parts = {f"{name}.{key}": getattr(fitted, key) for key in ("lam", "runs", "since")}
+    return parts | {f"{name}.fit.{key}": value for key, value in fitted.numbers.items()}
 
 
 def unpack(state: State, frame: Frame[FitT], policy: Policy, record: Record) -> Progress[FitT]:
@@ -50,7 +55,7 @@ def _unpacked(state: State, frame: Frame[FitT], policy: Policy, record: Record) 
     record = record.restore(
         {key: np.asarray(value) for key, value in part(state, "record").items()}
     )
-    current = _fitted("current", state, frame, record)
+    current = unpack_fit("current", state, frame, record)
     return Progress(
         record=current.record,
         current=current,
@@ -65,12 +70,13 @@ def _unpacked(state: State, frame: Frame[FitT], policy: Policy, record: Record) 
 def _retired(state: State, frame: Frame[FitT], record: Record) -> Fitted[FitT] | None:
     if "retired.lam" not in state:
         return None
-    retired = _fitted("retired", state, frame, record)
+    retired = unpack_fit("retired", state, frame, record)
     retired.refits_ago = 1
     return retired
 
 
-def _fitted(name: str, state: State, frame: Frame[FitT], record: Record) -> Fitted[FitT]:
+def unpack_fit(name: str, state: State, frame: Frame[FitT], record: Record) -> Fitted[FitT]:
+    """Return the fit that was packed under a name, at rest."""
     runs = require_finite("runs", state[f"{name}.runs"])
     require_shape("runs", runs, (None, 2))
     lam = require_finite("lam", state[f"{name}.lam"]).copy()

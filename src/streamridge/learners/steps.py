@@ -95,7 +95,20 @@ class AdaGradStep:
 
 
 @dataclass(frozen=True)
-class DiscountedStep:
+class _Forgetting:
+    """What rules that forget have in common: the usual move, and how long they remember."""
+
+    size: float = 0.05
+    memory: float = 20.0
+
+    def __post_init__(self) -> None:
+        require_positive("size", require_number("size", self.size))
+        if not require_number("memory", self.memory) >= 1:
+            raise InvalidInputError(f"memory must be one window at least, got {self.memory}.")
+
+
+@dataclass(frozen=True)
+class DiscountedStep(_Forgetting):
     """A rule that divides each coordinate's gradient by its root mean square of late.
 
     Parameters
@@ -113,13 +126,6 @@ class DiscountedStep:
     array([0.05, 0.  ])
     """
 
-    size: float = 0.05
-    memory: float = 20.0
-
-    def __post_init__(self) -> None:
-        require_positive("size", require_number("size", self.size))
-        _require_memory(self.memory)
-
     def start(self, z: Vector) -> Memory:
         """Return the number and the sum of squares of no gradients, shape (2, d)."""
         return np.zeros((2, len(z)))
@@ -132,7 +138,7 @@ class DiscountedStep:
 
 
 @dataclass(frozen=True)
-class AgreementStep:
+class AgreementStep(_Forgetting):
     """A rule whose moves grow while the gradients of a coordinate agree, and shrink while not.
 
     It is Rprop for noisy gradients: not two signs are compared, but a gradient with the mean of the
@@ -162,13 +168,6 @@ class AgreementStep:
     array([ 0.095, -0.042])
     """
 
-    size: float = 0.05
-    memory: float = 20.0
-
-    def __post_init__(self) -> None:
-        require_positive("size", require_number("size", self.size))
-        _require_memory(self.memory)
-
     def start(self, z: Vector) -> Memory:
         """Return zeros, shape (4, d).
 
@@ -187,11 +186,6 @@ class AgreementStep:
         growth = np.clip(growth, -np.log(SPAN), np.log(SPAN))
         mean = mean + (u - mean) / FEW
         return self.size * np.exp(growth) * u, np.vstack([sums, mean, growth])
-
-
-def _require_memory(memory: float) -> None:
-    if not require_number("memory", memory) >= 1:
-        raise InvalidInputError(f"memory must be one window at least, got {memory}.")
 
 
 def _tamed(g: Vector, count: Vector, squares: Vector) -> Vector:

@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import Any, Generic
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from streamridge.arrays import Matrix, Vector, require_finite, require_number
+from streamridge.arrays import Vector, require_number
 from streamridge.errors import InvalidInputError
 from streamridge.learners.base import State, Tally
 from streamridge.learners.costs import Costs
-from streamridge.learners.fitted import Fitted, times_of
+from streamridge.learners.fitted import Fitted
 from streamridge.learners.frame import Frame, Progress
-from streamridge.learners.packing import pack, unpack
+from streamridge.learners.packing import pack, unpack, unpack_fit
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, knows_spread, learn_spread, predict_with_residuals
 from streamridge.samples import Inputs, Samples
@@ -125,13 +125,12 @@ class StreamLearner(Generic[FitT]):
             fit = self._frame.model.fit(rows, lam)
         return Fitted.made(self._frame.model, current.record, lam, current.since, (rows, fit))
 
-    def companion_of(
-        self, lam: Vector, runs: Matrix, numbers: Mapping[str, NDArray[Any]]
-    ) -> Fitted[FitT]:
-        """Return the companion that these were taken from, at rest."""
-        current = self._progress.current
-        times = times_of(require_finite("runs", runs))
-        return Fitted(self._frame.model, current.record, times, lam, current.since, numbers)
+    def companion_of(self, name: str, state: State) -> Fitted[FitT]:
+        """Return the companion that was packed under a name, at rest."""
+        record = self._progress.current.record
+        fitted = unpack_fit(name, state, self._frame, record)
+        fitted.record = record  # all companions share the rows of the fit in force
+        return fitted
 
     def predict(self, time: float, x: ArrayLike) -> Vector:
         """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""
