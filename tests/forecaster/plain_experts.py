@@ -45,28 +45,34 @@ class PlainWeights:
 
 
 class PlainExperts:
-    """The committee of all experts, and the vote between the model and the committee."""
+    """Three committees of all experts, and the vote between the model and the committees."""
 
     def __init__(self, count, horizon, day):
-        even = [1 / count] * count
-        self.committee = [PlainWeights(even, 3 * day) for _ in range(horizon)]
-        self.vote = [PlainWeights([1.0, 0.0], 7 * day, [1.0, 0.0]) for _ in range(horizon)]
+        even, model = [1 / count] * count, [1.0, 0.0, 0.0, 0.0]
+        self.committees = [
+            [PlainWeights(even, days * day) for days in (1, 4, 16)] for _ in range(horizon)
+        ]
+        self.vote = [PlainWeights(model, 7 * day, model) for _ in range(horizon)]
 
     def mix(self, opinions):
-        """Return the mixture of (K, H) opinions, and what the committee alone would say."""
-        columns = list(np.transpose(opinions))
-        spoken = [each.mix(column) for each, column in zip(self.committee, columns, strict=True)]
-        pairs = [(column[0], said) for column, said in zip(columns, spoken, strict=True)]
-        mixture = [each.mix(pair) for each, pair in zip(self.vote, pairs, strict=True)]
+        """Return the mixture of (K, H) opinions, and what each committee alone would say."""
+        mixture, spoken = [], []
+        for h, column in enumerate(np.transpose(opinions)):
+            spoken.append([each.mix(column) for each in self.committees[h]])
+            mixture.append(self.vote[h].mix([column[0], *spoken[h]]))
         return np.array(mixture), spoken
 
     def weights(self, opinions):
         """Return the weights one step ahead."""
-        of_model, of_committee = self.vote[0].of((opinions[0], 0.0))
-        weights = [of_committee * each for each in self.committee[0].of(opinions)]
-        return [weights[0] + of_model, *weights[1:]]
+        of_model, *of_committees = self.vote[0].of([opinions[0], 0.0, 0.0, 0.0])
+        weights = np.zeros(len(opinions))
+        weights[0] = of_model
+        for share, committee in zip(of_committees, self.committees[0], strict=True):
+            weights += share * np.array(committee.of(opinions))
+        return list(weights)
 
     def learn(self, h, opinions, spoken, mixture, value):
         """Learn from what was said of a value so many steps ahead."""
-        self.committee[h].learn(opinions, spoken, value)
-        self.vote[h].learn((opinions[0], spoken), mixture, value)
+        for committee, said in zip(self.committees[h], spoken, strict=True):
+            committee.learn(opinions, said, value)
+        self.vote[h].learn([opinions[0], *spoken], mixture, value)

@@ -93,11 +93,9 @@ class PlainForecaster:
         self.said, self.trail = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.unrest = [PlainUnrest() for _ in range(self.horizon)]
-        self.experts = PlainExperts(4 + len(settings.periods), self.horizon, settings.day)
-        self.small_said, self.said_by_all, self.heard = [[], []], None, []
-        self.small_corrections = [
-            [PlainCorrection() for _ in range(self.horizon)] for _ in self.small_said
-        ]
+        self.experts = PlainExperts(3 + len(settings.periods), self.horizon, settings.day)
+        self.small_said, self.said_by_all, self.heard = [], None, []
+        self.small_corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
         self.learner, self.next_try, self.happened = None, 0, Counter()
@@ -201,24 +199,21 @@ class PlainForecaster:
         made = (step, raw, values, spreads * factors, factors, means)
         if not (self.settings.guard and self.settings.learn):
             return values, made, "model"
-        return self.mixed(made, self.learner.companions(step, x))
+        return self.mixed(made, self.learner.companion(step, x))
 
     def mixed(self, made, small):
         """Return what all experts make of the next steps together."""
         step, raw, values, *rest = made
-        small = [self.bounded(each) for each in small]
-        means = [self.means_of(said) for said in self.small_said]
-        corrected = [
-            self.bounded(each + [life for _, life in self.added(of, corrections)])
-            for each, of, corrections in zip(small, means, self.small_corrections, strict=True)
-        ]
+        small, means = self.bounded(small), self.means_of(self.small_said)
+        offsets = [offset for _, offset in self.added(means, self.small_corrections)]
+        corrected = self.bounded(small + offsets)
         ahead = range(step, step + self.horizon)
         naive = np.transpose([self.naive_values(each) for each in ahead])
         lower, upper = self.settings.bounds or (None, None)
         naive = np.clip(naive, lower, upper) if lower is not None or upper is not None else naive
         if self.silent >= 8 and self.settings.periods:
             naive[-1] = np.nan
-        opinions = np.vstack([values, *corrected, naive])
+        opinions = np.vstack([values, corrected, naive])
         mixture, spoken = self.experts.mix(opinions)
         if lower is not None or upper is not None:
             mixture = np.clip(mixture, lower, upper)
@@ -228,9 +223,9 @@ class PlainForecaster:
     def source(self, opinions):
         """Return what the next forecast is mostly: of a model, or else of which naive forecast."""
         weights = self.experts.weights(opinions)
-        if sum(weights[3:]) <= 0.5:
+        if sum(weights[2:]) <= 0.5:
             return "model"
-        return "last" if weights[-1] == max(weights[3:]) else "seasonal"
+        return "last" if weights[-1] == max(weights[2:]) else "seasonal"
 
     def widened(self, spreads):
         """Return the sizes of error to expect after silence, up to those of a naive forecast."""
@@ -298,7 +293,7 @@ class PlainForecaster:
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:
-            for said in (self.said, *self.small_said):
+            for said in (self.said, self.small_said):
                 said += leapt * [0.0]
             self.pass_over(leapt)
 
@@ -309,7 +304,7 @@ class PlainForecaster:
         unrest = 1.0 if made is None else made[4][0]
         if value is None:
             self.happened["missing"] += 1
-            for said in (self.said, *self.small_said):
+            for said in (self.said, self.small_said):
                 said.append(0.0)
             self.past.push(values[0], read=False, trusted=False)
             self.silent += 1
@@ -422,7 +417,7 @@ class PlainForecaster:
         self.said.append(value - made[1][0] if says else 0.0)
 
     def weigh(self, step, value, verdict):
-        """Let all that was said of this step, in time, teach the experts and the small fits."""
+        """Let all that was said of this step, in time, teach the experts and the small fit."""
         told = self.said_by_all
         self.heard += [] if told is None else [told]
         for first, small, means, opinions, spoken, mixture in self.heard[-self.horizon :]:
@@ -432,10 +427,10 @@ class PlainForecaster:
             if verdict != "implausible":
                 self.experts.learn(h, opinions[:, h], spoken[h], mixture[h], value)
             if verdict == "good":
-                for raw, of, corrections in zip(small, means, self.small_corrections, strict=True):
-                    corrections[h].learn(value - raw[h], of)
-        for k, said in enumerate(self.small_said):
-            said.append(value - told[1][k][0] if told and verdict == "good" else 0.0)
+                self.small_corrections[h].learn(value - small[h], means)
+        if told and verdict != "implausible":
+            self.learner.duel.append(value - told[3][:2, 0])
+        self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):
         if value is None:

@@ -35,7 +35,7 @@ class PlainLearner:
         self.in_logs = np.concatenate(in_logs)
         self.walked, self.moves, self.frozen = [], 0, set()
         self.newest, self.training, self.path = past.newest, [], []
-        self.gradients, self.retired = [], None
+        self.gradients, self.retired, self.duel = [], None, []
         self.refit(None)
         self.trust()
         self.remember()
@@ -81,6 +81,7 @@ class PlainLearner:
         self.refit(retiring)
         watched = self.settings.guard and self.settings.learn
         events = ["fits", "rollbacks"] if watched and self.watch() else ["fits"]
+        self.duel = []
         self.remember()
         return events
 
@@ -105,7 +106,9 @@ class PlainLearner:
         taught, self.gradients = self.gradients, []
         if not taught or not self.settings.learn:
             return
-        self.walked.append(np.mean(taught, axis=0))
+        mean = np.mean(taught, axis=0)
+        mean[~self.in_logs] -= np.mean(mean[~self.in_logs])  # weights gain only over each other
+        self.walked.append(mean)
         step = displacement(self.settings.preset.step_rule, self.walked)
         step[[name in self.frozen for name in self.space.names]] = 0.0
         moved = np.where(self.in_logs, self.lam * np.exp(-step), self.lam - step)
@@ -136,11 +139,10 @@ class PlainLearner:
         self.losses, self.worse = np.zeros(2), 0
 
     def watch(self):
-        """Compare tuning with its start in the window that has ended; tell whether it lost."""
-        losses = self.window_losses()
-        if losses is None:
+        """Compare the model with a small fit in the window that has ended; tell whether it lost."""
+        if not self.duel:
             return False
-        self.losses = 0.8 * self.losses + losses
+        self.losses = 0.8 * self.losses + np.mean(np.square(self.duel), axis=0)
         self.worse = self.worse + 1 if self.losses[0] > 1.02 * self.losses[1] else 0
         rolls_back = self.worse >= 5
         if rolls_back:
@@ -149,23 +151,13 @@ class PlainLearner:
             self.trust()
         return rolls_back
 
-    def window_losses(self):
-        """Return the squared errors of the small fits in the rows that came since."""
-        times = [row.t for row in self.training if row.t > self.end]
-        if not times:
-            return None
-        window = self.stack(self.past.rows(times, self.rates(self.tuned)))
-        errors = [window.y - small.predict(window.inputs) for small in self.small]
-        return np.array([np.mean(each**2) for each in errors])
-
-    def companions(self, t, x):
-        """Return what the small fits forecast: as tuned, and as at the start."""
+    def companion(self, t, x):
+        """Return what the small fit at the start forecasts."""
         inputs = self.stack([Row(t, x, np.zeros(self.settings.horizon))]).inputs
-        return [small.predict(inputs)[0] for small in self.small]
+        return self.small.predict(inputs)[0]
 
     def remember(self):
-        """Keep the path, and fit the last quarter of the rows twice beside the model."""
+        """Keep the path, and fit the last quarter of the rows beside the model, at its start."""
         self.path.append((self.newest, self.lam))
         recent = self.stack(self.training[-max(1, len(self.training) // 4) :])
-        self.small = [self.model.fit(recent, lam) for lam in (self.lam, self.space.values)]
-        self.tuned, self.end = self.lam, self.training[-1].t
+        self.small = self.model.fit(recent, self.space.values)

@@ -64,6 +64,16 @@ def test_independent_numbers_make_points_and_points_give_them_back(feasible, rng
 
 
 @every_set
+def test_a_step_along_the_tangent_ends_where_the_whole_step_does(feasible, rng):
+    for _ in range(50):
+        point, g = feasible.project(rng.normal(size=feasible.size)), rng.normal(size=feasible.size)
+
+        whole, along = (feasible.project(point - each) for each in (g, feasible.tangent(g)))
+
+        np.testing.assert_allclose(along, whole, atol=1e-12)
+
+
+@every_set
 def test_what_is_held_stays_and_what_is_free_keeps_its_bounds(feasible, rng):
     point = feasible.project(rng.normal(size=feasible.size))
     held = np.arange(feasible.size) == 0

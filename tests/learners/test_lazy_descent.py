@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from streamridge import AdaGradStep, Box, ConstantStep, InvalidInputError, LazyDescent, Simplex
+from streamridge import (
+    AdaGradStep,
+    AgreementStep,
+    Box,
+    ConstantStep,
+    DiscountedStep,
+    InvalidInputError,
+    LazyDescent,
+    Simplex,
+)
 from streamridge.learners.smoothed_leader import SmoothedLeader
 
 SQUARE = Box([-2.0, -2.0], [2.0, 2.0])
@@ -60,6 +69,16 @@ def test_weights_on_a_simplex_go_to_the_cheapest_vertex():
         descent = descent.observe(lambda z: np.array([3.0, 1.0, 2.0]))
 
     np.testing.assert_allclose(descent.z, [0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("rule", [AdaGradStep(0.1), DiscountedStep(), AgreementStep()])
+def test_weights_whose_gradients_have_one_sign_part_all_the_same(rule):
+    descent = LazyDescent.start([0.5, 0.5], Simplex(2), rule, update_every=1)
+
+    for _ in range(3):
+        descent = descent.observe(lambda z: np.array([2.0, 1.0]))
+
+    assert descent.z[1] > 0.6
 
 
 def test_no_coordinate_moves_beyond_its_reach():

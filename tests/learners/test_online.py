@@ -102,6 +102,7 @@ def test_our_settings_follow_algorithm_2_line_by_line(samples):
         nonlocal memory
         mean = np.where(logged, lam, 1.0) * g / M
         mean[4] = 0.0  # the period is constant
+        mean[1:4] -= mean[1:4].mean()  # weights gain only over each other
         memory = memory + mean**2
         step = np.divide(0.1 * mean, np.sqrt(memory), out=np.zeros(11), where=memory > 0)
         moved = np.where(logged, lam * np.exp(-step), lam - step)

@@ -23,8 +23,8 @@ def test_the_weights_are_taken_at_each_refit_and_at_the_end(lived):
 
     assert set(run.refit_times) < set(path.times)
     assert path.times[-1] == run.times[-1]
-    assert path.names == ("model", "short", "start", "week", "day", "last")
-    assert path.weights.shape == (len(path.times), 6)
+    assert path.names == ("model", "start", "week", "day", "last")
+    assert path.weights.shape == (len(path.times), 5)
     np.testing.assert_allclose(path.weights.sum(axis=1), 1.0, rtol=1e-12)
     assert run.record()["experts"] == path.last == forecaster.experts
 

@@ -22,7 +22,7 @@ from streamridge.errors import StateError
 from streamridge.files.atomic import replacing
 
 MAGIC = b"streamridge checkpoint\n"
-VERSION = 5
+VERSION = 6
 DIGEST_BYTES = 32
 DTYPES = ("<f8", "<f4", "<i8", "|u1", "|b1", "<M8[us]")
 _START = len(MAGIC) + 12

@@ -1,8 +1,8 @@
 """The experts of a forecaster: several forecasts of each step, and how far each is trusted.
 
-All experts form a committee, which follows changes within days. A vote between the model and the
-committee decides how much of the committee is used: where the model is right, it costs next to
-nothing to have it.
+All experts form committees: one that follows changes within a day, one within days, one within
+weeks. A vote between the model and the committees decides how much of each is used: where the model
+is right, it costs next to nothing to have them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.forecaster.aggregation import MLPoly
 from streamridge.learners.state import joined, part
 
-# In days: how long the committee remembers, and the vote.
-COMMITTEE_DAYS, VOTE_DAYS = 3, 7
+# In days: how long each of the committees remembers, and the vote.
+COMMITTEE_DAYS, VOTE_DAYS = (1, 4, 16), 7
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Experts:
     ----------
     names
         (K,), the model's first.
-    committee
-        The weights among all experts.
+    committees
+        The weights among all experts, by each of G committees.
     vote
-        The weights of the model and of the committee.
+        The weights of the model and of the committees.
     """
 
     names: tuple[str, ...]
-    committee: MLPoly
+    committees: MLPoly
     vote: MLPoly
 
     @classmethod
@@ -53,41 +53,49 @@ class Experts:
         day
             The steps of a day, or what counts as one.
         """
-        even, model = np.full(len(names), 1 / len(names)), np.array([1.0, 0.0])
+        memories = tuple(float(days * day) for days in COMMITTEE_DAYS)
+        even, model = np.full(len(names), 1 / len(names)), np.eye(1 + len(memories))[0]
         return cls(
             names,
-            MLPoly.start(horizon, even, COMMITTEE_DAYS * day),
-            MLPoly.start(horizon, model, VOTE_DAYS * day, lead=model),
+            MLPoly.start(horizon, even, memories),
+            MLPoly.start(horizon, model, (float(VOTE_DAYS * day),), lead=model),
         )
 
     def weights(self, awake: Mask) -> Matrix:
         """Return the weights of the experts, (H, K), given which of them have a forecast."""
-        voted = self.vote.weights(np.array([awake[0], True]))
-        weights = voted[:, 1:] * self.committee.weights(awake)
+        voters = np.ones(len(self.vote.prior), dtype=bool)
+        voters[0] = awake[0]
+        voted = self.vote.weights(voters)[0]
+        weights = np.einsum("hg,ghk->hk", voted[:, 1:], self.committees.weights(awake))
         weights[:, 0] += voted[:, 0]
         return weights
 
     def heard(self, opinions: Matrix) -> Matrix:
-        """Return forecasts, (K, H), with that of the committee, (K + 1, H)."""
-        return np.vstack([opinions, self.committee.mixed(opinions)])
+        """Return forecasts, (K, H), with those of the committees, (K + G, H)."""
+        return np.vstack([opinions, self.committees.mixed(opinions)])
 
     def mixed(self, heard: Matrix) -> Vector:
         """Return the forecast that the vote makes of those heard, shape (H,)."""
-        return self.vote.mixed(heard[[0, -1]])
+        return self.vote.mixed(self._voters(heard))[0]
 
     def observe(self, horizon: int, heard: Vector, mixture: float, value: float) -> Experts:
-        """Return the state after a value is known that was forecast in these ways, (K + 1,)."""
+        """Return the state after a value is known that was forecast in these ways, (K + G,)."""
+        opinions, committees = np.split(heard, [len(self.names)])
         return Experts(
             self.names,
-            self.committee.observe(horizon, heard[:-1], float(heard[-1]), value),
-            self.vote.observe(horizon, heard[[0, -1]], mixture, value),
+            self.committees.observe(horizon, opinions, committees, value),
+            self.vote.observe(horizon, self._voters(heard), np.array([mixture]), value),
         )
+
+    def _voters(self, heard: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the model and the committees have said, of all that was heard."""
+        return np.concatenate([heard[:1], heard[len(self.names) :]])
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
-        return joined({"committee": self.committee.state(), "vote": self.vote.state()})
+        return joined({"committees": self.committees.state(), "vote": self.vote.state()})
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> Experts:
         """Return the same experts with a saved state."""
-        committee, vote = part(state, "committee"), part(state, "vote")
-        return Experts(self.names, self.committee.restore(committee), self.vote.restore(vote))
+        committees, vote = part(state, "committees"), part(state, "vote")
+        return Experts(self.names, self.committees.restore(committees), self.vote.restore(vote))

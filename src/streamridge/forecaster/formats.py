@@ -18,6 +18,7 @@ State = Mapping[str, NDArray[Any]]
 
 LEARNER, TIMELINE, NAIVE = "model.learner.", "sensor.timeline.", "sensor.naive."
 CALIBRATION, GUARD = "calibration.", "model.guard."
+COMMITTEE = "panel.experts.committee."
 GUARD_ARRAYS = (f"{GUARD}losses", f"{GUARD}worse")
 
 
@@ -30,7 +31,8 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
     format 4 forecasts that fill gaps are learned from, and several naive forecasts compete. In
     format 5 corrections of several half-lives compete, and unrest widens bands. Seasons may forget,
     as their description says; those of earlier formats do not. Experts are mixed, and the guard
-    compares tuning with its start.
+    compares tuning with its start. In format 6 there are several committees of experts and one
+    small fit beside the model; experts of format 5 start anew.
 
     Parameters
     ----------
@@ -46,7 +48,8 @@ def upgraded(state: State, horizon: int, naive: int) -> State:
     if f"{NAIVE}size" in state:
         state = _fourth(with_fills(state), naive)
     state = with_guard(state)
-    return state if f"{CALIBRATION}unrest.usual" in state else _fifth(state, horizon)
+    state = state if f"{CALIBRATION}unrest.usual" in state else _fifth(state, horizon)
+    return _sixth(state) if f"{COMMITTEE}regrets" in state else state
 
 
 def _second(state: State) -> State:
@@ -153,6 +156,12 @@ def _fifth(state: State, horizon: int) -> State:
             name: np.broadcast_to(array, getattr(start, name).shape) for name, array in like.items()
         }
     return dict(state) | joined({f"{CALIBRATION}{name}": arrays for name, arrays in news.items()})
+
+
+def _sixth(state: State) -> State:
+    """Return the state of format 5 in format 6, without its experts."""
+    dropped = ("panel.", "model.companions.")
+    return {name: array for name, array in state.items() if not name.startswith(dropped)}
 
 
 def upgraded_preset(recipe: Any) -> Any:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, require_finite, require_shape
-from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.arrays import Matrix, Vector, require_count, require_finite, require_shape
+from streamridge.forecaster.correction import KEEPS, ErrorCorrection
 from streamridge.forecaster.experts import Experts
 from streamridge.learners.state import joined, part
+
+# Where the model and its companion stand among the experts.
+DUEL = [0, 1]
 
 
 @dataclass(frozen=True)
@@ -24,59 +27,63 @@ class Heard:
     step
         The first step that is forecast.
     raw
-        (C, H), the companions' forecasts before their correction; NaN where there are none.
+        (H,), the companion's forecast before its correction; NaN if there is none.
     means
-        (C, L), means of their last errors when they made them.
+        (L,), means of its last errors when it was made.
     opinions
-        (K + 1, H), the forecasts of all experts, and that of their committee; NaN for none.
+        (K + G, H), the forecasts of all experts, and those of their committees; NaN for none.
     mixture
         (H,), the forecast that was issued.
     """
 
     step: int
-    raw: Matrix
-    means: Matrix
+    raw: Vector
+    means: Vector
     opinions: Matrix
     mixture: Vector
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The experts of a forecaster, with the corrections of its model's companions.
+    """The experts of a forecaster, with the correction of its model's companion.
 
     Parameters
     ----------
     experts
-        How far each expert is trusted: the model, its companions, and the naive forecasts.
-    corrections
-        (C,), of each companion.
+        How far each expert is trusted: the model, its companion if it has one, and the naive
+        forecasts.
+    correction
+        Correction of the companion; None without one.
     pending
         What was said of steps whose values are still to come, newest first.
+    squares, seen
+        (2,), sums of the squared errors of the model and of its companion, one step ahead, since
+        the last refit, and how many there were.
     """
 
     experts: Experts
-    corrections: tuple[ErrorCorrection, ...]
+    correction: ErrorCorrection | None
     pending: tuple[Heard, ...] = ()
+    squares: Vector = field(default_factory=lambda: np.zeros(2))
+    seen: int = 0
 
     @classmethod
-    def start(
-        cls, companions: tuple[str, ...], naive: tuple[str, ...], horizon: int, day: int
-    ) -> Panel:
+    def start(cls, companion: str | None, naive: tuple[str, ...], horizon: int, day: int) -> Panel:
         """Return the panel before any error is known; `day` is the steps of a day."""
-        experts = Experts.start(("model", *companions, *naive), horizon, day)
-        return cls(experts, tuple(ErrorCorrection.start(horizon) for _ in companions))
+        fitted = ("model",) if companion is None else ("model", companion)
+        correction = None if companion is None else ErrorCorrection.start(horizon)
+        return cls(Experts.start((*fitted, *naive), horizon, day), correction)
 
     @property
     def horizon(self) -> int:
         """Return how many steps are forecast."""
-        return len(self.experts.vote.largest)
+        return self.experts.vote.largest.shape[1]
 
-    def corrected(self, raw: Matrix) -> Matrix:
-        """Return the companions' forecasts, corrected by the last errors of each."""
-        offsets = [correction.offsets() for correction in self.corrections]
-        return raw + np.reshape(offsets, raw.shape)
+    def corrected(self, raw: Vector) -> Vector:
+        """Return the companion's forecasts, corrected by its last errors."""
+        return raw if self.correction is None else raw + self.correction.offsets()
 
-    def heard(self, step: int, raw: Matrix, opinions: Matrix) -> Heard:
+    def heard(self, step: int, raw: Vector, opinions: Matrix) -> Heard:
         """Return what was said, with what is made of it.
 
         Parameters
@@ -84,14 +91,12 @@ class Panel:
         step
             The first step that is forecast.
         raw
-            (C, H), the companions' forecasts before their correction.
+            (H,), the companion's forecasts before their correction.
         opinions
             (K, H), the forecasts of all experts; NaN for none.
         """
-        means = [correction.means for correction in self.corrections]
         every = self.experts.heard(opinions)
-        mixture = self.experts.mixed(every)
-        return Heard(step, raw, np.reshape(means, (len(raw), self._lives)), every, mixture)
+        return Heard(step, raw, self._means, every, self.experts.mixed(every))
 
     def weights(self, asleep: tuple[str, ...]) -> dict[str, float]:
         """Return the weights of the next step's forecasts by name, given who has none."""
@@ -99,35 +104,56 @@ class Panel:
         weights = self.experts.weights(np.array([name not in asleep for name in names]))[0]
         return dict(zip(names, weights.tolist(), strict=True))
 
+    @property
+    def losses(self) -> Vector | None:
+        """Return the mean squared errors of model and companion since the last refit, (2,).
+
+        None where none are known.
+        """
+        return self.squares / self.seen if self.seen else None
+
     def observe(
         self, step: int, value: float, heard: Heard | None, *, learns: bool, plausible: bool
     ) -> Panel:
         """Return the panel after a value; `heard` is what was said of it, if there was a model.
 
-        A glitch that is not plausible tells nothing of the experts. The corrections learn from
+        A glitch that is not plausible tells nothing of the experts. The correction learns from
         values that the model learns from.
         """
         pending = self.pending if heard is None else (heard, *self.pending)
-        experts, corrections = self.experts, self.corrections
+        experts, correction = self.experts, self.correction
         for each in pending:
             h = step - each.step
             if h >= self.horizon:
                 continue
             if plausible:
                 experts = experts.observe(h, each.opinions[:, h], float(each.mixture[h]), value)
-            if learns:
-                corrections = _learned(corrections, h, value - each.raw[:, h], each.means)
-        said = None if heard is None or not learns else value - heard.raw[:, 0]
+            if learns and correction is not None and not np.isnan(each.raw[h]):
+                correction = correction.learn(h, value - float(each.raw[h]), each.means)
+        if correction is not None:
+            said = np.nan if heard is None or not learns else value - float(heard.raw[0])
+            correction = correction.forget() if np.isnan(said) else correction.observe(said)
         waiting = tuple(each for each in pending if step - each.step < self.horizon - 1)
-        return Panel(experts, _told(corrections, said), waiting)
+        panel = replace(self, experts=experts, correction=correction, pending=waiting)
+        return panel._compared(heard, value) if heard is not None and plausible else panel
+
+    def _compared(self, heard: Heard, value: float) -> Panel:
+        """Return the panel with the errors of the model and of its companion, if both spoke."""
+        if self.correction is None or np.isnan(heard.raw[0]):
+            return self
+        errors = value - heard.opinions[DUEL, 0]
+        return replace(self, squares=self.squares + errors**2, seen=self.seen + 1)
+
+    def renewed(self) -> Panel:
+        """Return the panel after a refit: model and companion are compared anew."""
+        return replace(self, squares=np.zeros(2), seen=0)
 
     def pass_over(self, steps: int = 1) -> Panel:
         """Return the panel after steps without a value."""
-        return replace(self, corrections=tuple(each.forget(steps) for each in self.corrections))
+        return replace(self, correction=self.correction and self.correction.forget(steps))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
-        named = {str(at): each.state() for at, each in enumerate(self.corrections)}
         kept = {
             name: np.array([getattr(heard, name) for heard in self.pending]).reshape(form)
             for name, form in self._forms(len(self.pending)).items()
@@ -135,8 +161,9 @@ class Panel:
         return joined(
             {
                 "experts": self.experts.state(),
-                "corrections": joined(named),
+                "correction": {} if self.correction is None else self.correction.state(),
                 "pending": {"steps": np.array([each.step for each in self.pending], int), **kept},
+                "window": {"squares": self.squares, "seen": np.array(self.seen)},
             }
         )
 
@@ -144,51 +171,35 @@ class Panel:
         """Return the panel with a saved state of the same experts; unchanged if there is none."""
         if not state:
             return self
-        pending, saved = part(state, "pending"), part(state, "corrections")
+        pending, window = part(state, "pending"), part(state, "window")
         columns = []
         for name, form in self._forms(len(pending["steps"])).items():
             columns.append(np.asarray(pending[name], dtype=np.float64))
             require_shape("pending", columns[-1], form)
         require_finite("mixture", columns[-1])
         heard = zip(pending["steps"].tolist(), *columns, strict=True)
+        squares = require_finite("squares", window["squares"])
+        require_shape("squares", squares, (2,))
         return Panel(
             self.experts.restore(part(state, "experts")),
-            tuple(each.restore(part(saved, str(at))) for at, each in enumerate(self.corrections)),
+            self.correction and self.correction.restore(part(state, "correction")),
             tuple(Heard(*each) for each in heard),
+            squares,
+            require_count("seen", window["seen"], least=0),
         )
 
     @property
-    def _lives(self) -> int:
-        """Return how many means each companion's correction has; 0 without companions."""
-        return len(self.corrections[0].means) if self.corrections else 0
+    def _means(self) -> Vector:
+        """Return the means of the companion's last errors, (L,); zeros without one."""
+        return np.zeros(len(KEEPS)) if self.correction is None else self.correction.means
 
     def _forms(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what is kept of so many forecasts."""
-        companions, horizon = len(self.corrections), self.horizon
+        experts = self.experts
+        heard = len(experts.names) + len(experts.committees.memories)
         return {
-            "raw": (count, companions, horizon),
-            "means": (count, companions, self._lives),
-            "opinions": (count, len(self.experts.names) + 1, horizon),
-            "mixture": (count, horizon),
+            "raw": (count, self.horizon),
+            "means": (count, len(KEEPS)),
+            "opinions": (count, heard, self.horizon),
+            "mixture": (count, self.horizon),
         }
-
-
-def _learned(
-    corrections: tuple[ErrorCorrection, ...], horizon: int, errors: Vector, means: Matrix
-) -> tuple[ErrorCorrection, ...]:
-    """Return corrections after the errors of forecasts are known; NaN is none."""
-    return tuple(
-        each if np.isnan(error) else each.learn(horizon, error, mean)
-        for each, error, mean in zip(corrections, errors.tolist(), means, strict=True)
-    )
-
-
-def _told(
-    corrections: tuple[ErrorCorrection, ...], errors: Vector | None
-) -> tuple[ErrorCorrection, ...]:
-    """Return corrections after the errors one step ahead; None or NaN is none."""
-    said = np.full(len(corrections), np.nan) if errors is None else errors
-    return tuple(
-        each.forget() if np.isnan(error) else each.observe(error)
-        for each, error in zip(corrections, said.tolist(), strict=True)
-    )

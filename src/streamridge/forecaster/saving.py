@@ -32,7 +32,7 @@ LEFT = (
     "model.learner.current.",
     "model.learner.retired.",
     "model.guard.",
-    "model.companions.",
+    "model.companion.",
     "model.seeker.",
     "model.path.",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -20,8 +20,7 @@ from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.coordinates import chart_of
 from streamridge.hyperparameters.groups import GroupNames
 from streamridge.learners.base import Policy, Tally
-from streamridge.learners.companions import NAMES as COMPANIONS
-from streamridge.learners.companions import Companions
+from streamridge.learners.companion import Companion
 from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import runs_of
 from streamridge.learners.frame import Frame
@@ -96,14 +95,23 @@ class SelfTuningModel:
         Model, sizes and cadence.
     learner
         The learner, which forecasts and learns.
+    losses
+        Function that gives the mean squared errors of the model and of its companion in the window
+        that has ended, (2,); None where they are not known.
     """
 
-    def __init__(self, settings: Settings, learner: StreamLearner[Any]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        learner: StreamLearner[Any],
+        losses: Callable[[], Vector | None],
+    ) -> None:
         self.learner = learner
+        self._losses = losses
         start = settings.model.space.values
         seeks = settings.start == "search" and settings.learn and settings.tuner is None
-        self._guard = Guard(learner, start) if settings.has_companions else None
-        self._companions = Companions(learner, start) if settings.has_companions else None
+        self._guard = Guard(learner, start) if settings.has_companion else None
+        self._companion = Companion(learner, start) if settings.has_companion else None
         self._seeker = _seeker(settings, learner) if seeks else None
         self._settings = settings
         self._initial = settings.preset.features
@@ -119,16 +127,18 @@ class SelfTuningModel:
         record: Recollection,
         costs: Costs,
         workspace: Workspace,
-        losses: Losses | None = None,
+        issued: Losses,
+        losses: Callable[[], Vector | None],
     ) -> SelfTuningModel:
         """Return the model after its first fit, which is made to a record in this memory.
 
-        It learns from the losses of its forecasts as they are issued, by default as it makes them.
+        It learns from the losses of its forecasts as they are `issued`; `losses` tell the guard
+        whether that pays.
         """
         frame, newest = _frame(settings, costs), float(record.sensor.timeline.newest)
-        policy = _policy(settings, costs, losses)
+        policy = _policy(settings, costs, issued)
         progress = frame.started(record, policy, workspace, newest=newest, since=newest)
-        model = cls(settings, StreamLearner(frame, progress, workspace))
+        model = cls(settings, StreamLearner(frame, progress, workspace), losses)
         model._seek()
         model._settle()
         return model
@@ -140,18 +150,19 @@ class SelfTuningModel:
         state: Mapping[str, NDArray[Any]],
         record: Recollection,
         costs: Costs,
-        losses: Losses | None = None,
+        issued: Losses,
+        losses: Callable[[], Vector | None],
     ) -> SelfTuningModel:
         """Return the model that the state was taken from; its settings were the same."""
         frame, learned = _frame(settings, costs), part(state, "learner")
         if "current.runs" not in learned:
             learned = _fitted_again(frame, learned, record)
-        progress = unpack(learned, frame, _policy(settings, costs, losses), record)
-        model = cls(settings, StreamLearner(frame, progress))
+        progress = unpack(learned, frame, _policy(settings, costs, issued), record)
+        model = cls(settings, StreamLearner(frame, progress), losses)
         if model._guard:
             model._guard.restore(part(state, "guard"))
-        if model._companions:
-            model._companions.restore(part(state, "companions"))
+        if model._companion:
+            model._companion.restore(part(state, "companion"))
         if model._seeker:
             model._seeker.restore(part(state, "seeker"))
         steps, values = state["path.steps"], require_finite("path", state["path.values"])
@@ -182,15 +193,14 @@ class SelfTuningModel:
         self._rest()
 
     @property
-    def has_companions(self) -> bool:
-        """Return whether there are companions, and they could be fitted."""
-        return self._companions is not None and self._companions.are_fitted
+    def has_companion(self) -> bool:
+        """Return whether there is a companion, and it could be fitted."""
+        return self._companion is not None and self._companion.is_fitted
 
-    def companions(self, inputs: Inputs) -> Matrix:
-        """Return what the companions forecast for one input, (C, H); NaN while there are none."""
-        count = len(COMPANIONS) if self._companions else 0
-        said = self._companions.predict(inputs) if self._companions else []
-        return np.array(said) if said else np.full((count, self._settings.horizon), np.nan)
+    def companion(self, inputs: Inputs) -> Vector:
+        """Return what the companion forecasts for one input, (H,); NaN while there is none."""
+        said = self._companion.predict(inputs) if self._companion else None
+        return np.full(self._settings.horizon, np.nan) if said is None else said
 
     def observe(self, step: int, value: float) -> tuple[Event, ...]:
         """Learn from a value, and return the events that happened."""
@@ -226,8 +236,8 @@ class SelfTuningModel:
     def release(self) -> None:
         """Drop all that can be recomputed, at the cost of a factorization at the next refit."""
         self.learner.release()
-        if self._companions:
-            self._companions.rest()
+        if self._companion:
+            self._companion.rest()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `resumed`."""
@@ -236,7 +246,7 @@ class SelfTuningModel:
             {
                 "learner": self.learner.state(),
                 "guard": self._guard.state() if self._guard else {},
-                "companions": self._companions.state() if self._companions else {},
+                "companion": self._companion.state() if self._companion else {},
                 "seeker": self._seeker.state() if self._seeker else {},
                 "path": {"steps": path.steps, "values": path.values},
             }
@@ -251,8 +261,8 @@ class SelfTuningModel:
             np.append(steps[-REMEMBERED + 1 :], self.newest),
             np.vstack([values[-REMEMBERED + 1 :], self.learner.lam]),
         )
-        if self._companions:
-            self._companions.renew()
+        if self._companion:
+            self._companion.renew()
         self._rest()
 
     def _rest(self) -> None:
@@ -264,11 +274,6 @@ class SelfTuningModel:
         """Keep the fit in force for another window."""
         logger.warning("%sthe refit failed, and the fit in force is kept: %s", self._about, error)
         self.learner.postpone_refit()
-
-    def _losses(self) -> Vector | None:
-        """Return the squared errors of the companions in the window that has ended, if known."""
-        with self.learner.costs.spending("tuning"):
-            return self._companions.losses() if self._companions else None
 
     def _seek(self, error: float = np.nan, *, rolled_back: bool = False) -> None:
         """Search where learning should start, or start again, if it is time to."""
@@ -328,7 +333,7 @@ def _seeker(settings: Settings, learner: StreamLearner[Any]) -> Seeker:
     )
 
 
-def _policy(settings: Settings, costs: Costs, losses: Losses | None) -> Policy:
+def _policy(settings: Settings, costs: Costs, issued: Losses) -> Policy:
     """Return the policy of Algorithm 1 if there is a tuner, else the policy of Algorithm 2."""
     preset = settings.preset
     if settings.tuner is None:
@@ -338,7 +343,7 @@ def _policy(settings: Settings, costs: Costs, losses: Losses | None) -> Policy:
             step=preset.step_rule,
             coordinates=partial(chart_of, preset.coordinates),
             learn=settings.learn,
-            losses=losses,
+            losses=issued,
         )
     return Searching.of(
         settings.model,

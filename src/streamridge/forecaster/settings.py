@@ -137,8 +137,8 @@ class Settings:
         return self.guard and self.learn
 
     @property
-    def has_companions(self) -> bool:
-        """Return whether small fits go along with the model: those that know whether tuning pays.
+    def has_companion(self) -> bool:
+        """Return whether a small fit goes along with the model: it knows whether tuning pays.
 
         A search compares its result with its start; only steps along gradients can go astray.
         """

@@ -22,7 +22,7 @@ from streamridge.forecaster.recollection import Recollection
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor import Sensor
 from streamridge.forecaster.settings import Settings
-from streamridge.learners.companions import NAMES as COMPANIONS
+from streamridge.learners.companion import NAME as COMPANION
 from streamridge.learners.costs import Costs
 from streamridge.learners.state import joined, part
 from streamridge.learners.workspace import Workspace
@@ -37,7 +37,7 @@ LEAST_ROWS = 12
 # A fit to a quiet time expects errors of at least this share of those of late.
 LEAST_SHARE = 0.15
 # Names of the experts that are fitted, and of the one that repeats the last reading.
-MODELS, LAST = ("model", *COMPANIONS), "last"
+MODELS, LAST = ("model", COMPANION), "last"
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,10 @@ class Stepper:
     def issued(self, times: Vector) -> WindowLoss | None:
         """Return the loss of the model's forecasts at these times, as they were issued."""
         return self._calibration.issued(times)
+
+    def losses(self) -> Vector | None:
+        """Return the mean squared errors of model and companion since the last refit, if known."""
+        return None if self._panel is None else self._panel.losses
 
     @property
     def correction(self) -> ErrorCorrection | None:
@@ -236,6 +240,7 @@ class Stepper:
         if "fits" in events:
             self.sensor.renew()
             self._calibration = self._calibration.renewed(self.sensor.next_step - 1)
+            self._panel = self._panel and self._panel.renewed()
 
     def look_ahead(self, columns: Vector | None) -> Ahead:
         """Return the forecast from the next step on, given its further columns; computed once."""
@@ -252,14 +257,14 @@ class Stepper:
         made = self._made(self.model, inputs)
         if self._panel is None:
             return Ahead(made.values, "model", made)
-        heard = self._heard(self._panel, made, self.model.companions(inputs))
+        heard = self._heard(self._panel, made, self.model.companion(inputs))
         return Ahead(heard.mixture, self._source, replace(made, values=heard.mixture), heard)
 
-    def _heard(self, panel: Panel, made: Made, raw: Matrix) -> Heard:
-        """Return what the model, its companions and the naive forecasts say of the next steps."""
+    def _heard(self, panel: Panel, made: Made, raw: Vector) -> Heard:
+        """Return what the model, its companion and the naive forecasts say of the next steps."""
         bounded = self.sensor.bounded(raw)
-        companions = self.sensor.bounded(panel.corrected(bounded))
-        opinions = np.vstack([made.values, companions, self.sensor.naive_opinions()])
+        companion = [self.sensor.bounded(panel.corrected(bounded))] if panel.correction else []
+        opinions = np.vstack([made.values, *companion, self.sensor.naive_opinions()])
         heard = panel.heard(made.step, bounded, opinions)
         # A mean of equal numbers may miss them by rounding.
         return replace(heard, mixture=self.sensor.bounds.clipped(heard.mixture))
@@ -269,7 +274,7 @@ class Stepper:
         """Return the weights of the experts in the next forecast by name; empty without any."""
         if self._panel is None or self.model is None or not self._model_is_asked:
             return {}
-        asleep = () if self.model.has_companions else COMPANIONS
+        asleep = () if self.model.has_companion else (COMPANION,)
         return self._panel.weights(asleep if self.sensor.remembers_last else (*asleep, LAST))
 
     @property
@@ -355,7 +360,7 @@ class Stepper:
         memory = workspace or self.workspace or Workspace()
         try:
             model = SelfTuningModel.started(
-                self._settings, self.record, self.costs, memory, self.issued
+                self._settings, self.record, self.costs, memory, self.issued, self.losses
             )
         except FitError:  # it may succeed with more readings
             self.counts["failed_refits"] += 1
@@ -396,12 +401,12 @@ class Stepper:
         if fitted:
             learned = part(state, "model")
             self.model = SelfTuningModel.resumed(
-                self._settings, learned, self.record, self.costs, self.issued
+                self._settings, learned, self.record, self.costs, self.issued, self.losses
             )
 
 
 def _panel(settings: Settings) -> Panel:
     """Return the panel of a forecaster before any error is known."""
-    companions = COMPANIONS if settings.has_companions else ()
+    companion = COMPANION if settings.has_companion else None
     seasons = tuple(season_name(season) for season in settings.seasons[::-1])
-    return Panel.start(companions, (*seasons, LAST), settings.horizon, settings.day)
+    return Panel.start(companion, (*seasons, LAST), settings.horizon, settings.day)

@@ -57,6 +57,10 @@ class Box:
         slack = TOLERANCE * (1 + np.abs(u))
         return bool(np.all((u >= self.low - slack) & (u <= self.high + slack)))
 
+    def tangent(self, g: Vector) -> Vector:
+        """Return g unchanged: a box does not lie in a plane."""
+        return g
+
     def active(self, u: Vector) -> NDArray[np.int8]:
         """Return -1 where u is at its lower bound, 1 at its upper bound, 0 between or at both."""
         at_high = u >= self.high - NEAR * np.abs(self.high)

@@ -42,6 +42,12 @@ class Feasible(Protocol):
     def contains(self, u: Vector) -> bool:
         """Return whether u lies in the set, up to rounding."""
 
+    def tangent(self, g: Vector) -> Vector:
+        """Return g without what leads out of the plane that the set lies in.
+
+        A step along that part is undone by the projection.
+        """
+
     def active(self, u: Vector) -> NDArray[np.int8]:
         """Return -1 where u is at a lower bound, 1 at an upper bound, else 0; shape (size,)."""
 
@@ -105,6 +111,10 @@ class Product:
     def contains(self, u: Vector) -> bool:
         """Return whether every piece of u lies in its part."""
         return all(part.contains(piece) for part, piece in self._split(u))
+
+    def tangent(self, g: Vector) -> Vector:
+        """Return g without what leads out of the planes of the parts."""
+        return np.concatenate([g[:0], *(part.tangent(piece) for part, piece in self._split(g))])
 
     def active(self, u: Vector) -> NDArray[np.int8]:
         """Return -1 where u is at a lower bound, 1 at an upper bound, else 0."""

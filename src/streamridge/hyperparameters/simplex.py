@@ -63,6 +63,10 @@ class Simplex:
         """Return whether u is a vector of weights, up to rounding."""
         return bool(u.min() >= -TOLERANCE and abs(u.sum() - 1) <= TOLERANCE)
 
+    def tangent(self, g: Vector) -> Vector:
+        """Return g less its mean: only what weights gain over each other can change them."""
+        return g - g.mean()
+
     def active(self, u: Vector) -> NDArray[np.int8]:
         """Return -1 where a weight is 0, 1 where it is 1, and 0 between or for a single weight."""
         if self.size == 1:

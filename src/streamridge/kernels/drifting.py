@@ -107,5 +107,6 @@ class DriftingEvaluation(Evaluation):
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         forgetful = W.times(self.factor)
         in_value, own = self.kernel.inner(forgetful, slopes and slopes.part(0))
-        in_rate = -np.vdot(forgetful.dense, self.kernel.value * self.age)
+        aged = np.multiply(self.kernel.value, self.age, out=W.memory.empty(W.shape))
+        in_rate = -float(np.vdot(forgetful.dense, aged))
         return in_value, np.concatenate([[in_rate], own])

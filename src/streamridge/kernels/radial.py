@@ -133,7 +133,9 @@ class RadialEvaluation(Evaluation):
         sums = H.sum(axis=0)
         squares = Hb[:, -2] @ z**2 + sums @ other**2
         if slopes is not None:
-            slopes.add(2 * (Hb[:, :-2] - Hb[:, -2:-1] * z), 2 * (H.T @ z - sums[:, None] * other))
+            in_b = H.T @ (2 * z)
+            in_b -= (2 * sums)[:, None] * other
+            slopes.add(2 * (Hb[:, :-2] - Hb[:, -2:-1] * z), in_b)
         return float(np.vdot(W.dense, self.k)), self._per_scale(2 * cross - squares)
 
     def _per_scale(self, in_logarithms: Block) -> Block:

@@ -77,7 +77,10 @@ def _value_32(r: Block, memory: Heap) -> Block:
 
 
 def _slope_32(r: Block, k: Block, memory: Heap) -> Block:
-    return np.divide(1.5 * k, 1 + r, out=memory.empty(k.shape))
+    slope = np.add(r, 1, out=memory.empty(k.shape))
+    np.divide(k, slope, out=slope)
+    slope *= 1.5
+    return slope
 
 
 def _value_52(r: Block, memory: Heap) -> Block:

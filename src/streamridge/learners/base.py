@@ -150,9 +150,6 @@ class Learner(Protocol):
     def training(self) -> Samples:
         """Return the samples of the fit in force."""
 
-    def rows_at(self, times: Vector, lam: Vector) -> Samples:
-        """Return some rows of the fit in force as other hyperparameters would make them."""
-
     @property
     def refit_due(self) -> bool:
         """Return whether the window has ended, and its refit has not been made yet."""

@@ -1,8 +1,8 @@
 """A guard over self-tuning, which goes back to the start when tuning has failed.
 
-Two small fits forecast every window beside the model: one at the hyperparameters in force, one at
-those that tuning started from. When the first has been worse than the second for long enough, the
-hyperparameters of the start are put back.
+A small fit forecasts every window beside the model, at the hyperparameters that tuning started
+from. The model knows several times as much of the past. When it has been worse all the same, for
+long enough, the hyperparameters of the start are put back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.errors import FitError
 from streamridge.learners.base import Learner
 
-# Tuning is worse when its recent squared errors exceed those of the start by this share.
+# Tuning is worse when its recent squared errors exceed those of the small fit by this share.
 MARGIN = 0.02
 # Tuning is rolled back when it was worse in this many windows in a row.
 PATIENCE = 5
@@ -32,9 +32,9 @@ class Comparison:
     Parameters
     ----------
     losses
-        (2,), discounted squared errors of the small fits: tuned, and at the start.
+        (2,), discounted squared errors of the tuned model, and of the small fit at the start.
     worse
-        Windows in a row in which tuning was worse.
+        Windows in a row in which the model was worse.
     """
 
     losses: Vector = field(default_factory=lambda: np.zeros(2))
@@ -69,7 +69,7 @@ class Guard:
         self._comparison = Comparison()
 
     def watch(self, losses: Vector) -> bool:
-        """Judge a window by the small fits, and return whether tuning was rolled back."""
+        """Judge a window by its squared errors, and return whether tuning was rolled back."""
         self._comparison = self._comparison.judged(losses)
         rolls_back = self._comparison.is_lost and put_in_force(self._learner, self._start)
         if rolls_back:

@@ -118,7 +118,10 @@ class LazyDescent:
         if not self.seen:
             return settled
         with np.errstate(over="ignore", invalid="ignore"):
-            displacement, memory = self.step.step(self.z, self.g / self.seen, self.memory)
+            # A rule measures each coordinate by itself: of two weights with gradients of one sign,
+            # it would make equal moves, which cancel in the projection.
+            g = self.feasible.tangent(self.g / self.seen)
+            displacement, memory = self.step.step(self.z, g, self.memory)
         if not all(np.isfinite(part).all() for part in (self.g, displacement, memory)):
             return replace(settled, skipped=self.skipped + 1)
         displacement = np.clip(displacement, -self.reach, self.reach)

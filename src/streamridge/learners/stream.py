@@ -103,10 +103,6 @@ class StreamLearner(Generic[FitT]):
         """Return the samples of the fit in force."""
         return self._progress.current.samples
 
-    def rows_at(self, times: Vector, lam: Vector) -> Samples:
-        """Return some rows of the fit in force as other hyperparameters would make them."""
-        return self._progress.record.under(lam).at(times, 0)
-
     @property
     def refit_due(self) -> bool:
         """Return whether the window has ended, and its refit has not been made yet."""
@@ -129,7 +125,7 @@ class StreamLearner(Generic[FitT]):
         """Return the companion that was packed under a name, at rest."""
         record = self._progress.current.record
         fitted = unpack_fit(name, state, self._frame, record)
-        fitted.record = record  # all companions share the rows of the fit in force
+        fitted.record = record  # a companion shares the rows of the fit in force
         return fitted
 
     def predict(self, time: float, x: ArrayLike) -> Vector:

@@ -19,21 +19,24 @@ tangents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.kernels.base import Embedding, Slopes, Weights
+from streamridge.kernels.base import Embedding, Evaluation, Slopes, Weights
 from streamridge.models.base import Tangents, WindowLoss
 from streamridge.models.ridge import Fit
 from streamridge.samples import Inputs, Samples
 
 # Rows of a window taken at a time: 32 rows of 2880 float64 stay within one core's cache.
 WINDOW_ROWS = 32
+# The kernel of a window of so many rows is kept for its second use; a longer one is made again.
+HELD_ROWS = 192
 # Rows of the Jacobian taken at a time: fewer would prepare its right-hand sides too often.
 JACOBIAN_ROWS = 384
 
@@ -206,13 +209,14 @@ def loss_and_gradient(
     the kernel's blocks, whatever d is; one more product per block if rows move, with however many
     numbers.
     """
-    total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window))
+    rows_from = _rows_of(fit, window)
+    total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window, rows_from))
     in_rows = RowGradients.zero(moving)
     direct = []
     u = np.zeros_like(fit.theta)
     for start in range(0, len(window), WINDOW_ROWS):
         part = slice(start, start + WINDOW_ROWS)
-        rows = fit.rows(window.inputs[part])
+        rows = rows_from(start)
         k = rows.value
         if residuals is None:
             e = window.y[part] - fit.center.y - k @ fit.theta
@@ -230,11 +234,20 @@ def loss_and_gradient(
     return total, in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
 
 
-def _errors(fit: Fit, window: Samples) -> Matrix:
+def _rows_of(fit: Fit, window: Samples) -> Callable[[int], Evaluation]:
+    """Return what gives the kernel between some rows of a window, from one on, and the history."""
+
+    def rows_from(start: int) -> Evaluation:
+        return fit.rows(window.inputs[start : start + WINDOW_ROWS])
+
+    return cache(rows_from) if len(window) <= HELD_ROWS else rows_from
+
+
+def _errors(fit: Fit, window: Samples, rows_from: Callable[[int], Evaluation]) -> Matrix:
     """Return the errors of a window, shape (m, H)."""
     starts = range(0, len(window), WINDOW_ROWS)
-    parts = [fit.predict(window.inputs[start : start + WINDOW_ROWS]) for start in starts]
-    return window.y - np.concatenate(parts)
+    predicted = [rows_from(start).value @ fit.theta for start in starts]
+    return window.y - fit.center.y - np.concatenate(predicted)
 
 
 def _symmetric_inner(fit: Fit, v: Matrix, in_rows: RowGradients | None) -> Vector:

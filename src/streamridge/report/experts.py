@@ -12,14 +12,13 @@ from streamridge.runs.run import Run
 # What experts are called on the page; the others are readings of a season ago.
 WORDS = {
     "model": "model",
-    "short": "model with a short memory",
-    "start": "model at its start",
+    "start": "smaller model at its start",
     "last": "last reading",
 }
 # Seasons with a name of their own.
 NAMED_SEASONS = ("day", "week", "year")
 TRUST = (
-    "How much of each forecast comes from the model, from smaller fits of it, and from readings "
+    "How much of each forecast comes from the model, from a smaller fit of it, and from readings "
     "repeated as they were: whoever has erred less of late is trusted more."
 )
 
@@ -30,7 +29,7 @@ def expert_words(name: str) -> str:
     Examples
     --------
     >>> expert_words("start"), expert_words("week"), expert_words("8h"), expert_words("12")
-    ('model at its start', 'a week ago', '8h ago', '12 steps ago')
+    ('smaller model at its start', 'a week ago', '8h ago', '12 steps ago')
     """
     if name in WORDS:
         return WORDS[name]
