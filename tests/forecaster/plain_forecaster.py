@@ -170,11 +170,11 @@ class PlainForecaster:
     def means_of(self, said):
         return {each: mean_of(said, each) for each in PlainCorrection.half_lives}
 
-    def corrected(self, raw, means):
+    def corrected(self, raw, means, corrections=None):
         """Return forecasts with what the last errors add to them."""
         if not self.settings.preset.corrects:
             return raw
-        return raw + [offset for _, offset in self.added(means)]
+        return raw + [offset for _, offset in self.added(means, corrections)]
 
     def added(self, means, corrections=None):
         """Return, for each horizon, the share of each mean that is added, and what is in all."""
@@ -205,8 +205,7 @@ class PlainForecaster:
         """Return what all experts make of the next steps together."""
         step, raw, values, *rest = made
         small, means = self.bounded(small), self.means_of(self.small_said)
-        offsets = [offset for _, offset in self.added(means, self.small_corrections)]
-        corrected = self.bounded(small + offsets)
+        corrected = self.bounded(self.corrected(small, means, self.small_corrections))
         ahead = range(step, step + self.horizon)
         naive = np.transpose([self.naive_values(each) for each in ahead])
         lower, upper = self.settings.bounds or (None, None)
@@ -428,8 +427,7 @@ class PlainForecaster:
                 self.experts.learn(h, opinions[:, h], spoken[h], mixture[h], value)
             if verdict == "good":
                 self.small_corrections[h].learn(value - small[h], means)
-        if told and verdict != "implausible":
-            self.learner.duel.append(value - told[3][:2, 0])
+                self.learner.duel.append(value - opinions[:2, h])
         self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):
@@ -484,6 +482,7 @@ class PlainForecaster:
 
     def set(self, **values):
         self.learner.assign(values)
+        self.learner.duel = []
         self.learner.trust()
         self.learner.remember()
         self.happened["fits"] += 1

@@ -144,12 +144,28 @@ class PlainLearner:
             return False
         self.losses = 0.8 * self.losses + np.mean(np.square(self.duel), axis=0)
         self.worse = self.worse + 1 if self.losses[0] > 1.02 * self.losses[1] else 0
-        rolls_back = self.worse >= 5
+        if self.worse < 5:
+            return False
+        rolls_back = self.fails()
         if rolls_back:
             start = zip(self.space.names, self.space.values, strict=True)
             self.assign({name: value for name, value in start if name not in self.frozen})
-            self.trust()
+        self.trust()
         return rolls_back
+
+    def fails(self):
+        """Return whether a small fit as tuned forecasts the latest rows worse than the start."""
+        count = len(self.training)
+        if count < 8:
+            return False
+        rows, latest = self.training[: -(count // 8)], self.training[-(count // 8) :]
+        first = latest[0].t - self.settings.horizon + 1
+        before = self.stack([row for row in rows if row.t < first][-(count // 4) :])
+        tuned, start = (
+            self.model.fit(before, lam).window_loss(self.stack(latest))
+            for lam in (self.lam, self.space.values)
+        )
+        return tuned > 1.02 * start
 
     def companion(self, t, x):
         """Return what the small fit at the start forecasts."""

@@ -61,6 +61,11 @@ class Experts:
             MLPoly.start(horizon, model, (float(VOTE_DAYS * day),), lead=model),
         )
 
+    @property
+    def horizon(self) -> int:
+        """Return how many steps are forecast."""
+        return self.vote.largest.shape[1]
+
     def weights(self, awake: Mask) -> Matrix:
         """Return the weights of the experts, (H, K), given which of them have a forecast."""
         voters = np.ones(len(self.vote.prior), dtype=bool)

@@ -398,10 +398,10 @@ class Forecaster:
     def experts(self) -> dict[str, float]:
         """Return the weights of the experts in the next forecast by name, which sum to one.
 
-        "model" is the self-tuned model, "short" the same with a quarter of its memory, "start" that
-        at the hyperparameters it started from; the others are the last reading and the values a
-        season ago, such as "day" and "week". Empty before the first fit, and where nothing is
-        mixed: without `learn` or `guard`.
+        "model" is the self-tuned model, "start" a fit to a quarter of its rows at the
+        hyperparameters it started from; the others are the last reading and the values a season
+        ago, such as "day" and "week". Empty before the first fit, and where nothing is mixed:
+        without `learn` or `guard`.
         """
         return self._stepper.experts
 

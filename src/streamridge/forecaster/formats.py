@@ -17,9 +17,9 @@ from streamridge.learners.state import joined, part
 State = Mapping[str, NDArray[Any]]
 
 LEARNER, TIMELINE, NAIVE = "model.learner.", "sensor.timeline.", "sensor.naive."
-CALIBRATION, GUARD = "calibration.", "model.guard."
+CALIBRATION, GUARD, SEEKER = "calibration.", "model.guard.", "model.seeker."
 COMMITTEE = "panel.experts.committee."
-GUARD_ARRAYS = (f"{GUARD}losses", f"{GUARD}worse")
+NEW_GUARD = {f"{GUARD}losses": np.zeros(2), f"{GUARD}worse": np.array(0)}
 
 
 def upgraded(state: State, horizon: int, naive: int) -> State:
@@ -134,7 +134,7 @@ def with_guard(state: State) -> State:
     if f"{GUARD}lam" not in state:
         return state
     others = {name: array for name, array in state.items() if not name.startswith(GUARD)}
-    return {**others, **dict(zip(GUARD_ARRAYS, (np.zeros(2), np.array(0)), strict=True))}
+    return {**others, **NEW_GUARD}
 
 
 def _fifth(state: State, horizon: int) -> State:
@@ -159,9 +159,11 @@ def _fifth(state: State, horizon: int) -> State:
 
 
 def _sixth(state: State) -> State:
-    """Return the state of format 5 in format 6, without its experts."""
+    """Return the state of format 5 in format 6, without its experts and what compared them."""
     dropped = ("panel.", "model.companions.")
-    return {name: array for name, array in state.items() if not name.startswith(dropped)}
+    kept = {name: array for name, array in state.items() if not name.startswith(dropped)}
+    anew = {**NEW_GUARD, f"{SEEKER}usual": np.array(np.inf)}
+    return {name: anew.get(name, array) for name, array in kept.items()}
 
 
 def upgraded_preset(recipe: Any) -> Any:

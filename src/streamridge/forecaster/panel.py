@@ -52,32 +52,29 @@ class Panel:
     experts
         How far each expert is trusted: the model, its companion if it has one, and the naive
         forecasts.
+    accompanied
+        Whether the second expert is a companion of the model, the first one.
     correction
-        Correction of the companion; None without one.
+        Correction of the companion; None leaves its forecasts as it makes them.
     pending
         What was said of steps whose values are still to come, newest first.
     squares, seen
-        (2,), sums of the squared errors of the model and of its companion, one step ahead, since
-        the last refit, and how many there were.
+        (2,), sums of the squared errors of the model and of its companion since the last refit, and
+        how many there were.
     """
 
     experts: Experts
+    accompanied: bool
     correction: ErrorCorrection | None
     pending: tuple[Heard, ...] = ()
     squares: Vector = field(default_factory=lambda: np.zeros(2))
     seen: int = 0
 
     @classmethod
-    def start(cls, companion: str | None, naive: tuple[str, ...], horizon: int, day: int) -> Panel:
-        """Return the panel before any error is known; `day` is the steps of a day."""
-        fitted = ("model",) if companion is None else ("model", companion)
-        correction = None if companion is None else ErrorCorrection.start(horizon)
-        return cls(Experts.start((*fitted, *naive), horizon, day), correction)
-
-    @property
-    def horizon(self) -> int:
-        """Return how many steps are forecast."""
-        return self.experts.vote.largest.shape[1]
+    def start(cls, experts: Experts, *, accompanied: bool, corrects: bool) -> Panel:
+        """Return the panel before any error is known."""
+        correction = ErrorCorrection.start(experts.horizon) if accompanied and corrects else None
+        return cls(experts, accompanied, correction)
 
     def corrected(self, raw: Vector) -> Vector:
         """Return the companion's forecasts, corrected by its last errors."""
@@ -118,31 +115,31 @@ class Panel:
         """Return the panel after a value; `heard` is what was said of it, if there was a model.
 
         A glitch that is not plausible tells nothing of the experts. The correction learns from
-        values that the model learns from.
+        values that the model learns from, and only by these are model and companion compared.
         """
         pending = self.pending if heard is None else (heard, *self.pending)
-        experts, correction = self.experts, self.correction
+        horizon, experts, correction, errors = (
+            self.experts.horizon,
+            self.experts,
+            self.correction,
+            [],
+        )
         for each in pending:
             h = step - each.step
-            if h >= self.horizon:
+            if h >= horizon:
                 continue
             if plausible:
                 experts = experts.observe(h, each.opinions[:, h], float(each.mixture[h]), value)
-            if learns and correction is not None and not np.isnan(each.raw[h]):
-                correction = correction.learn(h, value - float(each.raw[h]), each.means)
+            if learns and self.accompanied and not np.isnan(each.raw[h]):
+                errors.append(value - each.opinions[DUEL, h])
+                if correction is not None:
+                    correction = correction.learn(h, value - float(each.raw[h]), each.means)
         if correction is not None:
             said = np.nan if heard is None or not learns else value - float(heard.raw[0])
             correction = correction.forget() if np.isnan(said) else correction.observe(said)
-        waiting = tuple(each for each in pending if step - each.step < self.horizon - 1)
-        panel = replace(self, experts=experts, correction=correction, pending=waiting)
-        return panel._compared(heard, value) if heard is not None and plausible else panel
-
-    def _compared(self, heard: Heard, value: float) -> Panel:
-        """Return the panel with the errors of the model and of its companion, if both spoke."""
-        if self.correction is None or np.isnan(heard.raw[0]):
-            return self
-        errors = value - heard.opinions[DUEL, 0]
-        return replace(self, squares=self.squares + errors**2, seen=self.seen + 1)
+        waiting = tuple(each for each in pending if step - each.step < horizon - 1)
+        squares, seen = self.squares + np.sum(np.square(errors), axis=0), self.seen + len(errors)
+        return Panel(experts, self.accompanied, correction, waiting, squares, seen)
 
     def renewed(self) -> Panel:
         """Return the panel after a refit: model and companion are compared anew."""
@@ -182,6 +179,7 @@ class Panel:
         require_shape("squares", squares, (2,))
         return Panel(
             self.experts.restore(part(state, "experts")),
+            self.accompanied,
             self.correction and self.correction.restore(part(state, "correction")),
             tuple(Heard(*each) for each in heard),
             squares,
@@ -198,8 +196,8 @@ class Panel:
         experts = self.experts
         heard = len(experts.names) + len(experts.committees.memories)
         return {
-            "raw": (count, self.horizon),
+            "raw": (count, self.experts.horizon),
             "means": (count, len(KEEPS)),
-            "opinions": (count, heard, self.horizon),
-            "mixture": (count, self.horizon),
+            "opinions": (count, heard, self.experts.horizon),
+            "mixture": (count, self.experts.horizon),
         }

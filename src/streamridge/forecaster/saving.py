@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.features.timeline import updated
 from streamridge.files.checkpoint import Header, decoded, encoded
-from streamridge.forecaster.formats import GUARD_ARRAYS, upgraded, with_fills, with_guard
+from streamridge.forecaster.formats import NEW_GUARD, upgraded, with_fills, with_guard
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.state import joined, part
@@ -93,7 +93,7 @@ def _brought_up_to_date(header: Header, state: State, later: bytes) -> tuple[Hea
             "Keep the whole after each refit."
         )
     timeline = updated(*(part(with_fills(each), TIMELINE) for each in (state, changed)))
-    left = (*newer["left"], *GUARD_ARRAYS)  # which were others before format 5
+    left = (*newer["left"], *NEW_GUARD)  # which were others before format 5
     kept = {name: each for name, each in with_guard(state).items() if name in left}
     light = {name: array for name, array in changed.items() if not name.startswith(TIMELINE)}
     return {**header, **newer}, {**kept, **light, **joined({TIMELINE: timeline.state()})}

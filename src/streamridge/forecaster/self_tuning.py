@@ -110,7 +110,7 @@ class SelfTuningModel:
         self._losses = losses
         start = settings.model.space.values
         seeks = settings.start == "search" and settings.learn and settings.tuner is None
-        self._guard = Guard(learner, start) if settings.has_companion else None
+        self._guard = Guard(learner, settings.model, start) if settings.has_companion else None
         self._companion = Companion(learner, start) if settings.has_companion else None
         self._seeker = _seeker(settings, learner) if seeks else None
         self._settings = settings
@@ -287,11 +287,14 @@ class SelfTuningModel:
     def _watched(self) -> tuple[Event, ...]:
         """Return the events of a refit that was made, after the guard has judged the window."""
         losses = self._losses()
-        rolled_back = losses is not None and self._guard is not None and self._guard.watch(losses)
+        with self.learner.costs.spending("tuning"):
+            rolled_back = losses is not None and bool(self._guard and self._guard.watch(losses))
         self._seek(np.nan if losses is None else float(losses[0]), rolled_back=rolled_back)
         self._settle()
         if rolled_back:
-            logger.warning("%sself-tuning was worse than before and was rolled back", self._about)
+            logger.warning(
+                "%sself-tuning was worse than its start and was rolled back", self._about
+            )
         return ("fits", "rollbacks") if rolled_back else ("fits",)
 
 

@@ -15,6 +15,7 @@ from streamridge.errors import FitError
 from streamridge.features.base import input_at
 from streamridge.forecaster.calibration import Calibration, Made
 from streamridge.forecaster.correction import ErrorCorrection
+from streamridge.forecaster.experts import Experts
 from streamridge.forecaster.forecast import Source
 from streamridge.forecaster.levels import JUDGED, Levels
 from streamridge.forecaster.panel import Heard, Panel
@@ -81,8 +82,9 @@ class Stepper:
             self.model.hold(workspace)
 
     def changed(self) -> None:
-        """Forget the next forecasts: the model has been changed from outside."""
+        """Forget the next forecasts, and how the model has done: it was changed from outside."""
         self._ahead = {}
+        self._panel = self._panel and self._panel.renewed()
 
     def issued(self, times: Vector) -> WindowLoss | None:
         """Return the loss of the model's forecasts at these times, as they were issued."""
@@ -263,7 +265,7 @@ class Stepper:
     def _heard(self, panel: Panel, made: Made, raw: Vector) -> Heard:
         """Return what the model, its companion and the naive forecasts say of the next steps."""
         bounded = self.sensor.bounded(raw)
-        companion = [self.sensor.bounded(panel.corrected(bounded))] if panel.correction else []
+        companion = [self.sensor.bounded(panel.corrected(bounded))] if panel.accompanied else []
         opinions = np.vstack([made.values, *companion, self.sensor.naive_opinions()])
         heard = panel.heard(made.step, bounded, opinions)
         # A mean of equal numbers may miss them by rounding.
@@ -407,6 +409,9 @@ class Stepper:
 
 def _panel(settings: Settings) -> Panel:
     """Return the panel of a forecaster before any error is known."""
-    companion = COMPANION if settings.has_companion else None
+    fitted = MODELS if settings.has_companion else MODELS[:1]
     seasons = tuple(season_name(season) for season in settings.seasons[::-1])
-    return Panel.start(companion, (*seasons, LAST), settings.horizon, settings.day)
+    experts = Experts.start((*fitted, *seasons, LAST), settings.horizon, settings.day)
+    return Panel.start(
+        experts, accompanied=settings.has_companion, corrects=settings.preset.corrects
+    )

@@ -1,8 +1,8 @@
 """A small fit beside a learner's, at the hyperparameters that it started from.
 
-It is made to the last rows of the learner's training set, and forecasts what it forecasts. So it
-knows less of the past, and tells by its errors whether less is more, and whether tuning has gone
-astray.
+It is made to the last rows of the learner's training set, as these are, and forecasts what the
+learner forecasts. So it knows less of the past, and tells by its errors whether less is more, and
+whether tuning has gone astray.
 """
 
 from __future__ import annotations

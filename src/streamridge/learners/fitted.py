@@ -85,11 +85,6 @@ class Fitted(Generic[FitT]):
         return float(self._runs[0, 0])
 
     @property
-    def last(self) -> float:
-        """Return the time of the last row of the training set."""
-        return float(self._runs[-1, 0] + self._runs[-1, 1] - 1)
-
-    @property
     def runs(self) -> Matrix:
         """Return the times as runs of whole steps, shape (n, 2): the first, and how many."""
         return self._runs

@@ -2,13 +2,15 @@
 
 A small fit forecasts every window beside the model, at the hyperparameters that tuning started
 from. The model knows several times as much of the past. When it has been worse all the same, for
-long enough, the hyperparameters of the start are put back.
+long enough, tuning may have gone astray, or only a short memory may be good for now. So a backtest
+decides between the two settings, on equal terms: if the start is better in it, it is put back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +18,15 @@ from numpy.typing import NDArray
 from streamridge.arrays import Vector, require_finite, require_shape
 from streamridge.errors import FitError
 from streamridge.learners.base import Learner
+from streamridge.models.base import Model
+from streamridge.tuners.backtest import Backtest, split
 
 # Tuning is worse when its recent squared errors exceed those of the small fit by this share.
 MARGIN = 0.02
-# Tuning is rolled back when it was worse in this many windows in a row.
+# Tuning is put to the test when it was worse in this many windows in a row.
 PATIENCE = 5
+# Of a training set, the last part is forecast in the test, by fits to a larger part before it.
+FORECAST_PART, FITTED_PART = 8, 4
 # Discount of squared errors per window: they count half after three windows.
 MEMORY = 0.8
 
@@ -47,8 +53,8 @@ class Comparison:
         return replace(self, losses=total, worse=worse)
 
     @property
-    def is_lost(self) -> bool:
-        """Return whether tuning must be rolled back."""
+    def is_doubtful(self) -> bool:
+        """Return whether tuning must be put to the test."""
         return self.worse >= PATIENCE
 
 
@@ -59,22 +65,37 @@ class Guard:
     ----------
     learner
         The learner to watch.
+    model
+        The model that it fits.
     start
         (d,), the hyperparameters that it started from.
     """
 
-    def __init__(self, learner: Learner, start: Vector) -> None:
+    def __init__(self, learner: Learner, model: Model[Any], start: Vector) -> None:
         self._learner = learner
+        self._model = model
         self._start = start
         self._comparison = Comparison()
 
     def watch(self, losses: Vector) -> bool:
         """Judge a window by its squared errors, and return whether tuning was rolled back."""
         self._comparison = self._comparison.judged(losses)
-        rolls_back = self._comparison.is_lost and put_in_force(self._learner, self._start)
-        if rolls_back:
+        if not self._comparison.is_doubtful:
+            return False
+        fails = self._fails()
+        rolls_back = fails and put_in_force(self._learner, self._start)
+        if rolls_back or not fails:
             self.trust()
         return rolls_back
+
+    def _fails(self) -> bool:
+        """Return whether the hyperparameters in force are worse than the start in a backtest."""
+        known = self._learner.training
+        if len(known) < FORECAST_PART:
+            return False
+        parts = len(known) // FITTED_PART, len(known) // FORECAST_PART
+        backtest = Backtest(self._model, *split(known, *parts))
+        return backtest.loss(self._learner.lam) > (1 + MARGIN) * backtest.loss(self._start)
 
     def trust(self) -> None:
         """Start a new comparison."""

@@ -36,7 +36,7 @@ from streamridge.samples import Inputs, Samples
 # Rows of a window taken at a time: 32 rows of 2880 float64 stay within one core's cache.
 WINDOW_ROWS = 32
 # The kernel of a window of so many rows is kept for its second use; a longer one is made again.
-HELD_ROWS = 192
+HELD_ROWS = 288
 # Rows of the Jacobian taken at a time: fewer would prepare its right-hand sides too often.
 JACOBIAN_ROWS = 384
 
@@ -209,7 +209,7 @@ def loss_and_gradient(
     the kernel's blocks, whatever d is; one more product per block if rows move, with however many
     numbers.
     """
-    rows_from = _rows_of(fit, window)
+    rows_from = _rows_of(fit, window, twice=loss is not None)
     total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window, rows_from))
     in_rows = RowGradients.zero(moving)
     direct = []
@@ -234,13 +234,13 @@ def loss_and_gradient(
     return total, in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
 
 
-def _rows_of(fit: Fit, window: Samples) -> Callable[[int], Evaluation]:
+def _rows_of(fit: Fit, window: Samples, *, twice: bool) -> Callable[[int], Evaluation]:
     """Return what gives the kernel between some rows of a window, from one on, and the history."""
 
     def rows_from(start: int) -> Evaluation:
         return fit.rows(window.inputs[start : start + WINDOW_ROWS])
 
-    return cache(rows_from) if len(window) <= HELD_ROWS else rows_from
+    return cache(rows_from) if twice and len(window) <= HELD_ROWS else rows_from
 
 
 def _errors(fit: Fit, window: Samples, rows_from: Callable[[int], Evaluation]) -> Matrix:
