@@ -103,6 +103,17 @@ def test_a_file_of_a_later_format_goes_on_where_it_was(version):
     np.testing.assert_allclose(now, then, atol=10.0)
 
 
+def test_experts_and_guard_of_format_5_start_anew():
+    forecaster = Forecaster.load(GOLDEN / "format-5-online.sr")
+
+    model = forecaster._stepper.model
+    assert forecaster.experts == {"model": 1.0, "start": 0.0, "week": 0.0, "day": 0.0, "last": 0.0}
+    assert not model.has_companion
+    assert model._guard.state()["losses"].tolist() == [0.0, 0.0]
+    lived(forecaster)
+    assert model.has_companion
+
+
 def test_what_has_changed_since_a_refit_of_format_3_goes_with_its_whole():
     whole, later = whole_and_later()
     forecaster = Forecaster.from_bytes(whole, later)

@@ -6,7 +6,9 @@ import pytest
 from streamridge import AutoregressiveRidge, Forecaster, KernelRidge, Matern, Samples, Standardized
 from streamridge.forecaster.correction import HALF_LIVES, KEEPS
 from streamridge.forecaster.issued import Trail
+from streamridge.models import hypergradient
 from streamridge.models.base import Tangents
+from streamridge.models.ridge import Fit
 from tests.oracles import central_difference
 
 N, M = 40, 12
@@ -131,6 +133,22 @@ def test_without_a_trail_it_is_the_gradient_of_squared_errors():
     g = fit.gradient_of(window, loss=Trail.start(2).loss(window.t))
 
     np.testing.assert_allclose(g, fit.loss_and_gradient(window)[1], rtol=1e-10)
+
+
+def test_a_window_too_long_to_hold_has_the_same_gradient_for_twice_the_kernels(monkeypatch):
+    rng = np.random.default_rng(0)
+    train, window = rows(rng, N, 2, 0), rows(rng, M, 2, N)
+    fit = KernelRidge(Matern(np.full(3, 0.3), order=1.5)).fit(train)
+    loss, made = a_trail(rng, window.t, 2).loss(window.t), []
+    monkeypatch.setattr(fit, "rows", lambda inputs: made.append(inputs) or Fit.rows(fit, inputs))
+
+    held = fit.gradient_of(window, loss=loss)
+    once, made[:] = len(made), []
+    monkeypatch.setattr(hypergradient, "HELD_ROWS", 0)
+    again = fit.gradient_of(window, loss=loss)
+
+    np.testing.assert_array_equal(again, held)
+    assert len(made) == 2 * once
 
 
 def test_residuals_of_two_errors_worked_by_hand():

@@ -157,3 +157,9 @@ def test_a_box_refuses_bounds_of_different_length():
 def test_a_simplex_refuses_no_dimension():
     with pytest.raises(InvalidInputError, match="size must be a whole number of at least 1, got 0"):
         Simplex(0)
+
+
+def test_only_weights_lose_what_leads_out_of_their_plane():
+    product = Product((Box([0.0], [1.0]), Simplex(2), Box([-1.0], [0.0])))
+
+    assert product.tangent(np.array([5.0, 3.0, 1.0, 7.0])).tolist() == [5.0, 1.0, -1.0, 7.0]
