@@ -156,7 +156,7 @@ class PlainLearner:
     def fails(self):
         """Return whether a small fit as tuned forecasts the latest rows worse than the start."""
         count = len(self.training)
-        if count < 8:
+        if count < 8 + self.settings.horizon:
             return False
         rows, latest = self.training[: -(count // 8)], self.training[-(count // 8) :]
         first = latest[0].t - self.settings.horizon + 1

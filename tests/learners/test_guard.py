@@ -136,7 +136,7 @@ def test_what_is_no_worse_than_its_start_is_acquitted_and_compared_anew(stream):
 
 
 def test_too_few_rows_tell_nothing_of_tuning(stream):
-    learner = OnlineLearner(MODEL, stream[:7], train_size=7, update_every=5, step=STILL)
+    learner = OnlineLearner(MODEL, stream[:8], train_size=8, update_every=5, step=STILL)
     learner.assign({"regularization": 90.0})
     guard = Guard(learner, MODEL, START)
 

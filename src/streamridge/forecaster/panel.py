@@ -118,12 +118,8 @@ class Panel:
         values that the model learns from, and only by these are model and companion compared.
         """
         pending = self.pending if heard is None else (heard, *self.pending)
-        horizon, experts, correction, errors = (
-            self.experts.horizon,
-            self.experts,
-            self.correction,
-            [],
-        )
+        experts, correction, horizon = self.experts, self.correction, self.experts.horizon
+        errors: list[Vector] = []
         for each in pending:
             h = step - each.step
             if h >= horizon:

@@ -91,7 +91,7 @@ class Guard:
     def _fails(self) -> bool:
         """Return whether the hyperparameters in force are worse than the start in a backtest."""
         known = self._learner.training
-        if len(known) < FORECAST_PART:
+        if len(known) < FORECAST_PART + known.y.shape[1]:
             return False
         parts = len(known) // FITTED_PART, len(known) // FORECAST_PART
         backtest = Backtest(self._model, *split(known, *parts))
