@@ -7,6 +7,7 @@ import streamridge.models.ridge
 from streamridge import (
     ARD,
     AdaGradStep,
+    AgreementStep,
     AutoregressiveRidge,
     Chart,
     ConstantStep,
@@ -241,6 +242,19 @@ def test_a_long_history_is_cut_to_the_train_size(samples):
     learner = make_learner(samples, train_size=20)
 
     np.testing.assert_array_equal(learner.training.t, samples.t[N - 20 : N])
+
+
+def test_a_rule_without_a_rate_keeps_a_period_in_its_valley(samples):
+    kernel = Periodic(11.0, period_bounds=(5, 20), period_trust=np.inf)
+    settings = {"train_size": N, "update_every": M, "step": AgreementStep()}
+    learner = OnlineLearner(KernelRidge(kernel), samples[:N], **settings)
+
+    periods = [11.0]
+    for _ in run(learner, samples[N : N + 3 * M]):
+        periods.append(learner.hyperparameters["period"])
+
+    changes = np.abs(np.diff(np.log(periods)))
+    assert 0 < changes.max() <= 0.005 * (1 + 1e-9)
 
 
 def test_a_learned_period_moves_within_its_trust_region(samples):

@@ -52,6 +52,11 @@ class Space:
         return np.array(self._spread([group.learned for group in self.groups]), dtype=bool)
 
     @cached_property
+    def cycles(self) -> Mask:
+        """Return a mask of the coordinates that are periods, shape (d,)."""
+        return np.array(self._spread([group.kind == "period" for group in self.groups]), dtype=bool)
+
+    @cached_property
     def trust(self) -> Vector:
         """Return the largest relative change of every coordinate in one move, shape (d,)."""
         return np.array(self._spread([group.trust for group in self.groups]), dtype=float)

@@ -16,12 +16,13 @@ from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.hyperparameters.coordinates import Chart
 from streamridge.hyperparameters.feasible import Product
 from streamridge.hyperparameters.space import Space
+from streamridge.kernels.periodic import PERIOD_TRUST
 from streamridge.learners.base import Tally
 from streamridge.learners.costs import Costs
 from streamridge.learners.fitted import Fitted
 from streamridge.learners.frame import Frame
 from streamridge.learners.lazy_descent import LazyDescent
-from streamridge.learners.steps import AdaGradStep, StepRule
+from streamridge.learners.steps import AdaGradStep, RateFree, StepRule
 from streamridge.learners.stream import StreamLearner
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, Model, WindowLoss
@@ -83,7 +84,7 @@ class Descending:
             chart.feasible,
             step or AdaGradStep(),
             update_every=update_every,
-            reach=_reach(space, chart),
+            reach=_reach(space, chart, step),
         )
         learns = learn and bool(space.learned.any())
         return cls(space, chart, descent, learns, watch, losses=losses)
@@ -163,7 +164,7 @@ class Descending:
     def free(self, chosen: Mask) -> Self:
         """Return the policy whose chosen coordinates can move as far as at the start."""
         return self._with_reach(
-            np.where(chosen, _reach(self.space, self.chart), self.descent.reach)
+            np.where(chosen, _reach(self.space, self.chart, self.descent.step), self.descent.reach)
         )
 
     def state(self) -> dict[str, Matrix | float]:
@@ -181,9 +182,15 @@ class Descending:
         return replace(self, descent=replace(self.descent, reach=reach))
 
 
-def _reach(space: Space, chart: Chart) -> Vector:
-    """Return the largest change of each coordinate in one move, shape (d,)."""
-    return chart.reach(chart.encode(space.values), space.trust)
+def _reach(space: Space, chart: Chart, step: StepRule | None) -> Vector:
+    """Return the largest change of each coordinate in one move, shape (d,).
+
+    A rule without a rate moves every coordinate by some percent: much too far for a period.
+    """
+    trust = space.trust
+    if isinstance(step, RateFree):
+        trust = np.where(space.cycles, np.minimum(trust, PERIOD_TRUST), trust)
+    return chart.reach(chart.encode(space.values), trust)
 
 
 class OnlineLearner(StreamLearner[FitT]):

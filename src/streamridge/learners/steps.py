@@ -95,8 +95,8 @@ class AdaGradStep:
 
 
 @dataclass(frozen=True)
-class _Forgetting:
-    """What rules that forget have in common: the usual move, and how long they remember."""
+class RateFree:
+    """What rules without a rate have in common: the usual move, and how long they remember."""
 
     size: float = 0.05
     memory: float = 20.0
@@ -108,7 +108,7 @@ class _Forgetting:
 
 
 @dataclass(frozen=True)
-class DiscountedStep(_Forgetting):
+class DiscountedStep(RateFree):
     """A rule that divides each coordinate's gradient by its root mean square of late.
 
     Parameters
@@ -138,7 +138,7 @@ class DiscountedStep(_Forgetting):
 
 
 @dataclass(frozen=True)
-class AgreementStep(_Forgetting):
+class AgreementStep(RateFree):
     """A rule whose moves grow while the gradients of a coordinate agree, and shrink while not.
 
     It is Rprop for noisy gradients: not two signs are compared, but a gradient with the mean of the

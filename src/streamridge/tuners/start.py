@@ -113,8 +113,7 @@ class StartSearch:
 
     def _searched(self, start: Vector, held: Mask) -> Space:
         """Return the space to search, in which cycles and what is held are constant."""
-        cycles = [each.kind == "period" for each in self.model.space.groups for _ in each.names]
-        return self.model.space.holding(start, held | np.array(cycles, dtype=bool))
+        return self.model.space.holding(start, held | self.model.space.cycles)
 
     def _earlier(
         self, known: Samples, space: Space, rng: np.random.Generator
