@@ -249,12 +249,13 @@ def test_a_rule_without_a_rate_keeps_a_period_in_its_valley(samples):
     settings = {"train_size": N, "update_every": M, "step": AgreementStep()}
     learner = OnlineLearner(KernelRidge(kernel), samples[:N], **settings)
 
-    periods = [11.0]
+    path = [learner.lam]
     for _ in run(learner, samples[N : N + 3 * M]):
-        periods.append(learner.hyperparameters["period"])
+        path.append(learner.lam)
 
-    changes = np.abs(np.diff(np.log(periods)))
-    assert 0 < changes.max() <= 0.005 * (1 + 1e-9)
+    period, inverse_scale, _ = np.abs(np.diff(np.log(path), axis=0)).max(axis=0)
+    assert 0 < period <= 0.005 * (1 + 1e-9)
+    assert inverse_scale > 0.01
 
 
 def test_a_learned_period_moves_within_its_trust_region(samples):

@@ -53,8 +53,14 @@ class Space:
 
     @cached_property
     def cycles(self) -> Mask:
-        """Return a mask of the coordinates that are periods, shape (d,)."""
+        """Return a mask of the coordinates that belong to a cycle, shape (d,)."""
         return np.array(self._spread([group.kind == "period" for group in self.groups]), dtype=bool)
+
+    @cached_property
+    def periods(self) -> Mask:
+        """Return a mask of the coordinates that say after how long a cycle repeats, shape (d,)."""
+        own = [name.rpartition(".")[2] == "period" for name in self.names]
+        return self.cycles & np.array(own, dtype=bool)
 
     @cached_property
     def trust(self) -> Vector:

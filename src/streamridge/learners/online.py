@@ -189,7 +189,7 @@ def _reach(space: Space, chart: Chart, step: StepRule | None) -> Vector:
     """
     trust = space.trust
     if isinstance(step, RateFree):
-        trust = np.where(space.cycles, np.minimum(trust, PERIOD_TRUST), trust)
+        trust = np.where(space.periods, np.minimum(trust, PERIOD_TRUST), trust)
     return chart.reach(chart.encode(space.values), trust)
 
 
