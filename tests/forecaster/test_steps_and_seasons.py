@@ -42,7 +42,8 @@ def test_a_series_of_any_step_is_forecast_better_than_by_its_last_value(step, co
     run = run_of(step, values, seasons=seasons, train_size=200)
 
     last = np.sqrt(np.mean(np.diff(values)[-len(run.actual) :] ** 2))
-    assert run.by_model.mean() > 0.6  # a season ago or the last value was better now and then
+    # On a plain wave, a season ago or the last value is better now and then.
+    assert run.by_model.mean() > 0.5
     assert run.rmse < 0.9 * last
     assert 0.8 < run.coverage <= 1
 
