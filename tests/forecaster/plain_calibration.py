@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 # Errors older than this are faded from every mean: half a trillionth of one is left.
 FADED = 240
 
@@ -65,7 +67,7 @@ class PlainCorrection:
 
 
 def residuals(steps, errors, units, trail):
-    """Return what moves the squares of the errors as issued, in units, with each raw error.
+    """Return what moves the logarithm of the errors' mean square, as issued, with each raw error.
 
     `trail` tells of a step, for each horizon, the share of the mean of each half-life that was
     added, and what was added in all. Where it tells nothing, nothing was added.
@@ -82,7 +84,10 @@ def residuals(steps, errors, units, trail):
                     keep = 0.5 ** (1 / half_life)
                     weight = (1 - keep) * keep ** (steps[j] - earlier - 1)
                     moves[i][0] -= weight * pull * issued[j][h] * (units[0] / units[h]) ** 2
-    return moves
+    mean_square = np.mean(
+        [[(e / u) ** 2 for e, u in zip(row, units, strict=True)] for row in issued] or [1.0]
+    )
+    return np.array(moves) / mean_square
 
 
 class PlainUnrest:

@@ -7,6 +7,10 @@ of later forecasts, whose correction counts on its error $e_s$ one step ahead:
 $$\frac{\partial m_{tl}}{\partial e_s} = (1 - k_l)\, k_l^{t - s - 1}.$$
 
 The pulls $p_{tl}$ are taken as they were at each step, and forecasts of earlier windows as given.
+
+The loss is $n \log(\frac1n \sum_t (y_t - f_t)^2)$ over the $n$ errors of a window: its gradient says
+by what share they would shrink. So it has no unit, and keeps its size when a stream becomes ten times
+quieter, where a step rule that remembers squared errors would stand still.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ MOST = 4096
 
 @dataclass(frozen=True)
 class IssuedErrors:
-    """The sum of squared errors of m corrected forecasts, as a loss of the model's own errors.
+    """The logarithm of the mean square of m corrected forecasts' errors, as a loss of the model's.
 
     Parameters
     ----------
@@ -55,7 +59,10 @@ class IssuedErrors:
             residuals[i, 0] -= self.told[i] * ((1 - KEEPS) / KEEPS @ blamed)
             blamed = blamed + issued[i] @ self.pulls[i]
             step = self.steps[i]
-        return float(np.sum(issued * issued)), residuals
+        total = float(np.sum(issued * issued))
+        if not total:
+            return -np.inf, np.zeros_like(residuals)  # nothing is left to learn
+        return issued.size * float(np.log(total / issued.size)), residuals * (issued.size / total)
 
     def in_units(self, units: Vector) -> IssuedErrors:
         """Return the loss of errors that are measured in these units, one per horizon, (H,)."""
