@@ -67,7 +67,7 @@ class PlainCorrection:
 
 
 def residuals(steps, errors, units, trail):
-    """Return what moves the logarithm of the errors' mean square, as issued, with each raw error.
+    """Return what moves the root mean square of the errors, as issued, with each raw error.
 
     `trail` tells of a step, for each horizon, the share of the mean of each half-life that was
     added, and what was added in all. Where it tells nothing, nothing was added.
@@ -87,7 +87,7 @@ def residuals(steps, errors, units, trail):
     mean_square = np.mean(
         [[(e / u) ** 2 for e, u in zip(row, units, strict=True)] for row in issued] or [1.0]
     )
-    return np.array(moves) / mean_square
+    return np.array(moves) / np.sqrt(mean_square)
 
 
 class PlainUnrest:

@@ -54,8 +54,8 @@ def issued_errors(errors, times, trail):
     return lambda other: other - before - own(other)
 
 
-def log_mean_square(errors):
-    return errors.size * np.log(np.mean(errors**2))
+def root_mean_square(errors):
+    return 2 * errors.size * np.sqrt(np.mean(errors**2))
 
 
 def a_stream(rng, horizon):
@@ -82,7 +82,7 @@ def test_it_is_exact_with_the_refit(horizon):
     g = model.fit(train, lam).gradient_of(window, loss=trail.loss(window.t))
 
     def loss(lam):
-        return log_mean_square(issue(errors(lam)) / units)
+        return root_mean_square(issue(errors(lam)) / units)
 
     np.testing.assert_allclose(g, central_difference(loss, lam), rtol=1e-6, atol=1e-7)
     plain = model.fit(train, lam).loss_and_gradient(window)[1]
@@ -123,13 +123,13 @@ def test_it_is_exact_through_the_rows_as_well(model, horizon):
     g = fit.gradient_of(ahead, along, trail.loss(window.t))
 
     def loss(z):
-        return log_mean_square(issue(errors(z)) / units)
+        return root_mean_square(issue(errors(z)) / units)
 
     np.testing.assert_allclose(g, central_difference(loss, z), rtol=1e-6, atol=1e-7)
     assert not np.allclose(g[-2:], fit.gradient_of(ahead, along)[-2:], rtol=0.01)
 
 
-def test_without_a_trail_it_is_the_gradient_of_squared_errors_over_their_mean():
+def test_without_a_trail_it_is_the_gradient_of_squared_errors_over_their_root_mean_square():
     rng = np.random.default_rng(0)
     train, window = rows(rng, N, 2, 0), rows(rng, M, 2, N)
     fit = Standardized(KernelRidge(Matern(np.full(3, 0.3), order=1.5))).fit(train)
@@ -137,15 +137,15 @@ def test_without_a_trail_it_is_the_gradient_of_squared_errors_over_their_mean():
     g = fit.gradient_of(window, loss=Trail.start(2).loss(window.t))
 
     loss, plain = fit.loss_and_gradient(window)
-    np.testing.assert_allclose(g, plain / (loss / (2 * M)), rtol=1e-10)
+    np.testing.assert_allclose(g, plain / np.sqrt(loss / (2 * M)), rtol=1e-10)
 
 
-def test_it_does_not_depend_on_the_size_of_the_errors():
+def test_ten_times_smaller_errors_make_a_gradient_ten_times_smaller():
     errors = np.random.default_rng(0).standard_normal((M, 2))
     loss = Trail.start(2).loss(np.arange(float(M)))
 
-    # Ten times the errors: a tenth of the residuals, each of which counts ten times.
-    np.testing.assert_allclose(loss.of(10 * errors)[1], loss.of(errors)[1] / 10, rtol=1e-12)
+    # The residuals are the same, and each counts as much as the error it moves with.
+    np.testing.assert_allclose(loss.of(errors / 10)[1], loss.of(errors)[1], rtol=1e-12)
     assert loss.of(0 * errors)[1].tolist() == (0 * errors).tolist()
 
 
@@ -175,8 +175,8 @@ def test_residuals_of_two_errors_worked_by_hand():
 
     # Issued errors are 2 and 6; the second was corrected by a mean of which the first is a part.
     keep = 0.5 ** (1 / 3)
-    assert loss == pytest.approx(2 * np.log(20))
-    by_hand = np.array([[2 - 6 * 0.5 * (1 - keep) * keep**2], [6.0]]) / 20
+    assert loss == pytest.approx(4 * np.sqrt(20))
+    by_hand = np.array([[2 - 6 * 0.5 * (1 - keep) * keep**2], [6.0]]) / np.sqrt(20)
     np.testing.assert_allclose(residuals, by_hand)
 
 

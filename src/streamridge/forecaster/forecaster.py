@@ -39,6 +39,7 @@ from streamridge.learners.workspace import Workspace
 from streamridge.series.clock import Times, amount, parse_step, step_name
 from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.seasons import parse_seasons
+from streamridge.series.series import Series
 from streamridge.series.writing import AS_IS
 from streamridge.texts import counted, html_table
 from streamridge.tuners.base import Tuner
@@ -300,9 +301,16 @@ class Forecaster:
         return forecaster
 
     @classmethod
-    def of(cls, settings: Settings) -> Forecaster:
-        """Return a new forecaster with the settings of another."""
-        return cls._of_parts(settings, Stepper(settings))
+    def of(cls, settings: Settings, history: Series | None = None) -> Forecaster:
+        """Return a new forecaster with the settings of another, which knows a history if given.
+
+        The history is a `Series` of the same step and zone. As with `start`, the model is fitted to
+        its end, unless refits are deferred.
+        """
+        forecaster = cls._of_parts(settings, Stepper(settings))
+        if history is not None:
+            forecaster._stepper.take_history(history)
+        return forecaster
 
     def __repr__(self) -> str:
         return f"Forecaster({', '.join(f'{name}={word}' for name, word in self._words().items())})"

@@ -8,9 +8,10 @@ $$\frac{\partial m_{tl}}{\partial e_s} = (1 - k_l)\, k_l^{t - s - 1}.$$
 
 The pulls $p_{tl}$ are taken as they were at each step, and forecasts of earlier windows as given.
 
-The loss is $n \log(\frac1n \sum_t (y_t - f_t)^2)$ over the $n$ errors of a window: its gradient says
-by what share they would shrink. So it has no unit, and keeps its size when a stream becomes ten times
-quieter, where a step rule that remembers squared errors would stand still.
+The loss is $2n$ times the root of the mean square of a window's $n$ errors. So its gradient is that
+of squared errors over their root mean square: when a stream becomes ten times quieter, it shrinks
+by ten, not by a hundred, and a step rule that remembers the size of gradients goes on. A gradient
+of the logarithm would not shrink at all, but neglects the windows whose errors are large.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MOST = 4096
 
 @dataclass(frozen=True)
 class IssuedErrors:
-    """The logarithm of the mean square of m corrected forecasts' errors, as a loss of the model's.
+    """The root mean square error of m corrected forecasts, as a loss of the model's own errors.
 
     Parameters
     ----------
@@ -61,8 +62,9 @@ class IssuedErrors:
             step = self.steps[i]
         total = float(np.sum(issued * issued))
         if not total:
-            return -np.inf, np.zeros_like(residuals)  # nothing is left to learn
-        return issued.size * float(np.log(total / issued.size)), residuals * (issued.size / total)
+            return 0.0, np.zeros_like(residuals)  # nothing is left to learn
+        root = np.sqrt(total / issued.size)
+        return 2 * issued.size * float(root), residuals / root
 
     def in_units(self, units: Vector) -> IssuedErrors:
         """Return the loss of errors that are measured in these units, one per horizon, (H,)."""
