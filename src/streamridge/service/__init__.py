@@ -1,0 +1,1 @@
+"""The live service: readings in, forecasts out, learned while it serves."""

@@ -1,0 +1,217 @@
+"""InfluxDB's line protocol: what Telegraf and Home Assistant send."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamridge.service.bodies.line_protocol import LONGEST_LINE, MOST_JOINED, decode_lines
+from streamridge.service.problems import Problem
+from streamridge.service.rows import MOST_ROWS
+from tests.service.bodies.verdicts import outcome
+
+NOW = 1_781_338_500_000_000
+SECONDS = NOW // 10**6
+
+
+def read(text):
+    return decode_lines(text.encode(), "s", NOW)
+
+
+def values(text):
+    return {row.sensor: row.value for row in read(text).rows}
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("flow value=12", {"flow": 12.0}),
+        ("flow cars=12i", {"flow:cars": 12.0}),
+        (
+            "flow,road=A2,lane=1 cars=12u,speed=98.5",
+            {"flow:1:A2:cars": 12.0, "flow:1:A2:speed": 98.5},
+        ),
+        ("flow,lane=1,road=A2 value=-1e2", {"flow:1:A2": -100.0}),
+        ("flow value=-0", {"flow": 0.0}),
+        ("flow value=+.5E-1", {"flow": 0.05}),
+        (r"flow,road=A2,note\ 1=x value=1", {"flow:x:A2": 1.0}),
+        ('flow value=1,note="a, b=c d"', {"flow": 1.0}),
+        (r'flow note="say \"x\", \\",value=1', {"flow": 1.0}),
+        ("  flow   value=1   ", {"flow": 1.0}),
+        ("# flow value=1", {}),
+        ("flow value=1\r\n\r\nramp value=2\r\n", {"flow": 1.0, "ramp": 2.0}),
+        ("\ufeffflow value=1", {"flow": 1.0}),
+        ("", {}),
+    ],
+)
+def test_numbers_are_readings_of_named_sensors(line, right):
+    batch = read(line)
+
+    assert batch.refused == []
+    assert values(line) == right
+
+
+@pytest.mark.parametrize(
+    "value", ['"text"', '""', "t", "T", "true", "True", "TRUE", "f", "FALSE", '"a\nb"']
+)
+def test_texts_and_truth_values_are_counted_as_skipped(value):
+    batch = read(f"flow note={value},value=1 {SECONDS}\nramp note={value}")
+
+    assert [row.sensor for row in batch.rows] == ["flow"]
+    assert (batch.skipped, batch.refused) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("precision", "ticks"),
+    [("s", SECONDS), ("ms", NOW // 1000), ("us", NOW), ("ns", NOW * 1000 + 7)],
+)
+def test_times_have_the_precision_asked_for(precision, ticks):
+    [row] = decode_lines(f"flow value=1 {ticks}".encode(), precision, 0).rows
+
+    assert row.time == NOW
+
+
+def test_a_line_without_time_is_of_now():
+    [row] = read("flow value=1").rows
+
+    assert row.time == NOW
+
+
+def test_an_unknown_precision_is_refused():
+    with pytest.raises(Problem, match="precision must be one of s, ms, us, ns") as caught:
+        decode_lines(b"", "minutes", NOW)
+
+    assert caught.value.code == "sr-bad-parameter"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "column"),
+    [
+        ("flow", "sr-bad-row", None),
+        ("flow ", "sr-bad-row", None),
+        ("flow value", "sr-bad-row", None),
+        ("flow value=", "sr-bad-row", None),
+        ("flow =1", "sr-bad-row", None),
+        ("flow,road value=1", "sr-bad-row", None),
+        ("flow,road= value=1", "sr-bad-row", None),
+        ("flow,=A2 value=1", "sr-bad-row", None),
+        (",road=A2 value=1", "sr-bad-row", None),
+        ("flow,road=A2,road=A4 value=1", "sr-bad-row", None),
+        ("flow value=1,value=2", "sr-bad-row", None),
+        ("flow value=1,", "sr-bad-row", None),
+        ("flow value=1 2 3", "sr-bad-row", None),
+        ('flow note="x"y', "sr-bad-row", None),
+        ("flow\tvalue=1", "sr-bad-row", None),
+        ("flow value=1 now", "sr-bad-time", "time"),
+        ("flow value=1 1.5", "sr-bad-time", "time"),
+        ("flow value=1 2026-06-13T08:15:00Z", "sr-bad-time", "time"),
+        ("flow value=1 99999999999999999999", "sr-bad-time", "time"),
+        ("flow value=1 -99999999999", "sr-bad-time", "time"),
+        ("flow value=NaN", "sr-not-a-number", "value"),
+        ("flow cars=inf", "sr-not-a-number", "cars"),
+        ("flow cars=1e400", "sr-not-a-number", "cars"),
+        ("flow cars=1.5i", "sr-not-a-number", "cars"),
+        ("flow cars=-1u", "sr-not-a-number", "cars"),
+        ("flow cars=1_0", "sr-not-a-number", "cars"),
+        ("flow cars=0x10", "sr-not-a-number", "cars"),
+        ("flow cars=12x", "sr-not-a-number", "cars"),
+        ("flow cars=2000000i", "sr-out-of-range", "cars"),
+        ("°C,entity=t value=1", "sr-bad-name", "sensor"),
+        (r"flow,road=A\ 2 value=1", "sr-bad-name", "sensor"),
+        (r"flow,road=A\,2 value=1", "sr-bad-name", "sensor"),
+        (r"flow,road=A\2 value=1", "sr-bad-name", "sensor"),
+        (f"flow,road={'A' * 60} value=1", "sr-bad-name", "sensor"),
+        ('flow,road="A2" value=1', "sr-bad-name", "sensor"),
+    ],
+)
+def test_a_bad_line_is_refused_by_itself(line, code, column):
+    batch = read(f"a value=1\n{line}\nb value=2")
+
+    assert [row.sensor for row in batch.rows] == ["a", "b"]
+    assert [(each.line, each.code, each.column) for each in batch.refused] == [(2, code, column)]
+
+
+def test_one_bad_field_leaves_the_others():
+    batch = read("flow cars=1,speed=x,share=3")
+
+    assert [row.sensor for row in batch.rows] == ["flow:cars", "flow:share"]
+    assert [each.column for each in batch.refused] == ["speed"]
+
+
+def test_two_series_of_one_name_are_not_mixed():
+    batch = read(
+        "flow,road=A2 value=1\nflow,ramp=A2 value=2\nflow:A2 value=3\nflow,road=A2 value=4"
+    )
+
+    assert [row.value for row in batch.rows] == [1.0, 4.0]
+    assert [(each.line, each.code) for each in batch.refused] == [
+        (2, "sr-bad-name"),
+        (3, "sr-bad-name"),
+    ]
+    assert "Telegraf" in batch.refused[0].detail
+
+
+def test_tags_in_another_order_are_the_same_series():
+    batch = read("flow,a=1,b=2 value=1\nflow,b=2,a=1 value=2")
+
+    assert [row.sensor for row in batch.rows] == ["flow:1:2", "flow:1:2"]
+
+
+def test_what_stands_in_a_text_of_several_lines_is_no_reading():
+    batch = read('log note="first\n# flow value=1\nflow value=2\n",value=3\nramp value=4')
+
+    assert [(row.line, row.sensor, row.value) for row in batch.rows] == [
+        (1, "log", 3.0),
+        (5, "ramp", 4.0),
+    ]
+    assert batch.skipped == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'flow note="open\nramp value=1',
+        'flow note="open\\',
+        'flow x,note="open\nramp value=1',
+        'flow note="' + "\n." * (MOST_JOINED + 2) + '"',
+        "flow note=" + "1" * LONGEST_LINE,
+    ],
+)
+def test_lines_whose_end_cannot_be_found_are_unreadable(body):
+    with pytest.raises(Problem, match=r"line 1 (has a text|must have)") as caught:
+        read(body)
+
+    assert caught.value.code == "sr-unreadable"
+
+
+def test_bytes_that_are_not_utf_8_are_no_name():
+    batch = decode_lines(b'fl\xff value=1\nflow note="\xff",\xff=x,value=2', "s", NOW)
+
+    assert [row.value for row in batch.rows] == [2.0]
+    assert [each.code for each in batch.refused] == ["sr-bad-name", "sr-bad-name"]
+
+
+def test_too_many_readings_are_refused():
+    line = "flow " + ",".join(f"f{i}=1" for i in range(1000))
+
+    with pytest.raises(Problem, match="200,000 rows") as caught:
+        read("\n".join([line] * (MOST_ROWS // 1000 + 1)))
+
+    assert caught.value.code == "sr-too-large"
+
+
+@given(st.binary() | st.text('ab,= \\"1.ite#\n').map(str.encode), st.sampled_from(["s", "ns"]))
+def test_any_bytes_give_a_batch_or_a_problem(body, precision):
+    outcome(lambda: decode_lines(body, precision, NOW))
+
+
+@given(
+    st.dictionaries(st.text("ab", min_size=1), st.text("cd", min_size=1, max_size=8), max_size=4),
+    st.randoms(),
+)
+def test_the_name_is_that_of_the_sorted_tags(tags, random):
+    written = random.sample(sorted(tags.items()), len(tags))
+    line = ",".join(["flow", *(f"{key}={value}" for key, value in written)])
+
+    [row] = read(f"{line} cars=1").rows
+
+    assert row.sensor == ":".join(["flow", *(tags[key] for key in sorted(tags)), "cars"])
