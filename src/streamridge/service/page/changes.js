@@ -1,0 +1,104 @@
+// Part 7: what changed in the last hour, newest first, with the time and the reason.
+import { now } from "./clock.js";
+import { byId, el, pool, setAttributes, setText, show } from "./dom.js";
+import { clockTime, counted, parsed, sentence, utcTime, zoneName } from "./format.js";
+import { EVENTS, glyph, setGlyph } from "./glyphs.js";
+
+const HOUR = 3600000;
+const KEPT = 500;
+const ASKED = 200;
+const SHOWN = 20;
+// Thousands of sensors may retune in an hour, as planned, and a whole road may fall silent: more
+// events of a kind than these share a line.
+const ALIKE = 8;
+const ALIKE_CALM = 3;
+const CALM = ["retuned", "new", "good"];
+const WORDS = {
+  good: "good now",
+  silent: "fell silent",
+  stale: "stale",
+  constant: "constant",
+  zero: "only zeros",
+  implausible: "implausible",
+  degraded: "degraded",
+  rebuilt: "rebuilt",
+  retuned: "retuned",
+  refused: "refused",
+  clock_jump: "clock jumped",
+  new: "new",
+  archived: "archived",
+};
+
+export class ChangesView {
+  #app;
+  #events = new Map();
+
+  // `app` has `api`, `summary` and `select(id)`.
+  constructor(app) {
+    this.#app = app;
+    setInterval(() => this.draw(), 30000);
+  }
+
+  async load() {
+    const told = await this.#app.api.get("/v1/events", { limit: ASKED });
+    for (const event of told.items) this.#events.set(String(event.id), event);
+    this.draw();
+  }
+
+  add(event) {
+    this.#events.set(String(event.id), event);
+    this.draw();
+  }
+
+  draw() {
+    const oldest = now() - HOUR;
+    const recent = [...this.#events.values()]
+      .map((event) => ({ ...event, at: parsed(event.time) }))
+      .filter(({ at }) => at >= oldest);
+    recent.sort((a, b) => b.at - a.at || b.id - a.id);
+    this.#events = new Map(recent.slice(0, KEPT).map((event) => [String(event.id), event]));
+    const lines = gathered(recent.slice(0, KEPT));
+    const nodes = pool(byId("change-rows"), Math.min(SHOWN, lines.length), () => this.#makeRow());
+    nodes.forEach((node, i) => this.#fill(node, lines[i]));
+    show(byId("changes-empty"), lines.length === 0);
+    setText(byId("changes-zone"), `times in ${zoneName(now(), this.#app.summary?.zone)}`);
+  }
+
+  #makeRow() {
+    const name = el("button", { type: "button", class: "link" });
+    name.addEventListener("click", () => this.#app.select(name.dataset.id));
+    return el("li", {}, [
+      el("time"),
+      glyph(),
+      el("span", { class: "what" }, [el("b"), " ", name, " ", el("span")]),
+    ]);
+  }
+
+  #fill(node, { at, kind, sensor, reason, alike }) {
+    const [time, mark, what] = node.children;
+    const [word, name, text] = what.children;
+    setText(time, clockTime(at, this.#app.summary?.zone));
+    setAttributes(time, { title: utcTime(at), datetime: new Date(at).toISOString() });
+    setGlyph(mark, EVENTS, kind);
+    setText(word, alike ? `${WORDS[kind] ?? kind}, ${alike}; latest:` : (WORDS[kind] ?? kind));
+    show(name, Boolean(sensor));
+    setText(name, sensor);
+    name.dataset.id = sensor ?? "";
+    setText(text, sentence(reason));
+  }
+}
+
+// Events line by line; those of a kind that came too often share the line of the latest.
+function gathered(events) {
+  const kinds = Map.groupBy(events, ({ kind }) => kind);
+  const often = (kind) => kinds.get(kind).length > (CALM.includes(kind) ? ALIKE_CALM : ALIKE);
+  const latest = events.filter((event) => !often(event.kind) || event === kinds.get(event.kind)[0]);
+  return latest.map((event) =>
+    often(event.kind) ? { ...event, alike: howMany(kinds.get(event.kind)) } : event,
+  );
+}
+
+function howMany(events) {
+  const sensors = new Set(events.map(({ sensor }) => sensor).filter(Boolean));
+  return sensors.size ? counted(sensors.size, "sensor") : counted(events.length, "time");
+}

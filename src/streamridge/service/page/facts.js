@@ -1,0 +1,56 @@
+// The figures in the line of truth.
+import { now } from "./clock.js";
+import {
+  comparedWords,
+  count,
+  diskWords,
+  isNumber,
+  parsed,
+  precise,
+  utcTime,
+  zonedTime,
+} from "./format.js";
+
+// From here on a figure asks for a look.
+const FEW_DAYS = 14;
+const FEW_READINGS = 0.9;
+const LARGE_ERRORS = 1.5;
+
+// Returns caption, value, whether it asks for a look, and what it says on hover, for each figure.
+export function factsOf(told, age) {
+  return [newest(told, age), lastStep(told), refused(told), errors(told), disk(told), clock(told)];
+}
+
+function newest({ newest: iso, step_seconds: step }, age) {
+  const words = age === null ? "none yet" : precise(age);
+  return ["since the newest reading", words, age > 2 * step, iso ? utcTime(parsed(iso)) : ""];
+}
+
+function lastStep({ last_step: step, zone }) {
+  if (!step) return ["readings of the last step", "none yet", false, ""];
+  const at = parsed(step.time);
+  const words = `${count(step.received)} of ${count(step.expected)}`;
+  const few = step.received < FEW_READINGS * step.expected;
+  return [`readings for ${zonedTime(at, zone)}`, words, few, `Step of ${utcTime(at)}`];
+}
+
+function refused({ refused_last_hour: rows }) {
+  const hover = "Rows that the service did not take; /problems explains each code.";
+  return ["refused, last hour", count(rows), rows > 0, hover];
+}
+
+function errors({ error }) {
+  const hover = "Error of the last day over that of the last four weeks, mean of all sensors.";
+  const large = error?.now >= LARGE_ERRORS;
+  return ["forecast errors vs. usual", comparedWords(error?.now), large, hover];
+}
+
+function disk({ days_left: days }) {
+  const few = isNumber(days) && days < FEW_DAYS;
+  return ["disk left", diskWords(days), few, "At today's rate of readings and forecasts."];
+}
+
+function clock({ clock_warning: warning }) {
+  const hover = `The service's clock: ${utcTime(now())}`;
+  return ["clock", warning || "steady", Boolean(warning), hover];
+}

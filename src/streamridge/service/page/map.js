@@ -1,0 +1,195 @@
+// Part 3 as a map without tiles: sensors where they are, in the shape of their state.
+import { byId, color, rem } from "./dom.js";
+import { count, isNumber, sentence } from "./format.js";
+import { STATES } from "./glyphs.js";
+import { WORST_FIRST } from "./list.js";
+import { hideTip, tipOver } from "./tip.js";
+
+// More than these would make the first answer large; the worst are among them.
+const MOST = 5000;
+const GRAB = 18;
+const EARTH = 111.32;
+
+export class SensorMap {
+  #app;
+  #canvas = document.createElement("canvas");
+  #items = [];
+  #total = 0;
+  #places = [];
+
+  constructor(app) {
+    this.#app = app;
+    const host = byId("map");
+    this.#canvas.setAttribute("role", "img");
+    host.append(this.#canvas);
+    new ResizeObserver(() => this.draw()).observe(host);
+    document.documentElement.addEventListener("look", () => this.draw());
+    tipOver(this.#canvas, (event) => this.#tell(event));
+    this.#canvas.addEventListener("click", (event) => {
+      const found = this.#near(event);
+      if (found) app.select(found.item.id, found.item);
+      hideTip();
+    });
+  }
+
+  async load() {
+    const { api, state, query } = this.#app;
+    const told = await api.get("/v1/sensors", {
+      state,
+      q: query(),
+      sort: WORST_FIRST,
+      limit: MOST,
+    });
+    this.#items = told.items.filter(({ position }) => position?.every(isNumber));
+    this.#total = told.total;
+    this.draw();
+  }
+
+  draw() {
+    const host = byId("map");
+    const { clientWidth: width, clientHeight: height } = host;
+    if (!width || !height) return;
+    const scale = devicePixelRatio || 1;
+    const canvas = this.#canvas;
+    if (canvas.width !== width * scale || canvas.height !== height * scale) {
+      canvas.width = width * scale;
+      canvas.height = height * scale;
+    }
+    canvas.setAttribute("aria-label", `Map of ${count(this.#items.length)} sensors`);
+    const brush = canvas.getContext("2d");
+    brush.setTransform(scale, 0, 0, scale, 0, 0);
+    brush.clearRect(0, 0, width, height);
+    if (!this.#items.length) return;
+    const kilometre = this.#project(width, height);
+    this.#drawRoads(brush);
+    this.#drawSensors(brush);
+    this.#drawScale(brush, kilometre, width, height);
+  }
+
+  // Places each sensor in the picture; a degree of longitude is shorter away from the equator.
+  #project(width, height) {
+    const lats = this.#items.map(({ position }) => position[0]);
+    const lons = this.#items.map(({ position }) => position[1]);
+    const [south, north] = [Math.min(...lats), Math.max(...lats)];
+    const [west, east] = [Math.min(...lons), Math.max(...lons)];
+    const shrink = Math.cos(((north + south) / 2) * (Math.PI / 180)) || 1;
+    const margin = 1.8 * rem();
+    const wide = Math.max((east - west) * shrink, 1e-3);
+    const high = Math.max(north - south, 1e-3);
+    const zoom = Math.min((width - 2 * margin) / wide, (height - 2.6 * margin) / high);
+    const left = (width - (east - west) * shrink * zoom) / 2;
+    const top = (height - 0.6 * margin - (north - south) * zoom) / 2;
+    this.#places = this.#items.map((item) => ({
+      item,
+      x: left + (item.position[1] - west) * shrink * zoom,
+      y: top + (north - item.position[0]) * zoom,
+    }));
+    return zoom / EARTH;
+  }
+
+  // A faint line through the sensors of a group, along the way it mostly runs, lets a road be seen.
+  #drawRoads(brush) {
+    const groups = Map.groupBy(
+      this.#places.filter(({ item }) => item.group),
+      ({ item }) => item.group,
+    );
+    brush.lineWidth = 5;
+    brush.lineCap = brush.lineJoin = "round";
+    for (const [name, places] of groups) {
+      const along = sortedAlong(places);
+      brush.strokeStyle = color("line");
+      brush.beginPath();
+      along.forEach(({ x, y }) => brush.lineTo(x, y));
+      brush.stroke();
+      brush.fillStyle = color("soft");
+      brush.font = `600 ${0.75 * rem()}px system-ui, sans-serif`;
+      const [x, y] = beyond(along);
+      brush.textAlign = "center";
+      brush.fillText(name.slice(0, 20), x, y);
+      brush.textAlign = "start";
+    }
+  }
+
+  #drawSensors(brush) {
+    const size = this.#places.length > 400 ? 0.55 : 1;
+    brush.lineWidth = 1.8;
+    // The good ones first: what needs a look lies on top.
+    const rank = ({ item }) => (item.state === "good" ? 0 : 1);
+    for (const { item, x, y } of this.#places.toSorted((a, b) => rank(a) - rank(b))) {
+      const [shape, solid, tone] = STATES[item.state] ?? STATES.new;
+      brush.save();
+      brush.translate(x - 8 * size, y - 8 * size);
+      brush.scale(size, size);
+      const path = new Path2D(shape);
+      brush.fillStyle = solid ? color(tone) : color("card");
+      brush.strokeStyle = color(solid ? "card" : tone);
+      brush.fill(path);
+      brush.stroke(path);
+      if (item.id === this.#app.selected) {
+        brush.strokeStyle = color("ink");
+        brush.beginPath();
+        brush.arc(8, 8, 11, 0, 7);
+        brush.stroke();
+      }
+      brush.restore();
+    }
+  }
+
+  #drawScale(brush, kilometre, width, height) {
+    const round =
+      [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500].find(
+        (km) => km * kilometre > width / 8,
+      ) ?? 1000;
+    const small = 0.75 * rem();
+    const y = height - small;
+    brush.strokeStyle = brush.fillStyle = color("soft");
+    brush.lineWidth = 1;
+    brush.strokeRect(small, y, round * kilometre, 0);
+    brush.font = `${small}px system-ui, sans-serif`;
+    const rest =
+      this.#total > this.#items.length
+        ? ` · ${count(this.#items.length)} of ${count(this.#total)} sensors`
+        : "";
+    brush.fillText(`${round} km · north is up${rest}`, small, y - 5);
+  }
+
+  #near(event) {
+    let best = null;
+    let least = GRAB * GRAB;
+    for (const place of this.#places) {
+      const distance = (place.x - event.offsetX) ** 2 + (place.y - event.offsetY) ** 2;
+      if (distance < least) [best, least] = [place, distance];
+    }
+    return best;
+  }
+
+  #tell(event) {
+    const found = this.#near(event);
+    this.#canvas.classList.toggle("pointing", Boolean(found));
+    if (!found) return null;
+    const { label, id, state, reason } = found.item;
+    return [[label || id, state], ...(reason ? [sentence(reason)] : [])];
+  }
+}
+
+// A place for the name: a little beyond the first sensor, where no other of the road is.
+function beyond([first, second = first]) {
+  const far = 1.5 * rem();
+  const length = Math.hypot(first.x - second.x, first.y - second.y) || 1;
+  const [dx, dy] =
+    first === second ? [0, -1] : [(first.x - second.x) / length, (first.y - second.y) / length];
+  return [Math.max(far, first.x + far * dx), first.y + far * dy + 0.25 * rem()];
+}
+
+function sortedAlong(places) {
+  const mean = (key) => places.reduce((sum, place) => sum + place[key], 0) / places.length;
+  const [mx, my] = [mean("x"), mean("y")];
+  const spread = (f) => places.reduce((sum, { x, y }) => sum + f(x - mx, y - my), 0);
+  const angle =
+    Math.atan2(
+      2 * spread((x, y) => x * y),
+      spread((x, y) => x * x - y * y),
+    ) / 2;
+  const along = ({ x, y }) => x * Math.cos(angle) + y * Math.sin(angle);
+  return places.toSorted((a, b) => along(a) - along(b));
+}

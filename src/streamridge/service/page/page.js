@@ -1,0 +1,249 @@
+// Puts the seven parts together, and keeps them live.
+import { Api, Refusal } from "./api.js";
+import { ChangesView } from "./changes.js";
+import { setClock } from "./clock.js";
+import { byId, el, setAttributes, setText, show, throttled } from "./dom.js";
+import { GapsView } from "./gaps.js";
+import { List } from "./list.js";
+import { SensorView } from "./sensor.js";
+import { chooseState, showStates, startStates } from "./states.js";
+import { Stream } from "./stream.js";
+import { askToken } from "./token.js";
+import { heard, showLost, showSummary, startTruth } from "./truth.js";
+import { TuningView } from "./tuning.js";
+
+// How long a refusal is shown, in milliseconds.
+const NOTICE = 30000;
+
+const app = {
+  api: new Api(askToken),
+  summary: null,
+  state: "",
+  selected: null,
+  byHand: false,
+  select: (id, item) => select(id, true, item),
+  listed,
+  guard: guarded,
+  query: () => list.query,
+};
+
+startTruth();
+startStates(filter);
+const list = new List(app);
+const sensor = new SensorView(app);
+const tuning = new TuningView(app);
+const gaps = new GapsView(app);
+const changes = new ChangesView(app);
+let map = null;
+let rows = [];
+let watched = "";
+let broken = false;
+let farewell = "";
+
+const resync = throttled(1000, () => guarded(askAll()));
+
+async function askAll() {
+  takeSummary(await app.api.get("/v1/summary"), false);
+  await Promise.all([list.load(), gaps.load(), changes.load()].map(guarded));
+  if (app.selected)
+    await Promise.all(
+      [sensor.show(app.selected, list.find(app.selected)), tuning.show(app.selected)].map(guarded),
+    );
+}
+
+const stream = new Stream(app.api, {
+  opened() {
+    if (broken) resync();
+    broken = false;
+    farewell = "";
+  },
+  event(kind, body) {
+    heard();
+    handlers[kind]?.(body);
+  },
+  lost(milliseconds, why) {
+    broken = true;
+    showLost(milliseconds, why || farewell);
+  },
+});
+
+const handlers = {
+  summary: takeSummary,
+  sensor(item) {
+    list.update(item);
+    sensor.update(item);
+  },
+  event(change) {
+    changes.add(change);
+    if (change.kind === "retuned" && change.sensor === app.selected)
+      guarded(tuning.show(change.sensor));
+  },
+  resync: () => resync(),
+  shutdown: () => (farewell = "The service has stopped."),
+};
+
+// A question that fails leaves what is shown, and says so. Whether the service is there at all is
+// for the stream to tell.
+async function guarded(promise) {
+  try {
+    await promise;
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    if (!(error instanceof Refusal)) throw error;
+    if (error.status === 0) return;
+    setText(byId("notice"), `Not all could be asked for: ${error.message}`);
+    show(byId("notice"), true);
+    setTimeout(() => show(byId("notice"), false), NOTICE);
+  }
+}
+
+// With `renew`, parts whose readings have moved on ask for them.
+function takeSummary(told, renew = true) {
+  const before = app.summary;
+  setClock(told.now);
+  app.summary = told;
+  showSummary(told);
+  showStates(told);
+  showEmpty(told);
+  if (!renew || !before || (told.newest === before.newest && told.total === before.total)) return;
+  list.refresh();
+  gaps.refresh();
+  sensor.refresh();
+  if (map && !byId("map").hidden) refreshMap();
+}
+
+const refreshMap = throttled(30000, () => guarded(map.load()));
+
+// Follows the worst sensor until somebody chooses one.
+function listed(items, first) {
+  rows = items.map(({ id }) => id);
+  show(byId("view"), map !== null || items.some(({ position }) => position));
+  const worst = first && !app.state && !list.query ? items[0] : undefined;
+  if (worst && !app.byHand && worst.id !== app.selected) select(worst.id, false);
+  watchSoon();
+}
+
+function select(id, byHand, item = undefined) {
+  app.byHand = byHand;
+  const same = app.selected === id;
+  app.selected = id;
+  if (byHand) history.replaceState(null, "", `#${encodeURIComponent(id)}`);
+  setText(byId("sensor-why"), byHand ? "" : "the worst now");
+  show(byId("sensor-why"), !byHand);
+  show(byId("follow"), byHand);
+  list.draw();
+  map?.draw();
+  if (same) return;
+  guarded(
+    Promise.all([sensor.show(id, item ?? list.find(id)), tuning.show(id)]).catch(unlessUnknown),
+  );
+  watchSoon();
+}
+
+// A link may name a sensor that is not there, or no more: then the worst is shown.
+function unlessUnknown(error) {
+  if (error.status === 404) follow();
+  throw error;
+}
+
+function follow() {
+  app.byHand = false;
+  app.selected = null;
+  history.replaceState(null, "", location.pathname);
+  byId("search").value = list.query = "";
+  filter("");
+}
+
+const watchSoon = (() => {
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(watch, 150);
+  };
+})();
+
+// Listens to the sensors that are seen.
+function watch() {
+  const seen = [...new Set([app.selected, ...rows])].filter(Boolean).sort();
+  if (seen.join(",") === watched && watched) return;
+  watched = seen.join(",");
+  stream.watch(seen);
+}
+
+function filter(state) {
+  app.state = state;
+  chooseState(state);
+  guarded(list.restart());
+  guarded(gaps.restart());
+  if (map) guarded(map.load());
+}
+
+async function showView(asMap) {
+  setAttributes(byId("as-list"), { "aria-pressed": String(!asMap) });
+  setAttributes(byId("as-map"), { "aria-pressed": String(asMap) });
+  show(byId("rows"), !asMap);
+  show(byId("map"), asMap);
+  byId("sensors").classList.toggle("as-map", asMap);
+  if (!asMap) return;
+  if (!map) {
+    const { SensorMap } = await import("./map.js");
+    map = new SensorMap(app);
+  }
+  await guarded(map.load());
+}
+
+// Before the first reading the page tells how to send it.
+function showEmpty({ total, step_seconds: step }) {
+  const empty = total === 0;
+  document.body.classList.toggle("is-empty", empty);
+  const old = byId("first");
+  if (!empty) old?.remove();
+  if (!empty || old) return;
+  const at = new Date(Math.floor(Date.now() / 1000 / step) * step * 1000)
+    .toISOString()
+    .slice(0, 19);
+  const row = JSON.stringify({ sensor: "A2-31.2", time: `${at}Z`, value: 312 });
+  const command = [
+    `curl -X POST ${location.origin}/v1/readings`,
+    "  -H 'Content-Type: application/json'",
+    `  -d '[${row}]'`,
+  ].join(" \\\n");
+  byId("sensors").before(
+    el("section", { id: "first", class: "card first" }, [
+      el("h2", {}, "No sensor yet"),
+      el("p", {}, "Send the first reading, and this page comes to life:"),
+      el("pre", {}, [el("code", {}, command)]),
+      el(
+        "p",
+        { class: "soft" },
+        "A forecast follows at once; the model takes over after about three days of readings.",
+      ),
+    ]),
+  );
+}
+
+async function start() {
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  if (wanted) app.byHand = true;
+  for (;;) {
+    try {
+      takeSummary(await app.api.get("/v1/summary"));
+      break;
+    } catch (error) {
+      showLost(2000, error.status ? error.message : "");
+      await new Promise((done) => setTimeout(done, 2000));
+    }
+  }
+  await Promise.all([list.load(), gaps.load(), changes.load()].map(guarded));
+  if (wanted) select(wanted, true);
+  watchSoon();
+}
+
+byId("as-list").addEventListener("click", () => showView(false));
+byId("as-map").addEventListener("click", () => showView(true));
+byId("follow").addEventListener("click", follow);
+addEventListener("hashchange", () => {
+  const id = decodeURIComponent(location.hash.slice(1));
+  if (id && id !== app.selected) select(id, true);
+});
+start();

@@ -1,0 +1,60 @@
+// What is said of one sensor, in words.
+import { now } from "./clock.js";
+import {
+  comparedWords,
+  digitsFor,
+  isNumber,
+  nearTime,
+  number,
+  parsed,
+  percent,
+  sentence,
+  stepWords,
+} from "./format.js";
+import { STATES } from "./glyphs.js";
+import { sourceWords } from "./sources.js";
+
+const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
+
+// "Next 15 minutes: 312 (290–335) veh/15min, by the model"
+export function headline(first, { reason, source }, unit, step) {
+  if (!first) return reason ? `No forecast: ${sentence(reason)}` : "No forecast yet.";
+  const [value, lower, upper] = [first.value, first.lower, first.upper].map((each) =>
+    number(each, digitsFor(first.upper - first.lower)),
+  );
+  const numbers = withUnit(`${value} (${lower}–${upper})`, unit);
+  return `Next ${stepWords(step)}: ${numbers}, ${sourceWords(source)}`;
+}
+
+export function stateWords({ id, label, state, reason, newest, zone, group }) {
+  const at = parsed(newest);
+  const facts = [
+    label && label !== id ? id : "",
+    group ? `group ${group}` : "",
+    Number.isNaN(at) ? "no reading yet" : `newest reading ${nearTime(at, zone, now())}`,
+    `times in ${zone || "UTC"}`,
+  ];
+  const why = state === "good" ? "" : `: ${reason || STATES[state]?.[3] || ""}`;
+  return `${sentence(state + why)} ${facts.filter(Boolean).join(" · ")}`;
+}
+
+export function factWords({ state, error, error_ratio: ratio, outside, unit }, level) {
+  if (!isNumber(error)) return unscored(state);
+  const size = withUnit(number(error, error < 10 ? 1 : 0), unit);
+  const share = isNumber(outside)
+    ? ` ${percent(outside)} of readings lay outside the band; ${percent(1 - level)} are meant to.`
+    : "";
+  return `Last day: forecasts were off by ${size} (root mean square)${compared(ratio)}.${share}`;
+}
+
+function unscored(state) {
+  if (state === "silent") return "Without readings nobody knows how good its forecasts are.";
+  return "How good its forecasts are will be known after a day.";
+}
+
+function compared(ratio) {
+  if (!isNumber(ratio)) return "";
+  const words = comparedWords(ratio);
+  if (words === "as usual") return `, ${words}`;
+  return `, ${words} ${ratio >= 2 ? "as" : "than"} in its own last four weeks`;
+}

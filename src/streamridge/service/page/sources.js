@@ -1,0 +1,13 @@
+// Who made a forecast, in words.
+
+const WORDS = {
+  model: "by the model",
+  seasonal: "from the same time on earlier days",
+  week: "as a week ago",
+  day: "as a day ago",
+  last: "as the last reading",
+  start: "by the model at its start",
+  none: "none",
+};
+
+export const sourceWords = (source) => WORDS[source] ?? `by ${source}`;

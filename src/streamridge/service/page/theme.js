@@ -1,0 +1,39 @@
+// Runs before the page is drawn, so that a chosen look does not flash the other one first.
+(() => {
+  const LOOKS = ["auto", "light", "dark"];
+  const root = document.documentElement;
+  const kept = () => {
+    try {
+      return localStorage.getItem("streamridge.look");
+    } catch {
+      return null; // Storage is switched off.
+    }
+  };
+
+  function apply(look) {
+    root.dataset.look = LOOKS.includes(look) ? look : "auto";
+    root.dispatchEvent(new CustomEvent("look"));
+  }
+
+  function next() {
+    const look = LOOKS[(LOOKS.indexOf(root.dataset.look) + 1) % LOOKS.length];
+    try {
+      localStorage.setItem("streamridge.look", look);
+    } catch {
+      // The choice lasts as long as the page.
+    }
+    apply(look);
+  }
+
+  apply(kept());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    apply(root.dataset.look),
+  );
+  addEventListener("DOMContentLoaded", () => {
+    const button = document.getElementById("look");
+    const tell = () => (button.textContent = `Look: ${root.dataset.look}`);
+    button.addEventListener("click", next);
+    root.addEventListener("look", tell);
+    tell();
+  });
+})();

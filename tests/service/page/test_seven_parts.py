@@ -1,0 +1,167 @@
+"""What an operator must see without a click, in this order, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.service.page.fake_service import PAGE, FakeService
+from tests.service.page.opening import pages
+from tests.service.page.simulated import Roads
+
+CLOCK_WARNING = "The clock jumped by 12 h at 05:10."
+PARTS = ("truth", "states", "sensors", "sensor", "tuning", "gaps", "changes")
+
+
+@pytest.fixture(scope="module")
+def page(browser):
+    """Open a page that all tests of this module look at, and none changes."""
+    with FakeService(beat=1.0) as service, pages(browser) as open_:
+        service.roads.clock_warning = CLOCK_WARNING
+        yield open_(service).page
+
+
+def texts(page, selector):
+    return [" ".join(text.split()) for text in page.locator(selector).all_inner_texts()]
+
+
+def test_all_seven_parts_are_seen_in_order_without_a_click(page):
+    assert page.eval_on_selector_all("main > section", "nodes => nodes.map(n => n.id)") == list(
+        PARTS
+    )
+    assert all(page.locator(f"#{part}").is_visible() for part in PARTS)
+
+
+def test_the_line_of_truth_tells_state_age_share_refusals_disk_and_clock(page):
+    status = page.get_by_role("status").inner_text()
+    assert "Degraded" in status
+    assert "6 sensors of N201 are stale." in status
+    facts = " | ".join(texts(page, "#facts > div"))
+    assert re.search(r"since the newest reading (\d+ min )?\d+ s", facts)
+    assert re.search(r"readings for \d\d:\d\d CES?T ⚠ 33 of 40", facts)
+    assert "refused, last hour ⚠ 14" in facts
+    assert "disk left 2.2 years" in facts
+    assert "forecast errors vs. usual 7 % smaller" in facts
+    assert f"clock ⚠ {CLOCK_WARNING}" in facts
+    # The state has a shape of its own beside its colour.
+    shapes = page.evaluate(
+        "import('/page/glyphs.js').then(g => Object.values(g.SERVICE).map(s => s[0]))"
+    )
+    assert len(set(shapes)) == len(shapes)
+
+
+def test_sensors_are_counted_by_state(page):
+    assert texts(page, "#chips button") == [
+        "40 all", "25 good", "6 stale", "1 silent", "1 constant", "1 zero", "1 implausible",
+        "1 degraded", "1 rebuilt", "3 new",
+    ]  # fmt: skip
+    shapes = page.eval_on_selector_all(
+        "#chips path", "nodes => nodes.map(n => n.getAttribute('d'))"
+    )
+    assert len(set(shapes)) == 9
+
+
+def test_the_list_begins_with_the_worst_and_tells_why(page):
+    first = page.get_by_role("row").nth(1)
+    assert re.sub(r"\s+", " ", first.inner_text()).startswith(
+        "A2 km 35.1 A2-35.1 2.3 \N{MULTIPLICATION SIGN} ↗ 38 %"
+    )
+    assert first.get_attribute("aria-selected") == "true"
+    assert re.search("1\N{EN DASH}[0-9]+ of 40", page.inner_text("#range"))
+
+
+def test_the_worst_sensor_is_drawn_with_its_gaps_and_its_next_forecasts(page):
+    assert page.inner_text("#sensor-name") == "A2 km 35.1"
+    assert re.fullmatch(
+        r"Next 15 minutes: \d+ \(\d+\W\d+\) veh/15min, by the model", page.inner_text("#headline")
+    )
+    assert len(texts(page, "#upcoming li")) == 4
+    drawn = {
+        name: page.get_attribute(f"#chart .layer-{name}", "d")
+        for name in ("actual", "forecast", "forecast-other", "band", "week", "gaps", "coming")
+    }
+    assert all(drawn.values())
+    # Two gaps part the measured line into three.
+    assert drawn["actual"].count("M") == 3
+    assert drawn["gaps"].count("M") == 2
+    assert "times in Europe/Amsterdam" in page.inner_text("#sensor-state")
+
+
+def test_the_crosshair_tells_values_local_time_and_utc(page):
+    page.hover("#chart", position={"x": 200, "y": 150})
+
+    tip = page.inner_text("#tip")
+    assert re.search(r"\d\d:\d\d CES?T\s+\d\d:\d\d UTC", tip)
+    for word in ("measured", "forecast", "band", "by the model", "last week"):
+        assert word in tip
+
+
+def test_tuning_shows_every_hyperparameter_with_limits_and_when(page):
+    page.wait_for_selector("#panels .heat-panel")
+
+    captions = texts(page, "#panels .name")
+    assert captions == [
+        "kernel weights", "experts", "drifting rate", "regularization", "day forgetting",
+        "week forgetting", "drifting inverse scales",
+    ]  # fmt: skip
+    assert re.search(r"Last \d+ h ago .* next in \d+ h", page.inner_text("#tuning-when"))
+    assert "week forgetting is at its lower limit (0.01)" in page.inner_text("#tuning-warning")
+    assert texts(page, ".limits span")[2:4] == ["0.001", "100"]
+    marks = page.locator(".line-panel .marks").first.get_attribute("d")
+    assert marks.count("M") == 30
+    assert page.locator(".stack-panel path").count() >= 4
+
+
+def test_gaps_are_grouped_so_that_a_dead_line_is_seen(page):
+    groups = texts(page, ".gap-group figcaption")
+    assert "N201 ⚠ nothing from all 6 for 3 h" in groups
+    assert "A10 9 sensors, all there" in groups
+    assert page.locator(".strip").count() == 40
+
+
+def test_changes_of_the_last_hour_come_with_time_and_reason(page):
+    rows = texts(page, "#change-rows li")
+    assert len(rows) == 7
+    assert re.match(r"\d\d:\d\d retuned, 4 sensors; latest: A2-44.8 Refitted, and", rows[0])
+    assert any("degraded A9-1.5 Its last refit failed: K + regularization" in row for row in rows)
+
+
+def test_an_empty_service_tells_how_to_send_the_first_reading(open_page):
+    roads = Roads([])
+    roads.state, roads.reasons, roads.events = "live", [], []
+    with FakeService(roads) as service:
+        page = open_page(service, ready=False).page
+        page.wait_for_selector("#first")
+
+        command = page.inner_text("#first pre")
+        assert f"curl -X POST {service.url}v1/readings" in command
+        body = json.loads(re.search(r"-d '(.*)'", command)[1])
+        assert set(body[0]) == {"sensor", "time", "value"}
+        assert not page.is_visible("#sensor")
+        assert "Nothing changed in the last hour." in page.inner_text("#changes")
+
+
+def test_the_first_view_is_small(service, open_page, record_property):
+    record_property("row", "section 7")
+
+    open_page(service).page.wait_for_selector("#panels .heat-panel")
+
+    record_property("bytes", service.sent_bytes)
+    assert service.sent_bytes <= 300_000
+
+
+@pytest.mark.parametrize("file", sorted(PAGE.glob("*.*")), ids=lambda file: file.name)
+def test_files_have_nothing_that_the_policy_forbids(file: Path):
+    text = file.read_text()
+
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+    )
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    if file.suffix == ".html":
+        assert not re.search(r"\s(style|on\w+)=", text)
+        assert not re.search(r"<script(?![^>]*\ssrc=)", text)
+        assert "<style" not in text
