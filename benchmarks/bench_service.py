@@ -1,0 +1,223 @@
+"""Measure what a service carries on this machine: by HTTP, into a real database.
+
+    python benchmarks/bench_service.py [--sensors 39000] [--train-size 672] [--seconds 60]
+
+- batch: one reading of every sensor in one request: until it is acknowledged, and until all
+  forecasts are stored.
+- sustained: batches of 43 readings, ten times the pace of 39,000 sensors: percentiles of the
+  acknowledgement, while forecasts are made and refits go on.
+- restart: from the start of the process until it is ready, with all sensors known.
+- day: all sensors with a model each, step after step, as fast as it goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep, time
+
+import numpy as np
+
+STEP = 900
+PACE, FEED = 433, 43
+
+
+def main() -> None:
+    """Print what was measured, or write it as JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sensors", type=int, default=39_000)
+    parser.add_argument("--train-size", type=int, default=672)
+    parser.add_argument("--seconds", type=int, default=60, help="of the sustained load")
+    parser.add_argument("--steps", type=int, default=8, help="of the simulated day")
+    parser.add_argument("--memory", default="8GB")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found: dict[str, object] = {"sensors": options.sensors, "train_size": options.train_size}
+    with tempfile.TemporaryDirectory(prefix="streamridge-") as folder:
+        database = str(Path(folder) / "bench.db")
+        begin = int(time()) // STEP * STEP - 40 * 86_400
+        with served(database, options) as (port, process):
+            found |= batches(port, process, options, begin)
+            found |= sustained(port, process, options, begin + 10 * STEP)
+        begun = monotonic()
+        with served(database, options) as (port, process):
+            found["restart_ready_s"] = monotonic() - begun
+            found["restart_rss_mb"] = memory_of(process)
+        found |= day(folder, options, begin)
+    if options.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:>28}  {value:.4g}" if isinstance(value, float) else f"{name:>28}  {value}")
+
+
+@contextmanager
+def served(
+    database: str, options: argparse.Namespace
+) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """Run a service in a process of its own until the end of a block."""
+    command = [sys.executable, "-m", "streamridge", "serve", "--database", database, "--port", "0"]
+    command += ["--clock", "stream", "--train-size", str(options.train_size)]
+    command += ["--memory", options.memory, "--workers", str(options.workers)]
+    command += ["--log-level", "error"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if (address := re.search(r"http://127.0.0.1:(\d+)", line)) is not None:
+            break
+    else:
+        raise SystemExit("the service did not start")
+    port = int(address[1])
+    while ask(port, "/readyz")[0] != 200:
+        sleep(0.02)
+    try:
+        yield port, process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    """Return the status and the text of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def rows(names: range, step: int, begin: int) -> bytes:
+    """Return the readings of some sensors at a step, as lines of JSON."""
+    at = np.datetime64(begin + step * STEP, "s")
+    phases = np.array(names) % 96
+    noise = np.random.default_rng(step).standard_normal(len(phases))
+    values = 100 + 50 * np.sin(2 * np.pi * (step + phases) / 96) + 5 * noise
+    lines = [
+        f'{{"sensor":"sensor-{name}","time":"{at}Z","value":{value:.2f}}}'
+        for name, value in zip(names, values.tolist(), strict=True)
+    ]
+    return "\n".join(lines).encode()
+
+
+def post(connection: http.client.HTTPConnection, body: bytes, query: str = "") -> float:
+    """Send lines of JSON; return the seconds until they were acknowledged."""
+    packed = gzip.compress(body, 1) if len(body) > 100_000 else body
+    headers = {"Content-Type": "application/x-ndjson"}
+    if packed is not body:
+        headers["Content-Encoding"] = "gzip"
+    begun = monotonic()
+    connection.request("POST", f"/v1/readings{query}", packed, headers)
+    answer = connection.getresponse()
+    text = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{answer.status}: {text[:300]!r}")
+    return monotonic() - begun
+
+
+def figure(port: int, name: str) -> float:
+    """Return a figure of /metrics."""
+    found = re.search(rf"^streamridge_{name} (\S+)$", ask(port, "/metrics")[1], re.MULTILINE)
+    assert found is not None, name
+    return float(found[1])
+
+
+def worked_off(port: int, *names: str) -> None:
+    """Wait until nothing waits any more."""
+    while any(figure(port, name) for name in names):
+        sleep(0.1)
+
+
+def memory_of(process: subprocess.Popen[str]) -> float:
+    """Return the resident memory of a process and its children, in MB."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in (process.pid, *children)]
+    return sum(int(re.findall(r"VmRSS:\s+(\d+)", each)[0]) for each in statuses) / 1000
+
+
+def batches(
+    port: int, process: subprocess.Popen[str], options: argparse.Namespace, begin: int
+) -> dict[str, float]:
+    """Measure five batches of all sensors, each acknowledged and then worked off."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    acknowledged, forecast = [], []
+    for step in range(5):
+        body = rows(range(options.sensors), step, begin)
+        begun = monotonic()
+        acknowledged.append(post(connection, body))
+        worked_off(port, "readings_behind")
+        forecast.append(monotonic() - begun)
+    return {
+        "batch_acknowledged_s": max(acknowledged),
+        "batch_forecast_s": max(forecast),
+        "rss_mb": memory_of(process),
+    }
+
+
+def sustained(
+    port: int, process: subprocess.Popen[str], options: argparse.Namespace, begin: int
+) -> dict[str, float]:
+    """Measure acknowledgements of small batches at ten times the pace of 39,000 sensors."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    seconds, sent = [], 0
+    begun = monotonic()
+    while monotonic() - begun < options.seconds:
+        first = sent % (options.sensors - FEED + 1)
+        step = sent // (options.sensors - FEED + 1)
+        seconds.append(post(connection, rows(range(first, first + FEED), step, begin)))
+        sent += FEED
+        sleep(max(0.0, sent / PACE - (monotonic() - begun)))
+    lasted = monotonic() - begun
+    worked_off(port, "readings_behind")
+    return {
+        "sustained_readings_per_s": sent / lasted,
+        "sustained_p50_ms": 1000 * float(np.percentile(seconds, 50)),
+        "sustained_p99_ms": 1000 * float(np.percentile(seconds, 99)),
+        "sustained_most_ms": 1000 * max(seconds),
+    }
+
+
+def day(folder: str, options: argparse.Namespace, begin: int) -> dict[str, float]:
+    """Measure steps of all sensors with a model each, and the pace of a backfill."""
+    database = str(Path(folder) / "day.db")
+    history = options.train_size + 2 * 96
+    with served(database, options) as (port, process):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        sent, begun = 0, monotonic()
+        part = max(150_000 // options.sensors, 1)
+        for step in range(0, history, part):
+            steps = range(step, min(step + part, history))
+            body = b"\n".join(rows(range(options.sensors), each, begin) for each in steps)
+            post(connection, body, "?mode=backfill")
+            sent += options.sensors * len(steps)
+        stored = monotonic() - begun
+        worked_off(port, "readings_behind", "refits_waiting")
+        fitted = monotonic() - begun - stored
+        begun = monotonic()
+        for step in range(history, history + options.steps):
+            post(connection, rows(range(options.sensors), step, begin))
+            worked_off(port, "readings_behind")
+        lasted = (monotonic() - begun) / options.steps
+        return {
+            "backfill_rows_per_s": sent / stored,
+            "first_fits_s": fitted,
+            "step_of_all_s": lasted,
+            "times_real_time": STEP / lasted,
+            "day_rss_mb": memory_of(process),
+        }
+
+
+if __name__ == "__main__":
+    main()

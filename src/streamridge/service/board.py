@@ -1,0 +1,122 @@
+"""What is known of every sensor now: where it stands, its newest forecast, and its state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from streamridge.service.fleet.tracker import NEVER, Standing
+from streamridge.service.ledger.records import Issued, SensorRow
+from streamridge.service.plan import HOUR, Plan
+from streamridge.texts import counted
+
+# After so long without a reading a sensor is stale, silent, and not forecast at all.
+STALE, SILENT, LOST = HOUR, 24 * HOUR, 7 * 24 * HOUR
+# So many equal readings in a row are no coincidence.
+REPEATS = 50
+
+STATES = (
+    "good",
+    "stale",
+    "silent",
+    "constant",
+    "zero",
+    "implausible",
+    "degraded",
+    "rebuilt",
+    "new",
+)
+
+
+@dataclass
+class Place:
+    """One sensor on the board."""
+
+    sensor: SensorRow
+    standing: Standing = field(default_factory=Standing)
+    forecast: Issued | None = None
+    rebuilt: bool = False
+    # State and reason as they were told last.
+    told: tuple[str, str] = ("new", "")
+
+
+class Board:
+    """All sensors, by their number.
+
+    Parameters
+    ----------
+    plan
+        How they are forecast.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.places: dict[int, Place] = {}
+        self._counts: Counter[str] = Counter()
+
+    def put(self, sensor: SensorRow) -> Place:
+        """Return the place of a sensor, a new one if it has none, with what is declared now."""
+        place = self.places.setdefault(sensor.id, Place(sensor))
+        place.sensor = sensor
+        return place
+
+    def standing(self, sensor: int, standing: Standing) -> None:
+        """Note where a sensor stands."""
+        self.places[sensor].standing = standing
+
+    def forecast(self, issued: Issued) -> None:
+        """Note a forecast, unless a newer one is known."""
+        place = self.places[issued.sensor]
+        if place.forecast is None or place.forecast.seq <= issued.seq:
+            place.forecast = issued
+
+    @property
+    def shown(self) -> Iterable[Place]:
+        """Return the sensors that are not archived."""
+        return (place for place in self.places.values() if place.sensor.archived is None)
+
+    def state(self, place: Place, now: int) -> tuple[str, str]:
+        """Return the state of a sensor and the reason for it, in words."""
+        standing = place.standing
+        age = now - standing.newest
+        if standing.newest == NEVER:
+            return "new", "there is no reading yet"
+        if age > SILENT + self._plan.step:
+            return "silent", f"no reading for {counted(age // HOUR, 'hour')}"
+        if age > STALE + self._plan.step:
+            return "stale", f"no reading for {counted(age // (HOUR // 60), 'minute')}"
+        if place.rebuilt:
+            return "rebuilt", "its stored state was damaged, and was made again from its readings"
+        if standing.failed is not None:
+            return "degraded", f"its last refit failed: {standing.failed}"
+        if standing.doubted:
+            return "implausible", "its last reading is far from what it ever showed"
+        if standing.equal >= REPEATS:
+            name = "zero" if standing.value == 0 else "constant"
+            return name, f"{standing.equal} equal readings in a row"
+        if not standing.fitted:
+            return "new", "it has too few readings for a model yet"
+        return "good", ""
+
+    def changes(self, now: int) -> list[tuple[Place, str, str]]:
+        """Return the sensors whose state is another than was told last, and tell it."""
+        found, counts = [], Counter[str]()
+        for place in self.shown:
+            state = self.state(place, now)
+            counts[state[0]] += 1
+            if state[0] != place.told[0]:
+                found.append((place, *state))
+            place.told = state
+        self._counts = counts
+        return found
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many sensors were in each state when that was last looked at."""
+        return {state: self._counts[state] for state in STATES}
+
+    @property
+    def newest(self) -> int:
+        """Return the time of the newest reading of all; `NEVER` before the first."""
+        return max((place.standing.newest for place in self.places.values()), default=NEVER)

@@ -1,0 +1,1 @@
+"""The sensors' forecasters, in worker processes: each a function of its sensor's log."""

@@ -1,0 +1,475 @@
+"""The service: takes readings, has them stored, forecasts made and all who listen told.
+
+It lives in the process that owns the port and the database. What happens in which thread: requests
+and the board in the event loop, writing in the `Writer`, messages of workers in threads that hand
+them on. The board is touched by the event loop alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from streamridge.service import views
+from streamridge.service.board import Board
+from streamridge.service.clock import Clock
+from streamridge.service.fleet.fleet import Fleet, Hand
+from streamridge.service.fleet.messages import Acted, Failed, FromWorker, Kept, Known, Told, Took
+from streamridge.service.fleet.tracker import NEVER, Standing
+from streamridge.service.fleet.worker import Charge
+from streamridge.service.hub import Hub
+from streamridge.service.intake import Group, Intake, Receipt, Wish
+from streamridge.service.ledger.base import Ledger, StorageError
+from streamridge.service.ledger.opening import open_ledger
+from streamridge.service.ledger.records import Action, Event, SensorRow
+from streamridge.service.plan import HOUR, MINUTE, SECOND, Declaration
+from streamridge.service.problems import Problem
+from streamridge.service.rows import Batch
+from streamridge.service.settings import ServiceSettings, bytes_of
+from streamridge.service.writer import Backlog, Writer
+
+# Messages that may wait for workers before requests are told to try again: a whole step of many.
+MOST_WAITING = 2000
+# Readers that look things up beside each other.
+READERS = 4
+# After so long a clock that has jumped is believed.
+BELIEVED = 15 * MINUTE
+# At a start, forecasts of so many arrival numbers back are shown at once.
+RECENT = 200_000
+
+T = TypeVar("T")
+log = structlog.get_logger("streamridge.service")
+
+
+class Service:
+    """A running service.
+
+    Parameters
+    ----------
+    settings
+        What it was told.
+    clock
+        The machine's clock.
+    """
+
+    def __init__(self, settings: ServiceSettings, clock: Clock | None = None) -> None:
+        self.settings, self.plan = settings, settings.plan
+        self.clock = clock or Clock()
+        self.hub, self.board = Hub(), Board(self.plan)
+        self.state, self.reasons = "starting", list[str]()
+        self.counts: Counter[str] = Counter()
+        self.refused: deque[tuple[int, int]] = deque()  # when, and how many rows
+        self.failure: str | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self._received: Counter[int] = Counter()  # readings by step
+        self._jumped_since: int | None = None
+        self._size: dict[str, int] = {}
+        self._grown: tuple[int, int] | None = None
+        self._event = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # Beginning and end.
+
+    def open(self) -> None:
+        """Open the storage, and know what it holds; nothing is replayed and nothing refitted."""
+        self._loop = asyncio.get_running_loop()
+        address = self.settings.database
+        self.ledger = open_ledger(address)
+        self._require_the_same_step()
+        self._readers: SimpleQueue[Ledger] = SimpleQueue()
+        for _ in range(READERS):
+            self._readers.put(open_ledger(address, read_only=True))
+        sensors, done = self.ledger.sensors(), self.ledger.done()
+        self.intake = Intake(
+            self.ledger, self.plan, sensors, most_sensors=self.settings.max_sensors, now=self._limit
+        )
+        self._recall(sensors)
+        memory = bytes_of(self.settings.memory)
+        charge = Charge(address, self.plan, sensors, done, memory)
+        self.fleet = Fleet(charge, self.settings.workers, self._heard)
+        self.writer = Writer(
+            self.ledger, self.intake, self._committed, lambda: self.fleet.done, self._broke
+        )
+        self.writer.start()
+        unfinished = sorted(self.ledger.recent(done), key=lambda entry: entry.seq)
+        self.fleet.take(unfinished)
+        self._tasks = [self._loop.create_task(each()) for each in (self._tick, self._measure)]
+        self.state = "live"
+
+    def _require_the_same_step(self) -> None:
+        facts, step = self.ledger.facts(), str(self.plan.step)
+        if facts.get("step", step) != step:
+            self.ledger.close()
+            seconds = int(facts["step"]) // SECOND
+            raise Problem(
+                "sr-conflicting-declaration",
+                f"the database was served with a step of {seconds} seconds; pass --step "
+                f"{seconds}s, or another --database.",
+            )
+        self.ledger.put_facts({"step": step})
+
+    def _recall(self, sensors: list[SensorRow]) -> None:
+        """Put what the ledger knows of sensors onto the board."""
+        for sensor in sensors:
+            self.board.put(sensor)
+        for sensor_id, _, summary in self.ledger.summaries():
+            self.board.standing(sensor_id, msgspec.json.decode(summary, type=Standing))
+        last = self.ledger.last()
+        for issued in self.ledger.forecasts(after=max(last - RECENT, 0)):
+            self.board.forecast(issued)
+        for entry in self.ledger.recent(max(last - RECENT, 0)):
+            self.intake.recall(entry.sensor, entry.time, entry.value)
+            place = self.board.places[entry.sensor]
+            if entry.time > place.standing.newest:
+                newer = {"newest": entry.time, "value": entry.value}
+                place.standing = msgspec.structs.replace(place.standing, **newer)
+        for entry in self.ledger.held():
+            self.intake.held[entry.sensor, entry.time] = entry
+        events = self.ledger.events(limit=1)
+        self._event = events[-1].id if events else 0
+
+    async def close(self, patience: float = 5.0) -> None:
+        """Stop taking readings, write what waits, fold the log in."""
+        self.state = "stopping"
+        self.hub.close()
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await asyncio.to_thread(self._end, patience)
+
+    def _end(self, patience: float) -> None:
+        self.fleet.stop(patience)
+        self.writer.stop()
+        while not self._readers.empty():
+            self._readers.get().close()
+        with suppress(StorageError):
+            self.ledger.close()
+
+    def _broke(self, reason: str) -> None:
+        self.failure = reason
+        self._loop.call_soon_threadsafe(self.on_failure)
+
+    # Time.
+
+    @property
+    def now(self) -> int:
+        """Return the time of the service: the machine's, or that of the newest reading."""
+        if self.settings.clock == "stream":
+            newest = self.board.newest
+            return newest if newest != NEVER else self.clock.now()
+        return self.clock.now()
+
+    def _limit(self) -> int | None:
+        return None if self.settings.clock == "stream" else self.clock.now()
+
+    # Readings in.
+
+    async def take(self, batch: Batch, wish: Wish) -> Receipt:
+        """Store rows; when this returns, they survive whatever happens."""
+        if self.state == "stopping":
+            raise Problem("sr-stopping", "The service is stopping; nothing was stored.")
+        if self.fleet.waiting > MOST_WAITING and wish.mode == "live":
+            raise Problem("sr-busy", "Forecasts lag too far behind; nothing was stored.")
+        if self._size.get("free", 1 << 60) < bytes_of(self.settings.min_free):
+            raise Problem("sr-disk-full", "There is too little space left; nothing was stored.")
+        future = self.writer.take(batch, wish, self.clock.now())
+        receipt = await asyncio.wrap_future(future)
+        self._count(receipt)
+        return receipt
+
+    def _count(self, receipt: Receipt) -> None:
+        for name in ("accepted", "duplicate", "late", "held", "replaced", "implausible", "refused"):
+            self.counts[name] += getattr(receipt, name)
+        if receipt.refused:
+            self.refused.append((self.clock.now(), receipt.refused))
+            first = receipt.refusals[0]
+            self.tell("refused", None, f"{receipt.refused} rows: {first.code}, {first.detail}")
+
+    def _committed(self, group: Group) -> None:
+        self.fleet.take(group.entries, group.sensors.values())
+        self._loop.call_soon_threadsafe(self._show_readings, group)
+
+    def _show_readings(self, group: Group) -> None:
+        for sensor in group.sensors.values():
+            self.board.put(sensor)
+        for entry in group.entries:
+            self._received[self.plan.step_of(entry.time, self.plan.rule)] += 1
+        while len(self._received) > 1000:
+            del self._received[min(self._received)]
+
+    # Forecasts out.
+
+    def _heard(self, hand: Hand, message: FromWorker) -> None:
+        """Hand on what a worker says; runs in a thread of its own."""
+        if isinstance(message, Took):
+            settled = partial(hand.settle, message.number)
+            self.writer.add(Backlog([*message.issued], settled=[settled]))
+        elif isinstance(message, Kept):
+            self.writer.add(Backlog([message.snapshot]))
+        self._loop.call_soon_threadsafe(self._show, message)
+
+    def _show(self, message: FromWorker) -> None:
+        match message:
+            case Took():
+                for issued in message.issued:
+                    self.board.forecast(issued)
+                for known in message.known:
+                    self._show_known(known)
+                for seq, reason in message.failed:
+                    self.counts["unlearned"] += 1
+                    log.warning("a reading was not learned from", seq=seq, reason=reason)
+            case Kept():
+                self._show_known(message.known)
+                self._show_kept(message)
+            case Told():
+                self._show_known(message.known)
+            case Failed():
+                self.counts["failed"] += 1
+                sensor = self.board.places[message.sensor].sensor
+                self.tell("degraded", sensor, f"a new fit could not be made: {message.reason}")
+
+    def _show_known(self, known: Known) -> None:
+        if known.sensor in self.board.places:
+            self.board.standing(known.sensor, known.standing)
+            place = self.board.places[known.sensor]
+            if place.sensor.name in self._watched:
+                self.hub.publish("sensor", views.item(self, place), place.sensor.name)
+
+    @property
+    def _watched(self) -> set[str]:
+        return {name for listener in self.hub.listeners for name in listener.sensors}
+
+    def _show_kept(self, message: Kept) -> None:
+        cut, place = message.snapshot.cut, self.board.places[message.snapshot.cut.sensor]
+        place.rebuilt = message.rebuilt
+        self.counts[cut.kind] += 1
+        self.counts["rebuilt"] += message.rebuilt
+        self.counts["refit_milliseconds"] += int(1000 * message.seconds)
+        words = {
+            "refit": "refitted, and its hyperparameters moved",
+            "start": "made anew from its readings",
+            "reset": "made anew, with hyperparameters where they start",
+            "failed": "its refit failed; the fit in force goes on",
+        }
+        if cut.kind in words:
+            kind = "degraded" if cut.kind == "failed" else "retuned"
+            self.tell(kind, place.sensor, words[cut.kind])
+
+    # Asking and acting.
+
+    async def ask(self, sensor: int) -> Told:
+        """Return a sensor's forecast from now on, and its tuning."""
+        answer = await self._answer(self.fleet.ask(sensor, self.now))
+        assert isinstance(answer, Told)
+        return answer
+
+    async def act(self, sensor: SensorRow, kind: str, body: dict[str, Any]) -> None:
+        """Do what is asked of a sensor, once that is stored."""
+        action = await self._stored(sensor, kind, body)
+        answer = await self._answer(self.fleet.act(action))
+        assert isinstance(answer, Acted)
+        if answer.refusal is not None:
+            raise Problem("sr-unknown-hyperparameter", answer.refusal)
+        self.tell("retuned", sensor, f"{kind} was asked for")
+
+    async def _stored(self, sensor: SensorRow, kind: str, body: dict[str, Any]) -> Action:
+        def store(ledger: Ledger) -> Action:
+            seq, now = self.writer.seq + 1, self.clock.now()
+            action = Action(seq, sensor.id, kind, msgspec.json.encode(body), now)
+            ledger.append([sensor], actions=[action])
+            self.writer.seq = seq
+            return action
+
+        stored = await asyncio.wrap_future(self.writer.do(store))
+        assert isinstance(stored, Action)
+        return stored
+
+    async def _answer(self, future: Any) -> FromWorker:
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), 30.0)
+        except TimeoutError:
+            raise Problem("sr-busy", "The sensor's worker has not answered in time.") from None
+
+    async def declare(self, name: str, declared: Declaration) -> SensorRow:
+        """Store what is declared of a sensor, known or new; a change begins a new forecaster."""
+        known = self.intake.sensors.get(name)
+        body = msgspec.json.encode(declared)
+        if known is None:
+            if len(self.intake.sensors) >= self.settings.max_sensors:
+                raise Problem("sr-too-many-sensors", "There are as many sensors as allowed.")
+            sensor = await self._put(SensorRow(0, name, self.clock.now(), body))
+            self.tell("new", sensor, "it was declared")
+            return sensor
+        changed = self.intake.declared(known).forecasting != declared.forecasting
+        sensor = msgspec.structs.replace(known, declared=body, archived=None)
+        sensor = await self._put(sensor)
+        if changed and self.board.places[sensor.id].standing.newest != NEVER:
+            await self.act(sensor, "configure", msgspec.to_builtins(declared))
+        return sensor
+
+    async def archive(self, sensor: SensorRow) -> None:
+        """Take no more readings of a sensor; what is stored stays."""
+        await self._put(msgspec.structs.replace(sensor, archived=self.clock.now()))
+        self.tell("archived", sensor, "it was archived")
+
+    async def _put(self, sensor: SensorRow) -> SensorRow:
+        def store(ledger: Ledger) -> SensorRow:
+            row = sensor
+            if not row.id:
+                row = msgspec.structs.replace(row, id=len(self.intake.sensors) + 1)
+            ledger.append([row])
+            self.intake.redeclare(row)
+            return row
+
+        stored = await asyncio.wrap_future(self.writer.do(store))
+        assert isinstance(stored, SensorRow)
+        self.board.put(stored)
+        self.fleet.take((), [stored])
+        return stored
+
+    async def release(self, sensor: SensorRow | None = None) -> int:
+        """Let held rows arrive whose time has come; all those of a sensor, if one is given."""
+
+        def store(ledger: Ledger) -> int:
+            group = Group(self.writer.seq)
+            far = self.clock.now() if sensor is None else 1 << 62
+            only = None if sensor is None else sensor.id
+            self.intake.released(far, group, self.clock.now(), only)
+            self.writer.commit(group)
+            return len(group.entries)
+
+        count = await asyncio.wrap_future(self.writer.do(store))
+        assert isinstance(count, int)
+        return count
+
+    async def read(self, question: Callable[[Ledger], T]) -> T:
+        """Ask the ledger something, beside the thread that writes."""
+
+        def asked() -> T:
+            with self._reader() as ledger:
+                return question(ledger)
+
+        return await asyncio.to_thread(asked)
+
+    @contextmanager
+    def _reader(self) -> Iterator[Ledger]:
+        ledger = self._readers.get()
+        try:
+            yield ledger
+        finally:
+            self._readers.put(ledger)
+
+    # What operators see.
+
+    def tell(self, kind: str, sensor: SensorRow | None, reason: str) -> None:
+        """Note an event, and tell all who listen."""
+        self._event += 1
+        number = None if sensor is None else sensor.id
+        event = Event(self._event, self.now, kind, number, reason[:300])
+        self.writer.add(Backlog(events=[event]))
+        self.hub.publish("event", views.event_item(self, event))
+
+    async def _tick(self) -> None:
+        """Look after everything, every second."""
+        beat = 0
+        while True:
+            await asyncio.sleep(1.0)
+            beat += 1
+            self._look_at_the_clock()
+            self.fleet.watch()
+            if self.intake.held and self.settings.clock == "machine" and not self.clock.jumped:
+                with suppress(Problem):
+                    await self.release()
+            if beat % 2 == 0:
+                for place, state, reason in self.board.changes(self.now):
+                    self.tell(state, place.sensor, reason)
+                self._judge_itself()
+                self.hub.publish("summary", views.summary(self))
+
+    def _look_at_the_clock(self) -> None:
+        jumped = self.clock.look()
+        self.intake.lenient = bool(jumped)
+        if jumped and self._jumped_since is None:
+            self._jumped_since = self.clock.now()
+            self.tell("clock_jump", None, f"the clock jumped by {jumped // SECOND} seconds")
+        elif jumped and abs(self.clock.now() - (self._jumped_since or 0)) > BELIEVED:
+            self.clock.accept()
+        if not jumped:
+            self._jumped_since = None
+
+    def _judge_itself(self) -> None:
+        """Say in words what keeps the service from being live."""
+        reasons = []
+        if self.writer.trouble is not None:
+            reasons.append(f"writes fail: {self.writer.trouble}")
+        if self._size.get("free", 1 << 60) < bytes_of(self.settings.min_free):
+            reasons.append("the disk is nearly full")
+        if self.clock.jumped:
+            reasons.append("the machine's clock has jumped")
+        newest = self.board.newest
+        stale = newest != NEVER and self.now - newest > HOUR + self.plan.step
+        if stale:
+            reasons.append("no reading of any sensor for more than an hour")
+        self.reasons = reasons
+        if self.state != "stopping":
+            self.state = "stale" if stale and len(reasons) == 1 else "degraded"
+            self.state = self.state if reasons else "live"
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether readings can be stored and forecasts be made."""
+        full = self._size.get("free", 1 << 60) < bytes_of(self.settings.min_free)
+        return self.state not in ("starting", "stopping") and not full and not self.writer.trouble
+
+    async def _measure(self) -> None:
+        """Measure the storage, every ten seconds."""
+        while True:
+            with suppress(StorageError):
+                self._size = await self.read(lambda ledger: ledger.size())
+                self._grown = self._grown or (self.clock.now(), self._size["data"])
+            if self.writer.trouble == "sr-disk-full" and self._size.get("free", 0) > 0:
+                self.writer.do(lambda ledger: ledger.put_facts({"probe": str(self.clock.now())}))
+                self.writer.trouble = None
+            await asyncio.sleep(10.0)
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Return bytes of data, of the log, and free on the disk, as measured last."""
+        return self._size
+
+    @property
+    def days_left(self) -> float | None:
+        """Return for how many days the disk lasts at the present pace; None if that is unknown."""
+        if self._grown is None or not self._size:
+            return None
+        since, then = self._grown
+        hours = (self.clock.now() - since) / HOUR
+        grown = self._size["data"] - then
+        if hours < 0.05 or grown <= 0:
+            return None
+        return self._size["free"] / (grown / hours) / 24
+
+    @property
+    def refused_last_hour(self) -> int:
+        """Return how many rows were refused in the last hour."""
+        now = self.clock.now()
+        while self.refused and now - self.refused[0][0] > HOUR:
+            self.refused.popleft()
+        return sum(count for _, count in self.refused)
+
+    @property
+    def last_step(self) -> tuple[int, int] | None:
+        """Return the newest step that has readings, and how many; None before the first."""
+        if not self._received:
+            return None
+        newest = max(self._received)
+        return newest, self._received[newest]
