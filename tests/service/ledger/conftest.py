@@ -1,0 +1,70 @@
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from streamridge.service.ledger import checking, layout, pruning, sqlite
+from streamridge.service.ledger.opening import open_ledger
+from tests.service.ledger.postgres_server import MEMORY, PostgresServer
+
+SMALL_BUCKET = 50
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Give the one server of this test process."""
+    try:
+        server = PostgresServer()
+    except OSError as error:
+        pytest.skip(f"NO POSTGRESQL: its ledger is NOT tested here, since {error}")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request, folder):
+    """Give the address of a new storage, of each database in turn."""
+    if request.param == "sqlite":
+        return str(folder / "ledger.db")
+    return request.getfixturevalue("postgres").new_database()
+
+
+@pytest.fixture
+def ledger(address):
+    with open_ledger(address) as opened:
+        yield opened
+
+
+@pytest.fixture
+def folder():
+    """Give a folder in memory if there is one: a process that is killed leaves there what it leaves
+    on a disk, and a sync takes no time.
+    """
+    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def short_log(monkeypatch):
+    """Let the log be folded in several times in a short run, also with a new beginning."""
+    monkeypatch.setattr(sqlite, "FOLD_AT", 24)
+    monkeypatch.setattr(sqlite, "RESTART_AT", 40)
+
+
+@pytest.fixture
+def small_buckets(monkeypatch):
+    """Let a few readings fill many buckets."""
+    for module in (layout, checking, pruning):
+        monkeypatch.setattr(module, "BUCKET", SMALL_BUCKET)
+
+
+@pytest.fixture
+def counted(record_property):
+    """Give the function that notes the row of the specification a test proves, and its cases."""
+
+    def note(row, cases):
+        record_property("row", row)
+        record_property("cases", cases)
+
+    return note
