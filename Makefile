@@ -2,15 +2,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint bench recording clean
+.PHONY: demo serve-demo test test-all lint bench recording reliability clean
 
 demo: .venv/.demo  ## the main job on simulated roads, under two minutes; leaves demo/index.html
 	$(BIN)/streamridge demo --out demo
 
-test: .venv/.dev  ## the quick suite
+serve-demo: .venv/.service  ## a service, simulated detectors and the page; Ctrl-C ends it
+	$(BIN)/streamridge serve --demo
+
+test: .venv/.dev .venv/.tools  ## the quick suite
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
-test-all: .venv/.dev  ## the quick suite and the slow proofs
+test-all: .venv/.dev .venv/.tools  ## the quick suite and the slow proofs
 	$(BIN)/python -m pytest -q -n 2
 
 lint: .venv/.dev  ## format, lint, types, import contract
@@ -25,6 +28,12 @@ bench: .venv/.dev  ## one window against one bare factorization
 recording: .venv/.demo  ## the main commands as they look now, written into docs/guide.md
 	$(BIN)/python docs/record_guide.py
 
+# RUN=all runs the slow proofs as well.
+reliability: .venv/.dev  ## docs/reliability.md: what was tried, by which test, and what came out
+	-$(BIN)/python -m pytest -q -n 2 $(if $(filter all,$(RUN)),,-m "not slow") --junitxml=build/reliability.xml \
+	    tests/service $$($(BIN)/python docs/record_reliability.py --proofs)
+	$(BIN)/python docs/record_reliability.py build/reliability.xml --run $(or $(RUN),quick)
+
 clean:
 	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -36,6 +45,18 @@ clean:
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
+.venv/.service: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[service]"
+	touch $@
+
 .venv/.dev: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	touch $@ .venv/.demo
+	touch $@ .venv/.demo .venv/.service
+
+# A browser for the tests of the page, and strace for those that kill the service at a write. They are
+# installed where that is allowed; without them these tests are skipped, and say so.
+.venv/.tools: .venv/bin/python
+	@command -v chromium strace > /dev/null && touch $@ || { \
+	  ([ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -qq -y --no-install-recommends chromium strace > /dev/null && touch $@) \
+	  || echo "chromium and strace are not installed and cannot be installed here: some tests are skipped"; }

@@ -72,7 +72,7 @@ def served(
     command += ["--clock", "stream", "--train-size", str(options.train_size)]
     command += ["--memory", options.memory, "--workers", str(options.workers)]
     command += ["--log-level", "error"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     for line in process.stdout:
         if (address := re.search(r"http://127.0.0.1:(\d+)", line)) is not None:

@@ -143,6 +143,7 @@ REASONS = {
     "A12": "in the slow suite",
     "A13": "in the slow suite",
     "A15": "needs a control group, which a test may not make everywhere",
+    "C5": "in the slow suite",
     "D1": "measured by `benchmarks/bench_service.py`, see benchmarks.md",
     "D2": "measured by `benchmarks/bench_service.py`, see benchmarks.md",
     "D6": "measured by `benchmarks/bench_service.py`, see benchmarks.md",

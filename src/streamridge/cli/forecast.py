@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from streamridge.cli import options
-from streamridge.cli.replay import replay
+from streamridge.cli.reading_flags import selection_of_flags, with_reading_flags
 from streamridge.cli.tables import Column, fitted
 from streamridge.cli.terminal import Messages, columns, is_plain
 from streamridge.errors import InvalidInputError, StateError, listed
@@ -24,7 +22,6 @@ from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.levels import band_columns, in_percent, one_or_all
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.feeding import extras_next, feed
-from streamridge.runs.selection import Selection
 from streamridge.runs.sources import one_sensor
 from streamridge.series.clock import parse_zone, step_name, time_text
 from streamridge.texts import counted, visible
@@ -176,14 +173,13 @@ def _learn(
     forecaster: Forecaster,
     files: list[str],
     sensor: str | None,
-    reading: Mapping[str, Any],
+    reading: dict[str, Any],
     console: Messages,
 ) -> dict[str, float]:
     """Let a forecaster learn from files; return the extras of its next step that they know."""
     settings = forecaster.settings
     extras = settings.preset.features.extras
-    given = {name: value for name, value in reading.items() if value is not None}
-    selection = Selection(step=settings.step, tz=settings.tz, extras=extras, **given)
+    selection = selection_of_flags(reading, step=settings.step, tz=settings.tz, extras=extras)
     read = one_sensor(files, selection, _chooser(settings.sensor, sensor))
     fed = feed(forecaster, selection.of_readings(read))
     late = f", {fed.late} late" if fed.late else ""
@@ -237,21 +233,4 @@ def _show(forecast: Forecast, settings: Settings) -> None:
     typer.echo(forecast_table(forecast, settings))
 
 
-def _with_reading_flags() -> tuple[list[Parameter], dict[str, Any]]:
-    """Return the flags of this command: its own, and those of `replay` that say how to read."""
-    parts = {part.name for part in fields(Selection)} - set(OWN)
-    shared = signature(replay, eval_str=True).parameters
-    hints = get_type_hints(replay, include_extras=True)
-    own = signature(forecast, eval_str=True).parameters
-    flags = [each for name, each in own.items() if name != "reading"]
-    flags += [shared[name] for name in shared if name in parts]
-    return flags, {name: hints[name] for name in shared if name in parts}
-
-
-_FLAGS, _HINTS = _with_reading_flags()
-forecast.__signature__ = signature(forecast).replace(parameters=_FLAGS)  # type: ignore[attr-defined]
-forecast.__annotations__ = {
-    name: hint
-    for name, hint in get_type_hints(forecast, include_extras=True).items()
-    if name != "reading"
-} | _HINTS
+with_reading_flags(forecast, besides=OWN)

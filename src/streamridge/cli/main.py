@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from inspect import cleandoc
-from typing import Annotated, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
 import typer
 
 from streamridge import __version__
+from streamridge.cli import exits, token
+from streamridge.cli.backup import backup
 from streamridge.cli.checks import BAD_INPUT, FAILED, INTERRUPTED
 from streamridge.cli.compare import compare
 from streamridge.cli.demo import demo
+from streamridge.cli.doctor import doctor
+from streamridge.cli.export import export
+from streamridge.cli.feed import feed
 from streamridge.cli.forecast import forecast
 from streamridge.cli.inspect import inspect
+from streamridge.cli.migrate import migrate
+from streamridge.cli.prune import prune
 from streamridge.cli.replay import replay
 from streamridge.cli.reproduce import regret, synthetic, traffic
+from streamridge.cli.restore import restore
+from streamridge.cli.serve import serve
 from streamridge.cli.simulate import simulate
 from streamridge.cli.terminal import show_any_name
+from streamridge.cli.verify import verify
 from streamridge.errors import InvalidInputError, StateError, StreamRidgeError
 
 Arguments = ParamSpec("Arguments")
@@ -31,7 +41,14 @@ app = typer.Typer(
 )
 
 
-def with_plain_errors(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+def code_of(error: StreamRidgeError) -> int:
+    """Return the code that a command exits with after an error."""
+    return BAD_INPUT if isinstance(error, InvalidInputError | StateError) else FAILED
+
+
+def with_plain_errors(
+    command: Callable[Arguments, None], code: Callable[[StreamRidgeError], int] = code_of
+) -> Callable[Arguments, None]:
     """Return the command with errors of this library as one line and an exit code."""
 
     @wraps(command)
@@ -40,8 +57,7 @@ def with_plain_errors(command: Callable[Arguments, None]) -> Callable[Arguments,
             command(*args, **kwargs)
         except StreamRidgeError as error:
             typer.echo(f"error: {error}", err=True)
-            bad_input = isinstance(error, InvalidInputError | StateError)
-            raise typer.Exit(BAD_INPUT if bad_input else FAILED) from None
+            raise typer.Exit(code(error)) from None
         except KeyboardInterrupt:
             typer.echo("Stopped early.", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -49,11 +65,18 @@ def with_plain_errors(command: Callable[Arguments, None]) -> Callable[Arguments,
     return run
 
 
-def add(to: typer.Typer, command: Callable[..., None], brief: str) -> None:
+def add(
+    to: typer.Typer,
+    command: Callable[..., None],
+    brief: str,
+    *,
+    code: Callable[[StreamRidgeError], int] = code_of,
+    **more: Any,
+) -> None:
     """Add a command with its brief description; its help ends with an example on its own line."""
     words, _, example = cleandoc(command.__doc__ or "").partition("\n\nExample: ")
-    to.command(short_help=brief, help=words, epilog=f"\b\nExample:\n  {example}")(
-        with_plain_errors(command)
+    to.command(short_help=brief, help=words, epilog=f"\b\nExample:\n  {example}", **more)(
+        with_plain_errors(command, code)
     )
 
 
@@ -65,6 +88,29 @@ add(app, compare, "Forecast a file by several ways of tuning.")
 add(app, forecast, "Forecast with a saved forecaster and new readings.")
 add(app, inspect, "Show what a saved forecaster is and expects.")
 add(app, simulate, "Write a file of simulated detectors.")
+add_care = partial(add, code=exits.code_of, cls=exits.CareCommand)
+# Its flags are made of the settings, once it is called: see `serving`.
+passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+add_care(
+    app,
+    serve,
+    "Serve forecasts over HTTP, learning from readings as they come.",
+    context_settings=passed_on,
+    add_help_option=False,
+)
+add(app, feed, "Send the readings of files to a service.")
+add_care(app, backup, "Copy the storage of a service into one file.")
+add_care(app, restore, "Make a storage of a backup.")
+add_care(app, verify, "Say whether a storage holds what it should.")
+add_care(app, export, "Write readings or forecasts of a service as a table.")
+add_care(app, prune, "Drop old readings and forecasts for good.")
+add_care(app, migrate, "Bring a storage to the format of this version.")
+add_care(app, doctor, "Say whether this machine can serve, and how much.")
+tokens = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(tokens, name="token", help="Say who may call a service.")
+add_care(tokens, token.create, "Make a token.")
+add_care(tokens, token.show, "List tokens.", name="list")
+add_care(tokens, token.revoke, "Revoke a token.")
 add(experiments, synthetic, "The synthetic figure: fixed and learned, both kernels.")
 add(experiments, traffic, "The study of 13 detectors, with times.")
 add(experiments, regret, "Local regret, and the assumptions behind it.")

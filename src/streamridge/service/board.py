@@ -54,6 +54,8 @@ class Board:
         self._plan = plan
         self.places: dict[int, Place] = {}
         self._counts: Counter[str] = Counter()
+        # The time of the newest reading of all: it is asked for too often to look at all places.
+        self.newest = NEVER
 
     def put(self, sensor: SensorRow) -> Place:
         """Return the place of a sensor, a new one if it has none, with what is declared now."""
@@ -64,6 +66,7 @@ class Board:
     def standing(self, sensor: int, standing: Standing) -> None:
         """Note where a sensor stands."""
         self.places[sensor].standing = standing
+        self.newest = max(self.newest, standing.newest)
 
     def forecast(self, issued: Issued) -> None:
         """Note a forecast, unless a newer one is known."""
@@ -115,8 +118,3 @@ class Board:
     def counts(self) -> dict[str, int]:
         """Return how many sensors were in each state when that was last looked at."""
         return {state: self._counts[state] for state in STATES}
-
-    @property
-    def newest(self) -> int:
-        """Return the time of the newest reading of all; `NEVER` before the first."""
-        return max((place.standing.newest for place in self.places.values()), default=NEVER)

@@ -114,7 +114,8 @@ class Service:
                 f"the database was served with a step of {seconds} seconds; pass --step "
                 f"{seconds}s, or another --database.",
             )
-        self.ledger.put_facts({"step": step})
+        plan = msgspec.json.encode(self.plan).decode()  # with which `verify` plays the log again
+        self.ledger.put_facts({"step": step, "plan": plan})
 
     def _recall(self, sensors: list[SensorRow]) -> None:
         """Put what the ledger knows of sensors onto the board."""
@@ -130,7 +131,8 @@ class Service:
             place = self.board.places[entry.sensor]
             if entry.time > place.standing.newest:
                 newer = {"newest": entry.time, "value": entry.value}
-                place.standing = msgspec.structs.replace(place.standing, **newer)
+                standing = msgspec.structs.replace(place.standing, **newer)
+                self.board.standing(entry.sensor, standing)
         for entry in self.ledger.held():
             self.intake.held[entry.sensor, entry.time] = entry
         events = self.ledger.events(limit=1)

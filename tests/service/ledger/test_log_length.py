@@ -22,7 +22,7 @@ def poll(ledger, stop):
     return times
 
 
-def longest_log(path, pollers, seconds, batch):
+def longest_log(path, pollers, seconds, batch, sensors):
     """Return the most bytes that the log had while some read and one wrote."""
     stop, longest, last = threading.Event(), 0, 0
     with open_ledger(path) as ledger, open_ledger(path, read_only=True) as reader:
@@ -31,7 +31,7 @@ def longest_log(path, pollers, seconds, batch):
             ledger.append([sensor(number) for number in range(1, 5)])
             end = time.monotonic() + seconds
             while time.monotonic() < end:
-                ledger.append(entries=entries(last + 1, last + batch))
+                ledger.append(entries=entries(last + 1, last + batch, sensors))
                 last += batch
                 longest = max(longest, ledger.size()["log"])
             stop.set()
@@ -44,7 +44,7 @@ def test_a_log_behind_readers_stays_short(folder, counted, monkeypatch):
     monkeypatch.setattr(sqlite, "FOLD_AT", 64)
     monkeypatch.setattr(sqlite, "RESTART_AT", 128)
 
-    longest = longest_log(folder / "ledger.db", pollers=4, seconds=2, batch=200)
+    longest = longest_log(folder / "ledger.db", pollers=4, seconds=2, batch=200, sensors=4)
 
     # As 128 MB are to the log at which it is folded in.
     assert 64 * PAGE <= longest <= 4 * 64 * PAGE
@@ -53,7 +53,7 @@ def test_a_log_behind_readers_stays_short(folder, counted, monkeypatch):
 
 @pytest.mark.slow
 def test_the_log_stays_below_its_limit(folder, counted):
-    longest = longest_log(folder / "ledger.db", pollers=20, seconds=60, batch=39_000)
+    longest = longest_log(folder / "ledger.db", pollers=8, seconds=40, batch=39_000, sensors=39_000)
 
     assert sqlite.FOLD_AT * PAGE <= longest <= 128 * 2**20
-    counted("A12", 20)
+    counted("A12", 8)

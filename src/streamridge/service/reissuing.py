@@ -1,0 +1,118 @@
+"""Forecasts made again from a log: each as it was issued, by the fit that was in force then."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from streamridge.service.ledger.records import Entry, Issued, Kind, Snapshot
+from streamridge.service.plan import Plan
+from streamridge.service.replaying import Again, Log, issued_since
+from streamridge.service.sameness import nearly_equal_forecasts
+
+
+def forecast_fault(
+    log: Log, issued: Sequence[Issued], done: int, made: Sequence[Again], plan: Plan, *, exact: bool
+) -> str | None:
+    """Return what is wrong with the forecasts of a sensor, the first fault only.
+
+    Parameters
+    ----------
+    log
+        The log of the sensor.
+    issued
+        Its forecasts as they are stored.
+    done
+        Up to this arrival number, forecasts of all readings have been stored.
+    made
+        Its cuts, made again.
+    plan
+        How the service forecasts.
+    exact
+        Whether forecasts must be the same to the last bit.
+    """
+    by_fit: dict[int, list[Issued]] = defaultdict(list)
+    for each in issued:
+        by_fit[each.fit].append(each)
+    known = {each.seq for each in issued}
+    snapshots = [None, *(each.snapshot for each in made)]
+    ends = [*(0 if each.rebuilt else each.snapshot.cut.seq for each in made), done]
+    fits = [
+        _Fit(log, snapshot, plan, end, exact) for snapshot, end in zip(snapshots, ends, strict=True)
+    ]
+    if any(each.rebuilt for each in made):
+        # Some forecasts were made while the state was damaged, and nothing was known.
+        by_fit.pop(fits.pop(0).number, None)
+    # Fits of one arrival number cannot be told apart.
+    for number, alike in groupby(fits, key=lambda fit: fit.number):
+        group = by_fit.pop(number, [])
+        faults = [fit.fault(group, known) for fit in alike]
+        if None not in faults:
+            return faults[-1]
+    for number, group in by_fit.items():
+        return f"its forecast at arrival number {group[0].seq} is of no fit in its log, {number}."
+    return None
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The forecasts of one fit, made again."""
+
+    log: Log
+    snapshot: Snapshot | None
+    plan: Plan
+    # Up to here none may be missing: the next cut, unless the state was found damaged before it.
+    end: int
+    exact: bool
+
+    @property
+    def number(self) -> int:
+        """Return the number by which forecasts name this fit."""
+        return 0 if self.snapshot is None else self.snapshot.cut.seq
+
+    def fault(self, group: Sequence[Issued], known: set[int]) -> str | None:
+        """Return what is wrong with the forecasts of this fit."""
+        made = self._made(max([self.end, *(issued.seq for issued in group)]))
+        for issued in group:
+            if not self._is_same(issued, made.get(issued.seq)) and not self._was_same(issued):
+                return f"its forecast at arrival number {issued.seq} is not what its log gives."
+        missing = [seq for seq in made if self.number < seq <= self.end and seq not in known]
+        if missing:
+            return f"its forecast at arrival number {min(missing)} is missing."
+        return None
+
+    def _made(self, up_to: int) -> dict[int, Issued]:
+        """Return forecasts by arrival number, each with the declaration of its time."""
+        changes = [action.seq - 1 for action in self.log.configured if action.seq <= up_to]
+        made: dict[int, Issued] = {}
+        for end in (*changes, up_to):
+            for issued in issued_since(self.log, self.snapshot, self.plan, end):
+                made.setdefault(issued.seq, issued)
+        return made
+
+    def _is_same(self, stored: Issued, made: Issued | None) -> bool:
+        if made is None or stored == made or self.exact:
+            return stored == made
+        return nearly_equal_forecasts(stored, made)
+
+    def _was_same(self, stored: Issued) -> bool:
+        """Return whether a forecast was right when it was made: before earlier steps arrived."""
+        return any(
+            self._is_same(stored, self._made(end).get(stored.seq))
+            for end in (stored.seq, *self._overtaken(stored.seq))
+        )
+
+    def _overtaken(self, seq: int) -> list[int]:
+        """Return the numbers of readings that arrived after one, and are of earlier steps."""
+        entries = [item for item in self.log.items if isinstance(item, Entry)]
+        time = next((entry.time for entry in entries if entry.seq == seq), None)
+        if time is None:
+            return []
+        reach = time - self.plan.open_for
+        return [
+            entry.seq
+            for entry in entries
+            if entry.seq > seq and entry.kind == Kind.LIVE and reach <= entry.time < time
+        ]

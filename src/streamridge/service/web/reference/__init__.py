@@ -1,0 +1,1 @@
+"""Pages of reference for people: routes and codes."""

@@ -1,0 +1,260 @@
+"""The server: opens the service, then the port; and ends both in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Timer, current_thread, main_thread
+from types import FrameType
+
+import structlog
+import uvicorn
+
+from streamridge.errors import StreamRidgeError
+from streamridge.service.ledger.base import (
+    FormatError,
+    InUseError,
+    LibraryError,
+    StorageError,
+)
+from streamridge.service.ledger.opening import open_ledger
+from streamridge.service.service import Service
+from streamridge.service.settings import ServiceSettings
+from streamridge.service.web import logs
+from streamridge.service.web.app import create_app
+from streamridge.service.web.door import Door
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Codes that a process exits with, as sysexits.h names them.
+FINE, NEWER, STORAGE, IN_USE, CONFIGURATION = 0, 65, 74, 75, 78
+# Seconds that requests under way have to end, and workers; and that all of it may take.
+REQUESTS_END, WORKERS_END, ALL_ENDS = 3.0, 4.0, 9.0
+# Seconds until the process ends once it was told to twice.
+AT_ONCE = 0.5
+# Milliseconds after which the system drops a connection whose other end takes nothing.
+STALLED = 30_000
+BACKLOG = 2048
+
+Say = Callable[[str], None]
+
+log = structlog.get_logger("streamridge.service.web")
+
+
+class CannotServeError(StreamRidgeError):
+    """A reason not to begin to serve, with the code to exit with."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"error: {line}\n")
+    sys.stderr.flush()
+
+
+def run(settings: ServiceSettings, *, say: Say = _say, complain: Say = _complain) -> int:
+    """Serve until the process is told to stop; return the code to exit with.
+
+    Parameters
+    ----------
+    settings
+        What the service was told.
+    say, complain
+        What lines for people are given to: the address, or why there is none.
+    """
+    logs.configure(settings.log_level)
+    try:
+        return asyncio.run(serve(settings, say))
+    except CannotServeError as error:
+        complain(error.reason)
+        return error.code
+
+
+async def serve(settings: ServiceSettings, say: Say) -> int:
+    """Open the service and the port, and serve; return the code to exit with."""
+    _require_storage(settings)
+    listening = bound(settings.host, settings.port)
+    service = Service(settings)
+    try:
+        service.open()
+    except StreamRidgeError as error:
+        listening.close()
+        raise CannotServeError(code_of(error), error.reason) from error
+    server = Server(create_app(service), service, say)
+    service.on_failure = server.fail
+    with server.told():
+        try:
+            await server.serve([listening])
+        finally:
+            await service.close(WORKERS_END)
+            server.ended()
+    return FINE if service.failure is None else STORAGE
+
+
+def _require_storage(settings: ServiceSettings) -> None:
+    """See whether the storage can be served at all, before anything is begun."""
+    try:
+        with open_ledger(settings.database) as ledger:
+            require_tokens(settings, has_tokens=bool(ledger.tokens()))
+    except CannotServeError:
+        raise
+    except StreamRidgeError as error:
+        raise CannotServeError(code_of(error), error.reason) from error
+
+
+def code_of(error: StreamRidgeError) -> int:
+    """Return the code to exit with when the service cannot be opened."""
+    codes = {
+        FormatError: NEWER,
+        InUseError: IN_USE,
+        LibraryError: CONFIGURATION,
+        StorageError: STORAGE,
+    }
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), CONFIGURATION)
+
+
+def require_tokens(settings: ServiceSettings, *, has_tokens: bool) -> None:
+    """Refuse to be reached from other machines without any token."""
+    if settings.is_local or settings.open or has_tokens:
+        return
+    raise CannotServeError(
+        CONFIGURATION,
+        f"host must be 127.0.0.1 while there are no tokens, got {settings.host}. Make one with: "
+        f"streamridge token create --scope admin --database {settings.database}, or pass --open "
+        "to let everyone in.",
+    )
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address, and does not listen yet."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        opened = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _unbound(host, port, error) from None
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED)
+        opened.bind(address)
+    except OSError as error:
+        opened.close()
+        raise _unbound(host, port, error) from None
+    return opened
+
+
+def _unbound(host: str, port: int, error: OSError) -> CannotServeError:
+    return CannotServeError(
+        CONFIGURATION, f"cannot listen on {host}, port {port}: {error.strerror}. Pass another."
+    )
+
+
+class Server(uvicorn.Server):
+    """The server of one service.
+
+    Parameters
+    ----------
+    app
+        The application.
+    service
+        The service behind it.
+    say
+        What the address is told to.
+    """
+
+    def __init__(self, app: Door, service: Service, say: Say) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                backlog=BACKLOG,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=REQUESTS_END,  # type: ignore[arg-type]
+            )
+        )
+        self._service, self._say = service, say
+        self._loop = asyncio.get_running_loop()
+        self._last_resort: Timer | None = None
+        self.address = ""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the port, and say where it is."""
+        await super().startup(sockets)
+        for each in sockets or []:
+            host, port = each.getsockname()[:2]
+            self.address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            self._say(f"streamridge serves {self.address}")
+            log.info("serving", address=self.address)
+
+    def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]
+        """Leave signals to `told`, since the service ends after the server."""
+        return nullcontext()
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Let signals stop the server, as long as this lasts."""
+        if current_thread() is not main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop in order when told to for the first time, at once when told to again.
+
+        To end at once is harmless: what was acknowledged has been written to disk.
+        """
+        if self.should_exit:
+            self.force_exit = True
+            self._end_within(AT_ONCE)
+        else:
+            self._end_within(ALL_ENDS)
+            self._loop.call_soon_threadsafe(self.stop)
+        self.should_exit = True
+
+    def stop(self) -> None:
+        """Be ready no more, let event streams end, and then all else."""
+        log.info("stopping")
+        self._service.state = "stopping"
+        self._service.hub.close()
+        self.should_exit = True
+
+    def fail(self) -> None:
+        """Stop since the storage cannot be trusted any more."""
+        log.error("the storage failed", reason=self._service.failure)
+        self._end_within(ALL_ENDS)
+        self.stop()
+
+    def ended(self) -> None:
+        """Note that all has ended in time."""
+        if self._last_resort is not None:
+            self._last_resort.cancel()
+
+    def _end_within(self, seconds: float) -> None:
+        self.ended()
+        code = FINE if self._service.failure is None else STORAGE
+        self._last_resort = Timer(seconds, os._exit, (code,))
+        self._last_resort.daemon = True
+        self._last_resort.start()

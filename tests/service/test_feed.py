@@ -1,0 +1,342 @@
+"""Readings of files on their way into a service: in order, once, at any speed, whatever happens."""
+
+import gzip
+import json
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from random import Random
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from streamridge.cli.main import app
+from streamridge.errors import InvalidInputError
+from streamridge.runs.selection import Selection
+from streamridge.runs.sources import opened_sources
+from streamridge.service import rows as contract
+from streamridge.service import stock as stocks
+from streamridge.service.client import Answer, Client, Patience, RefusedError, ServiceAwayError
+from streamridge.service.feeding import Feed, Outcome, Pace, packed
+from streamridge.service.stock import stocked
+from tests.service.fake_receiver import CLOSE, Receiver, receiving
+
+HOURS = pd.date_range("2026-06-13", periods=48, freq="h", tz="UTC")
+ZONES = ("America/Los_Angeles", "Europe/London", "Australia/Lord_Howe")
+FLOWS = {name: 100.0 + np.arange(48) + number for number, name in enumerate(("a", "b", "c"))}
+
+
+@pytest.fixture
+def receiver():
+    with receiving(Receiver()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Return a file of two days of three sensors by the hour, with some gaps."""
+    table = pd.DataFrame({"time": HOURS, **FLOWS})
+    table.loc[[5, 6], "b"] = np.nan
+    path = tmp_path / "flows.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def invoke(*arguments, **more):
+    return CliRunner().invoke(app, ["feed", *map(str, arguments)], **more)
+
+
+def client_of(receiver, **patience):
+    return Client(receiver.url, patience=Patience(sleep=lambda seconds: None, **patience))
+
+
+@contextmanager
+def stock_of(file):
+    with opened_sources([str(file)], Selection()) as sources, stocked(sources.found) as stock:
+        yield stock
+
+
+class Time:
+    """A clock that moves only while somebody sleeps."""
+
+    def __init__(self):
+        self.now, self.slept = 0.0, []
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def clock(self):
+        return self.now
+
+
+class TestContract:
+    def test_limits_are_those_of_the_service(self):
+        assert f"^{stocks.NAME.pattern}$" == contract.NAME
+        assert stocks.LARGEST == contract.LARGEST
+
+    def test_a_body_is_lines_of_json(self):
+        body = packed([("a", 900_000_000, 1.5), ("b", 900_000_000, 2.0)])
+
+        lines = [json.loads(line) for line in gzip.decompress(body).splitlines()]
+        assert lines[0] == {"sensor": "a", "time": "1970-01-01T00:15:00Z", "value": 1.5}
+
+
+class TestSending:
+    def test_all_readings_arrive_in_time_order(self, receiver, file):
+        result = invoke(file, "--url", receiver.url)
+
+        assert result.exit_code == 0, result.output
+        assert len(receiver.rows) == 3 * 48 - 2
+        times = [row["time"] for batch in receiver.batches for row in batch]
+        assert times == sorted(times)
+        assert receiver.rows["b", "2026-06-13T07:00:00Z"] == FLOWS["b"][7]
+        assert "142 readings to send: 142 accepted." in result.stderr
+
+    def test_begun_again_it_goes_on_where_it_stopped(self, receiver, file, tmp_path):
+        half = tmp_path / "half.csv"
+        half.write_text("".join(file.read_text().splitlines(keepends=True)[:25]))
+        invoke(half, "--url", receiver.url)
+        before = len(receiver.rows)
+
+        result = invoke(file, "--url", receiver.url)
+        third = invoke(file, "--url", receiver.url)
+
+        assert before == 70
+        assert "72 readings to send: 72 accepted." in result.stderr
+        assert "0 readings to send: nothing was sent." in third.stderr
+        assert len(receiver.rows) == 142
+
+    def test_a_backfill_comes_sensor_by_sensor(self, receiver, file):
+        result = invoke(file, "--url", receiver.url, "--backfill")
+
+        assert result.exit_code == 0, result.output
+        names = [row["sensor"] for batch in receiver.batches for row in batch]
+        assert names == sorted(names)
+        assert any("mode=backfill" in path for _, path, _ in receiver.requests)
+
+    def test_a_resent_file_is_recognized(self, receiver, file):
+        invoke(file, "--url", receiver.url)
+        result = invoke(file, "--url", receiver.url, "--resend")
+
+        assert "142 readings to send: 142 duplicate." in result.stderr
+
+    def test_steps_come_at_their_pace(self, receiver, file):
+        time = Time()
+        with stock_of(file) as stock, client_of(receiver) as client:
+            feed = Feed(client, False, Pace.of("60"), time.sleep, time.clock)
+            counts = list(feed.send(stock, {}, Outcome()))
+
+        assert len(counts) == 48
+        assert np.allclose(time.slept, 60.0)
+        assert [len(batch) for batch in receiver.batches[:7]] == [3, 3, 3, 3, 3, 2, 2]
+
+    def test_too_many_rows_are_sent_in_parts(self, receiver, file):
+        receiver.largest = 50
+
+        result = invoke(file, "--url", receiver.url)
+
+        assert result.exit_code == 0, result.output
+        assert len(receiver.rows) == 142
+
+    def test_refused_rows_are_told_with_sensor_and_time(self, receiver, file):
+        file.write_text(
+            file.read_text().replace("17:00:00+00:00,117.0,", "17:00:00+00:00,1170000.0,")
+        )
+
+        dry = invoke(file, "--dry-run")
+        result = invoke(file, "--url", receiver.url)
+
+        assert "1 value would be refused" in dry.stderr
+        assert result.exit_code == 3
+        assert "a at 2026-06-13T17:00:00Z: Too large. (sr-out-of-range)" in result.stderr
+        assert "141 accepted, 1 refused" in result.stderr
+
+    def test_a_token_is_sent_and_its_lack_is_told(self, receiver, file):
+        receiver.token = "secret"
+
+        refused = invoke(file, "--url", receiver.url)
+        let_in = invoke(file, "--url", receiver.url, env={"STREAMRIDGE_TOKEN": "secret"})
+
+        assert refused.exit_code == 1
+        assert "No. Send a token. (sr-no-token, 401)" in refused.stderr
+        assert let_in.exit_code == 0, let_in.output
+
+    def test_a_dry_run_sends_nothing_and_needs_no_service(self, file):
+        result = invoke(file, "--dry-run", "--url", "http://127.0.0.1:9")
+
+        assert result.exit_code == 0, result.output
+        assert "Would send 142 readings of 3 sensors, in steps of 1h from" in result.stderr
+
+
+class TestTrouble:
+    def test_it_tries_again_and_nothing_is_lost_or_twice(self, receiver, file, record_property):
+        record_property("row", "A1")
+        record_property("cases", 30)
+        for seed in range(30):
+            luck = Random(seed)
+            receiver.rows.clear()
+            kinds = [(503, {"Retry-After": "5"}), (429, {}), (408, {}), (507, {}), CLOSE, CLOSE]
+            receiver.troubles = [luck.choice(kinds) for _ in range(luck.randrange(12))]
+            outcome = Outcome()
+            with stock_of(file) as stock, client_of(receiver) as client:
+                list(Feed(client, pace=Pace.of("1000/s")).send(stock, {}, outcome))
+
+            assert len(receiver.rows) == 142
+            assert outcome.counts["accepted"] + outcome.counts["duplicate"] == 142
+
+    def test_waits_double_have_jitter_and_heed_the_service(self, receiver):
+        time, told = Time(), []
+        receiver.troubles = [(503, {"Retry-After": "7"}), *[(429, {})] * 9]
+        patience = Patience(1e9, lambda *said: told.append(said), time.sleep, time.clock, Random(1))
+
+        with Client(receiver.url, patience=patience) as client:
+            answer = client.insist("POST", "/v1/readings", packed([]))
+
+        assert answer.status == 200
+        assert 7.25 <= time.slept[0] <= 7.5
+        longest = [0.5 * 2**tries for tries in range(1, 8)]
+        for slept, most in zip(time.slept[1:], longest, strict=False):
+            assert most / 2 <= slept <= most
+        assert time.slept[-1] <= 60.0
+        assert told[0][0] == "Not now. (sr-busy, 503)"
+
+    def test_it_gives_up_in_the_end(self):
+        time = Time()
+        patience = Patience(600.0, sleep=time.sleep, clock=time.clock)
+
+        with pytest.raises(ServiceAwayError, match="cannot be reached: Connection refused"):
+            Client("http://127.0.0.1:9", patience=patience).get("/v1/summary")
+        assert 600 < time.now < 800
+
+    def test_ctrl_c_says_how_to_go_on(self, receiver, file, monkeypatch):
+        def pressed(self, rows, outcome):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Feed, "_deliver", pressed)
+        result = invoke(file, "--url", receiver.url)
+
+        assert result.exit_code == 130
+        assert "The same command goes on from here." in result.stderr
+
+    @pytest.mark.parametrize("url", ["127.0.0.1:8321", "ftp://host", "http://", "http://h:99999"])
+    def test_a_wrong_address_is_refused(self, url):
+        with pytest.raises(InvalidInputError, match="url must"):
+            Client(url)
+
+    def test_words_of_a_refusal_that_is_no_json(self):
+        assert Answer(502, {}, b"<html>").words == "(status, 502)"
+        assert str(RefusedError(Answer(404, {}, b'{"detail": "No such page."}'))) == (
+            "No such page. (status, 404)"
+        )
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "fast", "1/m", "", "1e9"])
+def test_a_wrong_speed_is_refused(speed):
+    with pytest.raises(InvalidInputError, match="speed must be"):
+        Pace.of(speed)
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        "zone", ["America/Los_Angeles", "Europe/London", "Australia/Lord_Howe"]
+    )
+    @pytest.mark.parametrize("change", ["spring", "autumn"])
+    def test_no_reading_is_merged_or_dropped_when_clocks_change(
+        self, zone, change, receiver, tmp_path, record_property
+    ):
+        record_property("row", "B6")
+        record_property("cases", 1)
+        receiver.step_seconds = 900
+        moment = clock_change(ZoneInfo(zone), change)
+        quarters = [moment + timedelta(minutes=15 * i) for i in range(-96, 96)]
+        local = [each.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M") for each in quarters]
+        path = tmp_path / "local.csv"
+        pd.DataFrame({"time": local, "a": range(192)}).to_csv(path, index=False)
+
+        result = invoke(path, "--url", receiver.url, "--timezone", zone)
+
+        assert result.exit_code == 0, result.output
+        sent = {(datetime.fromisoformat(time), value) for (_, time), value in receiver.rows.items()}
+        assert sent == set(zip(quarters, range(192), strict=True))
+
+    def test_local_times_need_a_zone(self, receiver, tmp_path):
+        path = tmp_path / "local.csv"
+        pd.DataFrame({"time": HOURS.tz_localize(None), "a": FLOWS["a"]}).to_csv(path, index=False)
+
+        result = invoke(path, "--url", receiver.url)
+
+        assert result.exit_code == 2
+        assert "times must have an offset from UTC, or a zone" in result.stderr
+        assert "--tz UTC" in result.stderr
+
+    def test_a_time_that_clocks_skip_is_refused_by_name(self, receiver, tmp_path):
+        path = tmp_path / "gap.csv"
+        times = pd.date_range("2026-03-29 00:00", periods=8, freq="30min")
+        pd.DataFrame({"time": times, "a": range(8)}).to_csv(path, index=False)
+        receiver.step_seconds = 1800
+
+        result = invoke(path, "--url", receiver.url, "--tz", "Europe/London")
+
+        assert result.exit_code == 2
+        assert "time must exist in Europe/London, got 2026-03-29T01:00:00" in result.stderr
+        assert not receiver.rows
+
+    def test_names_that_no_service_takes_are_refused(self, receiver, tmp_path):
+        path = tmp_path / "names.csv"
+        pd.DataFrame({"time": HOURS, "=1+1": FLOWS["a"], "ok": 1}).to_csv(path, index=False)
+
+        result = invoke(path, "--url", receiver.url)
+
+        assert result.exit_code == 2
+        assert "names of sensors must be up to 64 letters" in result.stderr
+        assert "'=1+1'" in result.stderr
+
+    def test_an_index_is_refused(self, receiver, tmp_path):
+        path = tmp_path / "index.csv"
+        pd.DataFrame({"time": range(50), "a": range(50)}).to_csv(path, index=False)
+
+        result = invoke(path, "--dry-run")
+
+        assert result.exit_code == 2
+        assert "times must be dates, got whole numbers" in result.stderr
+
+    def test_finer_counts_are_summed_to_the_step_of_the_service(self, receiver, tmp_path):
+        path = tmp_path / "fine.parquet"
+        times = pd.date_range("2026-06-13", periods=96, freq="15min", tz="UTC")
+        pd.DataFrame({"time": times, "a": 1.0}).to_parquet(path, index=False)
+
+        result = invoke(path, "--url", receiver.url, "--aggregate", "sum")
+
+        assert result.exit_code == 0, result.output
+        assert len(receiver.rows) == 24
+        assert set(receiver.rows.values()) == {4.0}
+
+    def test_odd_bytes_never_end_in_a_traceback(self, receiver, file, record_property):
+        record_property("row", "B14")
+        record_property("cases", 40)
+        content, luck = file.read_bytes(), Random(3)
+        for _ in range(40):
+            spoilt = bytearray(content)
+            for _ in range(luck.randrange(1, 6)):
+                spoilt[luck.randrange(len(spoilt))] = luck.randrange(256)
+            file.write_bytes(spoilt)
+
+            result = invoke(file, "--dry-run")
+
+            assert result.exit_code in (0, 2), result.output
+            assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def clock_change(zone, season):
+    """Return the moment in 2026 at which the clocks of a zone are set forward, or back."""
+    hours = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=30 * i) for i in range(17_000)]
+    offsets = [each.astimezone(zone).utcoffset() for each in hours]
+    forward = season == "spring"
+    return next(
+        hour
+        for hour, before, after in zip(hours[1:], offsets, offsets[1:], strict=False)
+        if (after > before if forward else after < before)
+    )
