@@ -56,7 +56,7 @@ clean:
 # A browser for the tests of the page, and strace for those that kill the service at a write. They are
 # installed where that is allowed; without them these tests are skipped, and say so.
 .venv/.tools: .venv/bin/python
-	@command -v chromium strace > /dev/null && touch $@ || { \
+	@command -v chromium > /dev/null && command -v strace > /dev/null && touch $@ || { \
 	  ([ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	    apt-get install -qq -y --no-install-recommends chromium strace > /dev/null && touch $@) \
 	  || echo "chromium and strace are not installed and cannot be installed here: some tests are skipped"; }

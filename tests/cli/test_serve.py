@@ -38,6 +38,43 @@ def test_help_fits_eighty_columns_and_ends_with_an_example(command, invoke):
     assert f"Example:\n    streamridge {command}" in result.stdout
 
 
+def test_the_examples_run(invoke, tmp_path, monkeypatch):
+    monkeypatch.delenv("STREAMRIDGE_DATABASE", raising=False)
+    assert invoke("simulate", "--days", "4", "--detectors", "2").exit_code == 0
+    with Live(tmp_path / "roads.db") as live:
+        invoke("feed", "roads.csv", "--tz", "UTC", "--to", "2017-01-01T05:00", "--url", live.url)
+    monkeypatch.setenv("STREAMRIDGE_TRAIN_SIZE", "96")
+    for command in COMMANDS[1:]:
+        text = invoke(*command.split(), "--help").stdout
+        example = text.partition("Example:\n")[2].strip()
+        if command.startswith("token"):
+            example = example.replace("--database roads.db", "")
+
+        result = invoke(*shlex.split(example)[1:])
+
+        assert result.exit_code == 0, f"{example}\n{result.output}"
+
+
+def test_without_the_extra_a_machine_can_still_send(tmp_path):
+    program = """
+import sys
+for name in ("apsw", "msgspec", "pydantic", "pydantic_settings", "litestar", "structlog"):
+    sys.modules[name] = None
+from streamridge.cli.main import app
+app(["feed", "roads.csv", "--dry-run"])
+"""
+    pd.DataFrame(
+        {"time": pd.date_range("2026-06-01", periods=9, freq="h", tz="UTC"), "a": range(9)}
+    ).to_csv(tmp_path / "roads.csv", index=False)
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "Would send 9 readings of 1 sensor" in done.stderr
+
+
 def test_every_setting_is_a_flag(invoke):
     text = invoke("serve", "--help", env={"COLUMNS": "80"}).stdout
 
@@ -219,7 +256,7 @@ def test_a_file_is_fed_into_a_service_and_its_storage_verifies(invoke, tmp_path,
         again = invoke("feed", "roads.csv", "--tz", "UTC", "--url", live.url, "--resend")
         made = invoke("token", "create", "x", "--scope", "admin", "--url", live.url)
         listed = invoke("token", "list", "--url", live.url)
-        key = {"STREAMRIDGE_TOKEN": made.stdout.strip()}
+        key = {"STREAMRIDGE_TOKEN": made.stdout.splitlines()[-1]}
         revoked = invoke("token", "revoke", "1", "--url", live.url, env=key)
         locked = invoke("token", "create", "y", "--database", "a.db")
 

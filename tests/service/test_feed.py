@@ -226,6 +226,11 @@ class TestTrouble:
         with pytest.raises(InvalidInputError, match="url must"):
             Client(url)
 
+    @pytest.mark.parametrize("token", ["", " \n", "a\nb", "\u20ac"])
+    def test_a_token_that_no_header_can_hold_is_refused(self, token):
+        with pytest.raises(InvalidInputError, match="token must be letters"):
+            Client("http://127.0.0.1", token)
+
     def test_words_of_a_refusal_that_is_no_json(self):
         assert Answer(502, {}, b"<html>").words == "(status, 502)"
         assert str(RefusedError(Answer(404, {}, b'{"detail": "No such page."}'))) == (

@@ -16,10 +16,12 @@ from streamridge.service.ledger.layout import checksum_after, digest_of
 from streamridge.service.ledger.opening import open_ledger
 from streamridge.service.ledger.reading import arrivals
 from streamridge.service.ledger.records import Cut, Snapshot
+from streamridge.service.ledger.restoring import restore
 from streamridge.service.plan import HOUR, MINUTE, Declaration
 from streamridge.service.replaying import Log, cuts_again, replayed
 from streamridge.service.rows import Batch, Row
 from streamridge.service.verify import plan_of, sampled, verdict, verdicts
+from tests.service.ledger.postgres_server import PostgresServer
 from tests.service.living import serving, settled, small
 
 START = 1_700_000_000_000_000 // HOUR * HOUR
@@ -119,6 +121,24 @@ def test_states_are_functions_of_the_log_to_the_last_byte(served, plan, record_p
     assert min(each.forecasts for each in found) > 200
     assert {"refit", "kept", "start"} <= kinds
     assert left, "some cut was made while later readings were there"
+
+
+def test_restored_into_postgresql_it_is_the_same(copied, plan, record_property):
+    record_property("row", "F2")
+    record_property("cases", 1)
+    try:
+        server = PostgresServer()
+    except OSError as error:
+        pytest.skip(f"NO POSTGRESQL: its ledger is NOT verified here, since {error}")
+    try:
+        address = server.new_database()
+        restore(copied, address)
+        with open_ledger(address, read_only=True) as ledger:
+            assert not list(ledger.check())
+            south = ledger.sensors()[-1]
+            assert verdict(ledger, south, plan).is_exact
+    finally:
+        server.stop()
 
 
 def test_a_sensor_without_cuts_has_nothing_to_be_made_again(tmp_path, plan):

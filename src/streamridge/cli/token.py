@@ -56,7 +56,7 @@ def create(
 
     With the first one, everybody needs one. While the service runs, pass its --url.
 
-    Example: streamridge token create telegraf --scope write --expires 90d --database roads.db
+    Example: streamridge token create telegraf --scope write --expires 90d
     """
     ends = None if expires is None else moment("expires", expires, ahead=True)
     made = _created(

@@ -125,7 +125,7 @@ class Client:
             )
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, _port(url)
         self._path = parts.path.rstrip("/")
-        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._headers = {} if token is None else {"Authorization": f"Bearer {_sound(token)}"}
         self._patience = patience or Patience()
         self._connection: http.client.HTTPConnection | None = None
         self.url = url.rstrip("/")
@@ -200,6 +200,14 @@ class Client:
         else:
             self._connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
         return self._connection
+
+
+def _sound(token: str) -> str:
+    """Return a token that a header can hold, without the line break that a file may end in."""
+    text = token.strip()
+    if not text or not text.isascii() or not text.isprintable():
+        raise InvalidInputError("token must be letters and signs of ASCII, got something else.")
+    return text
 
 
 def _port(url: str) -> int | None:

@@ -21,7 +21,7 @@ HEARTBEAT = 15.0
 
 
 class Message(msgspec.Struct, frozen=True):
-    """An event as it goes out; `about` is the sensor's name, if it is about one."""
+    """An event as it goes out; `about` is the sensor's name, or the state that it tells of."""
 
     number: int
     kind: str
@@ -36,16 +36,22 @@ class Listener:
     ----------
     sensors
         Names of sensors whose own events it wants.
+    states
+        Of what is an `event`, it wants those of these kinds; of any if there are none.
     """
 
-    def __init__(self, sensors: frozenset[str]) -> None:
-        self.sensors = sensors
+    def __init__(
+        self, sensors: frozenset[str] = frozenset(), states: frozenset[str] = frozenset()
+    ) -> None:
+        self.sensors, self.states = sensors, states
         self.waiting: deque[Message] = deque()
         self.bell = Bell()
         self.lost = 0
 
     def wants(self, message: Message) -> bool:
         """Return whether an event is for this client."""
+        if message.kind == "event":
+            return not self.states or message.about in self.states
         return message.kind != "sensor" or message.about in self.sensors
 
     def offer(self, message: Message) -> bool:
@@ -74,6 +80,8 @@ class Hub:
     def publish(self, kind: str, data: object, about: str | None = None) -> None:
         """Send an event to all clients that want it."""
         self._last += 1
+        if kind == "event" and isinstance(data, dict):
+            about = data.get("kind")
         message = Message(self._last, kind, msgspec.json.encode(data), about)
         self._past.append(message)
         for listener in self.listeners:
@@ -85,19 +93,18 @@ class Hub:
         """Return whether there are as many clients as there may be."""
         return len(self.listeners) >= MOST_CLIENTS
 
-    def join(self, sensors: frozenset[str], last: str | None = None) -> Listener | None:
-        """Return a new client, who must `leave`; None if there are as many as there may be.
+    def join(self, listener: Listener, last: str | None = None) -> bool:
+        """Let a client listen until it leaves; return False if there are as many as there may be.
 
         With `last`, the id of the last event that it has seen, it gets what it missed; if that is
         not remembered, it is told to `resync`.
         """
         if self.is_full:
-            return None
-        listener = Listener(sensors)
+            return False
         if last is not None:
             self._catch_up(listener, last)
         self.listeners.add(listener)
-        return listener
+        return True
 
     def leave(self, listener: Listener) -> None:
         """Forget a client."""

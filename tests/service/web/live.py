@@ -22,7 +22,7 @@ from streamridge.service.service import Service
 from streamridge.service.settings import settings_of
 from streamridge.service.web import tokens
 from streamridge.service.web.app import create_app
-from streamridge.service.web.server import Server, bound
+from streamridge.service.web.server import LastResort, Server, bound
 
 ROOT = Path(__file__).parents[3]
 YEAR = 365 * 86_400_000_000
@@ -43,7 +43,7 @@ class Live:
         self.service = Service(self.settings)
         self.service.open()
         self.app = create_app(self.service)
-        self.server = Server(self.app, self.service, lambda line: self._ready.set())
+        self.server = Server(self.app, self.service, lambda line: self._ready.set(), LastResort())
         await self.server.serve([bound(self.settings.host, self.settings.port)])
         await self.service.close()
 

@@ -1,5 +1,7 @@
 """Pages of a list whose order is any."""
 
+import asyncio
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +29,8 @@ def test_pages_hold_what_is_wanted_once_each(ids, limit, part):
     listing, found, cursor = Listing(board), [], None
 
     while True:
-        page = listing.page("id", lambda place: place.sensor.id % part == 0, cursor, limit)
+        wanted = listing.page("id", lambda place: place.sensor.id % part == 0, cursor, limit)
+        page = asyncio.run(wanted)
         assert len(page.places) <= limit
         found += [place.sensor.id for place in page.places]
         cursor = page.cursor

@@ -106,6 +106,13 @@ class TestEvents:
         with listening(live, last=first) as listener:
             assert listener.next("resync", "event", "summary")[1] == "resync"
 
+    def test_events_of_other_kinds_can_be_left_out(self, live):
+        with listening(live, "?state=silent,stale") as listener:
+            for kind in ("good", "retuned", "stale"):
+                live.call(lambda service, k=kind: service.hub.publish("event", {"kind": k}))
+
+            assert listener.next("event")[2] == {"kind": "stale"}
+
     @pytest.mark.parametrize("names", ["a b", "a,,b", "-a", ",", "a" * 65, ",".join(["a"] * 101)])
     def test_names_must_be_names(self, live, names):
         assert live.client.get("/v1/stream", params={"sensors": names}).status_code == 422
@@ -161,8 +168,8 @@ class TestSlowClients:
 
 async def queue_of_a_stalled_client():
     """Return how many events wait for a client that reads none, and what it hears first then."""
-    hub = Hub()
-    listener = hub.join(frozenset())
+    hub, listener = Hub(), hub_module.Listener()
+    hub.join(listener)
     for i in range(1000):
         hub.publish("event", i)
     waiting = len(listener.waiting)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from asyncio import to_thread
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import monotonic
+from typing import ParamSpec, TypeVar
 
 from streamridge.service.board import Board, Place
 
@@ -14,6 +16,8 @@ from streamridge.service.board import Board, Place
 CURSOR = r"^[0-9a-f]{16}\.[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 # For so many seconds an order is good enough: to sort all sensors for every page takes long.
 GOOD_FOR = 2.0
+# So many sensors take a few milliseconds; for more of them, nobody else should have to wait.
+FEW = 500
 MASK, SIGN = (1 << 64) - 1, 1 << 63
 
 KEYS: dict[str, Callable[[Place], float | None]] = {
@@ -26,6 +30,8 @@ KEYS: dict[str, Callable[[Place], float | None]] = {
 SORTS = ("id", *(f"{sign}{name}" for name in list(KEYS)[1:] for sign in ("-", "")))
 
 Key = tuple[int, str]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,10 +56,18 @@ class Listing:
         self._board = board
         self._orders: dict[str, tuple[float, list[Key], list[Place]]] = {}
 
-    def page(
+    async def page(
         self, sort: str, wanted: Callable[[Place], bool], cursor: str | None, limit: int
     ) -> Page:
-        """Return the sensors that are wanted, so many of them after a cursor."""
+        """Return the sensors that are wanted, so many of them after a cursor.
+
+        Where there are many, other requests are answered meanwhile.
+        """
+        return await beside(len(self._board.places), self._page, sort, wanted, cursor, limit)
+
+    def _page(
+        self, sort: str, wanted: Callable[[Place], bool], cursor: str | None, limit: int
+    ) -> Page:
         keys, places = self._ordered(sort)
         start = 0 if cursor is None else bisect_right(keys, _key_of(cursor))
         before = sum(map(wanted, places[:start]))
@@ -67,12 +81,21 @@ class Listing:
         made, keys, places = self._orders.get(sort, (0.0, [], []))
         if len(places) != len(self._board.places) or monotonic() - made > GOOD_FOR:
             pairs = sorted(
-                ((_key(place, sort), place) for place in self._board.places.values()),
+                [(_key(place, sort), place) for place in list(self._board.places.values())],
                 key=lambda pair: pair[0],
             )
             keys, places = [key for key, _ in pairs], [place for _, place in pairs]
             self._orders[sort] = monotonic(), keys, places
         return keys, places
+
+
+async def beside(
+    count: int, function: Callable[P, T], *arguments: P.args, **options: P.kwargs
+) -> T:
+    """Return what a function returns; if it works on many things, in a thread of its own."""
+    if count <= FEW:
+        return function(*arguments, **options)
+    return await to_thread(function, *arguments, **options)
 
 
 def _after(start: int, keys: list[Key], places: list[Place]) -> Iterable[tuple[Key, Place]]:

@@ -26,6 +26,8 @@ DESCRIPTION = (
     "Readings in, forecasts out. Every time has an offset from UTC; answers are in UTC. Every "
     "refusal is application/problem+json with a code of the catalogue at /problems."
 )
+# The order of a path's methods; paths stay in theirs.
+ORDER = ("GET", "PUT", "POST", "DELETE")
 REF = "#/components/schemas/{name}"
 # What any route may answer, and any that asks for a token.
 ANYWHERE = ("sr-bad-parameter", "sr-unreadable", "sr-bad-host", "sr-internal", "sr-stopping")
@@ -50,10 +52,9 @@ def document_of(app: Litestar) -> Json:
     schemas, components = msgspec.json.schema_components(kinds.values(), ref_template=REF)
     known = dict(zip(kinds, schemas, strict=True))
     components["Problem"] = components.pop("ProblemShape")
-    paths: Json = {}
-    for path, method, handler, contract in routes:
-        operation = _operation(path, handler, contract, known)
-        paths.setdefault(path, {})[method.lower()] = operation
+    paths: Json = {path: {} for path, *_ in routes}
+    for path, method, handler, contract in sorted(routes, key=lambda each: ORDER.index(each[1])):
+        paths[path][method.lower()] = _operation(path, handler, contract, known)
     return {
         "openapi": "3.1.0",
         "info": {"title": "streamridge", "version": VERSION, "description": DESCRIPTION},

@@ -69,3 +69,8 @@ def require_few(count: int, most: int, what: str) -> None:
 def given(value: str | UnsetType) -> str | None:
     """Return a parameter, or None if it was not given."""
     return None if value is UNSET else str(value)
+
+
+def parts(value: str | UnsetType) -> frozenset[str]:
+    """Return the parts of a parameter that is a list with commas; none if it was not given."""
+    return frozenset((given(value) or "").split(",")) - {""}

@@ -19,7 +19,7 @@ from streamridge.service.web.room import Guest, Room
 # A body must go on by so many bytes within so many seconds, or end.
 LEAST, PATIENCE = 15_000, 30.0
 # The most bytes of a body that says what to do, rather than what was measured.
-MOST_SAID = 65_536
+MOST_SAID = 1_000_000
 
 T = TypeVar("T")
 

@@ -74,14 +74,39 @@ def run(settings: ServiceSettings, *, say: Say = _say, complain: Say = _complain
         What lines for people are given to: the address, or why there is none.
     """
     logs.configure(settings.log_level)
+    resort = LastResort()
     try:
-        return asyncio.run(serve(settings, say))
+        return asyncio.run(serve(settings, say, resort))
     except CannotServeError as error:
         complain(error.reason)
         return error.code
+    finally:
+        resort.give_up()
 
 
-async def serve(settings: ServiceSettings, say: Say) -> int:
+class LastResort:
+    """What ends the process if something keeps it from ending in order.
+
+    That is harmless: what was acknowledged has been written to disk.
+    """
+
+    def __init__(self) -> None:
+        self._timer: Timer | None = None
+
+    def end_within(self, seconds: float, code: int) -> None:
+        """End the process after so many seconds, unless it is gone by then."""
+        self.give_up()
+        self._timer = Timer(seconds, os._exit, (code,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def give_up(self) -> None:
+        """Let the process go on."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+async def serve(settings: ServiceSettings, say: Say, resort: LastResort) -> int:
     """Open the service and the port, and serve; return the code to exit with."""
     _require_storage(settings)
     listening = bound(settings.host, settings.port)
@@ -91,15 +116,16 @@ async def serve(settings: ServiceSettings, say: Say) -> int:
     except StreamRidgeError as error:
         listening.close()
         raise CannotServeError(code_of(error), error.reason) from error
-    server = Server(create_app(service), service, say)
+    server = Server(create_app(service), service, say, resort)
     service.on_failure = server.fail
     with server.told():
         try:
+            if service.failure is not None:  # before anybody could be told
+                server.fail()
             await server.serve([listening])
         finally:
             await service.close(WORKERS_END)
-            server.ended()
-    return FINE if service.failure is None else STORAGE
+    return server.code
 
 
 def _require_storage(settings: ServiceSettings) -> None:
@@ -173,9 +199,11 @@ class Server(uvicorn.Server):
         The service behind it.
     say
         What the address is told to.
+    resort
+        What ends the process if it takes too long.
     """
 
-    def __init__(self, app: Door, service: Service, say: Say) -> None:
+    def __init__(self, app: Door, service: Service, say: Say, resort: LastResort) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -190,9 +218,8 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=REQUESTS_END,  # type: ignore[arg-type]
             )
         )
-        self._service, self._say = service, say
+        self._service, self._say, self._resort = service, say, resort
         self._loop = asyncio.get_running_loop()
-        self._last_resort: Timer | None = None
         self.address = ""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -222,15 +249,12 @@ class Server(uvicorn.Server):
                 signal.signal(each, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in order when told to for the first time, at once when told to again.
-
-        To end at once is harmless: what was acknowledged has been written to disk.
-        """
+        """Stop in order when told to for the first time, at once when told to again."""
         if self.should_exit:
             self.force_exit = True
-            self._end_within(AT_ONCE)
+            self._resort.end_within(AT_ONCE, self.code)
         else:
-            self._end_within(ALL_ENDS)
+            self._resort.end_within(ALL_ENDS, self.code)
             self._loop.call_soon_threadsafe(self.stop)
         self.should_exit = True
 
@@ -244,17 +268,10 @@ class Server(uvicorn.Server):
     def fail(self) -> None:
         """Stop since the storage cannot be trusted any more."""
         log.error("the storage failed", reason=self._service.failure)
-        self._end_within(ALL_ENDS)
+        self._resort.end_within(ALL_ENDS, self.code)
         self.stop()
 
-    def ended(self) -> None:
-        """Note that all has ended in time."""
-        if self._last_resort is not None:
-            self._last_resort.cancel()
-
-    def _end_within(self, seconds: float) -> None:
-        self.ended()
-        code = FINE if self._service.failure is None else STORAGE
-        self._last_resort = Timer(seconds, os._exit, (code,))
-        self._last_resort.daemon = True
-        self._last_resort.start()
+    @property
+    def code(self) -> int:
+        """Return the code to exit with."""
+        return FINE if self._service.failure is None else STORAGE

@@ -17,7 +17,7 @@ from streamridge.service.web.queries import moment_of, query_of
 from streamridge.service.web.receiving import said
 from streamridge.service.web.shapes import Done, Released, Time
 
-HyperparameterName = Annotated[str, Meta(min_length=1, max_length=200)]
+HyperparameterName = Annotated[str, Meta(min_length=1, max_length=100)]
 PROBLEMS = ("sr-unknown-sensor", "sr-archived", "sr-disk-full")
 SAID = (
     "sr-bad-field", "sr-unreadable", "sr-unsupported-type", "sr-too-large", "sr-slow-body",
@@ -28,13 +28,13 @@ TUNED = ("sr-no-model", "sr-unknown-hyperparameter")
 class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Values of hyperparameters, by name."""
 
-    values: Annotated[dict[HyperparameterName, float], Meta(min_length=1, max_length=1000)]
+    values: Annotated[dict[HyperparameterName, float], Meta(min_length=1, max_length=500)]
 
 
 class Hyperparameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of hyperparameters."""
 
-    names: Annotated[list[HyperparameterName], Meta(min_length=1, max_length=1000)]
+    names: Annotated[list[HyperparameterName], Meta(min_length=1, max_length=500)]
 
 
 class Stretch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

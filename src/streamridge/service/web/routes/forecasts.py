@@ -25,6 +25,7 @@ from streamridge.service.web.contracts import (
     route,
 )
 from streamridge.service.web.examples import FORECAST, FORECAST_ROW
+from streamridge.service.web.listing import beside
 from streamridge.service.web.parameters import Cursor, Limit, given
 from streamridge.service.web.queries import moment_of, query_of
 from streamridge.service.web.shapes import ForecastPage, SensorForecast, Time
@@ -115,35 +116,43 @@ async def list_forecasts(request: Asked) -> Response[bytes]:
     """Return the newest forecasts of all sensors, or those that were issued for a moment."""
     query, service = query_of(request, ForecastsQuery), service_of(request)
     kind = format_of(request, query.format)
-    page = context_of(request).listing.page(
+    page = await context_of(request).listing.page(
         "id", lambda place: place.sensor.archived is None, given(query.cursor), query.limit
     )
-    if query.at is UNSET:
-        told = [views.newest_forecast(service, place) for place in page.places]
-    else:
-        told = await _issued_for(service, page.places, moment_of(query.at, "at"))
-    rows = [
-        row
-        for place, each in zip(page.places, told, strict=True)
-        for row in _rows(service, place, each)
-    ]
+    issued = None if query.at is UNSET else await _issued(service, moment_of(query.at, "at"))
+    rows = await beside(len(page.places), _all_rows, service, page.places, issued)
     if kind == "json":
         return json_answer({"items": rows, "cursor": page.cursor, "total": page.total})
     headers = {"Streamridge-Cursor": page.cursor} if page.cursor else None
     return await asyncio.to_thread(table_answer, rows, COLUMNS, kind, headers)
 
 
-async def _issued_for(service: Service, places: list[Place], at: int) -> list[dict[str, Any]]:
-    """Return the forecasts whose first step is the one at or after a moment."""
+async def _issued(service: Service, at: int) -> dict[int, Issued]:
+    """Return the forecasts whose first step is the one at or after a moment, by sensor."""
     step = service.plan.step
     first = -(-at // step) * step
-    one = places[0].sensor.id if len(places) == 1 else None
-    issued: dict[int, Issued] = await service.read(
+    return await service.read(
         lambda ledger: {
-            each.sensor: each for each in ledger.forecasts(one, start=first, end=first + step)
+            each.sensor: each for each in ledger.forecasts(start=first, end=first + step)
         }
     )
-    return [views.issued_forecast(service, place, issued.get(place.sensor.id)) for place in places]
+
+
+def _all_rows(
+    service: Service, places: list[Place], issued: dict[int, Issued] | None
+) -> list[dict[str, Any]]:
+    """Return the forecasts of sensors as rows: those issued, or the newest."""
+    return [
+        row
+        for place in places
+        for row in _rows(
+            service,
+            place,
+            views.newest_forecast(service, place)
+            if issued is None
+            else views.issued_forecast(service, place, issued.get(place.sensor.id)),
+        )
+    ]
 
 
 def _rows(service: Service, place: Place, told: dict[str, Any]) -> list[dict[str, Any]]:

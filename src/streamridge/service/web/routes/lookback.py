@@ -34,6 +34,7 @@ from streamridge.service.web.parameters import (
     Span,
     StateFilter,
     given,
+    parts,
     require_few,
     span_of,
 )
@@ -166,7 +167,7 @@ async def list_gaps(request: Asked) -> Response[bytes]:
     """
     query, service = query_of(request, GapsQuery), service_of(request)
     span = _hours(service, query, DAY, MOST_HOURS_OF_MANY)
-    page = context_of(request).listing.page(
+    page = await context_of(request).listing.page(
         "id", wanted(service, given(query.state)), given(query.cursor), query.limit
     )
     counts = await _counts(service, page.places, span)
@@ -260,8 +261,8 @@ async def show_accuracy(request: Asked) -> Response[bytes]:
     By hour, it is that of the sensors named, or of a hundred spread evenly over all.
     """
     query, service = query_of(request, AccuracyQuery), service_of(request)
-    names = frozenset((given(query.sensors) or "").split(",")) - {""}
-    page = context_of(request).listing.page(
+    names = parts(query.sensors)
+    page = await context_of(request).listing.page(
         "id",
         lambda place: place.sensor.archived is None and (not names or place.sensor.name in names),
         given(query.cursor) if query.by == "sensor" else None,

@@ -30,6 +30,7 @@ from streamridge.service.web.contracts import (
     route,
 )
 from streamridge.service.web.examples import DECLARATION, DETAIL, ITEM
+from streamridge.service.web.listing import beside
 from streamridge.service.web.parameters import Cursor, Limit, Search, StateFilter, given
 from streamridge.service.web.queries import query_of
 from streamridge.service.web.receiving import said
@@ -105,13 +106,15 @@ async def list_sensors(request: Asked) -> Response[bytes]:
     """List sensors, those first whose errors have grown most against their own last four weeks."""
     query, service = query_of(request, SensorsQuery), service_of(request)
     kind = format_of(request, query.format)
-    page = context_of(request).listing.page(
+    page = await context_of(request).listing.page(
         query.sort,
         wanted(service, given(query.state), given(query.q)),
         given(query.cursor),
         query.limit,
     )
-    items = [views.item(service, place) for place in page.places]
+    items = await beside(
+        len(page.places), lambda: [views.item(service, place) for place in page.places]
+    )
     if kind == "json":
         return json_answer({"items": items, "cursor": page.cursor, "total": page.total})
     headers = {"Streamridge-Cursor": page.cursor} if page.cursor else None
