@@ -25,8 +25,9 @@ from tests.service.ledger.postgres_server import PostgresServer
 from tests.service.living import serving, settled, small
 
 START = 1_700_000_000_000_000 // HOUR * HOUR
-NAMES = ("north", "south", "ruled")
-DAYS = 15
+# By these names, refits are due soon after there are enough readings, at the hours 173 to 178.
+NORTH, SOUTH, RULED = NAMES = ("north-9", "south-24", "ruled-4")
+HOURS = 286
 HOURLY = {"step": "1h", "train_size": 72}
 
 
@@ -36,7 +37,7 @@ def value(name, hour):
 
 
 def rows(name, first, last):
-    if name != "ruled":
+    if name != RULED:
         return [(name, START + hour * HOUR, value(name, hour)) for hour in range(first, last)]
     return [
         (name, START + hour * HOUR + part * 20 * MINUTE, value(name, hour) / 3)
@@ -52,24 +53,24 @@ def batch(readings):
 async def lived(service):
     """Let three sensors live: one is backfilled and acted on, one declared anew, one combined."""
     luck = random.Random(5)
-    await service.take(batch(rows("north", 0, 100)), Wish(mode="backfill"))
-    await service.declare("ruled", Declaration(rule="sum", label="Three parts an hour"))
+    await service.take(batch(rows(NORTH, 0, 100)), Wish(mode="backfill"))
+    await service.declare(RULED, Declaration(rule="sum", label="Three parts an hour"))
     waiting = []
-    for hour in range(100, DAYS * 24):
+    for hour in range(100, HOURS):
         new = [reading for name in NAMES for reading in rows(name, hour, hour + 1)]
         luck.shuffle(new)
         late = [reading for reading in new if luck.random() < 0.1]
         await service.take(batch([each for each in new if each not in late] + waiting), Wish())
         waiting = late
         await asyncio.sleep(0)
-        if hour == 240:
+        if hour == 200:
             await settled(service)
-            north = service.intake.sensors["north"]
+            north = service.intake.sensors[NORTH]
             await service.act(north, "set", {"values": {"regularization": 0.7}})
             await service.act(north, "freeze", {"names": ["regularization"]})
-            await service.declare("south", Declaration(zone="Europe/London"))
-        if hour == 280:
-            revised = ("north", START + 270 * HOUR, 99.0)
+            await service.declare(SOUTH, Declaration(zone="Europe/London"))
+        if hour == 230:
+            revised = (NORTH, START + 220 * HOUR, 99.0)
             await service.take(batch([revised]), Wish(on_conflict="replace"))
     await settled(service)
     await asyncio.sleep(0.2)
@@ -118,7 +119,7 @@ def test_states_are_functions_of_the_log_to_the_last_byte(served, plan, record_p
         left = [cut.left for sensor in sensors for cut in ledger.cuts(sensor.id) if cut.left]
 
     assert [(each.fault, each.remark, each.is_exact) for each in found] == [(None, None, True)] * 3
-    assert min(each.forecasts for each in found) > 200
+    assert min(each.forecasts for each in found) > 150
     assert {"refit", "kept", "start"} <= kinds
     assert left, "some cut was made while later readings were there"
 
@@ -143,7 +144,7 @@ def test_restored_into_postgresql_it_is_the_same(copied, plan, record_property):
 
 def test_a_sensor_without_cuts_has_nothing_to_be_made_again(tmp_path, plan):
     async def brief(service):
-        await service.take(batch(rows("north", 0, 3)), Wish())
+        await service.take(batch(rows(NORTH, 0, 3)), Wish())
         await settled(service)
 
     serving(brief, tmp_path / "a.db", **HOURLY)
@@ -386,10 +387,10 @@ class TestWhatCannotBeMadeAgain:
 
     def test_a_first_declaration_that_is_not_in_the_log_is_told(self, tmp_path, plan):
         async def declared_twice(service):
-            await service.declare("north", Declaration(bounds=(0.0, 900.0)))
-            await service.take(batch(rows("north", 0, 5)), Wish())
+            await service.declare(NORTH, Declaration(bounds=(0.0, 900.0)))
+            await service.take(batch(rows(NORTH, 0, 5)), Wish())
             await settled(service)
-            await service.declare("north", Declaration(bounds=(0.0, 800.0)))
+            await service.declare(NORTH, Declaration(bounds=(0.0, 800.0)))
 
         serving(declared_twice, tmp_path / "a.db", **HOURLY)
 
@@ -406,8 +407,8 @@ def test_a_sensor_that_was_rebuilt_is_made_again_too(copied, plan, record_proper
         connection.commit()
 
     async def went_on(service):
-        for hour in range(DAYS * 24, DAYS * 24 + 30):
-            await service.take(batch(rows("north", hour, hour + 1)), Wish())
+        for hour in range(HOURS, HOURS + 30):
+            await service.take(batch(rows(NORTH, hour, hour + 1)), Wish())
             await settled(service)
         await asyncio.sleep(0.3)
         await settled(service)

@@ -106,13 +106,12 @@ class _Fit:
 
     def _overtaken(self, seq: int) -> list[int]:
         """Return the numbers of readings that arrived after one, and are of earlier steps."""
-        entries = [item for item in self.log.items if isinstance(item, Entry)]
-        time = next((entry.time for entry in entries if entry.seq == seq), None)
-        if time is None:
+        steps = {
+            item.seq: self.plan.step_of(item.time, self.log.rule_at(seq, self.plan))
+            for item in self.log.items
+            if isinstance(item, Entry) and item.kind == Kind.LIVE
+        }
+        if seq not in steps:
             return []
-        reach = time - self.plan.open_for
-        return [
-            entry.seq
-            for entry in entries
-            if entry.seq > seq and entry.kind == Kind.LIVE and reach <= entry.time < time
-        ]
+        reach = steps[seq] - self.plan.open_for
+        return [each for each, step in steps.items() if each > seq and reach <= step < steps[seq]]

@@ -17,7 +17,7 @@ from streamridge.service.fleet.order import Item
 from streamridge.service.fleet.tracker import Ripe, Standing, Tracker
 from streamridge.service.ledger.base import Ledger
 from streamridge.service.ledger.records import Action, Cut, Entry, Issued, SensorRow, Snapshot
-from streamridge.service.plan import Declaration, Plan
+from streamridge.service.plan import Declaration, Plan, Rule
 from streamridge.service.sameness import nearly_equal
 
 # Why a refit failed is not in the log; that it did is.
@@ -78,6 +78,11 @@ class Log:
             if configured
             else (self.sensor)
         )
+
+    def rule_at(self, seq: int, plan: Plan) -> Rule | None:
+        """Return how readings within a step combined at an arrival number."""
+        declared = msgspec.json.decode(self.sensor_at(seq).declared, type=Declaration)
+        return declared.rule or plan.rule
 
     def since(self, cut: Cut | None, up_to: int | None = None) -> list[Item]:
         """Return what a forecaster takes after a cut, up to an arrival number."""

@@ -27,6 +27,7 @@ from streamridge.service.ledger.base import (
 )
 from streamridge.service.ledger.records import Event, Issued, Snapshot
 from streamridge.service.problems import Problem
+from streamridge.service.promises import promised
 from streamridge.service.rows import Batch
 
 # Rows of the requests of one transaction; forecasts of one.
@@ -115,7 +116,7 @@ class Writer:
                 raise Problem("sr-stopping", "The service is stopping; nothing was stored.")
             if len(self._requests) >= MOST_WAITING:
                 raise Problem("sr-busy", f"{MOST_WAITING} requests wait to be stored.")
-            future: Future[Receipt] = Future()
+            future: Future[Receipt] = promised()
             self._requests.append(_Request(batch, wish, received, future))
             self._changed.notify()
         return future
@@ -123,7 +124,7 @@ class Writer:
     def do(self, task: Callable[[Ledger], object]) -> Future[object]:
         """Let something else be written, in the order in which it is asked for."""
         with self._changed:
-            future: Future[object] = Future()
+            future: Future[object] = promised()
             self._tasks.append((task, future))
             self._changed.notify()
         return future

@@ -25,7 +25,7 @@ def find_browser() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(pytestconfig: pytest.Config) -> Iterator[Any]:
     """Start a browser once; without one skip aloud, or fail where one is promised."""
     try:

@@ -18,9 +18,14 @@ from tests.service.web.routes import all_routes
 
 # Beyond what the fuzzer can draw by chance, so that it does not revoke its own token.
 FAR_NUMBER = 8_234_567_891
+SEED = int(os.environ.get("FUZZ_SEED", "3"))
 # Where a request can be wrong in a way that a schema cannot tell: a row that is late or
-# contradicts another, a zone that does not exist, a beginning after its end.
+# contradicts another, a zone that does not exist, a beginning after its end. And to archive a
+# sensor is not to delete it: one can look back at it.
 CONFIGURATION = """
+[checks]
+use_after_free.enabled = false
+
 [[operations]]
 include-path-regex = "^/v1/(readings|tokens|gaps)$|^/api/v2/write$|^/v1/sensors/"
 checks.positive_data_acceptance.expected-statuses = [
@@ -127,20 +132,20 @@ class TestFuzzing:
         done = subprocess.run(
             command, cwd=folder, env={**os.environ, **hooks}, capture_output=True, text=True
         )
+        told = "\n".join(line[:500] for line in done.stdout.splitlines())
+        assert done.returncode == 0, told
         assert served.app._traffic.answers["5xx"] == before
-        return done, int(re.search(r"(\d+) generated", done.stdout)[1])
+        return int(re.search(r"(\d+) generated", told)[1])
 
     def test_whatever_is_sent_is_answered_as_the_document_says(self, fuzzed, tmp_path, counted):
-        done, cases = self.fuzz(fuzzed, tmp_path, examples=12, seed=1)
+        cases = self.fuzz(fuzzed, tmp_path, examples=8, seed=1)
 
         counted("E12", cases)
-        assert done.returncode == 0, done.stdout[-20_000:]
         assert cases > 1000
 
     @pytest.mark.slow
     def test_so_are_ten_thousand(self, fuzzed, tmp_path, counted):
-        done, cases = self.fuzz(fuzzed, tmp_path, examples=300, seed=2)
+        cases = self.fuzz(fuzzed, tmp_path, examples=400, seed=SEED)
 
         counted("E12", cases)
-        assert done.returncode == 0, done.stdout[-20_000:]
         assert cases > 10_000

@@ -34,6 +34,7 @@ from streamridge.service.fleet.messages import (
 )
 from streamridge.service.fleet.worker import Charge, serve
 from streamridge.service.ledger.records import Action, Entry, SensorRow
+from streamridge.service.promises import promised
 
 # Readings of one message: enough to be worth it, few enough that forecasts come back soon.
 MOST_ENTRIES = 500
@@ -277,7 +278,7 @@ class Fleet:
 
     def _asked(self, sensor: int, made: Callable[[int], Act | Ask]) -> Future[FromWorker]:
         with self._lock:
-            future: Future[FromWorker] = Future()
+            future: Future[FromWorker] = promised()
             message = made(self._next())
             self._futures[message.number] = future
             self.hands[self._of(sensor)].tell(message)

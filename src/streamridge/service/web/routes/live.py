@@ -27,7 +27,7 @@ EVENT_KINDS = "|".join([*STATES, "retuned", "refused", "clock_jump", "archived"]
 class EventsQuery(Query, frozen=True):
     """Which events."""
 
-    after: Annotated[int, Meta(ge=0, description="Only events after this number.")] = 0
+    after: Annotated[int, Meta(ge=0, le=2**53, description="Only events after this number.")] = 0
     limit: Limit = 1000
 
 
