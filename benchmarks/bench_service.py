@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--train-size", type=int, default=672)
     parser.add_argument("--seconds", type=int, default=60, help="of the sustained load")
     parser.add_argument("--steps", type=int, default=8, help="of the simulated day")
+    parser.add_argument("--day-sensors", type=int, default=2000, help="of the simulated day")
     parser.add_argument("--memory", default="8GB")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--json", action="store_true")
@@ -55,7 +56,8 @@ def main() -> None:
         with served(database, options) as (port, process):
             found["restart_ready_s"] = monotonic() - begun
             found["restart_rss_mb"] = memory_of(process)
-        found |= day(folder, options, begin)
+        options.sensors = options.day_sensors
+        found |= {"day_sensors": options.sensors, **day(folder, options, begin)}
     if options.json:
         print(json.dumps(found))
         return
@@ -154,6 +156,7 @@ def batches(
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     acknowledged, forecast = [], []
     for step in range(5):
+        connection.close()  # it has been idle for longer than a service keeps one
         body = rows(range(options.sensors), step, begin)
         begun = monotonic()
         acknowledged.append(post(connection, body))

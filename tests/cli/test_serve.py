@@ -43,7 +43,6 @@ def test_the_examples_run(invoke, tmp_path, monkeypatch):
     assert invoke("simulate", "--days", "4", "--detectors", "2").exit_code == 0
     with Live(tmp_path / "roads.db") as live:
         invoke("feed", "roads.csv", "--tz", "UTC", "--to", "2017-01-01T05:00", "--url", live.url)
-    monkeypatch.setenv("STREAMRIDGE_TRAIN_SIZE", "96")
     for command in COMMANDS[1:]:
         text = invoke(*command.split(), "--help").stdout
         example = text.partition("Example:\n")[2].strip()
@@ -247,8 +246,7 @@ def test_the_demo_has_something_to_see_and_leaves_nothing_behind(tmp_path):
     assert not list(tmp_path.glob("streamridge-demo-*"))
 
 
-def test_a_file_is_fed_into_a_service_and_its_storage_verifies(invoke, tmp_path, monkeypatch):
-    monkeypatch.setenv("STREAMRIDGE_TRAIN_SIZE", "96")
+def test_a_file_is_fed_into_a_service_and_its_storage_verifies(invoke, tmp_path):
     times = pd.date_range("2026-06-01", periods=40, freq="15min")
     pd.DataFrame({"time": times, "a": range(40), "b": 7.0}).to_csv("roads.csv", index=False)
     with Live(tmp_path / "a.db", port=0) as live:

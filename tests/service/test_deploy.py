@@ -16,7 +16,7 @@ import yaml
 from streamridge.cli.main import app as command
 from streamridge.service.rows import MOST_BYTES
 from streamridge.service.settings import ServiceSettings, bytes_of
-from streamridge.service.web import server
+from streamridge.service.web import beginning, server
 from streamridge.service.web.app import create_app
 from streamridge.service.web.door import ENDLESS
 from tests.service.living import serving
@@ -298,8 +298,8 @@ def test_the_unit_restarts_what_a_restart_mends(unit):
     hopeless = {int(code) for code in service["RestartPreventExitStatus"].split()}
 
     assert service["Restart"] == "on-failure"
-    assert hopeless == {64, server.NEWER, server.CONFIGURATION}
-    assert server.STORAGE not in hopeless
+    assert hopeless == {64, beginning.NEWER, beginning.CONFIGURATION}
+    assert beginning.STORAGE not in hopeless
     assert float(service["TimeoutStopSec"]) > server.ALL_ENDS
 
 

@@ -431,7 +431,6 @@ def test_samples_are_drawn_again_by_their_seed(served):
     assert sampled(sensors, None, 7) == sampled(sensors, 99, 7) == sensors
 
 
-def test_the_plan_is_that_of_the_storage(served, plan, monkeypatch):
-    monkeypatch.setenv("STREAMRIDGE_TRAIN_SIZE", "72")
+def test_the_plan_is_that_of_the_storage(served, plan):
     with open_ledger(str(served), read_only=True) as ledger:
         assert plan_of(ledger) == plan

@@ -73,12 +73,11 @@ class Stored:
 
 
 def plan_of(ledger: Ledger) -> Plan:
-    """Return how the service of a ledger forecasts: as it has noted, or as the environment says."""
+    """Return how the service of a ledger forecasts, as it has noted; as usual, if it never ran."""
     facts = ledger.facts()
-    if "plan" in facts:
-        return msgspec.json.decode(facts["plan"], type=Plan)
-    plan = settings_of().plan
-    return msgspec.structs.replace(plan, step=int(facts.get("step", plan.step)))
+    if "plan" not in facts:
+        return settings_of().plan
+    return msgspec.json.decode(facts["plan"], type=Plan)
 
 
 def sampled(sensors: Sequence[SensorRow], count: int | None, seed: int) -> list[SensorRow]:

@@ -22,7 +22,9 @@ from streamridge.service.service import Service
 from streamridge.service.settings import settings_of
 from streamridge.service.web import tokens
 from streamridge.service.web.app import create_app
-from streamridge.service.web.server import LastResort, Server, bound
+from streamridge.service.web.beginning import bound
+from streamridge.service.web.ending import LastResort
+from streamridge.service.web.server import Server
 
 ROOT = Path(__file__).parents[3]
 YEAR = 365 * 86_400_000_000

@@ -15,7 +15,8 @@ import structlog
 from streamridge.service.ledger.opening import open_ledger
 from streamridge.service.settings import settings_of
 from streamridge.service.web import tokens
-from streamridge.service.web.server import bound, require_tokens, run
+from streamridge.service.web.beginning import bound, require_tokens
+from streamridge.service.web.server import run
 from tests.service.web.live import NOW, Live, process, stamp
 from tests.service.web.test_stream import Listener
 

@@ -16,6 +16,7 @@ from streamridge.service.web.openapi import document_of
 from streamridge.service.web.routes import (
     actions,
     forecasts,
+    gaps,
     keys,
     line_protocol,
     live,
@@ -27,7 +28,7 @@ from streamridge.service.web.routes import (
 )
 
 TOPICS = (
-    readings, line_protocol, sensors, forecasts, lookback, actions, live, watch, keys, pages,
+    readings, line_protocol, sensors, forecasts, lookback, gaps, actions, live, watch, keys, pages,
 )  # fmt: skip
 
 

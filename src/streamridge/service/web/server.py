@@ -3,54 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from threading import Timer, current_thread, main_thread
+from threading import current_thread, main_thread
 from types import FrameType
 
 import structlog
 import uvicorn
 
 from streamridge.errors import StreamRidgeError
-from streamridge.service.ledger.base import (
-    FormatError,
-    InUseError,
-    LibraryError,
-    StorageError,
-)
-from streamridge.service.ledger.opening import open_ledger
 from streamridge.service.service import Service
 from streamridge.service.settings import ServiceSettings
 from streamridge.service.web import logs
 from streamridge.service.web.app import create_app
+from streamridge.service.web.beginning import (
+    FINE,
+    STORAGE,
+    CannotServeError,
+    bound,
+    code_of,
+    require_storage,
+)
 from streamridge.service.web.door import Door
+from streamridge.service.web.ending import LastResort
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Codes that a process exits with, as sysexits.h names them.
-FINE, NEWER, STORAGE, IN_USE, CONFIGURATION = 0, 65, 74, 75, 78
 # Seconds that requests under way have to end, and workers; and that all of it may take.
 REQUESTS_END, WORKERS_END, ALL_ENDS = 3.0, 4.0, 9.0
 # Seconds until the process ends once it was told to twice.
 AT_ONCE = 0.5
-# Milliseconds after which the system drops a connection whose other end takes nothing.
-STALLED = 30_000
 BACKLOG = 2048
 
 Say = Callable[[str], None]
 
 log = structlog.get_logger("streamridge.service.web")
-
-
-class CannotServeError(StreamRidgeError):
-    """A reason not to begin to serve, with the code to exit with."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
 
 
 def _say(line: str) -> None:
@@ -84,31 +73,9 @@ def run(settings: ServiceSettings, *, say: Say = _say, complain: Say = _complain
         resort.give_up()
 
 
-class LastResort:
-    """What ends the process if something keeps it from ending in order.
-
-    That is harmless: what was acknowledged has been written to disk.
-    """
-
-    def __init__(self) -> None:
-        self._timer: Timer | None = None
-
-    def end_within(self, seconds: float, code: int) -> None:
-        """End the process after so many seconds, unless it is gone by then."""
-        self.give_up()
-        self._timer = Timer(seconds, os._exit, (code,))
-        self._timer.daemon = True
-        self._timer.start()
-
-    def give_up(self) -> None:
-        """Let the process go on."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-
 async def serve(settings: ServiceSettings, say: Say, resort: LastResort) -> int:
     """Open the service and the port, and serve; return the code to exit with."""
-    _require_storage(settings)
+    require_storage(settings)
     listening = bound(settings.host, settings.port)
     service = Service(settings)
     try:
@@ -126,66 +93,6 @@ async def serve(settings: ServiceSettings, say: Say, resort: LastResort) -> int:
         finally:
             await service.close(WORKERS_END)
     return server.code
-
-
-def _require_storage(settings: ServiceSettings) -> None:
-    """See whether the storage can be served at all, before anything is begun."""
-    try:
-        with open_ledger(settings.database) as ledger:
-            require_tokens(settings, has_tokens=bool(ledger.tokens()))
-    except CannotServeError:
-        raise
-    except StreamRidgeError as error:
-        raise CannotServeError(code_of(error), error.reason) from error
-
-
-def code_of(error: StreamRidgeError) -> int:
-    """Return the code to exit with when the service cannot be opened."""
-    codes = {
-        FormatError: NEWER,
-        InUseError: IN_USE,
-        LibraryError: CONFIGURATION,
-        StorageError: STORAGE,
-    }
-    return next((code for kind, code in codes.items() if isinstance(error, kind)), CONFIGURATION)
-
-
-def require_tokens(settings: ServiceSettings, *, has_tokens: bool) -> None:
-    """Refuse to be reached from other machines without any token."""
-    if settings.is_local or settings.open or has_tokens:
-        return
-    raise CannotServeError(
-        CONFIGURATION,
-        f"host must be 127.0.0.1 while there are no tokens, got {settings.host}. Make one with: "
-        f"streamridge token create --scope admin --database {settings.database}, or pass --open "
-        "to let everyone in.",
-    )
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to an address, and does not listen yet."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        opened = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise _unbound(host, port, error) from None
-    try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED)
-        opened.bind(address)
-    except OSError as error:
-        opened.close()
-        raise _unbound(host, port, error) from None
-    return opened
-
-
-def _unbound(host: str, port: int, error: OSError) -> CannotServeError:
-    return CannotServeError(
-        CONFIGURATION, f"cannot listen on {host}, port {port}: {error.strerror}. Pass another."
-    )
 
 
 class Server(uvicorn.Server):

@@ -1,17 +1,15 @@
-"""Looking back: what was measured and forecast, gaps, tuning, and how good forecasts were."""
+"""Looking back: what was measured and forecast, tuning, and how good forecasts were."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from litestar import Response
 from msgspec import UNSET, Meta, UnsetType
 
 from streamridge.service import views
-from streamridge.service.board import Place
-from streamridge.service.plan import HOUR, SECOND, Rule
-from streamridge.service.service import Service
+from streamridge.service.plan import HOUR, SECOND
 from streamridge.service.web.accuracy import by_hour, of_sensor
 from streamridge.service.web.answers import json_answer
 from streamridge.service.web.context import Asked, context_of, place_of, service_of
@@ -32,20 +30,16 @@ from streamridge.service.web.parameters import (
     Limit,
     Names,
     Span,
-    StateFilter,
     given,
     parts,
     require_few,
     span_of,
 )
 from streamridge.service.web.queries import query_of
-from streamridge.service.web.routes.sensors import wanted
-from streamridge.service.web.shapes import Accuracy, Gaps, History, SensorGaps, Tuning
+from streamridge.service.web.shapes import Accuracy, History, Tuning
 from streamridge.service.web.tables import Columns, Format, format_of, table_answer
 
 DAY = 24 * HOUR
-# Hours of one answer: a month for one sensor, a week for many.
-MOST_HOURS, MOST_HOURS_OF_MANY, MOST_OF_MANY = 744, 168, 1000
 # Of so many sensors, spread evenly, errors by hour of the day are looked up.
 SAMPLE = 100
 COLUMNS: Columns = {
@@ -65,14 +59,6 @@ class HistoryQuery(Span, frozen=True):
 
     lead: Annotated[int, Meta(ge=1, le=96, description="How many steps ahead.")] = 1
     format: Format | UnsetType = UNSET
-
-
-class GapsQuery(Span, frozen=True):
-    """Which sensors, and which stretch of time."""
-
-    state: StateFilter | UnsetType = UNSET
-    limit: Annotated[int, Meta(ge=1, le=MOST_OF_MANY, description="The most sensors.")] = 100
-    cursor: Cursor | UnsetType = UNSET
 
 
 class TuningQuery(Query, frozen=True):
@@ -124,104 +110,6 @@ async def show_history(request: Asked) -> Response[bytes]:
         return json_answer({**common, "step_seconds": step, "items": items})
     rows = [{**common, **item} for item in items]
     return await asyncio.to_thread(table_answer, rows, COLUMNS, kind)
-
-
-@route(
-    "GET",
-    "/v1/sensors/{sensor:str}/gaps",
-    Contract(
-        "read",
-        "looking back",
-        {200: Answer("The hours of that time.", {JSON: SensorGaps})},
-        Span,
-        problems=("sr-unknown-sensor",),
-    ),
-)
-async def show_gaps(request: Asked) -> Response[bytes]:
-    """Return how many readings of a sensor were expected and received, hour by hour."""
-    query, service, place = query_of(request, Span), service_of(request), place_of(request)
-    span = _hours(service, query, DAY, MOST_HOURS)
-    counts = await _counts(service, [place], span)
-    steps = _expected(service, span)
-    hours = [
-        {"time": views.iso(span[0] + i * HOUR), "expected": expected, "received": received}
-        for i, (expected, received) in enumerate(zip(steps, counts[place.sensor.id], strict=True))
-    ]
-    return json_answer({"sensor": place.sensor.name, "hours": hours})
-
-
-@route(
-    "GET",
-    "/v1/gaps",
-    Contract(
-        "read",
-        "looking back",
-        {200: Answer("A page of sensors, with the hours of that time.", {JSON: Gaps})},
-        GapsQuery,
-    ),
-)
-async def list_gaps(request: Asked) -> Response[bytes]:
-    """Return how many readings of many sensors were received, hour by hour; null before the first.
-
-    Sensors come by name, so that those of one road stand together.
-    """
-    query, service = query_of(request, GapsQuery), service_of(request)
-    span = _hours(service, query, DAY, MOST_HOURS_OF_MANY)
-    page = await context_of(request).listing.page(
-        "id", wanted(service, given(query.state)), given(query.cursor), query.limit
-    )
-    counts = await _counts(service, page.places, span)
-    return json_answer(
-        {
-            "items": [
-                _gaps_row(service, place, counts[place.sensor.id], span[0]) for place in page.places
-            ],
-            "from": views.iso(span[0]),
-            "hours": (span[1] - span[0]) // HOUR,
-            "cursor": page.cursor,
-            "total": page.total,
-        }
-    )
-
-
-def _hours(service: Service, query: Span, usual: int, most: int) -> tuple[int, int]:
-    """Return a stretch of whole hours; by default it ends with the hour that runs."""
-    now = -(-(service.now + 1) // HOUR) * HOUR
-    start, end = span_of(query, now, usual)
-    count = (end - start) // HOUR
-    require_few(count, most, "hours")
-    return start, start + count * HOUR
-
-
-async def _counts(
-    service: Service, places: list[Place], span: tuple[int, int]
-) -> dict[int, list[int]]:
-    rules: dict[int, Rule | None] = {
-        place.sensor.id: service.intake.declared(place.sensor).rule or service.plan.rule
-        for place in places
-    }
-    return await service.read(lambda ledger: views.gaps(ledger, rules, service.plan, span))
-
-
-def _expected(service: Service, span: tuple[int, int]) -> list[int]:
-    """Return how many steps each hour has."""
-    start, end = span
-    step = service.plan.step
-    return [-(-(at + HOUR) // step) - -(-at // step) for at in range(start, end, HOUR)]
-
-
-def _gaps_row(service: Service, place: Place, counts: list[int], start: int) -> dict[str, Any]:
-    declared, first = service.intake.declared(place.sensor), place.standing.first
-    hours = [
-        None if start + (i + 1) * HOUR <= first and not count else count
-        for i, count in enumerate(counts)
-    ]
-    return {
-        "id": place.sensor.name,
-        "label": declared.label,
-        "group": declared.group,
-        "hours": hours,
-    }
 
 
 @route(
@@ -278,4 +166,4 @@ async def show_accuracy(request: Asked) -> Response[bytes]:
     )
 
 
-HANDLERS = [show_history, show_gaps, list_gaps, show_tuning, show_accuracy]
+HANDLERS = [show_history, show_tuning, show_accuracy]
