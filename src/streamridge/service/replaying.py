@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from streamridge.learners.workspace import Workspace
-from streamridge.service.fleet.making import LOOK_BACK, refitted, started
+from streamridge.service.fleet.making import history_of, refitted, started
 from streamridge.service.fleet.order import Item
 from streamridge.service.fleet.tracker import Ripe, Standing, Tracker
 from streamridge.service.ledger.base import Ledger
@@ -163,9 +163,7 @@ def _started(log: Log, cut: Cut, before: Ripe, plan: Plan, workspace: Workspace)
     """Return what a new start leaves, which is made of the readings of late."""
     tracker = Tracker(log.sensor_at(cut.seq), plan)
     entries = [item for item in log.items if isinstance(item, Entry) and item.seq <= cut.seq]
-    newest = max((entry.time for entry in entries), default=0)
-    reach = newest - plan.train_size * plan.step - LOOK_BACK
-    history = [entry for entry in entries if entry.time > reach]
+    history = history_of(entries, plan)
     return started(cut, tracker.settings, history, before, workspace, plan=plan, rule=tracker.rule)
 
 

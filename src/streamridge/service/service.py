@@ -133,6 +133,8 @@ class Service:
                 newer = {"newest": entry.time, "value": entry.value}
                 standing = msgspec.structs.replace(place.standing, **newer)
                 self.board.standing(entry.sensor, standing)
+        for place in self.board.places.values():
+            place.told = self.board.state(place, self.now)
         for entry in self.ledger.held():
             self.intake.held[entry.sensor, entry.time] = entry
         events = self.ledger.events(limit=1)

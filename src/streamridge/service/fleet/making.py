@@ -80,6 +80,14 @@ def started(
     return _snapshot(cut, forecaster, standing)
 
 
+def history_of(entries: list[Entry], plan: Plan) -> list[Entry]:
+    """Return the readings that a new start is made of: those of late, but not those held."""
+    known = [entry for entry in entries if entry.kind != Kind.HELD]
+    newest = max((entry.time for entry in known), default=0)
+    reach = newest - plan.train_size * plan.step - LOOK_BACK
+    return [entry for entry in known if entry.time > reach]
+
+
 def steps_of(entries: list[Entry], plan: Plan, rule: Rule | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the times of steps in order, and their values, NaN where nothing was measured.
 

@@ -109,6 +109,7 @@ class Tracker:
         # Whether a new forecaster must be made of all readings: "start" keeps hyperparameters.
         self.anew: Literal["", "start", "reset"] = ""
         self.rebuilt = False  # its last snapshot was damaged
+        self.refused: dict[int, str] = {}  # what could not be done since the cut, and why
         self.rests = False  # its rows are not in memory
         self._open: dict[int, Entry] = {}  # readings of the newest step, by time, under a rule
         self._ripening: Ripe | None = None
@@ -148,8 +149,9 @@ class Tracker:
             waiting.discard(item.seq)
             try:
                 issued += self._taken(item, waiting)
-            except StreamRidgeError:
+            except StreamRidgeError as error:
                 self.seq = max(self.seq, item.seq)
+                self.refused[item.seq] = error.reason
         return issued
 
     def take(self, item: Item) -> list[Issued]:

@@ -21,7 +21,7 @@ from streamridge.errors import StreamRidgeError
 from streamridge.learners.workspace import Workspace
 from streamridge.service.fleet import messages
 from streamridge.service.fleet.loading import caught_up, loaded
-from streamridge.service.fleet.making import LOOK_BACK, refitted, started
+from streamridge.service.fleet.making import history_of, refitted, started
 from streamridge.service.fleet.messages import (
     Act,
     Acted,
@@ -207,6 +207,7 @@ class Worker:
             self._load(sensor)
         try:
             self._taken(message.action)
+            refusal = self._trackers[sensor].refused.get(message.action.seq)
         except StreamRidgeError as error:
             refusal = error.reason
         tracker = self._trackers[sensor]
@@ -218,7 +219,10 @@ class Worker:
         if message.sensor not in self._trackers:
             self._load(message.sensor)
         tracker = self._trackers[message.sensor]
-        forecast = tracker.ahead_of(message.now)
+        try:
+            forecast = tracker.ahead_of(message.now)
+        except StreamRidgeError:  # there is no forecast of so late a moment
+            forecast = None
         if forecast is None and tracker.forecaster.has_readings:
             forecast = tracker.issued(tracker.seq)
         tuning = msgspec.json.encode(tracker.tuning())
@@ -241,14 +245,11 @@ class Worker:
         if not tracker.anew:
             ripe = tracker.ripe
             return None if ripe is None else Job(tracker.sensor, self._spare(ripe))
-        seq = tracker.seq
-        entries = self._ledger.entries(tracker.sensor.id, up_to=seq)
-        newest = max((entry.time for entry in entries), default=0)
-        reach = newest - self._plan.train_size * self._plan.step - LOOK_BACK
-        history = [entry for entry in entries if entry.time > reach]
+        history = history_of(self._ledger.entries(tracker.sensor.id, up_to=tracker.seq), self._plan)
+        newest = max((entry.time for entry in history), default=0)
         until = self._plan.step_of(newest, tracker.rule)
         ripe = tracker.as_now()
-        cut = Cut(tracker.sensor.id, seq, until, tracker.anew)
+        cut = Cut(tracker.sensor.id, tracker.seq, until, tracker.anew)
         return Job(tracker.sensor, msgspec.structs.replace(ripe, cut=cut), history)
 
     def _spare(self, ripe: Ripe) -> Ripe:
@@ -293,9 +294,18 @@ class Worker:
             if isinstance(made, BaseException):
                 self._send(Failed(job.sensor.id, repr(made)))
                 self._send(Took(0, [], [], [], self._cuts))
+            elif made.cut.seq < self._last_cut(job.sensor.id):
+                # What was asked for meanwhile has made a later cut: this one came to nothing.
+                self._send(Took(0, [], [], [], self._cuts))
             else:
-                before = self._trackers.get(job.sensor.id)
-                self._keep(before, made, seconds)
+                self._keep(self._trackers.get(job.sensor.id), made, seconds)
+
+    def _last_cut(self, sensor: int) -> int:
+        """Return the arrival number of a sensor's last cut; zero before the first."""
+        tracker = self._trackers.get(sensor)
+        if tracker is not None:
+            return tracker.fit
+        return max((cut.seq for cut in self._ledger.cuts(sensor)), default=0)
 
     def _keep(self, before: Tracker | None, snapshot: Snapshot, seconds: float) -> None:
         """Send a snapshot to be stored, and go on from it."""
