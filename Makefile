@@ -31,7 +31,7 @@ recording: .venv/.demo  ## the main commands as they look now, written into docs
 # RUN=all runs the slow proofs as well.
 reliability: .venv/.dev  ## docs/reliability.md: what was tried, by which test, and what came out
 	-$(BIN)/python -m pytest -q -n 2 $(if $(filter all,$(RUN)),,-m "not slow") --junitxml=build/reliability.xml \
-	    tests/service $$($(BIN)/python docs/record_reliability.py --proofs)
+	    tests/service tests/cli/test_serve.py $$($(BIN)/python docs/record_reliability.py --proofs)
 	$(BIN)/python docs/record_reliability.py build/reliability.xml --run $(or $(RUN),quick)
 
 clean:
