@@ -136,6 +136,16 @@ def test_a_held_reading_arrives_when_its_time_has_come(desk):
     assert desk.take(("a", time, 1.0)).duplicate == 1
 
 
+def test_a_revision_of_a_held_reading_is_held_too(desk):
+    ahead = NOW + 20 * STEP
+    desk.take(("a", NOW, 1.0), ("a", ahead, 1.0))
+
+    receipt = desk.take(("a", ahead, 2.0), on_conflict="replace")
+
+    assert (receipt.held, receipt.replaced) == (1, 0)
+    assert desk.take(("a", NOW + STEP, 1.0)).accepted + desk.take(("a", NOW - STEP, 1.0)).accepted
+
+
 def test_while_the_clock_has_jumped_nothing_is_refused_for_its_time(desk, record_property):
     record_property("row", "B5")
     record_property("cases", 100)

@@ -12,6 +12,7 @@ import pytest
 
 from streamridge.service import views
 from streamridge.service.intake import Wish
+from streamridge.service.ledger.base import StorageAwayError
 from streamridge.service.ledger.opening import open_ledger
 from streamridge.service.ledger.records import Entry
 from streamridge.service.plan import Declaration
@@ -251,3 +252,55 @@ class TestRefusals:
             return ready, (await service.take(Batch(rows_of(0), []), Wish())).accepted
 
         assert serving(full, tmp_path / "a.db") == (False, 3)
+
+
+class TestUnknownOutcome:
+    def test_a_write_that_was_stored_and_not_answered_is_recognized(
+        self, tmp_path, monkeypatch, record_property
+    ):
+        record_property("row", "A13")
+        record_property("cases", 1)
+
+        async def lost(service):
+            append = service.ledger.append
+
+            def stored_and_lost(*args, **more):
+                append(*args, **more)
+                raise StorageAwayError("the connection was lost")
+
+            monkeypatch.setattr(service.ledger, "append", stored_and_lost)
+            with pytest.raises(Problem, match="refused the write"):
+                await service.take(Batch(rows_of(0), []), Wish())
+            ready = service.is_ready
+            monkeypatch.setattr(service.ledger, "append", append)
+            again = await service.take(Batch(rows_of(0), []), Wish())
+            later = await service.take(Batch(rows_of(1), []), Wish())
+            await settled(service)
+            return ready, again.duplicate, later.accepted, service.is_ready
+
+        assert serving(lost, tmp_path / "a.db") == (False, 3, 3, True)
+        with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
+            assert [len(list(ledger.forecasts(sensor))) for sensor in (1, 2, 3)] == [2, 2, 2]
+
+
+class TestAsking:
+    def test_a_question_loses_no_forecast(self, lived, tmp_path):
+        copy = tmp_path / "a.db"
+        with open_ledger(str(lived), read_only=True) as ledger:
+            ledger.copy_to(str(copy))
+
+        async def asked(service):
+            # The question is first in the pipe, and the worker finds the reading in the ledger.
+            held, service.fleet.take = [], lambda *args: held.append(args)
+            await service.take(Batch(rows_of(FITTED), []), Wish())
+            del service.fleet.take
+            await service.ask(1)
+            for args in held:
+                service.fleet.take(*args)
+            await settled(service)
+
+        serving(asked, copy)
+
+        with open_ledger(str(copy), read_only=True) as ledger:
+            last = START + (FITTED + 1) * STEP
+            assert [each.time for each in ledger.forecasts(1, start=last)] == [last]

@@ -71,7 +71,8 @@ class Board:
     def forecast(self, issued: Issued) -> None:
         """Note a forecast, unless a newer one is known."""
         place = self.places[issued.sensor]
-        if place.forecast is None or place.forecast.seq <= issued.seq:
+        known = place.forecast
+        if known is None or (known.time, known.seq) <= (issued.time, issued.seq):
             place.forecast = issued
 
     @property

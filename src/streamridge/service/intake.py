@@ -98,7 +98,7 @@ class Intake:
     ) -> None:
         self._ledger, self._plan, self._most, self._now = ledger, plan, most_sensors, now
         self.sensors = {sensor.name: sensor for sensor in sensors}
-        self._declared: dict[int, Declaration] = {}
+        self._declared: dict[bytes, Declaration] = {}
         # The newest reading of each sensor: what comes after it cannot be a duplicate.
         self._newest: dict[int, tuple[int, float | None]] = {}
         self.held: dict[tuple[int, int], Entry] = {}
@@ -107,18 +107,17 @@ class Intake:
 
     def declared(self, sensor: SensorRow) -> Declaration:
         """Return what is declared of a sensor; read once."""
-        if sensor.id not in self._declared:
-            self._declared[sensor.id] = msgspec.json.decode(sensor.declared, type=Declaration)
-        return self._declared[sensor.id]
+        if sensor.declared not in self._declared:
+            self._declared[sensor.declared] = msgspec.json.decode(sensor.declared, type=Declaration)
+        return self._declared[sensor.declared]
 
     def redeclare(self, sensor: SensorRow) -> None:
         """Take over a sensor that was declared, or archived."""
         self.sensors[sensor.name] = sensor
-        self._declared.pop(sensor.id, None)
 
     def recall(self, sensor: int, time: int, value: float | None) -> None:
         """Remember the newest reading of a sensor, when the service starts."""
-        if time > self._newest.get(sensor, (time - 1, None))[0]:
+        if time >= self._newest.get(sensor, (time, None))[0]:
             self._newest[sensor] = time, value
 
     def judge(self, batch: Batch, wish: Wish, group: Group, received: int) -> Receipt:
@@ -161,7 +160,7 @@ class Intake:
         if fate == "duplicate":
             receipt.duplicate += 1
             return None
-        kind = Kind.HELD if ahead > AHEAD and fate == "new" else _kind(fate, wish)
+        kind = Kind.HELD if ahead > AHEAD else _kind(fate, wish)
         if row.sensor not in self.sensors and groups.sensor(row.sensor) is None:
             groups.own.sensors[row.sensor] = sensor
         self._add(row, sensor.id, kind, groups, received)

@@ -29,7 +29,7 @@ from streamridge.service.hub import Hub
 from streamridge.service.intake import Group, Intake, Receipt, Wish
 from streamridge.service.ledger.base import Ledger, StorageError
 from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.ledger.records import Action, Event, SensorRow
+from streamridge.service.ledger.records import Action, Event, Kind, SensorRow
 from streamridge.service.plan import HOUR, MINUTE, SECOND, Declaration
 from streamridge.service.problems import Problem
 from streamridge.service.rows import Batch
@@ -96,7 +96,11 @@ class Service:
         charge = Charge(address, self.plan, sensors, done, memory)
         self.fleet = Fleet(charge, self.settings.workers, self._heard)
         self.writer = Writer(
-            self.ledger, self.intake, self._committed, lambda: self.fleet.done, self._broke
+            self.ledger,
+            self.intake,
+            self._committed,
+            lambda: self.fleet.done,
+            self._broke,
         )
         self.writer.start()
         unfinished = sorted(self.ledger.recent(done), key=lambda entry: entry.seq)
@@ -126,7 +130,9 @@ class Service:
         last = self.ledger.last()
         for issued in self.ledger.forecasts(after=max(last - RECENT, 0)):
             self.board.forecast(issued)
-        for entry in self.ledger.recent(max(last - RECENT, 0)):
+        recent = self.ledger.recent(max(last - RECENT, 0))
+        known = (entry for entry in recent if entry.kind != Kind.HELD)
+        for entry in sorted(known, key=lambda entry: entry.seq):
             self.intake.recall(entry.sensor, entry.time, entry.value)
             place = self.board.places[entry.sensor]
             if entry.time > place.standing.newest:
@@ -289,7 +295,7 @@ class Service:
         def store(ledger: Ledger) -> Action:
             seq, now = self.writer.seq + 1, self.clock.now()
             action = Action(seq, sensor.id, kind, msgspec.json.encode(body), now)
-            ledger.append([sensor], actions=[action])
+            ledger.append(actions=[action])
             self.writer.seq = seq
             return action
 
@@ -328,8 +334,10 @@ class Service:
     async def _put(self, sensor: SensorRow) -> SensorRow:
         def store(ledger: Ledger) -> SensorRow:
             row = sensor
-            if not row.id:
-                row = msgspec.structs.replace(row, id=len(self.intake.sensors) + 1)
+            if not row.id:  # unless a reading has made it meanwhile
+                known = self.intake.sensors.get(row.name)
+                number = len(self.intake.sensors) + 1 if known is None else known.id
+                row = msgspec.structs.replace(row, id=number)
             ledger.append([row])
             self.intake.redeclare(row)
             return row
@@ -388,16 +396,22 @@ class Service:
         while True:
             await asyncio.sleep(1.0)
             beat += 1
-            self._look_at_the_clock()
-            self.fleet.watch()
-            if self.intake.held and self.settings.clock == "machine" and not self.clock.jumped:
-                with suppress(Problem):
-                    await self.release()
-            if beat % 2 == 0:
-                for place, state, reason in self.board.changes(self.now):
-                    self.tell(state, place.sensor, reason)
-                self._judge_itself()
-                self.hub.publish("summary", views.summary(self))
+            try:
+                await self._beat(tell=beat % 2 == 0)
+            except Exception as error:  # the next second may be better
+                log.exception("looking after the service failed", error=repr(error))
+
+    async def _beat(self, *, tell: bool) -> None:
+        self.fleet.watch()
+        self._look_at_the_clock()
+        if self.intake.held and self.settings.clock == "machine" and not self.clock.jumped:
+            with suppress(Problem):
+                await self.release()
+        if tell:
+            for place, state, reason in self.board.changes(self.now):
+                self.tell(state, place.sensor, reason)
+            self._judge_itself()
+            self.hub.publish("summary", views.summary(self))
 
     def _look_at_the_clock(self) -> None:
         jumped = self.clock.look()
@@ -440,9 +454,10 @@ class Service:
             with suppress(StorageError):
                 self._size = await self.read(lambda ledger: ledger.size())
                 self._grown = self._grown or (self.clock.now(), self._size["data"])
-            if self.writer.trouble == "sr-disk-full" and self._size.get("free", 0) > 0:
+            if self.writer.trouble in ("sr-disk-full", "sr-storage-away"):
                 self.writer.do(lambda ledger: ledger.put_facts({"probe": str(self.clock.now())}))
-                self.writer.trouble = None
+                if self.writer.trouble == "sr-disk-full":
+                    self.writer.trouble = None
             await asyncio.sleep(10.0)
 
     @property
@@ -458,7 +473,7 @@ class Service:
         since, then = self._grown
         hours = (self.clock.now() - since) / HOUR
         grown = self._size["data"] - then
-        if hours < 0.05 or grown <= 0:
+        if hours < 0.05 or grown <= 0 or "free" not in self._size:
             return None
         return self._size["free"] / (grown / hours) / 24
 

@@ -78,7 +78,7 @@ class Writer:
     intake
         What judges rows.
     committed
-        Called with every group of readings once it is stored.
+        Called with every group of readings once it is stored, before it is answered.
     done
         Function that returns up to which arrival number all readings are worked off.
     failed
@@ -102,6 +102,7 @@ class Writer:
         self._stopping = False
         self.seq = ledger.last()
         self.trouble: str | None = None  # the code of what keeps it from writing
+        self._unsure = False  # whether the outcome of a write is not known
         self.commit_seconds = 0.0
         self._thread = Thread(target=self._run, name="writer", daemon=True)
 
@@ -174,8 +175,9 @@ class Writer:
 
     def _store(self, requests: list[_Request]) -> None:
         """Judge and store the rows of some requests in one transaction, and answer them."""
-        group = Group(self.seq)
         try:
+            self._find_out()
+            group = Group(self.seq)
             receipts = [
                 self._intake.judge(each.batch, each.wish, group, each.received) for each in requests
             ]
@@ -196,12 +198,30 @@ class Writer:
         self._ledger.append(list(group.sensors.values()), group.entries)
         self.commit_seconds = monotonic() - begun
         self.trouble = None
+        self._learn(group)
+
+    def _learn(self, group: Group) -> None:
+        """Go on from a group of readings that is stored."""
         self.seq = group.last
         self._intake.learn(group)
         self._committed(group)
 
+    def _find_out(self) -> None:
+        """After a write whose outcome is not known, take over what was stored by it."""
+        if not self._unsure:
+            return
+        new = {
+            sensor.name: sensor
+            for sensor in self._ledger.sensors()
+            if self._intake.sensors.get(sensor.name) != sensor
+        }
+        entries = sorted(self._ledger.recent(self.seq), key=lambda entry: entry.seq)
+        self._learn(Group(self._ledger.last(), entries, new))
+        self._unsure, self.trouble = False, None
+
     def _perform(self, task: Callable[[Ledger], object], future: Future[object]) -> None:
         try:
+            self._find_out()
             future.set_result(task(self._ledger))
         except Problem as error:
             future.set_exception(error)
@@ -224,6 +244,11 @@ class Writer:
             self._problem(error)
             self._wait_with(backlog)
             return False
+        except Exception as error:  # what cannot be written must not keep the rest from it
+            log.exception("something made was not stored", error=repr(error))
+            return True
+        if self.trouble == "sr-storage-away" and not self._unsure:
+            self.trouble = None
         return True
 
     def _write_a_run(self, backlog: Backlog) -> None:
@@ -258,6 +283,7 @@ class Writer:
             log.exception("a write failed", error=repr(error))
             return Problem("sr-internal", "The rows could not be stored; nothing of them was.")
         self.trouble = code
+        self._unsure = self._unsure or code == "sr-storage-away"
         log.error("the storage refuses a write", code=code, reason=str(error))
         if code == "sr-storage-failed":
             self._failed(str(error))

@@ -68,10 +68,10 @@ class Hand:
         self.unanswered: dict[int, tuple[float, Take | Act | Ask]] = {}
         self.unsettled: dict[int, tuple[int, int]] = {}  # first and last number of readings
         self._refitting: tuple[int, float] | None = None
-        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self._outbox: SimpleQueue[messages.ToWorker | None] = SimpleQueue()
         self._lock = Lock()
         self._ending = Event()
-        self._born, self._pause = 0.0, 0.0
+        self._born, self._pause, self._heard_at = 0.0, 0.0, 0.0
         self._process, self._connection = self._spawned()
         self._threads = [Thread(target=each, daemon=True) for each in (self._talk, self._hear)]
         for thread in self._threads:
@@ -100,7 +100,7 @@ class Hand:
             if isinstance(message, Take) and message.entries:
                 seqs = message.entries[0].seq, message.entries[-1].seq
                 self.unsettled[message.number] = seqs
-            self._outbox.put(messages.packed(message))
+            self._outbox.put(message)
 
     def settle(self, number: int) -> None:
         """Forget a message whose forecasts have been stored."""
@@ -110,7 +110,8 @@ class Hand:
     def watch(self) -> None:
         """Kill a worker that has not answered, or has refitted one sensor, for too long."""
         with self._lock:
-            since = [at for at, _ in list(self.unanswered.values())[:1]]
+            told = [at for at, _ in list(self.unanswered.values())[:1]]
+            since = [max(at, self._heard_at) for at in told]  # a worker that answers is at work
             since += [self._refitting[1]] if self._refitting is not None else []
         if since and monotonic() - min(since) > LONGEST:
             self._process.kill()
@@ -118,7 +119,7 @@ class Hand:
     def stop(self, patience: float) -> None:
         """Let the worker end, or end it."""
         self._ending.set()
-        self._outbox.put(messages.packed(messages.Stop()))
+        self._outbox.put(messages.Stop())
         self._process.join(patience)
         if self._process.is_alive():
             self._process.kill()
@@ -131,7 +132,7 @@ class Hand:
     def _talk(self) -> None:
         while (message := self._outbox.get()) is not None:
             with suppress(OSError):  # a dead worker's successor is told again
-                self._connection.send_bytes(message)
+                self._connection.send_bytes(messages.packed(message))
 
     def _hear(self) -> None:
         while True:
@@ -147,6 +148,7 @@ class Hand:
 
     def _note(self, message: FromWorker) -> None:
         with self._lock:
+            self._heard_at = monotonic()
             if isinstance(message, Took | Acted | Told):
                 self.unanswered.pop(message.number, None)
             if isinstance(message, Took | Acted):
@@ -184,7 +186,7 @@ class Hand:
             now = monotonic()
             self.unanswered = {n: (now, each) for n, (_, each) in self.unanswered.items()}
             for _, message in self.unanswered.values():
-                self._outbox.put(messages.packed(message))
+                self._outbox.put(message)
 
 
 class Fleet:

@@ -188,6 +188,11 @@ class Worker:
         self._queue(tracker)
         return self._new(sensor, issued)
 
+    def _wake(self, sensor: int) -> None:
+        """Read a sensor from the ledger if it is not in memory, and send what comes of it."""
+        if sensor not in self._trackers:
+            self._send(Took(0, self._load(sensor), [], [], self._cuts))
+
     def _new(self, sensor: int, issued: list[Issued]) -> list[Issued]:
         """Return the forecasts that were not issued before; those that were stay as they were."""
         since = self._issued.get(sensor, self._done)
@@ -203,8 +208,7 @@ class Worker:
     def _act(self, message: Act) -> None:
         """Do what is asked for, and keep the sensor as it is then."""
         sensor, refusal = message.action.sensor, None
-        if sensor not in self._trackers:
-            self._load(sensor)
+        self._wake(sensor)
         try:
             self._taken(message.action)
             refusal = self._trackers[sensor].refused.get(message.action.seq)
@@ -216,8 +220,7 @@ class Worker:
         self._send(Acted(message.number, refusal, self._cuts))
 
     def _ask(self, message: Ask) -> None:
-        if message.sensor not in self._trackers:
-            self._load(message.sensor)
+        self._wake(message.sensor)
         tracker = self._trackers[message.sensor]
         try:
             forecast = tracker.ahead_of(message.now)
@@ -245,6 +248,8 @@ class Worker:
         if not tracker.anew:
             ripe = tracker.ripe
             return None if ripe is None else Job(tracker.sensor, self._spare(ripe))
+        if tracker.sensor.id in self._spared:
+            return None
         history = history_of(self._ledger.entries(tracker.sensor.id, up_to=tracker.seq), self._plan)
         newest = max((entry.time for entry in history), default=0)
         until = self._plan.step_of(newest, tracker.rule)
