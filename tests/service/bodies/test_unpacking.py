@@ -154,6 +154,7 @@ def test_a_bomb_costs_no_more_than_the_limit(encoding, bomb, size, record_proper
         ("gzip", gzip.compress(bytes(2**16)), "sr-too-large"),
         ("gzip", gzip.compress(b""), "sr-unreadable"),
     ],
+    ids=["plain", "packed", "packed nothing"],  # what is packed tells the time it was packed at
 )
 def test_an_endless_body_is_refused(encoding, chunk, code, record_property):
     record_property("row", "B12")
