@@ -284,24 +284,31 @@ class Service:
 
     async def act(self, sensor: SensorRow, kind: str, body: dict[str, Any]) -> None:
         """Do what is asked of a sensor, once that is stored."""
-        action = await self._stored(sensor, kind, body)
+
+        def store(ledger: Ledger) -> Action:
+            return self._append_action(ledger, sensor, kind, body)
+
+        action = await asyncio.wrap_future(self.writer.do(store))
+        assert isinstance(action, Action)
+        await self._acted(sensor, action)
+
+    def _append_action(
+        self, ledger: Ledger, sensor: SensorRow, kind: str, body: Any, *rows: SensorRow
+    ) -> Action:
+        """Store an action, in one transaction with rows of sensors; for the writing thread."""
+        seq, now = self.writer.seq + 1, self.clock.now()
+        action = Action(seq, sensor.id, kind, msgspec.json.encode(body), now)
+        ledger.append(rows, actions=[action])
+        self.writer.seq = seq
+        return action
+
+    async def _acted(self, sensor: SensorRow, action: Action) -> None:
+        """Let a worker do what is stored."""
         answer = await self._answer(self.fleet.act(action))
         assert isinstance(answer, Acted)
         if answer.refusal is not None:
             raise Problem("sr-unknown-hyperparameter", answer.refusal)
-        self.tell("retuned", sensor, f"{kind} was asked for")
-
-    async def _stored(self, sensor: SensorRow, kind: str, body: dict[str, Any]) -> Action:
-        def store(ledger: Ledger) -> Action:
-            seq, now = self.writer.seq + 1, self.clock.now()
-            action = Action(seq, sensor.id, kind, msgspec.json.encode(body), now)
-            ledger.append(actions=[action])
-            self.writer.seq = seq
-            return action
-
-        stored = await asyncio.wrap_future(self.writer.do(store))
-        assert isinstance(stored, Action)
-        return stored
+        self.tell("retuned", sensor, f"{action.kind} was asked for")
 
     async def _answer(self, future: Any) -> FromWorker:
         try:
@@ -321,10 +328,28 @@ class Service:
             return sensor
         changed = self.intake.declared(known).forecasting != declared.forecasting
         sensor = msgspec.structs.replace(known, declared=body, archived=None)
-        sensor = await self._put(sensor)
         if changed and self.board.places[sensor.id].standing.newest != NEVER:
-            await self.act(sensor, "configure", msgspec.to_builtins(declared))
+            await self._configure(sensor, declared)
+        else:
+            await self._put(sensor)
         return sensor
+
+    async def _configure(self, sensor: SensorRow, declared: Declaration) -> None:
+        """Store a declaration that begins a new forecaster, in one transaction with the action."""
+
+        def store(ledger: Ledger) -> Action:
+            action = self._append_action(ledger, sensor, "configure", declared, sensor)
+            self.intake.redeclare(sensor)
+            return action
+
+        action = await asyncio.wrap_future(self.writer.do(store))
+        assert isinstance(action, Action)
+        self._show_declared(sensor)
+        await self._acted(sensor, action)
+
+    def _show_declared(self, sensor: SensorRow) -> None:
+        self.board.put(sensor)
+        self.fleet.take((), [sensor])
 
     async def archive(self, sensor: SensorRow) -> None:
         """Take no more readings of a sensor; what is stored stays."""
@@ -344,8 +369,7 @@ class Service:
 
         stored = await asyncio.wrap_future(self.writer.do(store))
         assert isinstance(stored, SensorRow)
-        self.board.put(stored)
-        self.fleet.take((), [stored])
+        self._show_declared(stored)
         return stored
 
     async def release(self, sensor: SensorRow | None = None) -> int:
