@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from streamridge.cli.exits import CONFIGURATION, DATA, IN_USE, STORAGE, USAGE
 from streamridge.cli.main import app
 from streamridge.service.doctor import findings, measured
+from streamridge.service.following import follow
 from streamridge.service.ledger import layout, pruning
 from streamridge.service.ledger.base import DiskFullError
 from streamridge.service.ledger.opening import open_ledger
@@ -40,7 +41,7 @@ def filled(path):
         ]
         ledger.append(rows, entries(1, ARRIVALS))
         ledger.issue([forecast(seq) for seq in range(1, ARRIVALS + 1)], done=ARRIVALS)
-        ledger.put_facts({"step": str(STEP)})
+        follow(ledger, Plan(step=STEP), now=NOON)
     return path
 
 

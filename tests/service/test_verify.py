@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from streamridge.files.checkpoint import decoded, encoded
+from streamridge.forecaster.forecaster import Forecaster
 from streamridge.service.intake import Wish
 from streamridge.service.ledger.layout import checksum_after, digest_of
 from streamridge.service.ledger.opening import open_ledger
@@ -18,11 +19,11 @@ from streamridge.service.ledger.reading import arrivals
 from streamridge.service.ledger.records import Cut, Snapshot
 from streamridge.service.ledger.restoring import restore
 from streamridge.service.plan import HOUR, MINUTE, Declaration
-from streamridge.service.replaying import Log, cuts_again, replayed
+from streamridge.service.replaying import Log, cuts_again
 from streamridge.service.rows import Batch, Row
-from streamridge.service.verify import plan_of, sampled, verdict, verdicts
+from streamridge.service.verify import sampled, verdict, verdicts
 from tests.service.ledger.postgres_server import PostgresServer
-from tests.service.living import serving, settled, small
+from tests.service.living import serving, settled
 
 START = 1_700_000_000_000_000 // HOUR * HOUR
 # By these names, refits are due soon after there are enough readings, at the hours 173 to 178.
@@ -84,11 +85,6 @@ def served(tmp_path_factory):
     return database
 
 
-@pytest.fixture(scope="module")
-def plan(served):
-    return small(served, **HOURLY).plan
-
-
 @pytest.fixture
 def copied(served, tmp_path):
     """Return a copy to spoil."""
@@ -98,23 +94,24 @@ def copied(served, tmp_path):
     return copy
 
 
-def is_faulty(database, plan):
+def is_faulty(database):
     """Return whether `verify` finds a fault; the last sensors are looked at first."""
     with open_ledger(str(database), read_only=True) as ledger:
         if list(ledger.check()):
             return True
-        every = verdicts(ledger, reversed(ledger.sensors()), plan)
+        every = verdicts(ledger, reversed(ledger.sensors()))
         return any(each.fault is not None for each in every)
 
 
-def test_states_are_functions_of_the_log_to_the_last_byte(served, plan, record_property):
+def test_states_are_functions_of_the_log_to_the_last_byte(served, record_property):
     record_property("row", "F2")
     record_property("cases", len(NAMES))
     with open_ledger(str(served), read_only=True) as ledger:
         sensors = ledger.sensors()
         for sensor in sensors:
-            assert replayed(ledger, sensor, plan) == ledger.snapshot(sensor.id), sensor.name
-        found = list(verdicts(ledger, sensors, plan))
+            again = list(cuts_again(Log.of(ledger, sensor)))
+            assert again[-1] == ledger.snapshot(sensor.id), sensor.name
+        found = list(verdicts(ledger, sensors))
         kinds = {cut.kind for sensor in sensors for cut in ledger.cuts(sensor.id)}
         left = [cut.left for sensor in sensors for cut in ledger.cuts(sensor.id) if cut.left]
 
@@ -124,7 +121,7 @@ def test_states_are_functions_of_the_log_to_the_last_byte(served, plan, record_p
     assert left, "some cut was made while later readings were there"
 
 
-def test_restored_into_postgresql_it_is_the_same(copied, plan, record_property):
+def test_restored_into_postgresql_it_is_the_same(copied, record_property):
     record_property("row", "F2")
     record_property("cases", 1)
     try:
@@ -137,12 +134,12 @@ def test_restored_into_postgresql_it_is_the_same(copied, plan, record_property):
         with open_ledger(address, read_only=True) as ledger:
             assert not list(ledger.check())
             south = ledger.sensors()[-1]
-            assert verdict(ledger, south, plan).is_exact
+            assert verdict(ledger, south).is_exact
     finally:
         server.stop()
 
 
-def test_a_sensor_without_cuts_has_nothing_to_be_made_again(tmp_path, plan):
+def test_a_sensor_without_cuts_has_nothing_to_be_made_again(tmp_path):
     async def brief(service):
         await service.take(batch(rows(NORTH, 0, 3)), Wish())
         await settled(service)
@@ -151,9 +148,9 @@ def test_a_sensor_without_cuts_has_nothing_to_be_made_again(tmp_path, plan):
 
     with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
         (north,) = ledger.sensors()
-        assert replayed(ledger, north, plan) is None
-        assert verdict(ledger, north, plan).fault is None
-        assert verdict(ledger, north, plan).forecasts == 3
+        assert not list(cuts_again(Log.of(ledger, north)))
+        assert verdict(ledger, north).fault is None
+        assert verdict(ledger, north).forecasts == 3
 
 
 def one(connection, query, *values):
@@ -313,7 +310,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_planted_fault_is_found(fault, copied, plan, record_property):
+def test_every_planted_fault_is_found(fault, copied, record_property):
     record_property("row", "F2")
     record_property("cases", 1)
     with closing(sqlite3.connect(copied)) as connection:
@@ -321,14 +318,14 @@ def test_every_planted_fault_is_found(fault, copied, plan, record_property):
         assert connection.total_changes > 0
         connection.commit()
 
-    assert is_faulty(copied, plan)
+    assert is_faulty(copied)
 
 
-def test_a_sound_copy_has_no_fault(copied, plan):
-    assert not is_faulty(copied, plan)
+def test_a_sound_copy_has_no_fault(copied):
+    assert not is_faulty(copied)
 
 
-def test_a_damaged_page_is_found(copied, plan, record_property):
+def test_a_damaged_page_is_found(copied, record_property):
     record_property("row", "F2")
     record_property("cases", 1)
     content = bytearray(copied.read_bytes())
@@ -336,7 +333,7 @@ def test_a_damaged_page_is_found(copied, plan, record_property):
     content[begin : begin + 64] = b"\xff" * 64
     copied.write_bytes(content)
 
-    assert is_faulty(copied, plan)
+    assert is_faulty(copied)
 
 
 class TestOtherMachines:
@@ -352,11 +349,11 @@ class TestOtherMachines:
             connection.commit()
 
     @pytest.mark.parametrize(("by", "is_fault"), [(1e-12, False), (1e-6, True)])
-    def test_the_last_digits_may_differ(self, copied, plan, by, is_fault):
+    def test_the_last_digits_may_differ(self, copied, by, is_fault):
         self.on_another(copied, by)
 
         with open_ledger(str(copied), read_only=True) as ledger:
-            found = verdict(ledger, ledger.sensors()[0], plan)
+            found = verdict(ledger, ledger.sensors()[0])
 
         assert (found.fault is not None) == is_fault
         assert not found.is_exact
@@ -365,41 +362,99 @@ class TestOtherMachines:
 
 
 class TestWhatCannotBeMadeAgain:
-    def test_pruned_sensors_are_named(self, copied, plan):
+    def test_pruned_sensors_are_named(self, copied):
         with closing(sqlite3.connect(copied)) as connection:
             connection.execute("UPDATE meta SET value = '200' WHERE key = 'first'")
             connection.execute("DELETE FROM readings WHERE seq < 200")
             connection.commit()
 
         with open_ledger(str(copied), read_only=True) as ledger:
-            found = list(verdicts(ledger, ledger.sensors(), plan))
+            found = list(verdicts(ledger, ledger.sensors()))
 
         assert all(each.fault is None for each in found)
         assert all("pruned" in each.remark for each in found)
 
-    def test_other_settings_are_told(self, served, plan):
-        other = msgspec.structs.replace(plan, train_size=96)
-        with open_ledger(str(served), read_only=True) as ledger:
-            found = verdict(ledger, ledger.sensors()[0], other)
 
-        assert found.fault is None
-        assert "other settings" in found.remark
+def settings_of(ledger, sensor):
+    """Return the settings of the forecaster that is stored of a sensor."""
+    return Forecaster.from_bytes(ledger.snapshot(sensor.id).state).settings
 
-    def test_a_first_declaration_that_is_not_in_the_log_is_told(self, tmp_path, plan):
+
+class TestWhatIsAskedOfTheService:
+    """A plan and a declaration have their place in the log, and begin a new forecaster there."""
+
+    def test_another_plan_is_followed_by_sensors_that_are_known(self, copied):
+        async def went_on(service):
+            for hour in range(HOURS, HOURS + 30):
+                await service.take(batch(rows(NORTH, hour, hour + 1)), Wish())
+                await settled(service)
+
+        serving(went_on, copied, **{**HOURLY, "horizon": 3, "train_size": 72, "grace": "2h"})
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            north, *others = ledger.sensors()
+            issued = list(ledger.forecasts(north.id))
+            settings = settings_of(ledger, north)
+            assert [len(each.values) for each in (issued[0], issued[-1])] == [1, 3]
+            assert (settings.horizon, settings.train_size) == (3, 72)
+            assert verdict(ledger, north).is_exact
+            # Those of which nothing has come since go on when something does.
+            assert all(verdict(ledger, other).is_exact for other in others)
+
+    def test_the_same_plan_again_is_no_change(self, copied):
+        with open_ledger(str(copied), read_only=True) as ledger:
+            last = ledger.last()
+
+        serving(settled, copied, **HOURLY)
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            assert ledger.last() == last
+
+    def test_a_sensor_may_be_declared_before_its_first_reading_and_again(self, tmp_path):
         async def declared_twice(service):
             await service.declare(NORTH, Declaration(bounds=(0.0, 900.0)))
-            await service.take(batch(rows(NORTH, 0, 5)), Wish())
+            await service.take(batch(rows(NORTH, 0, 60)), Wish())
             await settled(service)
             await service.declare(NORTH, Declaration(bounds=(0.0, 800.0)))
+            await settled(service)
 
         serving(declared_twice, tmp_path / "a.db", **HOURLY)
 
         with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
-            found = verdict(ledger, ledger.sensors()[0], plan)
-        assert "first declaration" in found.remark
+            (north,) = ledger.sensors()
+            found = verdict(ledger, north)
+            kinds = [cut.kind for cut in ledger.cuts(north.id)]
+            assert (found.fault, found.remark, found.forecasts) == (None, None, 60)
+            assert kinds[-1] == "start"
+            assert Forecaster.from_bytes(ledger.snapshot(north.id).state).settings.bounds == (
+                0,
+                800,
+            )
+
+    def test_a_start_does_not_count_a_step_that_is_not_over(self, tmp_path):
+        quarters = [(NORTH, START + 15 * MINUTE * number, 1.0) for number in range(60 * 4)]
+
+        async def begun_within_a_step(service):
+            await service.take(batch(quarters[:202]), Wish())  # two of four quarters
+            await settled(service)
+            await service.act(service.intake.sensors[NORTH], "reset", {})
+            await settled(service)
+            await service.take(batch(quarters[202:]), Wish())
+            await settled(service)
+
+        serving(begun_within_a_step, tmp_path / "a.db", **HOURLY, rule="sum")
+
+        with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
+            (north,) = ledger.sensors()
+            (reset,) = [cut for cut in ledger.cuts(north.id) if cut.kind == "reset"]
+            assert len(reset.left) == 2
+            assert reset.until == START + 49 * HOUR
+            assert verdict(ledger, north).is_exact
+            issued = list(ledger.forecasts(north.id))
+            assert all(each.values[0] == pytest.approx(4.0) for each in issued[5:])
 
 
-def test_a_sensor_that_was_rebuilt_is_made_again_too(copied, plan, record_property):
+def test_a_sensor_that_was_rebuilt_is_made_again_too(copied, record_property):
     record_property("row", "A6")
     record_property("cases", 1)
     with closing(sqlite3.connect(copied)) as connection:
@@ -417,9 +472,8 @@ def test_a_sensor_that_was_rebuilt_is_made_again_too(copied, plan, record_proper
 
     with open_ledger(str(copied), read_only=True) as ledger:
         north = ledger.sensors()[0]
-        again = list(cuts_again(Log.of(ledger, north), plan))
-        assert any(each.rebuilt for each in again)
-        assert verdict(ledger, north, plan).fault is None
+        assert "rebuilt" in [cut.kind for cut in ledger.cuts(north.id)]
+        assert verdict(ledger, north).is_exact
 
 
 def test_samples_are_drawn_again_by_their_seed(served):
@@ -429,8 +483,3 @@ def test_samples_are_drawn_again_by_their_seed(served):
     assert sampled(sensors, 2, 7) == sampled(sensors, 2, 7)
     assert len(sampled(sensors, 2, 7)) == 2
     assert sampled(sensors, None, 7) == sampled(sensors, 99, 7) == sensors
-
-
-def test_the_plan_is_that_of_the_storage(served, plan):
-    with open_ledger(str(served), read_only=True) as ledger:
-        assert plan_of(ledger) == plan

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
-from pydantic_settings import SettingsError
 from rich.text import Text
 
 from streamridge.cli.exits import CONFIGURATION, CareCommand
@@ -57,7 +56,7 @@ def _settings(given: dict[str, Any]) -> ServiceSettings:
     """Return the settings; say all that is wrong with them, and exit."""
     try:
         return settings_of(**given)
-    except (InvalidInputError, SettingsError) as error:
+    except InvalidInputError as error:
         for line in str(error.args[0]).splitlines():
             Messages().print(f"error: {line}")
         raise typer.Exit(CONFIGURATION) from None

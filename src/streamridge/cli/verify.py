@@ -68,7 +68,7 @@ def _verdicts(
     ledger: Ledger, count: int | None, seed: int, console: Messages
 ) -> Iterator[Iterator[Verdict]]:
     """Give what becomes of some sensors, with a bar that shows how far it is."""
-    from streamridge.service.verify import plan_of, sampled, verdicts
+    from streamridge.service.verify import sampled, verdicts
 
     sensors = sampled(ledger.sensors(), count, seed)
     with progress_bar(console) as bars:
@@ -80,7 +80,7 @@ def _verdicts(
                 yield sensor
                 bars.advance(bar)
 
-        yield verdicts(ledger, told(sensors), plan_of(ledger))
+        yield verdicts(ledger, told(sensors))
 
 
 def _show(faults: list[str], found: list[Verdict], seed: int) -> None:

@@ -36,7 +36,6 @@ class Place:
     sensor: SensorRow
     standing: Standing = field(default_factory=Standing)
     forecast: Issued | None = None
-    rebuilt: bool = False
     # State and reason as they were told last.
     told: tuple[str, str] = ("new", "")
 
@@ -90,7 +89,7 @@ class Board:
             return "silent", f"no reading for {counted(age // HOUR, 'hour')}"
         if age > STALE + self._plan.step:
             return "stale", f"no reading for {counted(age // (HOUR // 60), 'minute')}"
-        if place.rebuilt:
+        if standing.rebuilt:
             return "rebuilt", "its stored state was damaged, and was made again from its readings"
         if standing.failed is not None:
             return "degraded", f"its last refit failed: {standing.failed}"

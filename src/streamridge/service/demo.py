@@ -1,6 +1,7 @@
 """A service to look at: simulated detectors send their counts over HTTP, a step every second.
 
-One of them has fallen silent, one is stuck at zero, and one shows nonsense now and then.
+One of them has fallen silent, one is stuck at zero, one shows nonsense now and then, and one has
+begun to miscount.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,7 @@ from streamridge.arrays import Matrix
 from streamridge.datasets.roads import simulate_roads
 from streamridge.errors import StreamRidgeError
 from streamridge.service.client import Client, Patience
-from streamridge.service.feeding import EPOCH, Feed, Outcome, Pace
+from streamridge.service.feeding import EPOCH, Feed, Outcome, Pace, packed
 from streamridge.service.settings import ServiceSettings, settings_of
 from streamridge.service.stock import Stock
 from streamridge.service.web.server import run
@@ -28,18 +29,20 @@ from streamridge.service.web.server import run
 DETECTORS = 24
 STEP, DAY = timedelta(minutes=15), 96
 # Days that are known at the start, the last of them as they came; and days that are simulated,
-# whole weeks, so that they can be repeated.
-KNOWN, LIVED, SIMULATED = 10 * DAY, DAY, 56 * DAY
+# whole weeks, so that they can be repeated. The one that miscounts was forecast for some days more:
+# errors stand out from those of earlier days only.
+KNOWN, LIVED, LIVED_MORE, SIMULATED = 14 * DAY, DAY, 6 * DAY, 56 * DAY
 # A few rows make a quick fit.
 TRAIN_SIZE, HORIZON = 480, 4
 BOUNDS, NONSENSE = (0, 2000), 1900.0 * 3
-SILENT, STUCK, ODD = "mainline-7", "ramp-12", "mainline-16"
-# Steps before the start at which one falls silent, and one sticks.
-SILENT_SINCE, STUCK_SINCE = 48, 72
-# How often nonsense comes, and for how many steps.
-ODD_EVERY, ODD_FOR = 24, 6
-# Steps a second until the present is reached, and seconds until sensors are waited for no longer.
-HURRY, PATIENCE = 20.0, 20.0
+SILENT, STUCK, ODD, SHAKY = "mainline-7", "ramp-12", "mainline-16", "mainline-10"
+# Steps before the start at which one falls silent, one sticks, and one begins to miscount.
+SILENT_SINCE, STUCK_SINCE, SHAKY_SINCE = 48, 72, 40
+# How often nonsense comes, and for how many steps; by how much of itself a count is off.
+ODD_EVERY, ODD_FOR, SHAKE = 24, 6, 0.35
+# Steps that are sent at once until the present is reached: so few that no sensor seems stale while
+# the others catch up. And seconds until models are waited for no longer.
+HURRY, PATIENCE = 3, 30.0
 
 
 class _EndedError(Exception):
@@ -74,8 +77,12 @@ def run_demo(given: ServiceSettings, say: Callable[[str], None]) -> int:
             address = line.rpartition(" ")[2]
             say(f"Open {address} in a browser. Ctrl-C ends it.")
             say(
-                f"{DETECTORS} simulated detectors, 15 minutes every second. {SILENT} has fallen "
-                f"silent, {STUCK} is stuck at zero, and {ODD} shows nonsense now and then."
+                f"{DETECTORS} simulated detectors first learn from two weeks, for about 20 seconds; "
+                "then 15 minutes pass every second."
+            )
+            say(
+                f"{SILENT} has fallen silent, {STUCK} is stuck at zero, {ODD} shows nonsense now "
+                f"and then, and {SHAKY} has begun to miscount."
             )
             simulator.start(address)
 
@@ -92,14 +99,16 @@ class Simulator:
         now = datetime.now(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         start = midnight - timedelta(days=KNOWN // DAY)
+        rng = np.random.default_rng(7)
         roads = simulate_roads(
-            np.random.default_rng(7),
+            rng,
             detectors=DETECTORS,
             days=SIMULATED // DAY,
             start=start.date().isoformat(),
         )
         self._names, self._first = roads.names, (start - EPOCH) // timedelta(microseconds=1)
         self._flows = roads.flows
+        self._shaken = rng.lognormal(0.0, SHAKE, SIMULATED)
         self._present = int((now - start) / STEP)
         self._over = Event()
         self._thread: Thread | None = None
@@ -133,7 +142,7 @@ class Simulator:
         for at, name in enumerate(self._names):
             kind = "ramps" if name.startswith("ramp") else "mainline"
             declared = {
-                "label": f"A2 km {12 + 0.8 * at:.1f}{' ramp' if kind == 'ramps' else ''}",
+                "label": f"{'Ramp' if kind == 'ramps' else 'A2'} km {12 + 0.8 * at:.1f}",
                 "group": f"A2 {kind}",
                 "position": [52.10 + 0.006 * at, 5.05 + 0.011 * at + 0.002 * (at % 3)],
                 "unit": "veh/15min",
@@ -143,16 +152,31 @@ class Simulator:
             client.ask("PUT", f"/v1/sensors/{name}", body, Content_Type="application/json")
 
     def _send(self, client: Client) -> None:
-        """Send what is known already at once, and then a step a second, without end."""
+        """Send what is known already as fast as it is taken, then a step a second, without end."""
         present = self._present
         past, lived = present - KNOWN, present - LIVED
-        for _ in Feed(client, backfill=True).send(self._stock(past, lived), {}, Outcome()):
-            self._sleep(0.0)
+        others = [name for name in self._names if name != SHAKY]
+        self._backfill(client, self._stock(past, lived - LIVED_MORE, [SHAKY]))
+        self._hurry(client, self._stock(lived - LIVED_MORE, lived, [SHAKY]), LIVED_MORE)
+        self._backfill(client, self._stock(past, lived, others))
         self._wait_for_models(client)
-        self._live(client, HURRY, lived, present)
+        self._hurry(client, self._stock(lived, present, self._names), HURRY)
         while True:
-            self._live(client, 1.0, present, present + SIMULATED)
+            self._live(client, present, present + SIMULATED)
             present += SIMULATED
+
+    def _backfill(self, client: Client, stock: Stock) -> None:
+        for _ in Feed(client, backfill=True).send(stock, {}, Outcome()):
+            self._sleep(0.0)
+
+    def _hurry(self, client: Client, stock: Stock, steps: int) -> None:
+        """Send so many steps at once, and the next ones when these have been forecast."""
+        waiting = list(stock.steps({}))
+        for at in range(0, len(waiting), steps):
+            body = packed(row for rows in waiting[at : at + steps] for row in rows)
+            named = {"Content_Type": "application/x-ndjson", "Content_Encoding": "gzip"}
+            client.insist("POST", "/v1/readings?forecast=true", body, **named)
+            self._sleep(0.0)
 
     def _wait_for_models(self, client: Client) -> None:
         """Wait until all sensors have learned from the past, so that none lags behind."""
@@ -162,12 +186,12 @@ class Simulator:
             if time.monotonic() > until:
                 return
 
-    def _live(self, client: Client, steps_a_second: float, begin: int, end: int) -> None:
-        way = Feed(client, pace=Pace(steps_a_second=steps_a_second), sleep=self._sleep)
-        for _ in way.send(self._stock(begin, end), {}, Outcome()):
+    def _live(self, client: Client, begin: int, end: int) -> None:
+        way = Feed(client, pace=Pace(steps_a_second=1.0), sleep=self._sleep)
+        for _ in way.send(self._stock(begin, end, self._names), {}, Outcome()):
             self._sleep(0.0)
 
-    def _stock(self, begin: int, end: int) -> Stock:
+    def _stock(self, begin: int, end: int, names: Sequence[str]) -> Stock:
         """Return the counts of some steps, with what is wrong with some detectors."""
         steps = np.arange(begin, end)
         flows: Matrix = self._flows[steps % SIMULATED].T.copy()
@@ -175,9 +199,11 @@ class Simulator:
         row[SILENT][steps >= self._present - SILENT_SINCE] = np.nan
         row[STUCK][steps >= self._present - STUCK_SINCE] = 0.0
         row[ODD][steps % ODD_EVERY < ODD_FOR] = NONSENSE
+        shaken = steps >= self._present - SHAKY_SINCE
+        row[SHAKY][shaken] = np.rint(row[SHAKY] * self._shaken[steps % SIMULATED])[shaken]
         step = STEP // timedelta(microseconds=1)
         first = self._first + begin * step
-        return Stock(self._names, step, first, [0] * DETECTORS, flows)
+        return Stock(names, step, first, [0] * len(names), np.array([row[name] for name in names]))
 
 
 def _is_free(host: str, port: int) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from streamridge.errors import InvalidInputError, shown
 from streamridge.files.tables import growing_table, require_ending
 from streamridge.series.writing import Writing, ZonedTimes
+from streamridge.service.following import plans_of
 from streamridge.service.ledger.base import Ledger
 from streamridge.service.ledger.records import Entry, Issued, Kind, SensorRow
 from streamridge.service.plan import Declaration
@@ -57,7 +58,8 @@ def export_readings(ledger: Ledger, path: Path, wanted: Wanted) -> int:
 def export_forecasts(ledger: Ledger, path: Path, wanted: Wanted) -> int:
     """Write forecasts as they were issued to a file, a row a step; return how many forecasts."""
     sensors = _chosen(ledger, wanted)
-    step = int(ledger.facts().get("step", 0))
+    plans = plans_of(ledger)
+    step = 0 if plans is None else plans.latest.step  # it has no forecasts if it was never served
     numbers: Iterable[int | None] = sensors if wanted.sensors else (None,)
     issued = (
         each

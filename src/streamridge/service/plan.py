@@ -119,6 +119,21 @@ class Plan(msgspec.Struct, frozen=True):
         return crc32(name.encode()) % every
 
 
+class Plans(msgspec.Struct, frozen=True):
+    """The plans that a service has followed: each from an arrival number on, the first from 0."""
+
+    since: tuple[tuple[int, Plan], ...]
+
+    def at(self, seq: int) -> Plan:
+        """Return the plan that was followed at an arrival number."""
+        return [plan for since, plan in self.since if since <= seq][-1]
+
+    @property
+    def latest(self) -> Plan:
+        """Return the plan that is followed now."""
+        return self.since[-1][1]
+
+
 @lru_cache(maxsize=256)
 def _settings(
     plan: Plan,

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from streamridge.service.ledger.records import Entry, Issued, Kind, Snapshot
-from streamridge.service.plan import Plan
-from streamridge.service.replaying import Again, Log, issued_since
+from streamridge.service.replaying import Log, issued_since
 from streamridge.service.sameness import nearly_equal_forecasts
 
 
 def forecast_fault(
-    log: Log, issued: Sequence[Issued], done: int, made: Sequence[Again], plan: Plan, *, exact: bool
+    log: Log, issued: Sequence[Issued], done: int, made: Sequence[Snapshot], *, exact: bool
 ) -> str | None:
     """Return what is wrong with the forecasts of a sensor, the first fault only.
 
@@ -28,8 +27,6 @@ def forecast_fault(
         Up to this arrival number, forecasts of all readings have been stored.
     made
         Its cuts, made again.
-    plan
-        How the service forecasts.
     exact
         Whether forecasts must be the same to the last bit.
     """
@@ -37,14 +34,8 @@ def forecast_fault(
     for each in issued:
         by_fit[each.fit].append(each)
     known = {each.seq for each in issued}
-    snapshots = [None, *(each.snapshot for each in made)]
-    ends = [*(0 if each.rebuilt else each.snapshot.cut.seq for each in made), done]
-    fits = [
-        _Fit(log, snapshot, plan, end, exact) for snapshot, end in zip(snapshots, ends, strict=True)
-    ]
-    if any(each.rebuilt for each in made):
-        # Some forecasts were made while the state was damaged, and nothing was known.
-        by_fit.pop(fits.pop(0).number, None)
+    ends = [*(each.cut.seq for each in made), done]
+    fits = [_Fit(log, fit, end, exact) for fit, end in zip([None, *made], ends, strict=True)]
     # Fits of one arrival number cannot be told apart.
     for number, alike in groupby(fits, key=lambda fit: fit.number):
         group = by_fit.pop(number, [])
@@ -62,8 +53,7 @@ class _Fit:
 
     log: Log
     snapshot: Snapshot | None
-    plan: Plan
-    # Up to here none may be missing: the next cut, unless the state was found damaged before it.
+    # Up to here none may be missing.
     end: int
     exact: bool
 
@@ -84,11 +74,11 @@ class _Fit:
         return None
 
     def _made(self, up_to: int) -> dict[int, Issued]:
-        """Return forecasts by arrival number, each with the declaration of its time."""
-        changes = [action.seq - 1 for action in self.log.configured if action.seq <= up_to]
+        """Return forecasts by arrival number, each with declaration and plan of its time."""
+        changes = [action.seq - 1 for action in self.log.changes if action.seq <= up_to]
         made: dict[int, Issued] = {}
         for end in (*changes, up_to):
-            for issued in issued_since(self.log, self.snapshot, self.plan, end):
+            for issued in issued_since(self.log, self.snapshot, end):
                 made.setdefault(issued.seq, issued)
         return made
 
@@ -106,12 +96,13 @@ class _Fit:
 
     def _overtaken(self, seq: int) -> list[int]:
         """Return the numbers of readings that arrived after one, and are of earlier steps."""
+        plan, rule = self.log.plans.at(seq), self.log.rule_at(seq)
         steps = {
-            item.seq: self.plan.step_of(item.time, self.log.rule_at(seq, self.plan))
+            item.seq: plan.step_of(item.time, rule)
             for item in self.log.items
             if isinstance(item, Entry) and item.kind == Kind.LIVE
         }
         if seq not in steps:
             return []
-        reach = steps[seq] - self.plan.open_for
+        reach = steps[seq] - plan.open_for
         return [each for each, step in steps.items() if each > seq and reach <= step < steps[seq]]

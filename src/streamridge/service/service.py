@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import structlog
@@ -25,6 +25,7 @@ from streamridge.service.fleet.fleet import Fleet, Hand
 from streamridge.service.fleet.messages import Acted, Failed, FromWorker, Kept, Known, Told, Took
 from streamridge.service.fleet.tracker import NEVER, Standing
 from streamridge.service.fleet.worker import Charge
+from streamridge.service.following import follow
 from streamridge.service.hub import Hub
 from streamridge.service.intake import Group, Intake, Receipt, Wish
 from streamridge.service.ledger.base import Ledger, StorageError
@@ -83,7 +84,11 @@ class Service:
         self._loop = asyncio.get_running_loop()
         address = self.settings.database
         self.ledger = open_ledger(address)
-        self._require_the_same_step()
+        try:
+            has_changed = follow(self.ledger, self.plan, self.clock.now())
+        except Problem:
+            self.ledger.close()
+            raise
         self._readers: SimpleQueue[Ledger] = SimpleQueue()
         for _ in range(READERS):
             self._readers.put(open_ledger(address, read_only=True))
@@ -106,20 +111,9 @@ class Service:
         unfinished = sorted(self.ledger.recent(done), key=lambda entry: entry.seq)
         self.fleet.take(unfinished)
         self._tasks = [self._loop.create_task(each()) for each in (self._tick, self._measure)]
+        if has_changed:
+            self.tell("retuned", None, "settings are others: sensors are made anew as they come")
         self.state = "live"
-
-    def _require_the_same_step(self) -> None:
-        facts, step = self.ledger.facts(), str(self.plan.step)
-        if facts.get("step", step) != step:
-            self.ledger.close()
-            seconds = int(facts["step"]) // SECOND
-            raise Problem(
-                "sr-conflicting-declaration",
-                f"the database was served with a step of {seconds} seconds; pass --step "
-                f"{seconds}s, or another --database.",
-            )
-        plan = msgspec.json.encode(self.plan).decode()  # with which `verify` plays the log again
-        self.ledger.put_facts({"step": step, "plan": plan})
 
     def _recall(self, sensors: list[SensorRow]) -> None:
         """Put what the ledger knows of sensors onto the board."""
@@ -134,6 +128,7 @@ class Service:
         known = (entry for entry in recent if entry.kind != Kind.HELD)
         for entry in sorted(known, key=lambda entry: entry.seq):
             self.intake.recall(entry.sensor, entry.time, entry.value)
+            self._received[self.plan.step_of(entry.time, self.plan.rule)] += 1
             place = self.board.places[entry.sensor]
             if entry.time > place.standing.newest:
                 newer = {"newest": entry.time, "value": entry.value}
@@ -260,18 +255,17 @@ class Service:
 
     def _show_kept(self, message: Kept) -> None:
         cut, place = message.snapshot.cut, self.board.places[message.snapshot.cut.sensor]
-        place.rebuilt = message.rebuilt
         self.counts[cut.kind] += 1
-        self.counts["rebuilt"] += message.rebuilt
         self.counts["refit_milliseconds"] += int(1000 * message.seconds)
         words = {
             "refit": "refitted, and its hyperparameters moved",
             "start": "made anew from its readings",
             "reset": "made anew, with hyperparameters where they start",
+            "rebuilt": "its stored state was damaged, and was made again from its readings",
             "failed": "its refit failed; the fit in force goes on",
         }
         if cut.kind in words:
-            kind = "degraded" if cut.kind == "failed" else "retuned"
+            kind = {"failed": "degraded", "rebuilt": "rebuilt"}.get(cut.kind, "retuned")
             self.tell(kind, place.sensor, words[cut.kind])
 
     # Asking and acting.
@@ -286,29 +280,31 @@ class Service:
         """Do what is asked of a sensor, once that is stored."""
 
         def store(ledger: Ledger) -> Action:
-            return self._append_action(ledger, sensor, kind, body)
+            return self._append_action(ledger, sensor.id, kind, body)
 
-        action = await asyncio.wrap_future(self.writer.do(store))
-        assert isinstance(action, Action)
-        await self._acted(sensor, action)
+        await self._acted(await self._done(store))
+        self.tell("retuned", sensor, f"{kind} was asked for")
+
+    async def _done(self, task: Callable[[Ledger], T]) -> T:
+        """Let the writing thread do something, and return what came of it."""
+        return cast(T, await asyncio.wrap_future(self.writer.do(task)))
 
     def _append_action(
-        self, ledger: Ledger, sensor: SensorRow, kind: str, body: Any, *rows: SensorRow
+        self, ledger: Ledger, sensor: int, kind: str, body: Any, *rows: SensorRow
     ) -> Action:
         """Store an action, in one transaction with rows of sensors; for the writing thread."""
         seq, now = self.writer.seq + 1, self.clock.now()
-        action = Action(seq, sensor.id, kind, msgspec.json.encode(body), now)
+        action = Action(seq, sensor, kind, msgspec.json.encode(body), now)
         ledger.append(rows, actions=[action])
         self.writer.seq = seq
         return action
 
-    async def _acted(self, sensor: SensorRow, action: Action) -> None:
+    async def _acted(self, action: Action) -> None:
         """Let a worker do what is stored."""
         answer = await self._answer(self.fleet.act(action))
         assert isinstance(answer, Acted)
         if answer.refusal is not None:
             raise Problem("sr-unknown-hyperparameter", answer.refusal)
-        self.tell("retuned", sensor, f"{action.kind} was asked for")
 
     async def _answer(self, future: Any) -> FromWorker:
         try:
@@ -319,58 +315,47 @@ class Service:
     async def declare(self, name: str, declared: Declaration) -> SensorRow:
         """Store what is declared of a sensor, known or new; a change begins a new forecaster."""
         known = self.intake.sensors.get(name)
+        if known is None and len(self.intake.sensors) >= self.settings.max_sensors:
+            raise Problem("sr-too-many-sensors", "There are as many sensors as allowed.")
+        before = Declaration() if known is None else self.intake.declared(known)
+        known = known or SensorRow(0, name, self.clock.now())
         body = msgspec.json.encode(declared)
-        if known is None:
-            if len(self.intake.sensors) >= self.settings.max_sensors:
-                raise Problem("sr-too-many-sensors", "There are as many sensors as allowed.")
-            sensor = await self._put(SensorRow(0, name, self.clock.now(), body))
-            self.tell("new", sensor, "it was declared")
-            return sensor
-        changed = self.intake.declared(known).forecasting != declared.forecasting
         sensor = msgspec.structs.replace(known, declared=body, archived=None)
-        if changed and self.board.places[sensor.id].standing.newest != NEVER:
-            await self._configure(sensor, declared)
-        else:
-            await self._put(sensor)
+        is_new, changes = not known.id, before.forecasting != declared.forecasting
+        sensor, action = await self._put(sensor, declared if changes else None)
+        if is_new:
+            self.tell("new", sensor, "it was declared")
+        if action is not None:
+            await self._acted(action)
         return sensor
-
-    async def _configure(self, sensor: SensorRow, declared: Declaration) -> None:
-        """Store a declaration that begins a new forecaster, in one transaction with the action."""
-
-        def store(ledger: Ledger) -> Action:
-            action = self._append_action(ledger, sensor, "configure", declared, sensor)
-            self.intake.redeclare(sensor)
-            return action
-
-        action = await asyncio.wrap_future(self.writer.do(store))
-        assert isinstance(action, Action)
-        self._show_declared(sensor)
-        await self._acted(sensor, action)
-
-    def _show_declared(self, sensor: SensorRow) -> None:
-        self.board.put(sensor)
-        self.fleet.take((), [sensor])
 
     async def archive(self, sensor: SensorRow) -> None:
         """Take no more readings of a sensor; what is stored stays."""
         await self._put(msgspec.structs.replace(sensor, archived=self.clock.now()))
         self.tell("archived", sensor, "it was archived")
 
-    async def _put(self, sensor: SensorRow) -> SensorRow:
-        def store(ledger: Ledger) -> SensorRow:
-            row = sensor
+    async def _put(
+        self, sensor: SensorRow, configures: Declaration | None = None
+    ) -> tuple[SensorRow, Action | None]:
+        """Store a sensor, in one transaction with the new forecaster that it asks for, if any."""
+
+        def store(ledger: Ledger) -> tuple[SensorRow, Action | None]:
+            row, action = sensor, None
             if not row.id:  # unless a reading has made it meanwhile
                 known = self.intake.sensors.get(row.name)
                 number = len(self.intake.sensors) + 1 if known is None else known.id
                 row = msgspec.structs.replace(row, id=number)
-            ledger.append([row])
+            if configures is None:
+                ledger.append([row])
+            else:
+                action = self._append_action(ledger, row.id, "configure", configures, row)
             self.intake.redeclare(row)
-            return row
+            return row, action
 
-        stored = await asyncio.wrap_future(self.writer.do(store))
-        assert isinstance(stored, SensorRow)
-        self._show_declared(stored)
-        return stored
+        row, action = await self._done(store)
+        self.board.put(row)
+        self.fleet.take((), [row])
+        return row, action
 
     async def release(self, sensor: SensorRow | None = None) -> int:
         """Let held rows arrive whose time has come; all those of a sensor, if one is given."""
@@ -383,9 +368,7 @@ class Service:
             self.writer.commit(group)
             return len(group.entries)
 
-        count = await asyncio.wrap_future(self.writer.do(store))
-        assert isinstance(count, int)
-        return count
+        return await self._done(store)
 
     async def read(self, question: Callable[[Ledger], T]) -> T:
         """Ask the ledger something, beside the thread that writes."""

@@ -7,8 +7,8 @@ from os import cpu_count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamridge.errors import InvalidInputError
 from streamridge.series.clock import parse_step
@@ -27,7 +27,22 @@ def _length(text: str) -> str:
     raise ValueError(f"must be a length of time such as 15min, got {text!r}.")
 
 
+def _in_a_folder(database: str) -> str:
+    """Return the address of a database; raise if it is a file in a folder that is not there."""
+    if "://" not in database and not Path(database).absolute().parent.is_dir():
+        raise ValueError(f"must be in a folder that exists, got {database!r}.")
+    return database
+
+
+def _listed(names: object) -> object:
+    """Return names of which a text gives several, with commas between them."""
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+
+
 Length = Annotated[str, AfterValidator(_length)]
+Database = Annotated[str, AfterValidator(_in_a_folder)]
+HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]+$")]
+HostNames = Annotated[tuple[HostName, ...], NoDecode, BeforeValidator(_listed)]
 
 
 class ServiceSettings(BaseSettings):
@@ -35,7 +50,7 @@ class ServiceSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="STREAMRIDGE_", extra="forbid", frozen=True)
 
-    database: str = Field("streamridge.db", description="file of SQLite, or postgresql://...")
+    database: Database = Field("streamridge.db", description="file of SQLite, or postgresql://...")
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8321, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     step: Length = Field("15min", description="time between readings")
@@ -48,22 +63,20 @@ class ServiceSettings(BaseSettings):
     clock: Literal["machine", "stream"] = Field(
         "machine", description="whose time it is: the machine's, or the newest reading's"
     )
-    workers: int = Field(default_factory=lambda: cpu_count() or 1, ge=1, le=256)
+    workers: int = Field(
+        default_factory=lambda: cpu_count() or 1, ge=1, le=256, description="processes that learn"
+    )
     memory: str = Field("4GB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="for sensors' rows")
     max_sensors: int = Field(50_000, ge=1, le=10_000_000, description="most sensors taken")
     min_free: str = Field(
         "512MB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="disk space to leave free"
     )
-    allowed_hosts: tuple[str, ...] = Field((), description="names that clients may call it by")
+    allowed_hosts: HostNames = Field((), description="names that clients may call it by")
     open: bool = Field(False, description="serve without tokens on any address, at your own risk")
     requests_a_minute: int = Field(600, ge=1, description="of one token; readings do not count")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-
-    @model_validator(mode="after")
-    def _require_a_folder(self) -> ServiceSettings:
-        if "://" not in self.database and not Path(self.database).absolute().parent.is_dir():
-            raise ValueError(f"the folder of database must exist, got {self.database!r}.")
-        return self
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least weight of what is logged"
+    )
 
     @property
     def plan(self) -> Plan:
@@ -98,8 +111,9 @@ def settings_of(**given: Any) -> ServiceSettings:
 def _told(error: ValidationError) -> str:
     lines = []
     for each in error.errors():
-        name = ".".join(str(part) for part in each["loc"][:1]) or "settings"
-        lines.append(f"{name}: {each['msg']}, got {each.get('input')!r}."[:300])
+        reason = each["msg"].removeprefix("Value error, ")
+        got = "" if "got" in reason else f", got {each.get('input')!r}."
+        lines.append(f"{each['loc'][0]}: {reason}{got}"[:300])
     return "\n".join(lines)
 
 

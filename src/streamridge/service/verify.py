@@ -15,21 +15,19 @@ import msgspec
 from threadpoolctl import threadpool_limits
 
 from streamridge.errors import StreamRidgeError
-from streamridge.forecaster.forecaster import Forecaster
 from streamridge.service.fleet.making import fingerprint
 from streamridge.service.fleet.tracker import Standing
 from streamridge.service.ledger.base import DamagedError, Ledger
 from streamridge.service.ledger.records import Issued, SensorRow, Snapshot
-from streamridge.service.plan import Declaration, Plan
 from streamridge.service.reissuing import forecast_fault
-from streamridge.service.replaying import Again, Log, cuts_again
+from streamridge.service.replaying import Log, cuts_again
 from streamridge.service.sameness import nearly_equal, nearly_equal_states
-from streamridge.service.settings import settings_of
 
 NOT_TO_THE_LAST_BIT = (
     "it is the same but for 1e-9 of its numbers, not to the last bit: it was made, or begun, by "
     "another processor or other numerical libraries"
 )
+PRUNED = "it cannot be made again: its first readings were pruned, or may have been"
 
 
 @dataclass(frozen=True)
@@ -72,14 +70,6 @@ class Stored:
         return cls(done, forecasts, ledger.snapshot(sensor.id))
 
 
-def plan_of(ledger: Ledger) -> Plan:
-    """Return how the service of a ledger forecasts, as it has noted; as usual, if it never ran."""
-    facts = ledger.facts()
-    if "plan" not in facts:
-        return settings_of().plan
-    return msgspec.json.decode(facts["plan"], type=Plan)
-
-
 def sampled(sensors: Sequence[SensorRow], count: int | None, seed: int) -> list[SensorRow]:
     """Return some sensors, drawn at random, by their number; all if no count is given."""
     if count is None or count >= len(sensors):
@@ -87,25 +77,25 @@ def sampled(sensors: Sequence[SensorRow], count: int | None, seed: int) -> list[
     return sorted(Random(seed).sample(sensors, count), key=lambda sensor: sensor.id)
 
 
-def verdicts(ledger: Ledger, sensors: Iterable[SensorRow], plan: Plan) -> Iterator[Verdict]:
+def verdicts(ledger: Ledger, sensors: Iterable[SensorRow]) -> Iterator[Verdict]:
     """Make sensors again from their logs, one after the other, and compare."""
     with threadpool_limits(1):
         for sensor in sensors:
-            yield verdict(ledger, sensor, plan)
+            yield verdict(ledger, sensor)
 
 
-def verdict(ledger: Ledger, sensor: SensorRow, plan: Plan) -> Verdict:
+def verdict(ledger: Ledger, sensor: SensorRow) -> Verdict:
     """Make one sensor again from its log, and compare it with what is stored."""
     try:
         stored, log = _read(ledger, sensor)
     except DamagedError as error:
         return Verdict(sensor.name, fault=error.reason)
-    first = int(ledger.facts()["first"])
+    if int(ledger.facts()["first"]) > 1 and not log.is_whole:
+        return Verdict(sensor.name, remark=PRUNED)
+    if not log.tells_its_declaration:
+        return Verdict(sensor.name, fault="it is declared otherwise than its log says.")
     try:
-        hindrance = _hindrance(log, stored.snapshot, plan, first)
-        if hindrance is not None:
-            return Verdict(sensor.name, remark=f"it cannot be made again: {hindrance}")
-        return _compared(log, stored, plan)
+        return _compared(log, stored)
     except StreamRidgeError as error:
         return Verdict(sensor.name, fault=f"what is stored cannot be read: {error.reason}")
 
@@ -118,24 +108,8 @@ def _read(ledger: Ledger, sensor: SensorRow) -> tuple[Stored, Log]:
             return stored, log
 
 
-def _hindrance(log: Log, snapshot: Snapshot | None, plan: Plan, first: int) -> str | None:
-    """Return why a sensor cannot be made again from its log; None if it can."""
-    if first > 1 and not log.began_undeclared:
-        return "its first readings were pruned, or may have been"
-    if log.configured and not log.began_undeclared:
-        return "it was declared anew, and its first declaration is not in the log"
-    if snapshot is None:
-        return None
-    made_with = Forecaster.from_bytes(snapshot.state).settings
-    sensor = log.sensor_at(snapshot.cut.seq)
-    declared = msgspec.json.decode(sensor.declared, type=Declaration)
-    if made_with != plan.settings(declared):
-        return "it was made with other settings than those it is verified with"
-    return None
-
-
-def _compared(log: Log, stored: Stored, plan: Plan) -> Verdict:
-    name, made = log.sensor.name, list(cuts_again(log, plan))
+def _compared(log: Log, stored: Stored) -> Verdict:
+    name, made = log.sensor.name, list(cuts_again(log))
     for number, again in enumerate(made):
         fault = _cut_fault(log, number, again)
         if fault is not None:
@@ -144,14 +118,14 @@ def _compared(log: Log, stored: Stored, plan: Plan) -> Verdict:
     if fault is not None:
         return Verdict(name, fault=fault)
     exact = _is_exact(stored.snapshot, log, made)
-    fault = forecast_fault(log, stored.forecasts, stored.done, made, plan, exact=exact)
+    fault = forecast_fault(log, stored.forecasts, stored.done, made, exact=exact)
     remark = None if exact else NOT_TO_THE_LAST_BIT
     return Verdict(name, fault, remark, len(stored.forecasts), exact)
 
 
-def _cut_fault(log: Log, number: int, again: Again) -> str | None:
+def _cut_fault(log: Log, number: int, made: Snapshot) -> str | None:
     """Return what is wrong with a cut, given what the log makes of it."""
-    cut, made = log.cuts[number], again.snapshot
+    cut = log.cuts[number]
     if made.cut != cut:
         kinds = f"stored as {cut.kind!r}, and the log gives {made.cut.kind!r}"
         return f"its cut at arrival number {cut.seq} is {kinds}."
@@ -160,11 +134,11 @@ def _cut_fault(log: Log, number: int, again: Again) -> str | None:
     return None
 
 
-def _snapshot_fault(stored: Snapshot | None, made: Sequence[Again]) -> str | None:
+def _snapshot_fault(stored: Snapshot | None, made: Sequence[Snapshot]) -> str | None:
     """Return what is wrong with the last snapshot, given the cuts that were made again."""
     if stored is None:
         return "it has cuts, and no snapshot." if made else None
-    last = made[-1].snapshot if made else None
+    last = made[-1] if made else None
     if last is None or last.cut != stored.cut:
         return f"its snapshot, of arrival number {stored.cut.seq}, is not of its last cut."
     if not nearly_equal_states(last.state, stored.state):
@@ -181,12 +155,12 @@ def _summary(snapshot: Snapshot) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(standing, failed=failed))
 
 
-def _is_exact(stored: Snapshot | None, log: Log, made: Sequence[Again]) -> bool:
+def _is_exact(stored: Snapshot | None, log: Log, made: Sequence[Snapshot]) -> bool:
     """Return whether a sensor is the same to the last bit, as it must be on the same machine."""
     if stored is None:
         return True
     return (
         stored.fingerprint == fingerprint()
-        and stored.state == made[-1].snapshot.state
-        and log.tunings == [each.snapshot.tuning for each in made]
+        and stored.state == made[-1].state
+        and log.tunings == [each.tuning for each in made]
     )

@@ -78,11 +78,11 @@ class Hand:
             thread.start()
 
     def _spawned(self) -> tuple[BaseProcess, Connection]:
+        self._born = monotonic()
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(theirs, self.charge), daemon=True)
         process.start()
-        self._born = monotonic()
         theirs.close()
         return process, ours
 
@@ -181,7 +181,10 @@ class Hand:
             with suppress(Empty):  # the thread that talks may have taken the last one
                 while True:
                     self._outbox.get_nowait()
-            self._process, self._connection = self._spawned()
+            try:
+                self._process, self._connection = self._spawned()
+            except OSError:  # no memory, or too many processes: tried again after a pause
+                return
             self.restarts += 1
             now = monotonic()
             self.unanswered = {n: (now, each) for n, (_, each) in self.unanswered.items()}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from functools import cache
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -19,7 +21,14 @@ from streamridge.series.clock import parse_zone
 from streamridge.series.grid import to_series
 from streamridge.series.readings import Readings
 from streamridge.series.writing import Writing
-from streamridge.service.fleet.tracker import Ripe, Standing, combined, tuning_of, without_costs
+from streamridge.service.fleet.tracker import (
+    NEVER,
+    Ripe,
+    Standing,
+    combined,
+    tuning_of,
+    without_costs,
+)
 from streamridge.service.ledger.records import Cut, Entry, Kind, Snapshot
 from streamridge.service.plan import Plan, Rule
 
@@ -37,6 +46,7 @@ def refitted(ripe: Ripe, workspace: Workspace) -> Snapshot:
     forecaster, standing = Forecaster.from_bytes(ripe.state), ripe.standing
     cut, failed = ripe.cut, standing.failed if ripe.cut.kind == "failed" else None
     if cut.kind == "refit":
+        standing = msgspec.structs.replace(standing, rebuilt=False)
         try:
             if standing.failed is not None and forecaster.has_model:
                 forecaster.set(**_most_regular(forecaster))
@@ -47,21 +57,52 @@ def refitted(ripe: Ripe, workspace: Workspace) -> Snapshot:
     return _snapshot(cut, forecaster, msgspec.structs.replace(standing, failed=failed))
 
 
+class Beginning(msgspec.Struct, frozen=True):
+    """What a new start is made of: steps that are complete, and the readings of one that is not.
+
+    Parameters
+    ----------
+    times, values
+        The steps of late in order, NaN where nothing was measured.
+    left
+        Arrival numbers of the readings of the newest step, where more of it may come.
+    """
+
+    times: np.ndarray
+    values: np.ndarray
+    left: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], plan: Plan, rule: Rule | None) -> Self:
+        """Return the beginning that readings make; those that are held do not count."""
+        known = [entry for entry in entries if entry.kind != Kind.HELD]
+        newest = plan.step_of(max((entry.time for entry in known), default=0), rule)
+        reach = newest - plan.train_size * plan.step - LOOK_BACK
+        late = [entry for entry in known if entry.time > reach]
+        last = [entry for entry in late if plan.step_of(entry.time, rule) == newest]
+        if rule is None or any(entry.kind != Kind.LIVE for entry in last):
+            return cls(*steps_of(late, plan, rule))
+        complete = [entry for entry in late if plan.step_of(entry.time, rule) < newest]
+        return cls(*steps_of(complete, plan, rule), tuple(entry.seq for entry in last))
+
+    @property
+    def until(self) -> int:
+        """Return the time of the last step."""
+        return int(self.times[-1].astype(np.int64)) if len(self.times) else NEVER
+
+    def cut(self, sensor: int, seq: int, kind: str) -> Cut:
+        """Return the cut of a start from here."""
+        return Cut(sensor, seq, self.until, kind, self.left)
+
+
 def started(
-    cut: Cut,
-    settings: Settings,
-    history: list[Entry],
-    before: Ripe,
-    workspace: Workspace,
-    *,
-    plan: Plan,
-    rule: Rule | None,
+    cut: Cut, settings: Settings, beginning: Beginning, before: Ripe, workspace: Workspace
 ) -> Snapshot:
     """Return the snapshot of a forecaster made of a sensor's readings.
 
     With a cut of the kind "start" it goes on at the hyperparameters that were learned before.
     """
-    times, values = steps_of(history, plan, rule)
+    times, values = beginning.times, beginning.values
     learned = Forecaster.from_bytes(before.state)
     readings = Readings("", times, values, UTC)
     series = to_series(readings, step=settings.step, zone=parse_zone(settings.tz))
@@ -70,22 +111,17 @@ def started(
         forecaster.refit(workspace)
     if cut.kind == "start" and learned.has_model and forecaster.has_model:
         forecaster.set(**learned.hyperparameters)
-    standing = msgspec.structs.replace(before.standing, failed=None)
+    standing = before.standing
     if len(times):
-        newest, value = int(times[-1].astype(np.int64)), values[-1]
-        first = min(int(times[0].astype(np.int64)), standing.first)
+        first = int(times[0].astype(np.int64))
         standing = msgspec.structs.replace(
-            standing, newest=newest, first=first, value=None if np.isnan(value) else float(value)
+            standing,
+            newest=beginning.until,
+            first=first if standing.first == NEVER else min(first, standing.first),
+            value=None if np.isnan(values[-1]) else float(values[-1]),
         )
+    standing = msgspec.structs.replace(standing, failed=None, rebuilt=cut.kind == "rebuilt")
     return _snapshot(cut, forecaster, standing)
-
-
-def history_of(entries: list[Entry], plan: Plan) -> list[Entry]:
-    """Return the readings that a new start is made of: those of late, but not those held."""
-    known = [entry for entry in entries if entry.kind != Kind.HELD]
-    newest = max((entry.time for entry in known), default=0)
-    reach = newest - plan.train_size * plan.step - LOOK_BACK
-    return [entry for entry in known if entry.time > reach]
 
 
 def steps_of(entries: list[Entry], plan: Plan, rule: Rule | None) -> tuple[np.ndarray, np.ndarray]:

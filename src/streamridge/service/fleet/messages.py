@@ -79,8 +79,6 @@ class Kept(msgspec.Struct, tag=True, array_like=True, frozen=True):
     snapshot: Snapshot
     known: Known
     seconds: float
-    # Why it was made from the log alone: its last snapshot was damaged.
-    rebuilt: bool = False
 
 
 class Refitting(msgspec.Struct, tag=True, array_like=True, frozen=True):

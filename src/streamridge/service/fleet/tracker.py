@@ -54,6 +54,8 @@ class Standing(msgspec.Struct, frozen=True):
         Whether there is a model.
     failed
         Why the last refit failed, if it did.
+    rebuilt
+        Whether its state was damaged, and made again from its readings, since the last refit.
     scores
         How well it is forecast.
     """
@@ -65,6 +67,7 @@ class Standing(msgspec.Struct, frozen=True):
     doubted: bool = False
     fitted: bool = False
     failed: str | None = None
+    rebuilt: bool = False
     scores: Scores = Scores()
 
     def after(self, time: int, value: float | None, scores: Scores, *, doubted: bool) -> Standing:
@@ -108,7 +111,6 @@ class Tracker:
         self.cut: Cut | None = None
         # Whether a new forecaster must be made of all readings: "start" keeps hyperparameters.
         self.anew: Literal["", "start", "reset"] = ""
-        self.rebuilt = False  # its last snapshot was damaged
         self.refused: dict[int, str] = {}  # what could not be done since the cut, and why
         self.rests = False  # its rows are not in memory
         self._open: dict[int, Entry] = {}  # readings of the newest step, by time, under a rule
@@ -302,8 +304,9 @@ class Tracker:
                 self.forecaster.refit()
             case "reset":
                 self.anew = "reset"
-            case "configure":
-                self.anew = self.anew or "start"
+            case "configure" | "plan":
+                if self.forecaster.has_readings:
+                    self.anew = self.anew or "start"
             case other:
                 raise InvalidInputError(f"action must be one that is known, got {other!r}.")
 

@@ -21,7 +21,7 @@ from streamridge.errors import StreamRidgeError
 from streamridge.learners.workspace import Workspace
 from streamridge.service.fleet import messages
 from streamridge.service.fleet.loading import caught_up, loaded
-from streamridge.service.fleet.making import history_of, refitted, started
+from streamridge.service.fleet.making import Beginning, refitted, started
 from streamridge.service.fleet.messages import (
     Act,
     Acted,
@@ -38,7 +38,7 @@ from streamridge.service.fleet.order import Item
 from streamridge.service.fleet.tracker import OutOfOrderError, Ripe, Tracker
 from streamridge.service.ledger.base import Ledger
 from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.ledger.records import Cut, Entry, Issued, SensorRow, Snapshot
+from streamridge.service.ledger.records import Issued, SensorRow, Snapshot
 from streamridge.service.plan import Plan
 
 # Bytes of a sensor per row of its training set: while its rows are held, and at rest; and a base.
@@ -46,11 +46,11 @@ AWAKE, AT_REST, BASE = 420, 32, 40_000
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A cut to be made: a refit, or with readings given, a new start."""
+    """A cut to be made: a refit, or with a beginning given, a new start."""
 
     sensor: SensorRow
     ripe: Ripe
-    history: list[Entry] | None = None
+    beginning: Beginning | None = None
 
 
 class Charge(msgspec.Struct, frozen=True):
@@ -181,10 +181,13 @@ class Worker:
 
     def _load(self, sensor: int) -> list[Issued]:
         """Read a sensor from the ledger; return its forecasts that are new."""
-        tracker, issued, rebuilt = loaded(self._ledger, self._sensors[sensor], self._plan)
+        done = self._issued.get(sensor, self._done)
+        row = self._sensors[sensor]
+        tracker, issued, rebuilt = loaded(self._ledger, row, self._plan, done)
         self._trackers[sensor] = tracker
         self._trackers.move_to_end(sensor)
-        tracker.rebuilt = rebuilt
+        if rebuilt is not None:
+            self._send(Kept(rebuilt, self._known(tracker), 0.0))
         self._queue(tracker)
         return self._new(sensor, issued)
 
@@ -215,7 +218,7 @@ class Worker:
         except StreamRidgeError as error:
             refusal = error.reason
         tracker = self._trackers[sensor]
-        if refusal is None and not tracker.anew:
+        if refusal is None and tracker.forecaster.has_readings and not tracker.anew:
             self._keep(tracker, refitted(tracker.as_now(), Workspace()), 0.0)
         self._send(Acted(message.number, refusal, self._cuts))
 
@@ -250,12 +253,11 @@ class Worker:
             return None if ripe is None else Job(tracker.sensor, self._spare(ripe))
         if tracker.sensor.id in self._spared:
             return None
-        history = history_of(self._ledger.entries(tracker.sensor.id, up_to=tracker.seq), self._plan)
-        newest = max((entry.time for entry in history), default=0)
-        until = self._plan.step_of(newest, tracker.rule)
-        ripe = tracker.as_now()
-        cut = Cut(tracker.sensor.id, tracker.seq, until, tracker.anew)
-        return Job(tracker.sensor, msgspec.structs.replace(ripe, cut=cut), history)
+        sensor, seq = tracker.sensor, tracker.seq
+        entries = self._ledger.entries(sensor.id, up_to=seq)
+        beginning = Beginning.of(entries, self._plan, tracker.rule)
+        cut = beginning.cut(sensor.id, seq, tracker.anew)
+        return Job(sensor, msgspec.structs.replace(tracker.as_now(), cut=cut), beginning)
 
     def _spare(self, ripe: Ripe) -> Ripe:
         """Return a cut without its refit, where no worker has survived it."""
@@ -278,18 +280,10 @@ class Worker:
             os.write(self._wake_write, b".")
 
     def _made(self, job: Job, workspace: Workspace) -> Snapshot:
-        if job.history is None:
+        if job.beginning is None:
             return refitted(job.ripe, workspace)
-        tracker = Tracker(job.sensor, self._plan)
-        return started(
-            job.ripe.cut,
-            tracker.settings,
-            job.history,
-            job.ripe,
-            workspace,
-            plan=self._plan,
-            rule=tracker.rule,
-        )
+        settings = Tracker(job.sensor, self._plan).settings
+        return started(job.ripe.cut, settings, job.beginning, job.ripe, workspace)
 
     def _adopt(self) -> None:
         """Let the sensors whose cuts are made go on from there."""
@@ -320,8 +314,7 @@ class Worker:
         if before is not None:
             self._trackers[cut.sensor] = tracker
             self._queue(tracker)
-        rebuilt = before is not None and before.rebuilt
-        self._send(Kept(snapshot, self._known(tracker), seconds, rebuilt))
+        self._send(Kept(snapshot, self._known(tracker), seconds))
         # The ledger may be ahead of the messages.
         self._send(Took(0, self._new(cut.sensor, issued), [], [], self._cuts))
 

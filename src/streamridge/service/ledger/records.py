@@ -8,7 +8,6 @@ no clock does.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Literal
 
 import msgspec
 
@@ -36,13 +35,25 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     kind: int = Kind.LIVE
 
 
-ActionKind = Literal[
-    "set", "freeze", "unfreeze", "rollback", "exclude", "retune", "reset", "configure"
-]
+# What is asked of this sensor is asked of all.
+EVERYONE = 0
 
 
 class Action(msgspec.Struct, frozen=True, array_like=True):
-    """Something that was asked of a sensor; `body` is JSON of a shape of its kind."""
+    """Something that was asked of a sensor, or of `EVERYONE`.
+
+    Parameters
+    ----------
+    seq, sensor
+        Arrival number, and the number of the sensor.
+    kind
+        "set", "freeze", "unfreeze", "rollback", "exclude", "retune" or "reset"; "configure", where
+        forecasts depend on what is declared anew; "plan", where the service forecasts in a new way.
+    body
+        JSON of a shape of its kind.
+    received
+        When it was asked.
+    """
 
     seq: int
     sensor: int
@@ -63,8 +74,9 @@ class Cut(msgspec.Struct, frozen=True, array_like=True):
     until
         Time of the newest step that the forecaster had seen.
     kind
-        "refit"; "start", made of all its readings; "kept", as it was, only saved; or "failed",
-        when a refit could not be made and the fit in force went on.
+        "refit"; "start", made of all its readings; "reset", the same with hyperparameters where
+        they start; "rebuilt", the same since its stored state was damaged; "kept", as it was, only
+        saved; or "failed", when a refit could not be made and the fit in force went on.
     left
         Arrival numbers up to `seq` that were not used yet, since their steps are later.
     """

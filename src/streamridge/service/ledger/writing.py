@@ -177,7 +177,7 @@ def _fill_forecasts(session: Session, bucket: int, times: Sequence[int]) -> None
 
 
 def _newer(session: Session, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
-    """Return the snapshots that are not older than the last of their sensors."""
+    """Return the snapshots that are not older than the last of their sensors, or replace it."""
     last: dict[int, int] = {}
     taken = []
     for snapshot in snapshots:
@@ -185,7 +185,7 @@ def _newer(session: Session, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
         if sensor not in last:
             query = "SELECT seq FROM snapshots WHERE sensor = :sensor"
             last[sensor] = max((row[0] for row in session.rows(query, sensor=sensor)), default=0)
-        if seq >= last[sensor]:
+        if seq >= last[sensor] or snapshot.cut.kind == "rebuilt":
             taken.append(snapshot)
             last[sensor] = seq
     return taken
