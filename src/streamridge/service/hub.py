@@ -74,6 +74,7 @@ class Hub:
         self._run = token_hex(4)
         self._past: deque[Message] = deque(maxlen=REMEMBERED)
         self.listeners: set[Listener] = set()
+        self.watched: frozenset[str] = frozenset()  # sensors that some client asked for
         self.dropped = 0
         self.closing = False
 
@@ -104,11 +105,16 @@ class Hub:
         if last is not None:
             self._catch_up(listener, last)
         self.listeners.add(listener)
+        self._note_watched()
         return True
 
     def leave(self, listener: Listener) -> None:
         """Forget a client."""
         self.listeners.discard(listener)
+        self._note_watched()
+
+    def _note_watched(self) -> None:
+        self.watched = frozenset().union(*(listener.sensors for listener in self.listeners))
 
     async def listen(self, listener: Listener) -> AsyncIterator[bytes]:
         """Yield events as bytes until the service stops."""

@@ -246,12 +246,8 @@ class Service:
         if known.sensor in self.board.places:
             self.board.standing(known.sensor, known.standing)
             place = self.board.places[known.sensor]
-            if place.sensor.name in self._watched:
+            if place.sensor.name in self.hub.watched:
                 self.hub.publish("sensor", views.item(self, place), place.sensor.name)
-
-    @property
-    def _watched(self) -> set[str]:
-        return {name for listener in self.hub.listeners for name in listener.sensors}
 
     def _show_kept(self, message: Kept) -> None:
         cut, place = message.snapshot.cut, self.board.places[message.snapshot.cut.sensor]
@@ -415,8 +411,10 @@ class Service:
             with suppress(Problem):
                 await self.release()
         if tell:
-            for place, state, reason in self.board.changes(self.now):
-                self.tell(state, place.sensor, reason)
+            for changes in self.board.changes(self.now):
+                for place, state, reason in changes:
+                    self.tell(state, place.sensor, reason)
+                await asyncio.sleep(0)  # requests are answered in between
             self._judge_itself()
             self.hub.publish("summary", views.summary(self))
 

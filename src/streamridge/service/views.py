@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -45,8 +44,6 @@ def summary(service: Service) -> dict[str, Any]:
     now, newest, plan = service.now, service.board.newest, service.plan
     total = sum(1 for _ in service.board.shown)
     step = service.last_step
-    ratios = [p.standing.scores.ratio for p in service.board.shown if p.standing.fitted]
-    known = [ratio for ratio in ratios if ratio is not None]
     jumped = service.clock.jumped // SECOND
     return {
         "state": service.state,
@@ -65,7 +62,7 @@ def summary(service: Service) -> dict[str, Any]:
         "days_left": service.days_left,
         "clock_warning": f"The clock jumped by {jumped} seconds." if jumped else None,
         "zone": "UTC",
-        "error": {"now": fmean(known) if known else None},
+        "error": {"now": service.board.error},
     }
 
 

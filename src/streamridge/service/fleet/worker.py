@@ -241,7 +241,9 @@ class Worker:
             sensor, _ = self._waiting.popitem(last=False)
             tracker = self._trackers.get(sensor)
             job = None if tracker is None else self._job(tracker)
-            if job is not None:
+            if job is None:  # it was read from the ledger anew, and is not ripe any more
+                self._send(Took(0, [], [], [], self._cuts))
+            else:
                 self._busy = True
                 self._send(Refitting(sensor))
                 self._jobs.put(job)
@@ -256,6 +258,8 @@ class Worker:
         sensor, seq = tracker.sensor, tracker.seq
         entries = self._ledger.entries(sensor.id, up_to=seq)
         beginning = Beginning.of(entries, self._plan, tracker.rule)
+        if not len(beginning.times):
+            return None  # its first step is not over
         cut = beginning.cut(sensor.id, seq, tracker.anew)
         return Job(sensor, msgspec.structs.replace(tracker.as_now(), cut=cut), beginning)
 
