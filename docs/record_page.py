@@ -1,6 +1,7 @@
 """Takes the pictures of the live page that the documents show.
 
-It opens the page of a running service in Chromium and leaves docs/images/page-*.png:
+It opens the page of a running service in Chromium and leaves docs/images/page-*.png. The pictures
+are of the demo, a minute after `make serve-demo`:
 
     python docs/record_page.py http://127.0.0.1:8321/
 
@@ -19,8 +20,17 @@ from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).with_name("images")
 # Charts are drawn when their answers have come; the page says nothing of that.
-READY = ("#row-body .row", "#headline:not(:empty)", "#panels .panel", ".strip")
+READY = (
+    "#row-body .row",
+    "#headline:not(:empty)",
+    "#sensor:not([aria-busy])",
+    "#tuning:not([aria-busy])",
+    "#panels .panel",
+    ".strip",
+)
 PATIENCE = 15_000
+# Some figures are told by the stream, which needs a few steps of it.
+SETTLING = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class View:
 VIEWS = (
     View("light", 1280, 900, "light", whole=True),
     View("dark", 1280, 900, "dark"),
-    View("phone", 360, 780, "light", scale=2),
+    View("phone", 390, 844, "light", scale=2),
     View("wall", 2560, 1440, "dark"),
 )
 
@@ -82,7 +92,7 @@ def take(browser: Any, view: View, options: argparse.Namespace) -> None:
         page.keyboard.press("Enter")
     for selector in READY:
         page.wait_for_selector(selector)
-    page.wait_for_timeout(500)
+    page.wait_for_timeout(SETTLING)
     file = options.out / f"page-{view.name}.png"
     page.screenshot(path=file, full_page=view.whole)
     context.close()

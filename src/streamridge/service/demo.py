@@ -39,7 +39,7 @@ SILENT, STUCK, ODD, SHAKY = "mainline-7", "ramp-12", "mainline-16", "mainline-10
 # Steps before the start at which one falls silent, one sticks, and one begins to miscount.
 SILENT_SINCE, STUCK_SINCE, SHAKY_SINCE = 48, 72, 40
 # How often nonsense comes, and for how many steps; by how much of itself a count is off.
-ODD_EVERY, ODD_FOR, SHAKE = 24, 6, 0.35
+ODD_EVERY, ODD_FOR, SHAKE = 24, 6, 0.25
 # Steps that are sent at once until the present is reached: so few that no sensor seems stale while
 # the others catch up. And seconds until models are waited for no longer.
 HURRY, PATIENCE = 3, 30.0
@@ -77,8 +77,8 @@ def run_demo(given: ServiceSettings, say: Callable[[str], None]) -> int:
             address = line.rpartition(" ")[2]
             say(f"Open {address} in a browser. Ctrl-C ends it.")
             say(
-                f"{DETECTORS} simulated detectors first learn from two weeks, for about 20 seconds; "
-                "then 15 minutes pass every second."
+                f"{DETECTORS} simulated detectors first learn from two weeks, for some 20 seconds. "
+                "Then 15 minutes pass every second."
             )
             say(
                 f"{SILENT} has fallen silent, {STUCK} is stuck at zero, {ODD} shows nonsense now "

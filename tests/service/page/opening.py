@@ -20,11 +20,16 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 @dataclass
 class Opened:
-    """A page that is open, and what happened in it that should not."""
+    """A page that is open, and what happened in it that should not.
+
+    Beside that, what its console said, and the addresses that it asked.
+    """
 
     page: Any
     dialogs: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
     def violations(self) -> list[str]:
         return self.page.evaluate("window.violations")
@@ -44,6 +49,8 @@ def pages(browser: Any) -> Iterator[Callable[..., Opened]]:
         opened.append(found)
         found.page.on("dialog", lambda dialog: _note(found, dialog))
         found.page.on("pageerror", lambda error: found.errors.append(str(error)))
+        found.page.on("console", lambda message: found.said.append(message.text))
+        found.page.on("request", lambda request: found.asked.append(request.url))
         found.page.goto(service.url)
         if ready:
             found.page.wait_for_selector("#row-body .row")

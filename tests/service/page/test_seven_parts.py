@@ -11,6 +11,7 @@ import pytest
 from tests.service.page.fake_service import PAGE, FakeService
 from tests.service.page.opening import pages
 from tests.service.page.simulated import Roads
+from tests.service.page.waiting import until_page
 
 CLOCK_WARNING = "The clock jumped by 12 h at 05:10."
 PARTS = ("truth", "states", "sensors", "sensor", "tuning", "gaps", "changes")
@@ -43,8 +44,8 @@ def test_the_line_of_truth_tells_state_age_share_refusals_disk_and_clock(page):
     assert re.search(r"since the newest reading (\d+ min )?\d+ s", facts)
     assert re.search(r"readings for \d\d:\d\d CES?T ⚠ 33 of 40", facts)
     assert "refused, last hour ⚠ 14" in facts
-    assert "disk left 2.2 years" in facts
-    assert "forecast errors vs. usual 7 % smaller" in facts
+    assert "until the disk is full 2.2 years" in facts
+    assert "forecast errors vs. usual as usual" in facts
     assert f"clock ⚠ {CLOCK_WARNING}" in facts
     # The state has a shape of its own beside its colour.
     shapes = page.evaluate(
@@ -64,19 +65,89 @@ def test_sensors_are_counted_by_state(page):
     assert len(set(shapes)) == 9
 
 
-def test_the_list_begins_with_the_worst_and_tells_why(page):
-    first = page.get_by_role("row").nth(1)
-    assert re.sub(r"\s+", " ", first.inner_text()).startswith(
+def test_the_list_begins_with_those_in_trouble_one_of_each_kind_and_tells_why(page):
+    rows = texts(page, "#row-body .row")
+    assert rows[0].startswith("A9 km 1.5 degraded: its last refit failed: K + regularization")
+    assert [row.partition(":")[0].split()[-1] for row in rows[:5]] == [
+        "degraded", "stale", "silent", "implausible", "zero",
+    ]  # fmt: skip
+    # Of what stopped to report nothing is told that would be taken for now.
+    assert rows[2].startswith("A9 km 17.2 silent: no reading for 31 hours \N{EN DASH}")
+
+
+def test_those_whose_forecasts_are_worst_follow_and_the_first_of_them_is_shown(page):
+    rows = page.locator("#row-body .row")
+    worst = rows.nth(5)
+    assert re.sub(r"\s+", " ", worst.inner_text()).startswith(
         "A2 km 35.1 A2-35.1 2.3 \N{MULTIPLICATION SIGN} ↗ 38 %"
     )
-    assert first.get_attribute("aria-selected") == "true"
-    assert re.search("1\N{EN DASH}[0-9]+ of 40", page.inner_text("#range"))
+    assert worst.get_attribute("aria-selected") == "true"
+    assert page.inner_text("#sensor-why") == "forecasts worst now"
+    assert page.inner_text("#range") == f"1\N{EN DASH}{rows.count()} of 40"
+
+
+def test_nobody_is_listed_twice_however_often_pages_are_turned(service, open_page):
+    for sensor in service.roads.sensors[:20]:
+        sensor.state = "stale"
+    page = open_page(service).page
+    names = page.locator("#row-body bdi").all_inner_texts()
+    assert len(names) == 11  # as many as there is room for, although some were there already
+    while page.is_enabled("#next"):
+        last = names[-1]
+        page.click("#next")
+        until_page(
+            page, f"[...document.querySelectorAll('#row-body bdi')].pop().innerText !== {last!r}"
+        )
+        names += page.locator("#row-body bdi").all_inner_texts()
+
+    assert len(names) == len(set(names)) == 40
+    assert page.inner_text("#range").endswith("\N{EN DASH}40 of 40")
+
+
+@pytest.mark.parametrize(
+    ("sensors", "words"),
+    [
+        ({"good": 2}, "All 2 sensors are good."),
+        ({"good": 0, "uncounted": 1}, "Its sensors are being looked at."),
+        ({"good": 4, "new": 2}, "No sensor is in trouble; 2 of 6 have no model yet."),
+        ({"new": 3}, "Its sensors have too few readings for a model yet."),
+        ({"good": 1, "zero": 1}, "2 sensors, of which 1 needs a look: 1 zero."),
+        (
+            {"stale": 1, "silent": 2, "good": 1_000},
+            "1,003 sensors, of which 3 need a look: 1 stale, 2 silent.",
+        ),
+    ],
+)
+def test_a_service_that_lives_tells_how_many_sensors_need_a_look(page, sensors, words):
+    told = {"state": "live", "sensors": sensors, "total": sum(sensors.values())}
+
+    said = page.evaluate("(told) => import('/page/truth.js').then((m) => m.verdict(told))", told)
+
+    assert said == words
+
+
+@pytest.mark.parametrize(("pace", "seen"), [(1, False), (900, True)])
+def test_time_that_runs_faster_than_it_should_is_noticed(page, pace, seen):
+    found = page.evaluate(
+        """async (pace) => {
+          const { setClock, lapse } = await import(`/page/clock.js?${pace}`);
+          for (let i = 0; i < 6; i += 1) {
+            setClock(new Date(1e12 + performance.now() * pace).toISOString());
+            await new Promise((done) => setTimeout(done, 20));
+          }
+          return lapse();
+        }""",
+        pace,
+    )
+
+    assert found == pytest.approx(pace, rel=0.2) if seen else found is None
 
 
 def test_the_worst_sensor_is_drawn_with_its_gaps_and_its_next_forecasts(page):
     assert page.inner_text("#sensor-name") == "A2 km 35.1"
+    assert re.fullmatch(r"Next 15 minutes: \d+ veh/15min", page.inner_text("#headline"))
     assert re.fullmatch(
-        r"Next 15 minutes: \d+ \(\d+\W\d+\) veh/15min, by the model", page.inner_text("#headline")
+        r"90 % sure to lie between \d+ and \d+, by the model\.", page.inner_text("#headline-band")
     )
     assert len(texts(page, "#upcoming li")) == 4
     drawn = {

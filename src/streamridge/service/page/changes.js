@@ -1,13 +1,15 @@
 // Part 7: what changed in the last hour, newest first, with the time and the reason.
 import { now } from "./clock.js";
 import { byId, el, pool, setAttributes, setText, show } from "./dom.js";
-import { clockTime, counted, parsed, sentence, utcTime, zoneName } from "./format.js";
+import { counted, nearTime, parsed, sentence, utcTime, zoneName } from "./format.js";
 import { EVENTS, glyph, setGlyph } from "./glyphs.js";
 
 const HOUR = 3600000;
 const KEPT = 500;
 const ASKED = 200;
 const SHOWN = 20;
+// Where fewer than these changed, what changed before that is shown as well.
+const LEAST = 4;
 // Thousands of sensors may retune in an hour, as planned, and a whole road may fall silent: more
 // events of a kind than these share a line.
 const ALIKE = 8;
@@ -52,16 +54,22 @@ export class ChangesView {
 
   draw() {
     const oldest = now() - HOUR;
-    const recent = [...this.#events.values()]
+    const known = [...this.#events.values()]
       .map((event) => ({ ...event, at: parsed(event.time) }))
-      .filter(({ at }) => at >= oldest);
-    recent.sort((a, b) => b.at - a.at || b.id - a.id);
-    this.#events = new Map(recent.slice(0, KEPT).map((event) => [String(event.id), event]));
-    const lines = gathered(recent.slice(0, KEPT));
-    const nodes = pool(byId("change-rows"), Math.min(SHOWN, lines.length), () => this.#makeRow());
-    nodes.forEach((node, i) => this.#fill(node, lines[i]));
+      .sort((a, b) => b.at - a.at || b.id - a.id)
+      .slice(0, KEPT);
+    this.#events = new Map(known.map((event) => [String(event.id), event]));
+    const recent = gathered(known.filter(({ at }) => at >= oldest));
+    const before = gathered(known.filter(({ at }) => at < oldest)).slice(0, LEAST);
+    const room = Math.max(0, LEAST - recent.length);
+    const lines = [...recent.slice(0, SHOWN), ...before.slice(0, room)];
+    const nodes = pool(byId("change-rows"), lines.length, () => this.#makeRow());
+    nodes.forEach((node, i) => this.#fill(node, lines[i], i >= recent.length));
     show(byId("changes-empty"), lines.length === 0);
-    setText(byId("changes-zone"), `times in ${zoneName(now(), this.#app.summary?.zone)}`);
+    const zone = zoneName(now(), this.#app.summary?.zone);
+    const none = lines.length > 0 && recent.length === 0;
+    const times = `times in ${zone}`;
+    setText(byId("changes-zone"), none ? `nothing; before that, ${times}:` : times);
   }
 
   #makeRow() {
@@ -74,10 +82,11 @@ export class ChangesView {
     ]);
   }
 
-  #fill(node, { at, kind, sensor, reason, alike }) {
+  #fill(node, { at, kind, sensor, reason, alike }, isOld) {
     const [time, mark, what] = node.children;
     const [word, name, text] = what.children;
-    setText(time, clockTime(at, this.#app.summary?.zone));
+    node.classList.toggle("earlier", isOld);
+    setText(time, nearTime(at, this.#app.summary?.zone, now()));
     setAttributes(time, { title: utcTime(at), datetime: new Date(at).toISOString() });
     setGlyph(mark, EVENTS, kind);
     setText(word, alike ? `${WORDS[kind] ?? kind}, ${alike}; latest:` : (WORDS[kind] ?? kind));

@@ -1,6 +1,7 @@
 // The figures in the line of truth.
 import { now } from "./clock.js";
 import {
+  NOT_YET,
   comparedWords,
   count,
   diskWords,
@@ -22,12 +23,12 @@ export function factsOf(told, age) {
 }
 
 function newest({ newest: iso, step_seconds: step }, age) {
-  const words = age === null ? "none yet" : precise(age);
+  const words = age === null ? NOT_YET : precise(age);
   return ["since the newest reading", words, age > 2 * step, iso ? utcTime(parsed(iso)) : ""];
 }
 
 function lastStep({ last_step: step, zone }) {
-  if (!step) return ["readings of the last step", "none yet", false, ""];
+  if (!step) return ["readings of the last step", NOT_YET, false, ""];
   const at = parsed(step.time);
   const words = `${count(step.received)} of ${count(step.expected)}`;
   const few = step.received < FEW_READINGS * step.expected;
@@ -47,7 +48,7 @@ function errors({ error }) {
 
 function disk({ days_left: days }) {
   const few = isNumber(days) && days < FEW_DAYS;
-  return ["disk left", diskWords(days), few, "At today's rate of readings and forecasts."];
+  return ["until the disk is full", diskWords(days), few, "At the present rate of readings."];
 }
 
 function clock({ clock_warning: warning }) {

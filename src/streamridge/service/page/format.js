@@ -17,6 +17,10 @@ const STYLES = {
   parts: { hour: "numeric", minute: "numeric", day: "numeric" },
   offset: { timeZoneName: "longOffset" },
 };
+// What a figure says before there is enough to tell it by.
+export const NOT_YET = "not known yet";
+// Changes of an error that are chance, in percent.
+const SLIGHT = 10;
 const formatters = new Map();
 const numbers = new Map();
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
@@ -96,11 +100,15 @@ export function number(value, digits = 0) {
 
 export const count = (value) => number(value, 0);
 
-// Digits after the point that are worth telling of a value whose band has this width.
-export function digitsFor(width) {
-  if (!isNumber(width) || width <= 0) return 0;
-  return Math.min(6, Math.max(0, Math.ceil(Math.log10(20 / width))));
+// Digits after the point that are worth telling of a value whose band has this width. A band without
+// width is that of a value which never changed.
+export function digitsFor(width, value = 0) {
+  const size = Math.abs(value);
+  if (width > 1e-6 * Math.max(1, size)) return digitsBelow(20 / width);
+  return Number.isInteger(value) || !isNumber(value) ? 0 : digitsBelow(200 / size);
 }
+
+const digitsBelow = (power) => Math.min(6, Math.max(0, Math.ceil(Math.log10(power))));
 
 export function percent(share) {
   if (!isNumber(share)) return "–";
@@ -161,7 +169,7 @@ export function stepWords(seconds) {
 }
 
 export function diskWords(days) {
-  if (!isNumber(days)) return "not known";
+  if (!isNumber(days)) return NOT_YET;
   if (days >= 3650) return "over 10 years";
   if (days >= 730) return `${number(days / 365, 1)} years`;
   return plural(Math.floor(days), "day");
@@ -169,10 +177,10 @@ export function diskWords(days) {
 
 // How an error compares with its own past: "as usual", "31 % larger", "2.3 × as large".
 export function comparedWords(ratio) {
-  if (!isNumber(ratio)) return "not known";
+  if (!isNumber(ratio)) return NOT_YET;
   if (ratio >= 2) return `${number(ratio, 1)} × as large`;
   const change = Math.round(100 * Math.abs(ratio - 1));
-  if (change < 3) return "as usual";
+  if (change < SLIGHT) return "as usual";
   return `${change} % ${ratio > 1 ? "larger" : "smaller"}`;
 }
 

@@ -57,6 +57,7 @@ export class GapsView {
     const from = parsed(told.from);
     const step = this.#app.summary.step_seconds;
     const rows = told.items.map((item) => judged(item, from, this.#newest(), step));
+    rows.sort((a, b) => b.missing - a.missing || inOrder(a, b));
     const groups = [...Map.groupBy(rows, ({ group }) => group ?? ALONE)].map(([name, members]) => ({
       name,
       members,
@@ -156,6 +157,9 @@ export class GapsView {
   }
 }
 
+// By name, with numbers in them by their size.
+const { compare } = new Intl.Collator("en", { numeric: true });
+const inOrder = (a, b) => compare(a.label || a.id, b.label || b.id);
 const iso = (ms) => new Date(ms).toISOString();
 const sum = (rows, key) => rows.reduce((total, row) => total + row[key], 0);
 

@@ -33,6 +33,17 @@ export const STATES = {
   new: ["M8 2.6v10.8M2.6 8h10.8", false, "info", "Too few readings for a model yet."],
 };
 
+// States that need a look; the first are shown first.
+export const TROUBLES = [
+  "degraded",
+  "stale",
+  "silent",
+  "implausible",
+  "zero",
+  "constant",
+  "rebuilt",
+];
+
 export const SERVICE = {
   live: [RING, true, "good"],
   starting: [

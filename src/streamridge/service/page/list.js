@@ -1,28 +1,38 @@
 // Part 3: sensors worst first, a page at a time, as the service sorts them.
 import { byId, pool, rem, setAttributes, setText, show, throttled } from "./dom.js";
 import { count } from "./format.js";
+import { TROUBLES } from "./glyphs.js";
 import { fillRow, makeRow } from "./rows.js";
 
 export const WORST_FIRST = "-error_ratio";
 // Heights in rem: of a row, and of what else a screen shows beside the rows.
 const ROW = 2.7;
-const TAKEN = 24;
+const TAKEN = 26;
 // While somebody reads or moves in the list, its order stays.
 const REST = 15000;
+// Sensors in trouble that stand above all others, at most.
+const MOST_TROUBLED = 5;
+// How long they stay there, in milliseconds, where there are many sensors.
+const LOOK_AGAIN = 60000;
+export const MANY = 1000;
+const FIRST = { cursor: null, before: 0 };
 
 export class List {
   #app;
   #items = [];
-  #pages = [null];
+  #troubled = [];
+  // For each page down to this one: where it begins, and how many rows come before.
+  #pages = [FIRST];
   #next = null;
   #total = 0;
   #touched = -Infinity;
   #asked = 0;
+  #looked = -Infinity;
   #size = pageSize();
   query = "";
 
-  // `app` has `api`, `guard(promise)`, `state` (the filter), `selected`, `select(id)`, and
-  // `listed(items, first)`, which is told whether they are the first page.
+  // `app` has `api`, `guard(promise)`, `summary`, `state` (the filter), `selected`, `select(id)`,
+  // and `listed(items, worst)`, which is told which one forecasts worst, if that is to be seen.
   constructor(app) {
     this.#app = app;
     const body = byId("row-body");
@@ -32,9 +42,11 @@ export class List {
     byId("next").addEventListener("click", () => this.#turn(1));
     byId("previous").addEventListener("click", () => this.#turn(-1));
     this.#listenToSearch();
-    this.refresh = throttled(10000, () => {
+    const reload = () => {
       if (performance.now() - this.#touched > REST) app.guard(this.load());
-    });
+    };
+    this.refresh = throttled(10000, reload);
+    this.renew = throttled(2000, reload);
   }
 
   #listenToSearch() {
@@ -67,34 +79,80 @@ export class List {
 
   // Goes back to the first page.
   restart() {
-    this.#pages = [null];
+    this.#pages = [FIRST];
     this.#size = pageSize();
     return this.load();
   }
 
   #turn(by) {
-    if (by > 0 && this.#next) this.#pages.push(this.#next);
+    const { before } = this.#pages.at(-1);
+    if (by > 0 && this.#next)
+      this.#pages.push({ cursor: this.#next, before: before + this.#items.length });
     else if (by < 0 && this.#pages.length > 1) this.#pages.pop();
     return this.#app.guard(this.load());
   }
 
   async load() {
     const asked = (this.#asked += 1);
-    const { api, state } = this.#app;
-    const page = {
-      state,
-      sort: WORST_FIRST,
-      q: this.query,
-      limit: this.#size,
-      cursor: this.#pages.at(-1),
-    };
-    const told = await api.get("/v1/sensors", page);
+    const [{ cursor }, first] = [this.#pages.at(-1), this.#pages.length === 1];
+    const room = first ? this.#room : 0;
+    const above = first ? this.#askTroubled(room) : this.#troubled;
+    const [troubled, rest] = await Promise.all([
+      above,
+      this.#askRest(cursor, this.#size - room, above),
+    ]);
     if (asked !== this.#asked) return; // A later question is under way.
-    this.#items = told.items;
-    this.#next = told.cursor;
-    this.#total = told.total;
+    this.#troubled = troubled;
+    this.#items = first ? [...troubled, ...rest.items] : rest.items;
+    this.#next = rest.cursor;
+    this.#total = rest.total;
     this.draw();
-    this.#app.listed(told.items, this.#pages.length === 1);
+    const worst = rest.items[0] ?? troubled[0];
+    this.#app.listed(this.#items, first && this.#whole ? worst : undefined);
+  }
+
+  // Asks for so many sensors, without those above, of whom it is asked meanwhile.
+  async #askRest(cursor, many, above) {
+    const { api, state } = this.#app;
+    const page = { state, sort: WORST_FIRST, q: this.query };
+    const rest = { items: [], cursor, total: 0 };
+    do {
+      const limit = many - rest.items.length;
+      const told = await api.get("/v1/sensors", { ...page, limit, cursor: rest.cursor });
+      const known = new Set((await above).map(({ id }) => id));
+      rest.items.push(...told.items.filter(({ id }) => !known.has(id)));
+      [rest.cursor, rest.total] = [told.cursor, told.total];
+    } while (rest.cursor && rest.items.length < many);
+    return rest;
+  }
+
+  // Whether nothing is searched for and no state is chosen.
+  get #whole() {
+    return this.query === "" && this.#app.state === "";
+  }
+
+  // Kinds of trouble that there are, and how many rows they get; none where something is sought.
+  get #troubles() {
+    const { sensors } = this.#app.summary;
+    return this.#whole ? TROUBLES.filter((state) => sensors[state] > 0) : [];
+  }
+
+  get #room() {
+    const { sensors } = this.#app.summary;
+    const many = this.#troubles.reduce((sum, state) => sum + sensors[state], 0);
+    return Math.min(many, MOST_TROUBLED, Math.floor(this.#size / 2));
+  }
+
+  // Asks for so many sensors in trouble, some of each kind. To find them among many takes the
+  // service long, so they stay for a while.
+  async #askTroubled(room) {
+    const { api, summary } = this.#app;
+    const known = this.#troubled.length === room && performance.now() - this.#looked < LOOK_AGAIN;
+    if (known && summary.total > MANY) return this.#troubled;
+    const ask = (state) => api.get("/v1/sensors", { state, sort: WORST_FIRST, limit: room });
+    const answers = await Promise.all(this.#troubles.map(ask));
+    this.#looked = performance.now();
+    return inTurn(answers.map(({ items }) => items)).slice(0, room);
   }
 
   find = (id) => this.#items.find((item) => item.id === id);
@@ -117,15 +175,17 @@ export class List {
   }
 
   #drawPager() {
-    const first = (this.#pages.length - 1) * this.#size;
+    const { before } = this.#pages.at(-1);
     const many = this.#items.length;
     setText(
       byId("range"),
-      many ? `${count(first + 1)}–${count(first + many)} of ${count(this.#total)}` : "",
+      many ? `${count(before + 1)}–${count(before + many)} of ${count(this.#total)}` : "",
     );
     byId("next").disabled = !this.#next;
     byId("previous").disabled = this.#pages.length === 1;
     show(byId("pager"), many > 0 && many < this.#total);
+    // A page that is not full is as high as the others.
+    byId("row-body").style.minHeight = many < this.#total ? `${ROW * this.#size}rem` : "";
     show(byId("list-empty"), many === 0 && (this.query !== "" || this.#app.state !== ""));
     const { state } = this.#app;
     const none = this.query ? `is called “${this.query}”` : `is ${state} now`;
@@ -159,6 +219,13 @@ export class List {
     this.#app.select(row.dataset.id);
     row.focus();
   }
+}
+
+// The first of each list, then the second of each, and so on.
+function inTurn(lists) {
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  const ranks = Array.from({ length: longest }, (_, i) => i);
+  return ranks.flatMap((i) => lists.map((list) => list[i])).filter(Boolean);
 }
 
 // As many rows as a screen has room for, so that a wall shows more than a phone.

@@ -4,7 +4,7 @@ import { ChangesView } from "./changes.js";
 import { setClock } from "./clock.js";
 import { byId, el, setAttributes, setText, show, throttled } from "./dom.js";
 import { GapsView } from "./gaps.js";
-import { List } from "./list.js";
+import { List, MANY } from "./list.js";
 import { SensorView } from "./sensor.js";
 import { chooseState, showStates, startStates } from "./states.js";
 import { Stream } from "./stream.js";
@@ -14,6 +14,10 @@ import { TuningView } from "./tuning.js";
 
 // How long a refusal is shown, in milliseconds.
 const NOTICE = 30000;
+// An error stands out from here on, in times its usual size; and another sensor takes the place of
+// the worst if it is so many times worse: else two that are alike would take turns.
+const STANDS_OUT = 1.2;
+const WORSE = 1.1;
 
 const app = {
   api: new Api(askToken),
@@ -72,6 +76,7 @@ const handlers = {
   sensor(item) {
     list.update(item);
     sensor.update(item);
+    if (item.id === app.selected && !app.byHand) tellWhy(item);
   },
   event(change) {
     changes.add(change);
@@ -105,22 +110,43 @@ function takeSummary(told, renew = true) {
   showSummary(told);
   showStates(told);
   showEmpty(told);
-  if (!renew || !before || (told.newest === before.newest && told.total === before.total)) return;
+  tuning.tick();
+  if (!renew || !before) return;
+  // To sort many sensors takes the service long.
+  if (told.total <= MANY && !isEqual(told.sensors, before.sensors)) list.renew();
+  if (told.newest === before.newest && told.total === before.total) return;
   list.refresh();
+  changes.draw();
   gaps.refresh();
   sensor.refresh();
   if (map && !byId("map").hidden) refreshMap();
 }
 
+const isEqual = (one, other) => Object.keys(one).every((key) => one[key] === other[key]);
+
 const refreshMap = throttled(30000, () => guarded(map.load()));
 
-// Follows the worst sensor until somebody chooses one.
-function listed(items, first) {
+// Follows the sensor that forecasts worst until somebody chooses one.
+function listed(items, worst) {
   rows = items.map(({ id }) => id);
   show(byId("view"), map !== null || items.some(({ position }) => position));
-  const worst = first && !app.state && !list.query ? items[0] : undefined;
-  if (worst && !app.byHand && worst.id !== app.selected) select(worst.id, false);
+  if (worst && !app.byHand) {
+    const shown = items.find(({ id }) => id === app.selected);
+    const followed = isWorse(worst, shown) ? worst : shown;
+    select(followed.id, false);
+    tellWhy(followed);
+  }
   watchSoon();
+}
+
+function tellWhy({ error_ratio: ratio }) {
+  const stands = ratio >= STANDS_OUT;
+  setText(byId("sensor-why"), stands ? "forecasts worst now" : "no sensor stands out now");
+}
+
+function isWorse(one, other) {
+  if (!other) return true;
+  return (one.error_ratio ?? 0) > WORSE * (other.error_ratio ?? 0);
 }
 
 function select(id, byHand, item = undefined) {
@@ -128,7 +154,6 @@ function select(id, byHand, item = undefined) {
   const same = app.selected === id;
   app.selected = id;
   if (byHand) history.replaceState(null, "", `#${encodeURIComponent(id)}`);
-  setText(byId("sensor-why"), byHand ? "" : "the worst now");
   show(byId("sensor-why"), !byHand);
   show(byId("follow"), byHand);
   list.draw();

@@ -11,13 +11,9 @@ import {
   sentence,
   utcTime,
 } from "./format.js";
-import { STATES, glyph, setGlyph } from "./glyphs.js";
+import { STATES, TROUBLES, glyph, setGlyph } from "./glyphs.js";
 
-const TRENDS = {
-  up: ["↗", "error rising"],
-  down: ["↘", "error falling"],
-  flat: ["→", "error steady"],
-};
+const TRENDS = { up: ["↗", "error rising"], down: ["↘", "error falling"] };
 
 // Returns a row that `fillRow` fills in.
 export function makeRow() {
@@ -47,7 +43,10 @@ export function fillRow(row, item, selected) {
   const [name, small] = who.lastElementChild.children;
   setText(name, item.label || item.id);
   const id = item.label && item.label !== item.id ? item.id : "";
-  setText(small, item.state === "good" ? id : item.state);
+  const why = item.reason ? `${item.state}: ${item.reason}` : item.state;
+  setText(small, item.state === "good" ? id : why);
+  // What is wrong takes the place of errors, which are of the time before.
+  row.classList.toggle("in-trouble", TROUBLES.includes(item.state));
   fillRatio(ratio, item);
   setText(outside, isNumber(item.outside) ? percent(item.outside) : "–");
   fillValues(values, item);
@@ -80,11 +79,14 @@ function fillRatio(cell, { error_ratio: ratio, trend }) {
 const place = (ratio) =>
   Math.min(100, Math.max(0, (100 * Math.log2(Math.max(ratio, 1e-9) / 0.5)) / 3));
 
-function fillValues(cell, { value, newest, zone, forecast }) {
-  const digits = digitsFor(forecast ? forecast.upper - forecast.lower : 0);
+// A reading or a forecast of long ago is not told: it would be taken for that of now.
+function fillValues(cell, { state, value, newest, zone, forecast }) {
+  const digits = digitsFor(forecast ? forecast.upper - forecast.lower : 0, value);
   const [old, coming] = cell.children;
-  setText(old, number(value, digits));
-  setText(coming, forecast ? ` → ${number(forecast.value, digits)}` : "");
+  const gone = state === "stale" || state === "silent";
+  const next = forecast && !(gone && parsed(forecast.time) < now());
+  setText(old, gone ? "–" : number(value, digits));
+  setText(coming, next ? ` → ${number(forecast.value, digits)}` : "");
   const at = parsed(newest);
   setAttributes(cell, {
     title: Number.isNaN(at) ? null : `Read ${nearTime(at, zone, now())} (${utcTime(at)})`,

@@ -75,8 +75,8 @@ export class SensorChart {
     const em = rem();
     const [low, high] = range(points, week, coming);
     const box = {
-      left: 3.1 * em,
-      right: width - 3.2 * em,
+      left: em * Math.max(3.1, 0.9 + 0.48 * number(high, digitsFor((high - low) * 4)).length),
+      right: width - em * Math.max(3.2, 0.9 + 0.6 * this.#first().length),
       top: 1.5 * em,
       bottom: height - 1.7 * em,
     };
@@ -189,12 +189,18 @@ export class SensorChart {
       setAttributes(dot, { cx: x(coming[i].at), cy: y(coming[i].value), r: i === 0 ? 4 : 2.5 }),
     );
     const first = coming[0];
-    setText(this.#parts.label, first ? number(first.value, this.#digits()) : "");
+    setText(this.#parts.label, this.#first());
     if (first)
       setAttributes(this.#parts.label, {
         x: x(coming.at(-1).at) + 8,
         y: y(first.value) + 0.35 * rem(),
       });
+  }
+
+  // What is forecast next, as the label tells it.
+  #first() {
+    const [first] = this.#data.coming;
+    return first ? number(first.value, this.#digits()) : "";
   }
 
   #point(offset, event) {

@@ -51,6 +51,7 @@ export function range(points, week, coming) {
   if (!all.length) return [0, 1];
   let [low, high] = [Math.min(...all), Math.max(...all)];
   if (low >= 0 && low < 0.5 * high) low = 0;
-  const room = (high - low || Math.abs(high) || 1) * 0.05;
+  const size = Math.max(Math.abs(low), Math.abs(high)) || 1;
+  const room = 0.05 * (high - low > 1e-6 * size ? high - low : size);
   return [low === 0 ? 0 : low - room, high + room];
 }

@@ -16,14 +16,23 @@ import { sourceWords } from "./sources.js";
 
 const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
 
-// "Next 15 minutes: 312 (290–335) veh/15min, by the model"
-export function headline(first, { reason, source }, unit, step) {
-  if (!first) return reason ? `No forecast: ${sentence(reason)}` : "No forecast yet.";
-  const [value, lower, upper] = [first.value, first.lower, first.upper].map((each) =>
-    number(each, digitsFor(first.upper - first.lower)),
-  );
-  const numbers = withUnit(`${value} (${lower}–${upper})`, unit);
-  return `Next ${stepWords(step)}: ${numbers}, ${sourceWords(source)}`;
+// "Next 15 minutes: 312 veh/15min"
+export function headline(first, { items, reason }, unit, step) {
+  if (first) return `Next ${stepWords(step)}: ${withUnit(numbersOf(first)[0], unit)}`;
+  if (items.length) return "Its next forecast is being made.";
+  return reason ? `No forecast: ${sentence(reason)}` : "No forecast yet.";
+}
+
+// "90 % sure to lie between 290 and 335, by the model."
+export function bandWords(first, source, level) {
+  if (!first) return "";
+  const [, lower, upper] = numbersOf(first);
+  const made = source === "model" ? "by the model" : `not by the model: ${sourceWords(source)}`;
+  return `${percent(level)} sure to lie between ${lower} and ${upper}, ${made}.`;
+}
+
+function numbersOf({ value, lower, upper }) {
+  return [value, lower, upper].map((each) => number(each, digitsFor(upper - lower, value)));
 }
 
 export function stateWords({ id, label, state, reason, newest, zone, group }) {

@@ -13,13 +13,15 @@ import {
 } from "./format.js";
 import { STATES, glyph, setGlyph } from "./glyphs.js";
 import { SensorChart } from "./sensor-chart.js";
-import { factWords, headline, stateWords } from "./sensor-words.js";
+import { bandWords, factWords, headline, stateWords } from "./sensor-words.js";
 
 const HOUR = 3600000;
 const DAY = 24 * HOUR;
 // Last week's course is asked for this far ahead, so that it need not be asked for at each step.
 const AHEAD = 6 * HOUR;
 const MOST_NUMBERS = 12;
+// Steps that are asked for again if something of them was missing.
+const MOST_AGAIN = 200;
 
 export class SensorView {
   #app;
@@ -28,6 +30,8 @@ export class SensorView {
   #stop = new AbortController();
   #item = null;
   #past = new Map();
+  #newest = NaN;
+  #turn = 0;
   #week = [];
   #weekUntil = 0;
   #next = { items: [], source: "none", reason: null };
@@ -50,11 +54,14 @@ export class SensorView {
     setAttributes(byId("sensor"), { "aria-busy": true });
     this.#item = listed ?? (await this.#ask(id, "", {}, signal));
     this.#past = new Map();
+    this.#newest = NaN;
     this.#week = [];
     this.#weekUntil = 0;
     this.#next = nextOf(this.#item);
     this.#drawWords();
-    await this.#renew(signal);
+    this.#drawNumbers();
+    const questions = [this.#askPast(signal), this.#askNext(signal), this.#askWeek(signal)];
+    await Promise.all(questions.map(async (question) => this.#take([await question], signal)));
   }
 
   // A new item of the list's shape; the rest is asked for.
@@ -64,45 +71,69 @@ export class SensorView {
     this.refresh();
   }
 
+  // All of a later step is drawn at once, and the past is asked for last, so that what was and what
+  // comes fit together. What cannot be asked for does not keep the rest from being drawn.
   async #renew(signal) {
-    const { id } = this.#item;
+    const turn = (this.#turn += 1);
+    let failure = null;
+    const noted = (question) =>
+      question.catch((error) => {
+        failure = error;
+        return () => {};
+      });
+    const next = await noted(this.#askNext(signal));
+    const rest = await Promise.all([this.#askPast(signal), this.#askWeek(signal)].map(noted));
+    if (turn === this.#turn) this.#take([next, ...rest], signal);
+    if (failure) throw failure;
+  }
+
+  // Takes answers, unless another sensor is shown by now: each question promises a function for it.
+  #take(answers, signal) {
+    if (signal.aborted) return;
+    for (const take of answers) take();
+    this.#draw();
+  }
+
+  async #askPast(signal) {
     const [from, to] = this.#span();
-    const known = Math.max(from, ...this.#past.keys());
-    const since = this.#past.size ? Math.max(from, known - 3 * this.#step()) : from;
-    const span = { from: iso(since), to: iso(this.#after(to)), lead: 1 };
-    const drawn = async (answer, take) => {
-      const told = await answer;
-      if (signal.aborted) return;
-      take(told);
-      this.#draw();
-    };
-    const parts = [
-      drawn(this.#ask(id, "/history", span, signal), (told) => this.#takePast(told, from)),
-      drawn(this.#ask(id, "/forecasts", {}, signal), (told) => (this.#next = told)),
-    ];
-    if (to + this.#reach() > this.#weekUntil) {
-      parts.push(drawn(this.#askWeek(from, to, signal), (told) => this.#takeWeek(told)));
-    }
-    await Promise.all(parts);
+    const span = { from: iso(this.#since(from)), to: iso(to + this.#reach()), lead: 1 };
+    const told = await this.#ask(this.#item.id, "/history", span, signal);
+    return () => this.#takePast(told, from);
+  }
+
+  async #askNext(signal) {
+    const told = await this.#ask(this.#item.id, "/forecasts", {}, signal);
+    return () => (this.#next = told);
+  }
+
+  // The same weekday by the local clock, also across a change to summer time; unless it is known.
+  async #askWeek(signal) {
+    const { id, zone } = this.#item;
+    const [from, to] = this.#span();
+    if (to + this.#reach() <= this.#weekUntil) return () => {};
+    const shift = 7 * DAY + offsetOf(to - 7 * DAY, zone) - offsetOf(to, zone);
+    const end = to + this.#reach() + AHEAD;
+    const span = { from: iso(from - shift), to: iso(end - shift), lead: 1 };
+    const { items } = await this.#ask(id, "/history", span, signal);
+    return () => this.#takeWeek({ items, shift, end });
+  }
+
+  // The first step of the day of which something was missing when it was last asked for: forecasts
+  // follow readings, and late readings come at any time.
+  #since(from) {
+    if (!this.#past.size) return from;
+    const least = Math.max(from, this.#newest - MOST_AGAIN * this.#step());
+    const lacking = onGrid(this.#past, least, this.#newest, this.#step()).find(
+      ({ actual, forecast }) => !isNumber(actual) || !isNumber(forecast),
+    );
+    return Math.max(from, Math.min(lacking?.at ?? Infinity, this.#newest - 3 * this.#step()));
   }
 
   #ask(id, part, params, signal) {
     return this.#app.api.get(`/v1/sensors/${encodeURIComponent(id)}${part}`, params, signal);
   }
 
-  // The same weekday by the local clock, also across a change to summer time.
-  async #askWeek(from, to, signal) {
-    const { id, zone } = this.#item;
-    const shift = 7 * DAY + offsetOf(to - 7 * DAY, zone) - offsetOf(to, zone);
-    const end = to + this.#reach() + AHEAD;
-    const span = { from: iso(from - shift), to: iso(end - shift), lead: 1 };
-    const { items } = await this.#ask(id, "/history", span, signal);
-    return { items, shift, end };
-  }
-
   #step = () => 1000 * this.#app.summary.step_seconds;
-  // The end of a span is not part of it, but the newest step shall be.
-  #after = (to) => to + this.#step() / 2;
   #reach = () => this.#step() * Math.max(1, this.#app.summary.horizon);
 
   // The day until the newest reading of all sensors: one that fell silent shows its gap.
@@ -115,6 +146,8 @@ export class SensorView {
   #takePast({ items }, from) {
     for (const each of items) this.#past.set(parsed(each.time), each);
     for (const at of this.#past.keys()) if (at < from) this.#past.delete(at);
+    const read = items.findLast(({ actual }) => isNumber(actual));
+    this.#newest = Math.max(this.#span()[1], read ? parsed(read.time) : -Infinity);
     setAttributes(byId("sensor"), { "aria-busy": false });
   }
 
@@ -124,24 +157,29 @@ export class SensorView {
     this.#weekUntil = end;
   }
 
+  // What is forecast of steps that have not been read; of a busy worker the first may be over.
   get #coming() {
     const { items, source } = this.#next;
     return items
       .map((each) => ({ ...each, at: parsed(each.time), source }))
-      .filter(({ value }) => isNumber(value));
+      .filter(({ at, value }) => isNumber(value) && !(at <= this.#newest));
   }
 
   #draw() {
     this.#drawWords();
     this.#drawNumbers();
     if (byId("sensor").ariaBusy === "true") return; // The past is still to come.
-    const [from, to] = this.#span();
+    const to = this.#newest;
+    const from = to - DAY;
     const [step, coming] = [this.#step(), this.#coming];
     const points = onGrid(this.#past, from, to, step);
     const end = Math.max(to + this.#reach(), ...coming.map(({ at }) => at));
     const week = this.#week.filter(({ at }) => at >= from && at <= end);
     const { zone, unit } = this.#item;
     const span = { from, to: end, newest: to, step, zone, unit: unit || "" };
+    const known = [...points, ...week].some(({ actual }) => isNumber(actual)) || coming.length > 0;
+    for (const part of ["chart", "legend"]) show(byId(part), known);
+    show(byId("chart-empty"), !known);
     this.#chart.show({ ...span, points, week, coming });
     const sources = [...points, ...coming].map(({ source }) => source).filter(Boolean);
     show(
@@ -160,8 +198,10 @@ export class SensorView {
     setGlyph(this.#mark, STATES, item.state);
     setText(byId("sensor-name"), item.label || item.id);
     setText(byId("sensor-state"), stateWords(item));
-    setText(byId("headline"), headline(this.#coming[0], this.#next, item.unit, step));
-    setText(byId("band-words"), `band that ${percent(level)} should fall into`);
+    const [first] = this.#coming;
+    setText(byId("headline"), headline(first, this.#next, item.unit, step));
+    setText(byId("headline-band"), bandWords(first, this.#next.source, level));
+    setText(byId("band-words"), `${percent(level)} band`);
     setText(byId("sensor-facts"), factWords(item, level));
     const chart = `${item.label || item.id}: measured and forecast over the last day.`;
     setAttributes(byId("chart"), { "aria-label": `${chart} ${byId("headline").textContent}` });
@@ -169,17 +209,21 @@ export class SensorView {
 
   #drawNumbers() {
     const coming = this.#coming;
-    const rows = coming.length > 1 ? coming.slice(0, MOST_NUMBERS) : [];
-    const nodes = pool(byId("upcoming"), rows.length, () =>
-      el("li", {}, [el("time"), el("b"), el("span")]),
+    const { horizon } = this.#app.summary;
+    // As many as there will be, so that nothing below moves when they come.
+    const many = this.#next.items.length && horizon > 1 ? Math.min(horizon, MOST_NUMBERS) : 0;
+    const begin = coming[0]?.at ?? this.#newest + this.#step();
+    const nodes = pool(byId("upcoming"), many, () =>
+      el("li", {}, [el("time"), " ", el("b"), el("span")]),
     );
-    rows.forEach(({ at, value, lower, upper }, i) => {
-      const [time, text, band] = nodes[i].children;
-      const digits = digitsFor(upper - lower);
+    nodes.forEach((node, i) => {
+      const { at = begin + i * this.#step(), value, lower, upper } = coming[i] ?? {};
+      const [time, text, band] = node.children;
+      const digits = digitsFor(upper - lower, value);
       setText(time, clockTime(at, this.#item.zone));
       setAttributes(time, { title: utcTime(at), datetime: iso(at) });
       setText(text, number(value, digits));
-      setText(band, `${number(lower, digits)}–${number(upper, digits)}`);
+      setText(band, isNumber(value) ? `${number(lower, digits)}–${number(upper, digits)}` : "");
     });
   }
 }

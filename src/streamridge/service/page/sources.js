@@ -2,7 +2,7 @@
 
 const WORDS = {
   model: "by the model",
-  seasonal: "from the same time on earlier days",
+  seasonal: "as on earlier days",
   week: "as a week ago",
   day: "as a day ago",
   last: "as the last reading",

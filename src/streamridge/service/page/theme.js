@@ -31,7 +31,7 @@
   );
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("look");
-    const tell = () => (button.textContent = `Look: ${root.dataset.look}`);
+    const tell = () => (button.textContent = `Theme: ${root.dataset.look}`);
     button.addEventListener("click", next);
     root.addEventListener("look", tell);
     tell();

@@ -1,18 +1,18 @@
 // Part 1: one line of truth. How the service is, in words and a shape.
+import { lapse } from "./clock.js";
 import { byId, el, pool, setText, show } from "./dom.js";
+import { factsOf } from "./facts.js";
 import {
+  NOT_YET,
   comparedWords,
   count,
   counted,
   isNumber,
-  parsed,
   rough,
   sentence,
   stepWords,
-  zonedTime,
 } from "./format.js";
-import { factsOf } from "./facts.js";
-import { SERVICE, glyph, setGlyph } from "./glyphs.js";
+import { SERVICE, TROUBLES, glyph, setGlyph } from "./glyphs.js";
 
 const WORDS = {
   live: "Live",
@@ -45,6 +45,7 @@ export function showSummary(told) {
     : null;
   setText(byId("version"), `streamridge ${told.version}`);
   setText(byId("purpose"), purpose(told));
+  showLapse();
   heard();
 }
 
@@ -65,6 +66,13 @@ function purpose({ total, step_seconds: step, horizon }) {
   if (total === 0) return "Forecasts of sensors, with the band that they will lie in.";
   const reach = stepWords(step * Math.max(1, horizon));
   return `What ${counted(total, "sensor")} will read in the next ${reach}, and how sure that is.`;
+}
+
+// Time that runs faster than the watch on the wall would puzzle whoever looks on.
+function showLapse() {
+  const pace = lapse();
+  show(byId("lapse"), pace !== null);
+  if (pace !== null) setText(byId("lapse"), `Time-lapse: ${rough(pace)} pass every second`);
 }
 
 function tick() {
@@ -99,16 +107,31 @@ function showSilence(lost, silence) {
   setText(byId("silence"), `This page is not live. ${why}${since}${again}`);
 }
 
-function verdict({ state, reasons, last_step: step, total, error, zone }) {
+// How the service does, in a sentence or two.
+export function verdict({ state, reasons, sensors, total, error }) {
   if (total === 0) return "It is ready for its first reading.";
   if (reasons?.length) return reasons.map(sentence).join(" ");
   if (state !== "live") return "";
-  const heard = step ? `${reported(step)} reported for ${zonedTime(parsed(step.time), zone)}.` : "";
   const ratio = error?.now;
-  return isNumber(ratio) ? `${heard} Forecast errors are ${usual(ratio)}.` : heard;
+  const errors = isNumber(ratio) ? ` Forecast errors are ${usual(ratio)}.` : "";
+  return `${standing(sensors, total)}${errors}`;
 }
 
-const reported = ({ received, expected }) => `${count(received)} of ${counted(expected, "sensor")}`;
+// How many sensors need a look, and what is wrong with them.
+function standing(sensors, total) {
+  const wrong = TROUBLES.filter((state) => sensors[state] > 0);
+  const many = wrong.reduce((sum, state) => sum + sensors[state], 0);
+  if (many) {
+    const kinds = wrong.map((state) => `${count(sensors[state])} ${state}`).join(", ");
+    const need = many === 1 ? "needs" : "need";
+    return `${counted(total, "sensor")}, of which ${count(many)} ${need} a look: ${kinds}.`;
+  }
+  if (sensors.new === total) return "Its sensors have too few readings for a model yet.";
+  if (sensors.new)
+    return `No sensor is in trouble; ${count(sensors.new)} of ${count(total)} have no model yet.`;
+  if (sensors.good !== total) return "Its sensors are being looked at."; // a moment after the first
+  return total === 1 ? "Its sensor is good." : `All ${count(total)} sensors are good.`;
+}
 
 const usual = (ratio) => {
   const words = comparedWords(ratio);
@@ -121,7 +144,7 @@ function showFacts(rows) {
     const [term, text] = nodes[i].children;
     setText(term, caption);
     setText(text, attention ? `⚠ ${value}` : value);
-    nodes[i].className = attention ? "attention" : "";
+    nodes[i].className = attention ? "attention" : value === NOT_YET ? "unknown" : "";
     if (nodes[i].title !== title) nodes[i].title = title;
   });
 }

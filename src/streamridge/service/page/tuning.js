@@ -16,9 +16,14 @@ export class TuningView {
   #stop = new AbortController();
   #told = null;
 
+  // `app` has `api` and `summary`.
   constructor(app) {
     this.#app = app;
-    setInterval(() => this.#drawWhen(), 30000);
+  }
+
+  // Time has passed.
+  tick() {
+    this.#drawWhen();
   }
 
   async show(id) {

@@ -1,0 +1,231 @@
+"""The page on a service that runs: it shows what the routes tell, and moves by itself."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.service.fleet.logs import daily
+from tests.service.living import settled
+from tests.service.page.opening import pages
+from tests.service.page.waiting import until, until_page
+from tests.service.web.live import Live, readings, stamp
+
+# The service's time is that of its readings, which begin here.
+START, STEP, STEPS = 1_767_225_600, 900, 5 * 96
+LABELS = {"north": "Gate north", "south": "Gate south", "east": "Gate east"}
+# One has sent nothing for the last 30 hours.
+SILENT, SILENT_FOR = "east", 120
+# Steps that come live, so that there are forecasts to compare with.
+LIVED = 3
+LARGEST_VIEW = 300_000
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+
+
+def past_of(name):
+    """Return the readings of a sensor until now."""
+    values = daily(STEPS, seed=list(LABELS).index(name))
+    return readings(name, START, values[: STEPS - SILENT_FOR] if name == SILENT else values)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """Give a service with three sensors, one of them silent, and one row that was refused."""
+    with Live(tmp_path_factory.mktemp("real") / "a.db", horizon=4) as service:
+        for i, (name, label) in enumerate(LABELS.items()):
+            declared = {"label": label, "group": "Gates", "position": [52.0 + i / 100, 5.0]}
+            service.client.put(f"/v1/sensors/{name}", json={**declared, "unit": "veh"})
+        lasts = {name: past_of(name) for name in LABELS}
+        for name, rows in lasts.items():
+            kept = rows if name == SILENT else rows[:-LIVED]
+            assert service.post(kept, mode="backfill").status_code == 200
+        service.do(settled)
+        for step in range(-LIVED, 0):
+            service.post([rows[step] for name, rows in lasts.items() if name != SILENT])
+        service.post([{"sensor": "north", "time": stamp(START + 450), "value": 1}])
+        service.do(settled)
+        # States are counted now and then.
+        until(lambda: service.client.get("/v1/summary").json()["sensors"]["silent"] == 1)
+        yield service
+
+
+@pytest.fixture(scope="module")
+def opened(browser, served):
+    """Open its page, and note what the console says and whom it asks."""
+    with pages(browser) as open_:
+        found = open_(served)
+        found.page.wait_for_selector("#panels .panel")
+        found.page.wait_for_selector(".strip")
+        until_page(found.page, "document.querySelectorAll('#upcoming li').length === 4")
+        yield found
+        assert found.violations() == []
+        assert found.said == []
+        assert {urlsplit(url).netloc for url in found.asked} == {urlsplit(served.url).netloc}
+
+
+@pytest.fixture
+def page(opened):
+    return opened.page
+
+
+@pytest.fixture
+def told(served):
+    """Give the function that returns what a route tells."""
+
+    def ask(path, **params):
+        answer = served.client.get(path, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return ask
+
+
+def texts(page, selector):
+    return [" ".join(text.split()) for text in page.locator(selector).all_inner_texts()]
+
+
+def is_rounded(text, value):
+    """Return whether a text is a value, rounded to the digits that it has."""
+    plain = text.replace(",", "")
+    return float(plain) == pytest.approx(value, abs=0.51 * 10.0 ** -len(plain.partition(".")[2]))
+
+
+def test_the_line_of_truth_and_the_counts_are_those_of_the_summary(page, told):
+    summary = told("/v1/summary")
+
+    assert summary["sensors"] == {**dict.fromkeys(summary["sensors"], 0), "good": 2, "silent": 1}
+    assert page.inner_text("#truth-word") == "Live"
+    assert "3 sensors, of which 1 needs a look: 1 silent." in page.inner_text("#truth-sentence")
+    facts = " | ".join(texts(page, "#facts > div"))
+    assert f"readings for {summary['last_step']['time'][11:16]} UTC ⚠ 2 of 3" in facts
+    assert f"refused, last hour ⚠ {summary['refused_last_hour']}" in facts
+    assert summary["refused_last_hour"] == 1
+    expected = [f"{count} {state}" for state, count in summary["sensors"].items()]
+    assert texts(page, "#chips button") == [f"{summary['total']} all", *expected]
+
+
+def test_the_list_is_that_of_the_route_with_those_in_trouble_first(page, told):
+    items = told("/v1/sensors", sort="-error_ratio")["items"]
+    items.sort(key=lambda item: item["state"] == "good")
+
+    rows = texts(page, "#row-body .row")
+
+    assert rows[0].startswith(f"{LABELS[SILENT]} silent: {items[0]['reason']}")
+    assert len(rows) == len(items)
+    for row, item in list(zip(rows, items, strict=True))[1:]:
+        found = re.fullmatch(
+            r"(.*) (\w+) ([\d.]+) \N{MULTIPLICATION SIGN} [↗↘]? ?(\d+) % ([\d.]+) → ([\d.]+)", row
+        )
+        label, name, ratio, outside, value, forecast = found.groups()
+        assert (label, name) == (item["label"], item["id"])
+        assert is_rounded(ratio, item["error_ratio"])
+        assert is_rounded(outside, 100 * item["outside"])
+        assert is_rounded(value, item["value"])
+        assert is_rounded(forecast, item["forecast"]["value"])
+
+
+def test_the_sensor_is_drawn_with_its_forecasts(page, told):
+    name = page.get_attribute("#row-body [aria-selected=true]", "data-id")
+    forecasts = told(f"/v1/sensors/{name}/forecasts")["items"]
+
+    assert page.inner_text("#sensor-name") == LABELS[name]
+    first = re.fullmatch(r"Next 15 minutes: ([\d.]+) veh", page.inner_text("#headline"))
+    assert is_rounded(first[1], forecasts[0]["value"])
+    band = re.match(
+        r"90 % sure to lie between ([\d.]+) and ([\d.]+), by", page.inner_text("#headline-band")
+    )
+    assert is_rounded(band[1], forecasts[0]["lower"])
+    assert is_rounded(band[2], forecasts[0]["upper"])
+    for row, step in zip(texts(page, "#upcoming li"), forecasts, strict=True):
+        time, value, lower, upper = re.split("[ \N{EN DASH}]", row)
+        assert time == step["time"][11:16]
+        assert is_rounded(value, step["value"])
+        assert is_rounded(lower, step["lower"])
+        assert is_rounded(upper, step["upper"])
+    # A day of readings, both ends included, and a forecast of each step that came live.
+    assert page.get_attribute("#chart .layer-actual", "d").count("L") == 96
+    assert page.get_attribute("#chart .layer-band", "d")
+
+
+def test_tuning_shows_the_hyperparameters_in_force(page, told):
+    name = page.get_attribute("#row-body [aria-selected=true]", "data-id")
+    tuning = told(f"/v1/sensors/{name}/tuning")
+    plain = [each for each in tuning["names"] if each not in tuning["weights"] and "[" not in each]
+
+    values = dict(zip(texts(page, ".line-panel .name"), texts(page, ".line-panel b"), strict=True))
+
+    assert list(values) == [re.sub(r"[._]", " ", each) for each in plain]
+    for each, text in zip(plain, values.values(), strict=True):
+        plainly = text.translate(SUPERSCRIPTS).replace(" \N{MULTIPLICATION SIGN} 10", "e")
+        assert float(plainly) == pytest.approx(tuning["items"][-1]["values"][each], rel=0.06)
+
+
+def test_gaps_are_those_that_the_route_counts(page, told):
+    end = START + -(-STEPS * STEP // 3600) * 3600
+    rows = told("/v1/gaps", **{"from": stamp(end - 48 * 3600), "to": stamp(end)})["items"]
+    received = {row["label"]: sum(hour or 0 for hour in row["hours"]) for row in rows}
+
+    shown = dict(
+        zip(
+            texts(page, ".gap-row button"),
+            page.eval_on_selector_all(
+                ".strip", "nodes => nodes.map((n) => n.getAttribute('aria-label'))"
+            ),
+            strict=True,
+        )
+    )
+
+    assert next(iter(shown)) == LABELS[SILENT]
+    missing, expected = re.match(r"(\d+) of (\d+) readings missing", shown[LABELS[SILENT]]).groups()
+    assert int(missing) == SILENT_FOR
+    assert int(expected) - int(missing) == received[LABELS[SILENT]]
+    assert set(list(shown.values())[1:]) == {"all readings there"}
+    assert f"{missing} readings missing of {3 * int(expected)}" in page.inner_text("#gaps-words")
+
+
+def test_changes_are_those_of_the_route(page, told):
+    events = [item for item in told("/v1/events")["items"] if item["kind"] == "refused"]
+
+    rows = texts(page, "#change-rows li")
+
+    assert len(events) == 1
+    assert any("refused" in row and events[0]["reason"][:20].lower() in row.lower() for row in rows)
+
+
+def test_the_first_view_is_small(page, record_property):
+    bytes_ = page.evaluate(
+        "performance.getEntries().reduce((sum, each) => sum + (each.transferSize || 0), 0)"
+    )
+
+    record_property("bytes", bytes_)
+    assert 0 < bytes_ <= LARGEST_VIEW
+
+
+def test_a_reading_shows_up_without_a_reload(page, served):
+    page.evaluate("window.stays = true")
+    before = page.inner_text("#upcoming time >> nth=0")
+    at = stamp(START + STEPS * STEP)
+
+    served.post([{"sensor": name, "time": at, "value": 123.0} for name in ("north", "south")])
+
+    until_page(page, f"document.querySelector('#upcoming time').innerText !== {before!r}")
+    until(lambda: all("123" in row for row in texts(page, "#row-body .row:not(.in-trouble)")))
+    assert page.inner_text("#upcoming time >> nth=0") == stamp(START + (STEPS + 1) * STEP)[11:16]
+    until(lambda: f"readings for {at[11:16]} UTC" in " ".join(texts(page, "#facts > div")))
+    assert page.evaluate("window.stays")
+
+
+def test_a_click_on_a_state_filters_and_a_sensor_is_opened_by_keys(page):
+    page.get_by_role("button", name="1 silent").click()
+    until_page(page, "document.querySelectorAll('#row-body .row').length === 1")
+    page.get_by_role("button", name="1 silent").click()
+    until_page(page, "document.querySelectorAll('#row-body .row').length === 3")
+
+    page.keyboard.press("/")
+    page.keyboard.press("ArrowDown")
+
+    until_page(page, f"document.querySelector('#sensor-name').innerText === {LABELS[SILENT]!r}")
+    assert page.url.endswith(f"#{SILENT}")
+    assert "Silent: no reading for 30 hours." in page.inner_text("#sensor-state")
