@@ -19,7 +19,7 @@ from streamridge.service.settings import ServiceSettings, bytes_of
 from streamridge.service.web import beginning, server
 from streamridge.service.web.app import create_app
 from streamridge.service.web.door import ENDLESS
-from tests.service.living import serving
+from tests.service.living import fed, serving
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -29,17 +29,34 @@ PROMISES = (
 )  # fmt: skip
 
 
+# What Grafana puts into an address: variables of the dashboard, and the times that it shows.
+FILLED = {
+    "sensor": "north",
+    "find": "nor",
+    "lead": "1",
+    "__timeFrom:date:iso": "2023-11-14T22:15:00.254Z",
+    "__timeTo:date:iso": "2023-11-15T22:15:00.254Z",
+}
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """Give the document and the figures of a service that runs."""
+    """Give the document, the figures and the answers to all queries of a service that runs."""
 
     async def ask(service):
+        await fed(service, 0, 4)
         transport = httpx.ASGITransport(create_app(service))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return [(await client.get(path)).text for path in ("/openapi.json", "/metrics")]
+            pages = [(await client.get(path)).text for path in ("/openapi.json", "/metrics")]
+            urls = {each.values[0]["url"] for each in QUERIES}
+            return [*pages, {url: await client.get(filled(url)) for url in urls}]
 
-    document, figures = serving(ask, tmp_path_factory.mktemp("deploy") / "service.db")
-    return json.loads(document), figures
+    document, figures, answers = serving(ask, tmp_path_factory.mktemp("deploy") / "service.db")
+    return json.loads(document), figures, answers
+
+
+def filled(url):
+    return re.sub(r"\$\{([\w:]+)\}", lambda found: FILLED[found[1]], url)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +107,28 @@ def test_a_query_asks_for_a_route_with_parameters_that_it_has(document, query):
         assert name in known, name
         if not value.startswith("${"):
             require_fits(value, known[name])
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_is_answered_with_what_its_columns_ask_for(told, query):
+    answer = told[2][query["url"]]
+
+    assert answer.status_code == 200, answer.text
+    if not re.fullmatch(r"\w*", query["root_selector"]):
+        return  # an expression, of which only the plugin knows the result
+    rows = answer.json()[query["root_selector"]] if query["root_selector"] else answer.json()
+    for row in rows if isinstance(rows, list) else [rows]:
+        for column in query["columns"]:
+            require_there(row, column["selector"].split("."))
+
+
+def require_there(row, names):
+    """Raise unless a row has what a selector names, or nothing in its place."""
+    for name in names:
+        if row is None:
+            return
+        assert name in row, name
+        row = row[name]
 
 
 def require_fits(value, schema):
@@ -248,6 +287,12 @@ def test_prometheus_asks_for_a_route_that_there_is(document):
     assert job["metrics_path"] in document["paths"]
 
 
+def test_prometheus_finds_its_rules_beside_its_configuration():
+    (rules,) = loaded(DEPLOY / "prometheus/prometheus.yml")["rule_files"]
+
+    assert (DEPLOY / "prometheus" / rules).is_file()
+
+
 # How the service is started.
 
 FIELDS = ServiceSettings.model_fields
@@ -326,6 +371,8 @@ def test_the_container_starts_a_command_with_settings_that_there_are(
     assert document["paths"][health[1]]["get"]["x-scope"] == "free"
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(extras.split(",")) <= set(known["optional-dependencies"])
+    # What the documents declare of a sensor can be declared: holidays of a country, for one.
+    assert {"service", "postgres", "holidays"} <= set(extras.split(","))
     assert re.search(r"^USER (?!root)", text, flags=re.MULTILINE)
     for copied in re.findall(r"^COPY (.+) \S+$", text, flags=re.MULTILINE):
         assert all((ROOT / name).exists() for name in copied.split())
