@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import streamridge
 from streamridge.cli.main import app
+from tests.tiers import tiered
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -23,7 +24,11 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 BLOCKS = re.compile(r"```(python|sh)\n(.*?)```", flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document",
+    tiered(DOCUMENTS, quick=lambda path: path.name != "engines.md"),  # which starts a cluster
+    ids=lambda path: path.name,
+)
 def test_blocks_run_in_order_in_one_folder(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {}

@@ -1,24 +1,38 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
+
+from streamridge.cli.main import app
 
 SMALL = ["demo", "--days", "2", "--warmup-days", "4", "--train-size", "192", "--jobs", "1"]
 
 
-def test_the_demo_leaves_a_report_and_says_where_it_is(invoke, tmp_path):
-    result = invoke(*SMALL, "--out", "here")
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """Give what the demo says, and the folder it leaves."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        patched.delenv("COLUMNS", raising=False)
+        return CliRunner().invoke(app, [*SMALL, "--out", "here"]), folder / "here"
+
+
+def test_the_demo_leaves_a_report_and_says_where_it_is(shown):
+    result, folder = shown
 
     assert result.exit_code == 0, result.output
     for word in ("mainline-1", "mainline-5", "ramp-3", "fixed", "ohl", "RMSE", "against fixed"):
         assert word in result.stdout
     assert "here/index.html" in result.stderr
-    page = (tmp_path / "here" / "index.html").read_text()
+    page = (folder / "index.html").read_text()
     assert "ramp-3" in page
-    assert (tmp_path / "here" / "roads.csv").read_text().startswith("time,mainline-1,")
-    assert len((tmp_path / "here" / "predictions.csv").read_text().splitlines()) == 1 + 12 * 192
-    assert list((tmp_path / "here").glob("*.png"))
+    assert (folder / "roads.csv").read_text().startswith("time,mainline-1,")
+    assert len((folder / "predictions.csv").read_text().splitlines()) == 1 + 12 * 192
+    assert list(folder.glob("*.png"))
 
 
+@pytest.mark.slow
 def test_json_is_one_object_per_sensor_and_method_and_nothing_else(invoke):
     result = invoke(*SMALL, "--json")
 
@@ -63,8 +77,8 @@ def test_without_matplotlib_the_extra_is_named_before_any_work(invoke, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-def test_the_demo_leaves_a_picture_of_the_works_and_says_when_they_begin(invoke, tmp_path):
-    result = invoke(*SMALL, "--out", "here")
+def test_the_demo_leaves_a_picture_of_the_works_and_says_when_they_begin(shown):
+    result, folder = shown
 
     assert "Works begin on 2017-01-06." in " ".join(result.stderr.split())
-    assert 20_000 < (tmp_path / "here" / "demo.png").stat().st_size < 300_000
+    assert 20_000 < (folder / "demo.png").stat().st_size < 300_000

@@ -70,7 +70,10 @@ def test_a_run_is_printed_before_the_next_begins_and_predictions_appear_whole(
     assert len(pd.read_csv(tmp_path / "p.csv")) == 3 * 48
 
 
-@pytest.mark.parametrize("way", [["--json"], []], ids=["json", "table"])
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(["--json"], id="json"), pytest.param([], id="table", marks=pytest.mark.slow)],
+)
 def test_only_runs_of_the_sensor_at_hand_are_held(way, invoke, flows, monkeypatch):
     predict, held = Forecaster.predict, []
 

@@ -62,12 +62,11 @@ def test_forecasts_of_an_index_are_written_with_whole_numbers(invoke, tmp_path):
 @pytest.mark.parametrize(
     ("times", "by_hour", "by_weekday"),
     [
-        (np.arange(100), False, False),
-        (dates(120, "7D"), False, False),
-        (dates(120, "1D"), False, True),
-        (dates(120, "60min"), True, True),
+        pytest.param(np.arange(100), False, False, id="index"),
+        pytest.param(dates(120, "7D"), False, False, id="weeks", marks=pytest.mark.slow),
+        pytest.param(dates(120, "1D"), False, True, id="days", marks=pytest.mark.slow),
+        pytest.param(dates(120, "60min"), True, True, id="hours"),
     ],
-    ids=["index", "weeks", "days", "hours"],
 )
 def test_a_report_shows_what_its_steps_can_tell(invoke, tmp_path, times, by_hour, by_weekday):
     write(tmp_path / "flow.csv", times, 12)

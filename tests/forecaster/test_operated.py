@@ -11,6 +11,7 @@ from streamridge.files.checkpoint import decoded
 from streamridge.learners.online import Descending
 from streamridge.tuners import RandomSearch
 from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same, small
+from tests.tiers import tiered
 
 
 def saved_and_loaded(forecaster, folder):
@@ -77,10 +78,17 @@ def rows(forecaster):
     return forecaster._stepper.model.learner.training
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("horizon", [1, 4])
-@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
+@pytest.mark.parametrize(
+    ("way", "horizon", "defer"),
+    tiered(
+        WAYS,
+        [1, 4],
+        [False, True],
+        quick=lambda *case: case[1:] == (4, True) or case == ("bytes", 1, False),
+    ),
+)
 def test_put_away_at_every_moment_it_goes_on_as_if_nothing_had_been(way, horizon, defer, tmp_path):
+    way = WAYS[way]
     kept, moved = (small(horizon=horizon, train_size=60, defer_refits=defer) for _ in range(2))
 
     for i, reading in enumerate(troubled()):
@@ -281,8 +289,11 @@ class TestDeferredRefits:
         assert forecaster.predict().source == "model"
 
 
+each_horizon = pytest.mark.parametrize("horizon", tiered([1, 4], quick=lambda horizon: horizon > 1))
+
+
 class TestWorkspace:
-    @pytest.mark.parametrize("horizon", [1, 4])
+    @each_horizon
     def test_one_serves_many_in_turn_and_changes_no_number(self, horizon):
         workspace = Workspace()
         alone = [small(horizon=horizon, train_size=60 + 20 * i) for i in range(3)]
@@ -300,7 +311,7 @@ class TestWorkspace:
         for one, other in zip(alone, sharing, strict=True):
             assert one.hyperparameters == other.hyperparameters
 
-    @pytest.mark.parametrize("horizon", [1, 4])
+    @each_horizon
     def test_one_of_its_own_changes_no_number(self, horizon):
         holding, resting = (small(horizon=horizon) for _ in range(2))
         holding.workspace = Workspace()

@@ -7,6 +7,7 @@ import pytest
 
 from streamridge import FitError, Forecaster, KernelRidge
 from tests.forecaster.test_forecaster import DAY, daily, hours, live, same, small
+from tests.tiers import tiered
 
 
 def with_rain(**settings):
@@ -65,9 +66,15 @@ class TestLookingAheadChangesNothing:
 
 
 class TestPickles:
-    @pytest.mark.parametrize("settings", [{}, {"horizon": 3}, {"learn": False}], ids=str)
-    @pytest.mark.parametrize("released", [False, True])
-    @pytest.mark.parametrize("steps", [0, 1, 3 * DAY, 4 * DAY + 5, 5 * DAY])
+    @pytest.mark.parametrize(
+        ("settings", "released", "steps"),
+        tiered(
+            [{}, {"horizon": 3}, {"learn": False}],
+            [False, True],
+            [0, 1, 3 * DAY, 4 * DAY + 5, 5 * DAY],
+            quick=lambda settings, released, _: settings == ({"horizon": 3} if released else {}),
+        ),
+    )
     def test_a_pickled_forecaster_goes_on_bit_for_bit(self, steps, released, settings):
         values = daily(7 * DAY)
         forecaster = small(train_size=60, **settings)

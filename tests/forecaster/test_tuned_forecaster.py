@@ -6,6 +6,7 @@ import pytest
 from streamridge import Forecaster, InvalidInputError, replay
 from streamridge.datasets import simulate_roads
 from streamridge.tuners import HOAG, Bayesian, Fixed, Grid, RandomSearch
+from tests.tiers import tiered
 
 TUNERS = {
     "random": RandomSearch(4),
@@ -43,7 +44,7 @@ def feed(forecaster, roads, steps):
 
 
 @every_tuner
-@pytest.mark.parametrize("horizon", [1, 3])
+@pytest.mark.parametrize("horizon", tiered([1, 3], quick=lambda horizon: horizon > 1))
 def test_saved_and_loaded_it_goes_on_bit_for_bit(roads, tmp_path, tuner, horizon):
     forecaster = small(tuner, horizon=horizon)
     feed(forecaster, roads, slice(0, 130))

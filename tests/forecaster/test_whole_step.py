@@ -10,6 +10,7 @@ from streamridge import AdaGradStep, Forecaster
 from streamridge.features.profiles import Season
 from streamridge.forecaster.presets import default_preset
 from tests.forecaster.plain_forecaster import PlainForecaster
+from tests.tiers import tiered
 
 # Three hours a step: a day is 8 steps and a week 56, so that short streams hold many of both.
 STEP, DAY, WEEK = np.timedelta64(3, "h"), 8, 56
@@ -116,10 +117,14 @@ def compare(forecast, expected, step):
         np.testing.assert_allclose(made, wanted, rtol=close, atol=close, err_msg=f"{part} {step}")
 
 
-@pytest.mark.parametrize(("horizon", "seed"), [(1, 0), (3, 1)])
-def test_saved_and_loaded_every_step_is_that_of_the_plain_version(horizon, seed, tmp_path):
+# What holds of several horizons holds of one, as a rule; that it does is tried in the slow suite.
+each_horizon = pytest.mark.parametrize("horizon", tiered([1, 3], quick=lambda horizon: horizon > 1))
+
+
+@each_horizon
+def test_saved_and_loaded_every_step_is_that_of_the_plain_version(horizon, tmp_path):
     forecaster, plain = both(horizon=horizon)
-    stream = troubled(seed)
+    stream = troubled(seed=horizon // 2)
     # Also in the midst of silence, of a stuck stretch, and right after late readings.
     cuts = [*range(36, len(stream), 36), 367, 371, 399, 402, 436, len(stream)]
 
@@ -146,7 +151,11 @@ def test_with_holidays_every_step_is_that_of_the_plain_version(tmp_path):
 
 @pytest.mark.parametrize(
     ("horizon", "guard", "bounds"),
-    [(1, True, (0, 190)), (3, True, (None, 150.5)), (1, False, (60.0, 300.0))],
+    [
+        pytest.param(1, True, (0, 190), marks=pytest.mark.slow),
+        (3, True, (None, 150.5)),
+        pytest.param(1, False, (60.0, 300.0), marks=pytest.mark.slow),
+    ],
 )
 def test_several_levels_and_known_bounds_are_those_of_the_plain_version(
     horizon, guard, bounds, tmp_path
@@ -211,7 +220,7 @@ def test_without_a_guard_nothing_is_rolled_back():
     assert "rollbacks" not in forecaster.counts
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon
 def test_without_a_guard_nothing_is_doubted(horizon):
     forecaster, plain = both(horizon=horizon, guard=False)
 
@@ -221,7 +230,7 @@ def test_without_a_guard_nothing_is_doubted(horizon):
     assert not {"implausible", "outlier", "stuck", "rollbacks"} & set(plain.counts)
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon
 def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(horizon, tmp_path, caplog):
     hasty = replace(default_preset(SEASONS, lags=3, horizon=horizon), step_rule=AdaGradStep(8.0))
     forecaster, plain = both(horizon=horizon, preset=hasty)
@@ -235,7 +244,7 @@ def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_told(horizon, tmp
     assert caplog.text.count("rolled back") == plain.counts["rollbacks"]
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon
 def test_setting_and_freezing_are_those_of_the_plain_version(horizon):
     forecaster, plain = both(horizon=horizon)
     stream = in_order(daily(280, seed=4))
@@ -253,10 +262,14 @@ def test_setting_and_freezing_are_those_of_the_plain_version(horizon):
 
 @pytest.mark.parametrize(
     "seasons",
-    [(), ("20h",), ("20h", "7d"), ("1d", "7d", "95d")],
-    ids=["none", "odd", "two", "long"],
+    [
+        pytest.param((), id="none"),
+        pytest.param(("20h",), id="odd", marks=pytest.mark.slow),
+        pytest.param(("20h", "7d"), id="two"),
+        pytest.param(("1d", "7d", "95d"), id="long", marks=pytest.mark.slow),
+    ],
 )
 def test_with_other_seasons_every_step_is_that_of_the_plain_version(seasons):
     forecaster, plain = both(seasons=seasons, horizon=2)
 
-    walk(forecaster, plain, troubled(5)[:420])
+    walk(forecaster, plain, troubled(5)[:320])

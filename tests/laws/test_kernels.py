@@ -72,6 +72,35 @@ def test_gram_matrix_is_symmetric_and_positive_semidefinite(kernel, times, rng):
     assert np.linalg.eigvalsh(K).min() >= -1e-12 * len(K) * np.abs(K).max()
 
 
+def any_inputs(rng):
+    """Return up to thirty rows of any scale, some of them equal, at times of any kind."""
+    times = rng.choice(list(TIMES.values()))[: rng.integers(1, 31)]
+    rows = make_inputs(rng, times)
+    x = rows.x * 10 ** rng.uniform(-3, 3)
+    return Inputs(times, x[rng.integers(0, len(x), len(x))], rows.layout)
+
+
+@every_kernel
+def test_of_any_rows_it_is_symmetric_semidefinite_and_well_conditioned_with_a_ridge(
+    kernel, rng, record_property
+):
+    record_property("row", "C4")
+    record_property("cases", 1000)
+    for _ in range(1000):
+        inputs = any_inputs(rng)
+
+        K = kernel(inputs, inputs)
+
+        size = np.trace(K)  # N where the diagonal is one
+        rounding = 4 * len(K) * np.finfo(float).eps * size
+        assert np.abs(K - K.T).max() <= rounding
+        assert np.linalg.eigvalsh(K)[0] >= -rounding
+        regularization = size / len(K) * 10 ** rng.uniform(-6, 1)
+        values = np.linalg.eigvalsh(K + regularization * np.eye(len(K)))
+        # Rounding is less than a millionth of the smallest regularization.
+        assert values[-1] / values[0] <= (1 + size / regularization) * (1 + 1e-6)
+
+
 @every_kernel
 @all_times
 def test_gradient_dot_is_the_derivative_of_the_value(kernel, times, rng):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -72,12 +72,46 @@ def first_within(distances, limit):
     return int(near.argmax()) if near.any() else len(near)
 
 
-@every_rule
-@given(arrays(float, (12, 5), elements=st.floats(-1e150, 1e150)))
-def test_every_move_is_feasible_and_finite(rule, gradients):
+HUGE = arrays(float, (12, 5), elements=st.floats(-1e150, 1e150))
+# Where a number that is none, or beyond all bounds, is planted.
+SPOILT = st.lists(
+    st.tuples(
+        st.integers(0, 11),
+        st.integers(0, 4),
+        st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324]),
+    ),
+    max_size=4,
+)
+
+
+def require_feasible(rule, gradients):
     for descent in descended(rule, gradients):
         assert MIXED.contains(descent.z)
+        assert abs(descent.z[2:].sum() - 1) <= 1e-12
         assert np.isfinite(descent.memory).all()
+
+
+@every_rule
+@given(HUGE)
+def test_every_move_is_feasible_and_finite(rule, gradients):
+    require_feasible(rule, gradients)
+
+
+@pytest.mark.slow
+@every_rule
+def test_ten_thousand_runs_are_feasible_though_gradients_are_no_numbers(rule, record_property):
+    cases = 10_000 // len(RULES)
+
+    @settings(max_examples=cases, database=None)
+    @given(HUGE, SPOILT)
+    def stays_feasible(gradients, spoilt):
+        for row, column, bad in spoilt:
+            gradients[row, column] = bad
+        require_feasible(rule, gradients)
+
+    stays_feasible()
+    record_property("row", "C3")
+    record_property("cases", cases)
 
 
 @every_rule

@@ -276,7 +276,7 @@ def circling(z, t):
 
 
 def test_lazy_updates_need_m_times_fewer_refits_than_the_leader():
-    m, T = 96, 960
+    m, T = 24, 240
     lazy = LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(0.1), update_every=m)
     leader = SmoothedLeader.start([0.0, 0.0], SQUARE, learning_rate=0.1, window=m, tolerance=0.05)
 

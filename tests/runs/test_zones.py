@@ -14,6 +14,7 @@ from streamridge.runs.compare import compare
 from streamridge.runs.replay import replay
 from streamridge.runs.run_files import read_run, write_run
 from streamridge.series.writing import AS_IS
+from tests.tiers import tiered
 
 N, WARMUP = 288, 96
 ZONE = "Europe/Berlin"
@@ -26,6 +27,8 @@ FORMS = {
 }
 # Both changes of the clock lie within the scored steps.
 CHANGES = ("2023-03-24T22:00", "2023-10-27T22:00")
+# Put back, some times are written twice.
+FORWARD, BACK = CHANGES
 
 
 def written(form, start, unit="us"):
@@ -40,9 +43,15 @@ def run_of(source, form, **options):
     return replay(Forecaster(train_size=96, warmup=WARMUP, tz=tz), source, **options)
 
 
-@pytest.mark.parametrize("unit", ["us", "ns"])
-@pytest.mark.parametrize("start", CHANGES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "start", "unit"),
+    tiered(
+        FORMS,
+        CHANGES,
+        ("us", "ns"),
+        quick=lambda *case: case[1:] == (BACK, "us") or case == ("zone", FORWARD, "ns"),
+    ),
+)
 def test_a_frame_joins_the_one_it_came_from(form, start, unit):
     frame = written(form, start, unit)
     sources = frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)
@@ -58,9 +67,15 @@ def test_a_frame_joins_the_one_it_came_from(form, start, unit):
     assert by_pyarrow.schema.field("time").type == sources[2].schema.field("time").type
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
-@pytest.mark.parametrize("start", CHANGES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "start", "ending"),
+    tiered(
+        FORMS,
+        CHANGES,
+        ("csv", "csv.gz", "parquet"),
+        quick=lambda *case: case[1:] == (BACK, "csv") or case == ("zone", FORWARD, "parquet"),
+    ),
+)
 def test_a_file_of_predictions_joins_the_file_it_came_from(form, start, ending, tmp_path):
     source, target = (tmp_path / f"{name}.{ending}" for name in ("source", "target"))
     frame = written(form, start)
@@ -96,7 +111,9 @@ def test_a_kept_run_remembers_how_its_times_were_written(tmp_path):
     assert read_run(tmp_path / "kept.run").writing == run.writing
 
 
-@pytest.mark.parametrize(("form", "name"), [("offset", "UTC+02:00"), ("local", ZONE)])
+@pytest.mark.parametrize(
+    ("form", "name"), [pytest.param("offset", "UTC+02:00", marks=pytest.mark.slow), ("local", ZONE)]
+)
 def test_a_report_names_its_zone(form, name, tmp_path):
     run = run_of(written(form, CHANGES[0]), form)
 

@@ -37,6 +37,8 @@ async def settled(service):
         busy = fleet.done < writer.seq or fleet.waiting or fleet.cuts or writer._backlog
         quiet = 0 if busy else quiet + 1
         await asyncio.sleep(0.003)
+    # What is being written at this moment does not wait any more.
+    await asyncio.wrap_future(service.writer.do(lambda ledger: None))
 
 
 def is_critical(step, plan):

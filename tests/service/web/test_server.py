@@ -6,21 +6,23 @@ import signal
 import socket
 import threading
 import time
+from typing import NamedTuple
 
 import apsw
 import httpx
 import pytest
 import structlog
 
-from streamridge.service.following import follow
 from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.plan import MINUTE, Plan
 from streamridge.service.settings import settings_of
 from streamridge.service.web import tokens
 from streamridge.service.web.beginning import bound, require_tokens
 from streamridge.service.web.server import run
 from tests.service.web.live import NOW, Live, process, stamp
 from tests.service.web.test_stream import Listener
+
+# Clients that listen to events when a service is stopped.
+STREAMS = 50
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ class TestBeginning:
 
     def test_another_step(self, database, exit_code):
         with open_ledger(str(database)) as ledger:
-            follow(ledger, Plan(step=5 * MINUTE), now=0)
+            ledger.put_facts({"step": "300000000"})
 
         code, reason = exit_code(port=0)
 
@@ -121,34 +123,24 @@ class TestBeginning:
 
 
 class TestEnd:
-    def test_told_to_stop_it_ends_in_order(self, database, counted):
+    @pytest.mark.parametrize("stops", [3, pytest.param(50, marks=pytest.mark.slow)])
+    def test_told_to_stop_it_ends_in_order(self, database, counted, stops):
         """Streams hear of it, what was acknowledged is stored, and the code is 0."""
-        counted("A10", 1)
-        with process(database) as served:
-            acknowledged, stop = [], threading.Event()
-            writer = threading.Thread(target=write, args=(served.url, acknowledged, stop))
-            writer.start()
-            streams = [Listener(at(served)) for _ in range(20)]
-            while len(acknowledged) < 20:
-                time.sleep(0.01)
-            begun = time.monotonic()
+        acknowledged, ends = [], []
 
-            code, logged = served.end()
+        for _ in range(stops):
+            ends.append(stopped_under_load(database, acknowledged))
 
-            seconds = served.ended - begun
-            stop.set()
-            writer.join()
-            goodbyes = [stream.next("shutdown")[1] for stream in streams]
-            for stream in streams:
-                stream.close()
         with open_ledger(str(database), read_only=True) as ledger:
-            stored = {entry.time for entry in ledger.entries(1)}
-
-        assert code == 0
-        assert seconds < 10
-        assert goodbyes == ["shutdown"] * 20
-        assert set(acknowledged) <= stored
-        assert not [line for line in logged.splitlines() if json.loads(line)["level"] == "error"]
+            stored = [entry.time for entry in ledger.entries(1)]
+            assert list(ledger.check()) == []
+        assert {end.code for end in ends} == {0}
+        assert max(end.seconds for end in ends) < 10
+        assert all(end.goodbyes == ["shutdown"] * STREAMS for end in ends)
+        assert not [line for end in ends for line in end.errors]
+        assert set(acknowledged) <= set(stored)
+        assert len(stored) == len(set(stored))
+        counted("A10", stops)
 
     def test_told_twice_it_ends_at_once(self, database, counted):
         counted("A10", 1)
@@ -184,22 +176,53 @@ class TestEnd:
         assert code == 74
 
 
+class End(NamedTuple):
+    """How a service ended: its code, how long that took, and what was heard of it."""
+
+    code: int
+    seconds: float
+    goodbyes: list[str]
+    errors: list[str]
+
+
+def stopped_under_load(database, acknowledged):
+    """Stop a service that clients listen to, and one writes to; return how that went.
+
+    The readings that it acknowledges are added to those of before.
+    """
+    enough = len(acknowledged) + 20
+    with process(database) as served:
+        writer = threading.Thread(target=write, args=(served.url, acknowledged))
+        writer.start()
+        streams = [Listener(at(served)) for _ in range(STREAMS)]
+        while len(acknowledged) < enough:
+            time.sleep(0.01)
+        begun = time.monotonic()
+        code, logged = served.end()
+        writer.join()
+        goodbyes = [stream.next("shutdown")[1] for stream in streams]
+        for stream in streams:
+            stream.close()
+    errors = [line for line in logged.splitlines() if json.loads(line)["level"] == "error"]
+    return End(code, served.ended - begun, goodbyes, errors)
+
+
 def at(served):
     """Return what a listener needs to know of a process."""
     served.port = int(served.url.rpartition(":")[2])
     return served
 
 
-def write(url, acknowledged, stop):
-    """Send readings one after another, and note those that were acknowledged."""
+def write(url, acknowledged):
+    """Send readings one after another, and note those that were acknowledged, until it ends."""
     with httpx.Client(base_url=url) as client:
-        for i in range(100_000):
-            seconds = 1_767_225_600 + 900 * i
-            row = {"sensor": "a", "time": stamp(seconds), "value": i % 50}
+        while True:
+            seconds = 1_767_225_600 + 900 * len(acknowledged)
+            row = {"sensor": "a", "time": stamp(seconds), "value": len(acknowledged) % 50}
             try:
                 answer = client.post("/v1/readings", json=row)
             except httpx.TransportError:
                 return
-            if stop.is_set() or answer.status_code != 200:
+            if answer.status_code != 200:
                 return
             acknowledged.append(seconds * 10**6)

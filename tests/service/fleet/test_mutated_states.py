@@ -1,0 +1,77 @@
+"""States that were changed: refused by one kind of error, and in little memory."""
+
+import random
+import tracemalloc
+
+import pytest
+
+from streamridge import Forecaster, StateError
+from tests.service.fleet.logs import DAY, World, daily, entries
+from tests.service.fleet.mutations import altered, resealed
+
+
+@pytest.fixture(scope="module")
+def content():
+    """Return the state of a sensor with a model."""
+    tracker = World().follow(entries(daily(4 * DAY))).tracker
+    assert tracker.standing.fitted
+    return tracker.to_bytes()
+
+
+def peak(content):
+    """Return the most memory that loading a state takes, and the error that it ends in."""
+    tracemalloc.reset_peak()
+    before, error = tracemalloc.get_traced_memory()[0], None
+    try:
+        Forecaster.from_bytes(content)
+    except StateError as caught:
+        error = str(caught)
+    return tracemalloc.get_traced_memory()[1] - before, error
+
+
+@pytest.fixture
+def traced():
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("traced")
+@pytest.mark.parametrize("cases", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_every_change_is_an_error_of_one_kind_and_takes_little_memory(
+    content, cases, record_property
+):
+    record_property("row", "E5")
+    record_property("cases", cases)
+    peak(content)  # what is made once counts for none
+    allowed, error = peak(content)
+    assert error is None
+    rng, noticed = random.Random(5), 0
+
+    for _ in range(cases):
+        changed = altered(rng, content)
+        taken, error = peak(changed)
+
+        assert (error is None) == (changed == content)
+        assert taken <= 2 * allowed
+        noticed += error is not None
+
+    assert noticed > 0.95 * cases
+
+
+@pytest.mark.xfail(
+    strict=True, reason="numbers of a header that are too large end in MemoryError, OverflowError"
+)
+@pytest.mark.slow
+@pytest.mark.usefixtures("traced")
+def test_nor_does_one_that_was_sealed_again_end_otherwise(content, record_property):
+    # Whoever can write to the database can do so; a state is no way to more than that.
+    record_property("row", "E5")
+    record_property("cases", 10_000)
+    allowed, _ = peak(content)
+    rng = random.Random(6)
+
+    for _ in range(10_000):
+        taken, _ = peak(resealed(rng, content))
+
+        assert taken <= 2 * allowed

@@ -1,0 +1,56 @@
+"""How large the state of a sensor is, and that it does not go on growing."""
+
+import numpy as np
+import pytest
+
+from streamridge import Workspace
+from streamridge.service.fleet.making import Beginning, started
+from streamridge.service.fleet.tracker import Tracker
+from streamridge.service.ledger.records import Entry
+from streamridge.service.plan import HOUR, Plan
+from tests.service.fleet.logs import DAY, SENSOR, START, STEP, World, daily, entries
+
+FULL = Plan(step=STEP)  # 2880 rows of 20 lags
+TWO_HOURS = 2 * HOUR
+# Its readings of six weeks and its last 32 refits are what a forecaster remembers at most.
+ENOUGH = 3500
+
+
+def test_a_state_of_full_size_takes_less_than_100_kb(record_property):
+    record_property("row", "C5")
+    log, before = entries(daily(45 * DAY)), Tracker(SENSOR, FULL)
+    beginning = Beginning.of(log, FULL, None)
+    cut = beginning.cut(SENSOR.id, len(log), "start")
+
+    snapshot = started(cut, before.settings, beginning, before.as_now(), Workspace())
+
+    tracker = Tracker.resumed(SENSOR, FULL, snapshot)
+    assert (tracker.standing.fitted, FULL.train_size) == (True, 2880)
+    assert len(snapshot.state) + len(snapshot.summary) + len(snapshot.tuning) < 100_000
+
+
+def test_before_its_first_fit_it_takes_less_than_10_kb(record_property):
+    record_property("row", "C5")
+    world = World(plan=FULL).follow(entries(daily(3 * DAY - 1)))
+
+    assert not world.tracker.forecaster.has_model
+    assert max(len(each.state) for each in world.snapshots) < 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_once_its_memories_are_full_it_does_not_grow(seed, record_property):
+    record_property("row", "C5")
+    world = World(plan=Plan(step=TWO_HOURS, train_size=48))
+    rng, sizes = np.random.default_rng(seed), []
+    for i in range(2 * ENOUGH):
+        value = float(100 + 50 * np.sin(2 * np.pi * i / 12) + 5 * rng.standard_normal())
+        world.take(Entry(i + 1, 1, START // TWO_HOURS * TWO_HOURS + i * TWO_HOURS, value, 0))
+        if i % 10 == 0:
+            sizes.append(len(world.tracker.to_bytes()))
+            # What is kept here is kept in the ledger, and no part of the state.
+            world.log, world.issued = world.log[-200:], []
+            world.snapshots = world.snapshots[-1:]
+
+    half = len(sizes) // 2
+    assert max(sizes[half:]) <= 1.01 * max(sizes[:half])

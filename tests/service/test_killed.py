@@ -1,0 +1,272 @@
+"""`kill -9` of a whole service, at any moment while a client sends readings (A1)."""
+
+import random
+import signal
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from streamridge.service.intake import Wish
+from streamridge.service.ledger.opening import open_ledger
+from streamridge.service.rows import Batch, Row
+from streamridge.service.verify import verdicts
+from tests.service.fleet.logs import DAY, PLAN, START, STEP, daily
+from tests.service.living import digest_of, serving, settled
+from tests.service.served import await_forecasts, begun, figure_of, served
+from tests.service.web.live import stamp
+
+SENSORS, PAST = 6, 16 * DAY
+# Times that a service is killed in one test; batches that are sent in one life, at most, and
+# seconds between them.
+KILLS, SHARE, PAUSE = 50, 12, 0.02
+SETTINGS = {"train_size": 1440}  # a refit takes a while
+
+
+def spread_names(count):
+    """Return names of sensors whose refits are spread evenly over a day."""
+    candidates = [f"road-{i}" for i in range(10_000)]
+    return [
+        next(name for name in candidates if PLAN.stagger(name) == i * DAY // count)
+        for i in range(count)
+    ]
+
+
+NAMES = spread_names(SENSORS)
+
+
+def batches_of(steps):
+    """Return what is sent: the past in one batch, then a batch a step; times count seconds."""
+    values = [daily(PAST + steps, seed) for seed in range(SENSORS)]
+
+    def rows(step):
+        seconds = (START + step * STEP) // 10**6
+        return [(name, seconds, each[step]) for name, each in zip(NAMES, values, strict=True)]
+
+    past = [row for step in range(PAST) for row in rows(step)]
+    return [past, *(rows(step) for step in range(PAST, PAST + steps))]
+
+
+def mode_of(number):
+    return "live" if number else "backfill"
+
+
+def lived(database, batches):
+    """Let a service live without a stop; return how many cuts are due after each batch."""
+
+    async def fed(service):
+        for number, rows in enumerate(batches):
+            batch = Batch([Row(i + 1, n, t * 10**6, v) for i, (n, t, v) in enumerate(rows)], [])
+            await service.take(batch, Wish(mode=mode_of(number)))
+            await settled(service)
+
+    serving(fed, database, **SETTINGS)
+    with open_ledger(str(database), read_only=True) as ledger:
+        cuts = [cut for sensor in ledger.sensors() for cut in ledger.cuts(sensor.id)]
+    return [sum(is_due(cut, rows[-1][1] * 10**6) for cut in cuts) for rows in batches]
+
+
+def is_due(cut, newest):
+    """Return whether a cut must have been made, given the time of the newest reading."""
+    return cut.kind == "start" or newest - cut.until > PLAN.open_for
+
+
+def cuts_in(ledger):
+    """Return how many cuts are stored."""
+    return sum(len(ledger.cuts(sensor.id)) for sensor in ledger.sensors())
+
+
+class Sender:
+    """A client that sends batches in order, and each again until it is acknowledged.
+
+    Parameters
+    ----------
+    batches
+        What to send.
+    cuts
+        How many cuts must be stored after each batch before the next one is sent, if that is to be
+        waited for: forecasts do not depend on the pace then.
+    """
+
+    def __init__(self, batches, cuts=None):
+        self._batches, self._cuts = batches, cuts
+        self.acknowledged = self.again = 0
+        self.rests = False  # whether it has sent all it may in this life of the service
+
+    def send(self, service, most):
+        """Send so many batches, unless the service is gone before."""
+        left, self.rests = len(self._batches) - self.acknowledged, False
+        with (
+            suppress(httpx.TransportError),
+            service.client() as client,
+            open_ledger(str(service.database), read_only=True) as ledger,
+        ):
+            self._wake_all(client)
+            self._await_cuts(service, ledger)
+            for _ in range(min(most, left)):
+                self._send_one(client)
+                self._await_cuts(service, ledger)
+                time.sleep(PAUSE)
+            self.rests = True
+
+    def _wake_all(self, client):
+        """Let all sensors be loaded, so that what is due begins."""
+        for name in NAMES if self._cuts is not None and self.acknowledged else ():
+            assert client.get(f"/v1/sensors/{name}/forecasts").status_code == 200
+
+    def _send_one(self, client):
+        rows, mode = self._batches[self.acknowledged], mode_of(self.acknowledged)
+        body = [{"sensor": n, "time": stamp(t), "value": v} for n, t, v in rows]
+        answer = client.post("/v1/readings", json=body, params={"mode": mode})
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        assert (told["accepted"], told["duplicate"]) in ((len(rows), 0), (0, len(rows)))
+        self.again += told["duplicate"] > 0
+        self.acknowledged += 1
+
+    def _await_cuts(self, service, ledger):
+        if self._cuts is None or not self.acknowledged:
+            return
+        while cuts_in(ledger) < self._cuts[self.acknowledged - 1]:
+            if service.process.poll() is not None:
+                raise httpx.ReadError("it was killed")
+            time.sleep(0.005)
+
+
+class Killer:
+    """Kills a service once in each of its lives: while it starts, in a refit, or whenever.
+
+    Parameters
+    ----------
+    sender
+        Who sends to it meanwhile.
+    seed
+        What the moments are drawn by.
+    """
+
+    def __init__(self, sender, seed):
+        self._sender, self._chance = sender, random.Random(seed)
+        self._start = 2.0  # seconds that a start took last
+        self.tally = Counter()
+
+    def kill(self, service):
+        """Kill a service, and note what it was doing; runs beside those who send."""
+        moment = self._chance.choice((self._in_start, self._in_refit, self._whenever))
+        self.tally[moment(service)] += 1
+
+    def _in_start(self, service):
+        time.sleep(self._chance.uniform(0, self._start))
+        service.kill()
+        return "start" if "streamridge serves" not in service.words else "served"
+
+    def _whenever(self, service):
+        self._await_ready(service)
+        time.sleep(self._chance.uniform(0, 1.2 * self._start))  # its workers need a while, too
+        service.kill()
+        return "served"
+
+    def _in_refit(self, service):
+        """Kill it in a refit, as its figures tell; or at rest, if there is none."""
+        self._await_ready(service)
+        with service.client() as client:
+            while not (is_refitting(client) or self._sender.rests):
+                time.sleep(0.005)
+            time.sleep(self._chance.uniform(0, self._chance.choice((0.1, 0.1, 1.0))))
+            word = "refit" if is_refitting(client) else "served"
+        service.kill()
+        return word
+
+    def _await_ready(self, service):
+        assert service.await_ready()
+        self._start = time.monotonic() - service.begun
+
+
+def is_refitting(client):
+    """Return whether a service makes a refit."""
+    return figure_of(client, "refits_waiting") > 0
+
+
+def live_and_die(database, sender, killer, times):
+    """Let a service be killed so many times, while batches are sent to it in each life."""
+    for _ in range(times):
+        with begun(database, **SETTINGS) as service, ThreadPoolExecutor(1) as pool:
+            killing = pool.submit(killer.kill, service)
+            if service.await_ready():
+                sender.send(service, SHARE)
+            killing.result()
+        assert service.process.returncode == -signal.SIGKILL
+        assert "Traceback" not in service.words
+
+
+def live_on(database, sender):
+    """Let a service take all that is left to send, and end in order."""
+    with served(database, **SETTINGS) as service:
+        sender.send(service, 10**6)
+        with service.client() as client:
+            await_forecasts(client)
+        assert service.end()[0] == 0
+        assert "Traceback" not in service.words
+
+
+def readings_in(ledger):
+    """Return the readings that are stored: of each sensor, by its name."""
+    return {
+        sensor.name: [(each.time, each.value) for each in ledger.entries(sensor.id)]
+        for sensor in ledger.sensors()
+    }
+
+
+def readings_of(batches):
+    """Return the readings of batches: of each sensor, by its name."""
+    readings = {name: [] for name in NAMES}
+    for rows in batches:
+        for name, seconds, value in rows:
+            readings[name].append((seconds * 10**6, value))
+    return readings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_again_and_again_it_is_as_if_it_had_never_been(tmp_path, seed, record_property):
+    """To the last bit: the client waits for refits, so that nothing depends on its pace."""
+    batches = batches_of(KILLS * SHARE)
+    sender = Sender(batches, lived(tmp_path / "whole.db", batches))
+    killer = Killer(sender, seed)
+
+    live_and_die(tmp_path / "killed.db", sender, killer, KILLS)
+    live_on(tmp_path / "killed.db", sender)
+
+    assert_all_there(tmp_path / "killed.db", batches)
+    assert digest_of(tmp_path / "killed.db") == digest_of(tmp_path / "whole.db")
+    assert min(killer.tally["start"], killer.tally["refit"]) >= KILLS / 10
+    record_property("row", "A1")
+    record_property("cases", KILLS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, 4])
+def test_killed_while_a_client_hurries_it_is_what_its_log_gives(tmp_path, seed, record_property):
+    batches, database = batches_of(KILLS * SHARE), tmp_path / "killed.db"
+    sender = Sender(batches)
+    killer = Killer(sender, seed)
+
+    live_and_die(database, sender, killer, KILLS)
+    live_on(database, sender)
+
+    assert_all_there(database, batches)
+    with open_ledger(str(database), read_only=True) as ledger:
+        found = [(v.fault, v.is_exact, v.forecasts) for v in verdicts(ledger, ledger.sensors())]
+    assert found == [(None, True, len(batches) - 1)] * SENSORS
+    assert min(killer.tally["start"], killer.tally["refit"]) >= KILLS / 10
+    record_property("row", "A1")
+    record_property("cases", KILLS)
+
+
+def assert_all_there(database, batches):
+    """See that each reading that was acknowledged is stored, and once."""
+    with open_ledger(str(database), read_only=True) as ledger:
+        assert list(ledger.check()) == []
+        assert readings_in(ledger) == readings_of(batches)

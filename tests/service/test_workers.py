@@ -1,0 +1,127 @@
+"""Workers that are killed or hang, while readings come in and forecasts are asked for (C2)."""
+
+import asyncio
+import os
+import random
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from streamridge.service.ledger.opening import open_ledger
+from streamridge.service.verify import verdicts
+from tests.service.test_killed import NAMES, batches_of
+from tests.service.web.live import Live, stamp
+
+KILLS, HANGS, STEPS = 50, 5, 4000
+# Seconds between batches, and between questions.
+PAUSE = 0.2
+
+
+class Clients:
+    """A client that sends readings, and one that asks for forecasts; none of their requests fails.
+
+    Parameters
+    ----------
+    live
+        The service that they talk to.
+    batches
+        What is sent.
+    """
+
+    def __init__(self, live, batches):
+        self._live, self._batches = live, batches
+        self._stop = threading.Event()
+        self.sent = self.asked = 0
+        self.failed = []
+
+    def __enter__(self):
+        self._pool = ThreadPoolExecutor(2)
+        self._work = [self._pool.submit(each) for each in (self._send, self._ask)]
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._pool.shutdown()
+        for each in self._work:
+            each.result()
+
+    def _send(self):
+        with self._live.new_client() as client:
+            while not self._stop.is_set():
+                rows = self._batches[self.sent]
+                body = [{"sensor": n, "time": stamp(t), "value": v} for n, t, v in rows]
+                mode = "live" if self.sent else "backfill"
+                self._note(client.post("/v1/readings", json=body, params={"mode": mode}))
+                self.sent += 1
+                time.sleep(PAUSE)
+
+    def _ask(self):
+        with self._live.new_client() as client:
+            while not self._stop.is_set():
+                for name in NAMES if self.sent else ():
+                    self._note(client.get(f"/v1/sensors/{name}/forecasts"))
+                    self._note(client.get(f"/v1/sensors/{name}"))
+                self._note(client.get("/v1/summary"))
+                self._note(client.get("/readyz"))
+                self.asked += 1
+                time.sleep(PAUSE)
+
+    def _note(self, answer):
+        if answer.status_code != 200:
+            self.failed.append((answer.url, answer.status_code, answer.text))
+
+    def await_round(self):
+        """Wait until all sensors were asked for once more."""
+        asked, end = self.asked + 2, time.monotonic() + 120  # a round is under way
+        while self.asked < asked:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+
+def replace_workers(fleet, clients, sig, times, chance):
+    """End workers by a signal, so many times, each as soon as the one before is replaced.
+
+    After every other one, all of them get on with their work.
+    """
+    for number in range(times):
+        time.sleep(chance.uniform(0, 1))
+        before, end = fleet.restarts, time.monotonic() + 60
+        os.kill(chance.choice(fleet.hands).pid, sig)
+        while fleet.restarts == before:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        if number % 2:
+            clients.await_round()
+
+
+@pytest.mark.slow
+def test_workers_that_die_and_hang_fail_no_request(tmp_path, monkeypatch, record_property):
+    # A worker may need some seconds to begin on a busy machine.
+    monkeypatch.setattr("streamridge.service.fleet.fleet.LONGEST", 12.0)
+    monkeypatch.setattr("streamridge.service.fleet.fleet.SOON", 0.5)
+    chance, database = random.Random(2), tmp_path / "a.db"
+
+    with Live(database, workers=2) as live:
+        with Clients(live, batches_of(STEPS)) as clients:
+            clients.await_round()
+            replace_workers(live.service.fleet, clients, signal.SIGKILL, KILLS, chance)
+            replace_workers(live.service.fleet, clients, signal.SIGSTOP, HANGS, chance)
+        live.do(worked_off)
+
+    assert clients.failed == []
+    with open_ledger(str(database), read_only=True) as ledger:
+        times = [[e.time for e in ledger.entries(s.id)] for s in ledger.sensors()]
+        found = [(v.fault, v.is_exact, v.forecasts) for v in verdicts(ledger, ledger.sensors())]
+    assert all(each == sorted(set(each)) for each in times)
+    assert found == [(None, True, clients.sent - 1)] * len(NAMES)
+    record_property("row", "C2")
+    record_property("cases", KILLS + HANGS)
+
+
+async def worked_off(service):
+    """Wait until the forecasts of all readings are stored."""
+    while service.fleet.done < service.writer.seq:
+        await asyncio.sleep(0.02)
