@@ -67,6 +67,18 @@ def from_bytes(content: bytes, later: bytes | None, name: str) -> tuple[Settings
     return _built(header, state, name)
 
 
+# What becomes of numbers and texts that no forecaster has written; a huge one asks for huge memory.
+UNREADABLE = (
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    MemoryError,
+)
+
+
 def _built(header: Header, state: State, name: str) -> tuple[Settings, Stepper]:
     try:
         settings = Settings.of(header["settings"])
@@ -77,7 +89,7 @@ def _built(header: Header, state: State, name: str) -> tuple[Settings, Stepper]:
         stepper.restore(newest, fitted=header["fitted"])
     except StateError:
         raise
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+    except UNREADABLE as error:
         raise StateError(f"{name} does not hold a whole forecaster: {error}") from None
     return settings, stepper
 

@@ -196,4 +196,5 @@ def _tamed(g: Vector, count: Vector, squares: Vector) -> Vector:
 
 def _measured(g: Vector, count: Vector, squares: Vector) -> Vector:
     """Return g in units of its root mean square; zero where all squares were zero."""
-    return g / np.sqrt(np.where(squares > 0, squares / count, 1.0))
+    mean = np.divide(squares, count, out=np.zeros_like(squares), where=squares > 0)
+    return g / np.sqrt(np.where(mean > 0, mean, 1.0))  # a mean may be too small for a number

@@ -85,9 +85,6 @@ def test_at_any_step_the_fit_in_force_goes_on(
         assert refitted(cut(after), Workspace()).cut.kind == "refit"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Forecaster.refit survives a FitError by itself: `refitted` never sees one"
-)
 @every_fault
 def test_it_is_told_and_the_next_refit_starts_at_the_most_regular(
     lived, log, fault, monkeypatch, record_property

@@ -26,6 +26,7 @@ from streamridge.service.fleet.tracker import (
     Ripe,
     Standing,
     combined,
+    refit,
     tuning_of,
     without_costs,
 )
@@ -50,7 +51,7 @@ def refitted(ripe: Ripe, workspace: Workspace) -> Snapshot:
         try:
             if standing.failed is not None and forecaster.has_model:
                 forecaster.set(**_most_regular(forecaster))
-            forecaster.refit(workspace)
+            refit(forecaster, workspace)
         except FitError as error:
             forecaster, failed = Forecaster.from_bytes(ripe.state), error.reason
             cut = msgspec.structs.replace(cut, kind="failed")

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from streamridge.errors import InvalidInputError, StreamRidgeError
+from streamridge.errors import FitError, InvalidInputError, StreamRidgeError
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.learners.workspace import Workspace
 from streamridge.service.fleet.order import Item, in_order, is_late
 from streamridge.service.fleet.scores import Scores
 from streamridge.service.ledger.records import Action, Cut, Entry, Issued, Kind, SensorRow, Snapshot
@@ -301,7 +302,7 @@ class Tracker:
             case "exclude":
                 self.forecaster.exclude(body["start"], body["end"])
             case "retune":
-                self.forecaster.refit()
+                refit(self.forecaster)
             case "reset":
                 self.anew = "reset"
             case "configure" | "plan":
@@ -341,6 +342,14 @@ def combined(entries: list[Entry], rule: str | None) -> float | None:
 def _begins(forecast: Forecast, step: int) -> bool:
     """Return whether a forecast begins at a step: not if there was a gap before it."""
     return bool(forecast.time[0] == np.datetime64(step, "us"))
+
+
+def refit(forecaster: Forecaster, workspace: Workspace | None = None) -> None:
+    """Refit, or raise; a forecaster by itself counts a failure, and goes on with its fit."""
+    failures = forecaster.counts.get("failed_refits", 0)
+    forecaster.refit(workspace)
+    if forecaster.counts.get("failed_refits", 0) > failures:
+        raise FitError("the equations could not be solved")
 
 
 def without_costs(forecaster: Forecaster) -> Forecaster:
