@@ -34,6 +34,9 @@ from streamridge.hyperparameters.space import Space
 from streamridge.samples import Layout
 from streamridge.series.clock import Steps
 
+# Steps of the longest season: 30 years of seconds.
+LONGEST = 10**9
+
 
 @dataclass(frozen=True)
 class Season:
@@ -80,6 +83,10 @@ class Season:
 
     def __post_init__(self) -> None:
         require_positive("period", self.period)
+        if self.period > LONGEST:
+            raise InvalidInputError(
+                f"period must be at most {LONGEST:,} steps, got {self.period:g}."
+            )
         require_number("forgetting", self.forgetting)
         if self.forgets:
             require_within("forgetting", self.forgetting, self.forgetting_bounds)

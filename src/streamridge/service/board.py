@@ -9,7 +9,7 @@ from statistics import fmean
 
 from streamridge.service.fleet.tracker import NEVER, Standing
 from streamridge.service.ledger.records import Issued, SensorRow
-from streamridge.service.plan import HOUR, Plan
+from streamridge.service.plan import HOUR, MINUTE, Plan
 from streamridge.texts import counted
 
 # After so long without a reading a sensor is stale, silent, and not forecast at all.
@@ -92,9 +92,9 @@ class Board:
         if standing.newest == NEVER:
             return "new", "there is no reading yet"
         if age > SILENT + self._plan.step:
-            return "silent", f"no reading for {counted(age // HOUR, 'hour')}"
+            return "silent", f"no reading for {_told(age)}"
         if age > STALE + self._plan.step:
-            return "stale", f"no reading for {counted(age // (HOUR // 60), 'minute')}"
+            return "stale", f"no reading for {_told(age)}"
         if standing.rebuilt:
             return "rebuilt", "its stored state was damaged, and was made again from its readings"
         if standing.failed is not None:
@@ -125,3 +125,8 @@ class Board:
             yield found
         self.counts = {state: counts[state] for state in STATES}
         self.error = fmean(ratios) if ratios else None
+
+
+def _told(age: int) -> str:
+    """Return a length of time in words: in minutes up to two hours."""
+    return counted(age // MINUTE, "minute") if age < 2 * HOUR else counted(age // HOUR, "hour")

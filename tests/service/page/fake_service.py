@@ -13,6 +13,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -183,8 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": len(body)}.items():
             self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # the page does not want it any more
+            self.end_headers()
+            self.wfile.write(body)
 
     def _answer(self, path: list[str], query: dict[str, str]) -> tuple[int, Any]:
         roads = self.service.roads

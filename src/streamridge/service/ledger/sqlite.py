@@ -111,8 +111,9 @@ class SqliteStorage:
     def size(self) -> dict[str, int]:
         with self.reading() as session:
             ((unused,),) = session.rows("PRAGMA freelist_count")
+            ((pages,),) = session.rows("PRAGMA page_count")  # those in the log count as well
         return {
-            "data": self._path.stat().st_size,
+            "data": pages * PAGE,
             "log": _bytes_of(Path(f"{self._path}-wal")),
             "reusable": unused * PAGE,
             "free": shutil.disk_usage(self._path.parent).free,

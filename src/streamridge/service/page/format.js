@@ -100,7 +100,7 @@ export function number(value, digits = 0) {
 
 export const count = (value) => number(value, 0);
 
-// Digits after the point that are worth telling of a value whose band has this width. A band without
+// Digits after the point that are worth telling of a value whose band has this width. One without
 // width is that of a value which never changed.
 export function digitsFor(width, value = 0) {
   const size = Math.abs(value);

@@ -61,8 +61,10 @@ export class SensorMap {
     brush.clearRect(0, 0, width, height);
     if (!this.#items.length) return;
     const kilometre = this.#project(width, height);
-    this.#drawRoads(brush);
+    const roads = this.#roads();
+    this.#drawRoads(brush, roads);
     this.#drawSensors(brush);
+    this.#drawNames(brush, roads, width);
     this.#drawScale(brush, kilometre, width, height);
   }
 
@@ -87,27 +89,42 @@ export class SensorMap {
     return zoom / EARTH;
   }
 
-  // A faint line through the sensors of a group, along the way it mostly runs, lets a road be seen.
-  #drawRoads(brush) {
+  // Groups by their names, each with its places along the way that it mostly runs.
+  #roads() {
     const groups = Map.groupBy(
       this.#places.filter(({ item }) => item.group),
       ({ item }) => item.group,
     );
+    return [...groups].map(([name, places]) => [name.slice(0, 20), sortedAlong(places)]);
+  }
+
+  // A faint line through the sensors of a group lets a road be seen.
+  #drawRoads(brush, roads) {
     brush.lineWidth = 5;
     brush.lineCap = brush.lineJoin = "round";
-    for (const [name, places] of groups) {
-      const along = sortedAlong(places);
-      brush.strokeStyle = color("line");
+    brush.strokeStyle = color("line");
+    for (const [, along] of roads) {
       brush.beginPath();
       along.forEach(({ x, y }) => brush.lineTo(x, y));
       brush.stroke();
-      brush.fillStyle = color("soft");
-      brush.font = `600 ${0.75 * rem()}px system-ui, sans-serif`;
-      const [x, y] = beyond(along);
-      brush.textAlign = "center";
-      brush.fillText(name.slice(0, 20), x, y);
-      brush.textAlign = "start";
     }
+  }
+
+  // Names lie on top, each with a rim that parts it from what is below, and within the picture.
+  #drawNames(brush, roads, width) {
+    brush.font = `600 ${0.75 * rem()}px system-ui, sans-serif`;
+    brush.lineWidth = 4;
+    brush.strokeStyle = color("card");
+    brush.fillStyle = color("soft");
+    brush.textAlign = "center";
+    for (const [name, along] of roads) {
+      const half = brush.measureText(name).width / 2;
+      const { x, y } = roomFor(along, this.#places);
+      const inside = Math.min(width - half, Math.max(half, x));
+      brush.strokeText(name, inside, y);
+      brush.fillText(name, inside, y);
+    }
+    brush.textAlign = "start";
   }
 
   #drawSensors(brush) {
@@ -172,13 +189,19 @@ export class SensorMap {
   }
 }
 
-// A place for the name: a little beyond the first sensor, where no other of the road is.
-function beyond([first, second = first]) {
-  const far = 1.5 * rem();
-  const length = Math.hypot(first.x - second.x, first.y - second.y) || 1;
-  const [dx, dy] =
-    first === second ? [0, -1] : [(first.x - second.x) / length, (first.y - second.y) / length];
-  return [Math.max(far, first.x + far * dx), first.y + far * dy + 0.25 * rem()];
+// A place for the name: beyond the first sensor of the road or beside it, where most room is.
+function roomFor([first, second = first], places) {
+  const far = 1.7 * rem();
+  const [across, up] = [first.x - second.x, first.y - second.y];
+  const length = Math.hypot(across, up);
+  const [dx, dy] = length ? [across / length, up / length] : [0, -1];
+  const rooms = [[dx, dy], [dy, -dx], [-dy, dx]].map(([right, down]) => {
+    // Names are wide, so they need more room to the sides.
+    const [x, y] = [first.x + 2 * far * right, first.y + far * down + 0.25 * rem()];
+    const nearest = Math.min(...places.map((each) => Math.hypot((each.x - x) / 2, each.y - y)));
+    return { x, y, nearest };
+  });
+  return rooms.reduce((best, each) => (each.nearest > best.nearest ? each : best));
 }
 
 function sortedAlong(places) {

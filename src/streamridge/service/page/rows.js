@@ -43,10 +43,11 @@ export function fillRow(row, item, selected) {
   const [name, small] = who.lastElementChild.children;
   setText(name, item.label || item.id);
   const id = item.label && item.label !== item.id ? item.id : "";
-  const why = item.reason ? `${item.state}: ${item.reason}` : item.state;
+  const wrong = TROUBLES.includes(item.state);
+  const why = wrong && item.reason ? `${item.state}: ${item.reason}` : item.state;
   setText(small, item.state === "good" ? id : why);
   // What is wrong takes the place of errors, which are of the time before.
-  row.classList.toggle("in-trouble", TROUBLES.includes(item.state));
+  row.classList.toggle("in-trouble", wrong);
   fillRatio(ratio, item);
   setText(outside, isNumber(item.outside) ? percent(item.outside) : "–");
   fillValues(values, item);

@@ -177,9 +177,9 @@ export class SensorView {
     const week = this.#week.filter(({ at }) => at >= from && at <= end);
     const { zone, unit } = this.#item;
     const span = { from, to: end, newest: to, step, zone, unit: unit || "" };
-    const known = [...points, ...week].some(({ actual }) => isNumber(actual)) || coming.length > 0;
-    for (const part of ["chart", "legend"]) show(byId(part), known);
-    show(byId("chart-empty"), !known);
+    const begun = Boolean(this.#item.newest);
+    for (const part of ["chart", "legend"]) show(byId(part), begun);
+    show(byId("chart-empty"), !begun);
     this.#chart.show({ ...span, points, week, coming });
     const sources = [...points, ...coming].map(({ source }) => source).filter(Boolean);
     show(

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from streamridge.service import views
 from streamridge.service.board import Place
+from streamridge.service.fleet.tracker import NEVER
 from streamridge.service.plan import HOUR, Rule
 from streamridge.service.service import Service
 from streamridge.service.web.answers import json_answer
@@ -126,7 +127,7 @@ def _expected(service: Service, span: tuple[int, int]) -> list[int]:
 def _gaps_row(service: Service, place: Place, counts: list[int], start: int) -> dict[str, Any]:
     declared, first = service.intake.declared(place.sensor), place.standing.first
     hours = [
-        None if start + (i + 1) * HOUR <= first and not count else count
+        None if (first == NEVER or start + (i + 1) * HOUR <= first) and not count else count
         for i, count in enumerate(counts)
     ]
     return {
