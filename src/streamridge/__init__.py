@@ -39,6 +39,7 @@ from streamridge.learners.steps import (
 from streamridge.learners.workspace import Workspace
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.models.nystrom import NystromRidge
 from streamridge.models.standardized import Standardized
 from streamridge.runs.compare import compare
 from streamridge.runs.comparison import Comparison
@@ -77,6 +78,7 @@ __all__ = [
     "MissingExtraError",
     "Mixture",
     "NotPositiveDefiniteError",
+    "NystromRidge",
     "OnlineLearner",
     "Periodic",
     "Preset",

@@ -14,6 +14,7 @@ from streamridge import (
     Linear,
     Matern,
     Mixture,
+    NystromRidge,
     Periodic,
     SquaredExponential,
     Standardized,
@@ -53,11 +54,19 @@ MODELS = {
             rate=0.005,
         )
     ),
+    "landmarks": NystromRidge(PERIODIC + Matern(SCALES, order=1.5), landmarks=30),
+    "landmarks, drifting, not centred": NystromRidge(
+        Drifting(Matern(SCALES, order=1.5), rate=0.005) + Linear(("lags",)),
+        centered=False,
+        landmarks=40,
+    ),
+    "every row a landmark": NystromRidge(PERIODIC + ARD(SCALES), landmarks=10**6),
     "autoregressive": AutoregressiveRidge([0.5, 1.0, 2.0, 0.1, 3.0]),
 }
 MODELS |= {
     "standardized": Standardized(MODELS["paper"]),
     "standardized, in a constant unit": Standardized(MODELS["paper"], unit=2.0),
+    "standardized landmarks": Standardized(MODELS["landmarks"]),
     "standardized autoregressive": Standardized(MODELS["autoregressive"]),
 }
 

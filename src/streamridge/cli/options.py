@@ -24,6 +24,7 @@ class ModelName(StrEnum):
     """Which ready-made model forecasts."""
 
     DEFAULT = "default"
+    COMPACT = "compact"
     PAPER = "paper"
     PROTOTYPE = "prototype"
 
@@ -62,8 +63,8 @@ Methods = Annotated[list[str] | None, methods_option("ohl")]
 Model = Annotated[
     ModelName,
     typer.Option(
-        help="The default model, the paper's as printed, or with the settings of the public code "
-        "of its first author."
+        help="The default model; the compact one, at a fraction of its cost; the paper's as "
+        "printed, or with the settings of the public code of its first author."
     ),
 ]
 Step = Annotated[

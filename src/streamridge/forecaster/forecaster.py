@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
 from pathlib import Path
@@ -29,7 +30,12 @@ from streamridge.forecaster.inputs import (
 )
 from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.methods import method_of
-from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
+from streamridge.forecaster.presets import (
+    Preset,
+    compact_preset,
+    default_preset,
+    usual_seasons,
+)
 from streamridge.forecaster.published import PRINTED, PROTOTYPE
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings, Start
@@ -225,6 +231,22 @@ class Forecaster:
             holidays=None if holidays is None else parse_holidays(holidays),
         )
         self._stepper = Stepper(self._settings)
+
+    @classmethod
+    def compact(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
+        """Return a forecaster that costs a fraction of the default one, for fleets of sensors.
+
+        Its model has the kernel of the default one, on landmarks: see `NystromRidge`.
+
+        Parameters
+        ----------
+        step
+            Time between readings.
+        settings
+            Those of a `Forecaster`.
+        """
+        exact = cls(step, **settings).settings
+        return cls.of(replace(exact, preset=compact_preset(exact.preset)))
 
     @classmethod
     def paper(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:

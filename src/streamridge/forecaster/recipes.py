@@ -27,6 +27,7 @@ from streamridge.learners.steps import (
 )
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.models.nystrom import NystromRidge
 from streamridge.models.standardized import Standardized
 from streamridge.tuners.bayesian import Bayesian
 from streamridge.tuners.fixed import Fixed
@@ -39,7 +40,7 @@ KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Mixture),
-        *(KernelRidge, AutoregressiveRidge, Standardized),
+        *(KernelRidge, NystromRidge, AutoregressiveRidge, Standardized),
         *(ConstantStep, AdaGradStep, DiscountedStep, AgreementStep),
         *(Features, Profiles, Season, Preset),
         *(Fixed, Grid, RandomSearch, HOAG, Bayesian),

@@ -19,6 +19,7 @@ from operator import methodcaller
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.arrays import Block, Matrix, Vector
 from streamridge.hyperparameters.groups import Group
@@ -39,8 +40,8 @@ class Embedding:
     def __len__(self) -> int:
         return len(self.own)
 
-    def rows(self, rows: slice) -> Embedding:
-        """Return the embedding of some of the inputs; arrays are views."""
+    def rows(self, rows: slice | NDArray[np.intp]) -> Embedding:
+        """Return the embedding of some of the inputs; of a slice, arrays are views."""
         return Embedding(self.own[rows], tuple(map(methodcaller("rows", rows), self.parts)))
 
     def zeros(self) -> Embedding:

@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, reduce
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.kernels.base import Embedding, Evaluation, Slopes, Weights
+from streamridge.kernels.base import Embedding, Evaluation, Kernel, Slopes, Weights
 from streamridge.models.base import Tangents, WindowLoss
-from streamridge.models.ridge import Fit
+from streamridge.models.ridge import Center, Fit
 from streamridge.samples import Inputs, Samples
 
 # Rows of a window taken at a time: 32 rows of 2880 float64 stay within one core's cache.
@@ -39,6 +39,21 @@ WINDOW_ROWS = 32
 HELD_ROWS = 288
 # Rows of the Jacobian taken at a time: fewer would prepare its right-hand sides too often.
 JACOBIAN_ROWS = 384
+
+
+class Predictor(Protocol):
+    """A fit that predicts by k_t^T theta, whatever its rows k_t are taken against."""
+
+    @property
+    def center(self) -> Center:
+        """Return what is subtracted from x and y before the fit."""
+
+    @property
+    def theta(self) -> Matrix:
+        """Return the weights, one column per horizon."""
+
+    def rows(self, inputs: Inputs) -> Evaluation:
+        """Return the kernel between n inputs and what the weights belong to."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +70,25 @@ class MovingRows:
     window: tuple[Embedding, ...] = ()
 
     @classmethod
-    def of(cls, fit: Fit, window: Samples, tangents: Tangents | None) -> Self:
+    def of(
+        cls,
+        kernel: Kernel,
+        center: Center,
+        training: Inputs,
+        window: Inputs,
+        tangents: Tangents | None,
+    ) -> Self:
         """Return the tangents of a fit and of a window; where rows are centred, so are they."""
         if tangents is None:
             return cls()
-        means = fit.center.share * tangents.training.mean(axis=1, keepdims=True)
-        return cls(
-            cls._embedded(fit, fit.samples.inputs, tangents.training - means),
-            cls._embedded(fit, window.inputs, tangents.window - means),
-        )
+        means = center.share * tangents.training.mean(axis=1, keepdims=True)
 
-    @staticmethod
-    def _embedded(fit: Fit, rows: Inputs, each: NDArray[np.float64]) -> tuple[Embedding, ...]:
-        kernel = fit.ridge.kernel
-        return tuple(kernel.embed_tangent(Inputs(rows.t, x, rows.layout)) for x in each)
+        def embedded(rows: Inputs, each: NDArray[np.float64]) -> tuple[Embedding, ...]:
+            return tuple(kernel.embed_tangent(Inputs(rows.t, x, rows.layout)) for x in each)
+
+        return cls(
+            embedded(training, tangents.training - means), embedded(window, tangents.window - means)
+        )
 
 
 STILL = MovingRows()
@@ -153,7 +173,9 @@ def dual_jacobian(fit: Fit, moving: MovingRows = STILL) -> Matrix:
     return -np.stack([fit.system.solve(columns) for columns in dA_theta])
 
 
-def step_gradients(fit: Fit, J: Matrix, window: Samples, moving: MovingRows = STILL) -> Matrix:
+def step_gradients(
+    fit: Predictor, J: Matrix, window: Samples, moving: MovingRows = STILL
+) -> Matrix:
     r"""Return the gradient of every step's loss, shape (m, d), by eqs (14) and (15).
 
     $$\nabla f_t = -2 e_t (\partial k_t^T\, \theta + k_t^T J)$$
@@ -209,10 +231,53 @@ def loss_and_gradient(
     the kernel's blocks, whatever d is; one more product per block if rows move, with however many
     numbers.
     """
+    in_rows = RowGradients.zero(moving)
+    direct = direct_part(fit, window, loss, None if in_rows is None else in_rows.direct)
+    # Refining v would not help: the products below are no more precise than the factor.
+    v = fit.system.solve_once(direct.u)
+    in_kernel = direct.in_kernel - _symmetric_inner(fit, v, in_rows)
+    in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
+    gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
+    return direct.loss, gradient
+
+
+@dataclass(frozen=True)
+class Direct:
+    r"""What a window gives before any system is solved.
+
+    Parameters
+    ----------
+    loss
+        The loss of the window.
+    u
+        $\sum_t e_t k_t$, of the shape of the weights: what the adjoint is solved for.
+    in_kernel
+        $\sum_t e_t\, \partial k_t^T\, \theta$, shape (d - 1,).
+    """
+
+    loss: float
+    u: Matrix
+    in_kernel: Vector
+
+
+def direct_part(
+    fit: Predictor,
+    window: Samples,
+    loss: WindowLoss | None = None,
+    slopes_of: Callable[[slice], Slopes] | None = None,
+) -> Direct:
+    """Return what a window gives before any system is solved.
+
+    Parameters
+    ----------
+    fit, window, loss
+        As in `loss_and_gradient`.
+    slopes_of
+        Returns where some rows of the window add what their moves change, if rows move.
+    """
     rows_from = _rows_of(fit, window, twice=loss is not None)
     total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window, rows_from))
-    in_rows = RowGradients.zero(moving)
-    direct = []
+    in_kernel = []
     u = np.zeros_like(fit.theta)
     for start in range(0, len(window), WINDOW_ROWS):
         part = slice(start, start + WINDOW_ROWS)
@@ -224,17 +289,12 @@ def loss_and_gradient(
         else:
             e = residuals[part]
         u += k.T @ e
-        slopes = None if in_rows is None else in_rows.direct(part)
-        direct.append(rows.inner(Weights(e, fit.theta), slopes)[1])
-    # Refining v would not help: the products below are no more precise than the factor.
-    v = fit.system.solve_once(u)
-    indirect = _symmetric_inner(fit, v, in_rows)
-    in_kernel = reduce(np.add, direct) - indirect
-    in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
-    return total, in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
+        slopes = None if slopes_of is None else slopes_of(part)
+        in_kernel.append(rows.inner(Weights(e, fit.theta), slopes)[1])
+    return Direct(total, u, reduce(np.add, in_kernel))
 
 
-def _rows_of(fit: Fit, window: Samples, *, twice: bool) -> Callable[[int], Evaluation]:
+def _rows_of(fit: Predictor, window: Samples, *, twice: bool) -> Callable[[int], Evaluation]:
     """Return what gives the kernel between some rows of a window, from one on, and the history."""
 
     def rows_from(start: int) -> Evaluation:
@@ -243,7 +303,7 @@ def _rows_of(fit: Fit, window: Samples, *, twice: bool) -> Callable[[int], Evalu
     return cache(rows_from) if twice and len(window) <= HELD_ROWS else rows_from
 
 
-def _errors(fit: Fit, window: Samples, rows_from: Callable[[int], Evaluation]) -> Matrix:
+def _errors(fit: Predictor, window: Samples, rows_from: Callable[[int], Evaluation]) -> Matrix:
     """Return the errors of a window, shape (m, H)."""
     starts = range(0, len(window), WINDOW_ROWS)
     predicted = [rows_from(start).value @ fit.theta for start in starts]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from streamridge.arrays import Matrix, Vector, require_finite, require_number, require_shape
+from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.groups import (
-    Bounds,
-    positive_group,
-    require_values,
-    require_within,
-)
-from streamridge.hyperparameters.space import Space
-from streamridge.kernels.base import Kernel
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.models.hypergradient import (
@@ -27,13 +18,14 @@ from streamridge.models.hypergradient import (
     loss_and_gradient,
     step_gradients,
 )
-from streamridge.models.ridge import Center, Fit
-from streamridge.models.systems import Guesses, Ridge
+from streamridge.models.ridge import Fit
+from streamridge.models.ridge_model import RidgeModel
+from streamridge.models.systems import Guesses
 from streamridge.samples import Samples
 
 
 @dataclass(frozen=True)
-class KernelRidge:
+class KernelRidge(RidgeModel):
     """Ridge regression in the feature space of a kernel.
 
     Parameters
@@ -60,10 +52,6 @@ class KernelRidge:
     array([[0.64]])
     """
 
-    kernel: Kernel
-    regularization: float = 0.3
-    regularization_bounds: Bounds = (1e-3, 1e2)
-    centered: bool = True
     factor_dtype: DTypeLike = np.float64
 
     def __post_init__(self) -> None:
@@ -72,15 +60,7 @@ class KernelRidge:
                 f"factor_dtype must be float64 or float32, got {self.factor_dtype}."
             )
         object.__setattr__(self, "factor_dtype", np.dtype(self.factor_dtype).name)
-        require_number("regularization", self.regularization)
-        require_within("regularization", self.regularization, self.regularization_bounds)
-
-    @cached_property
-    def space(self) -> Space:
-        lam_R = positive_group(
-            "regularization", "ridge", self.regularization, self.regularization_bounds
-        )
-        return Space((*self.kernel.groups, lam_R))
+        super().__post_init__()
 
     def fit(
         self,
@@ -90,7 +70,7 @@ class KernelRidge:
     ) -> KernelRidgeFit:
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
         require_samples(samples)
-        ridge, center = self._ridge(lam), self._center(samples)
+        ridge, center = self._ridge(lam, self.factor_dtype), self._center(samples)
         return KernelRidgeFit.exact(ridge, samples, center, self._memory(before))
 
     def approximate(
@@ -102,7 +82,7 @@ class KernelRidge:
     ) -> KernelRidgeFit:
         guesses = before.guesses if before else Guesses()
         return KernelRidgeFit.iterated(
-            self._ridge(lam),
+            self._ridge(lam, self.factor_dtype),
             samples,
             self._center(samples),
             self._memory(before),
@@ -112,30 +92,16 @@ class KernelRidge:
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
         theta = _require_weights("dual_weights", state, samples)
-        fit = KernelRidgeFit(self._ridge(lam), samples, self._center(samples), theta)
+        ridge = self._ridge(lam, self.factor_dtype)
+        fit = KernelRidgeFit(ridge, samples, self._center(samples), theta)
         if "spread_weights" in state:
             fit.spread = fit.spread_of(_require_weights("spread_weights", state, samples))
         return fit
-
-    def starting_at(self, lam: Vector) -> KernelRidge:
-        kernel = self.kernel.replace(lam[:-1])
-        return replace(self, kernel=kernel, regularization=float(lam[-1]))
-
-    def _ridge(self, lam: Vector | None) -> Ridge:
-        values = self.space.values if lam is None else lam
-        lam = require_values(values, len(self.space.names))
-        bounds = self.regularization_bounds or (self.regularization, self.regularization)
-        return Ridge(
-            self.kernel.replace(lam[:-1]), float(lam[-1]), bounds[0], np.dtype(self.factor_dtype)
-        )
 
     def _memory(self, before: KernelRidgeFit | None) -> Arena:
         """Return the memory of the fit `before` if it has the right dtype, else new memory."""
         memory = before.release() if before else None
         return memory if memory and memory.dtype == self.factor_dtype else Arena(self.factor_dtype)
-
-    def _center(self, samples: Samples) -> Center:
-        return Center.of(samples) if self.centered else Center.zero(samples)
 
 
 @dataclass
@@ -153,11 +119,15 @@ class KernelRidgeFit(Fit):
     def gradient_of(
         self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
     ) -> Vector:
-        return loss_and_gradient(self, window, MovingRows.of(self, window, tangents), loss)[1]
+        return loss_and_gradient(self, window, self._moving(window, tangents), loss)[1]
 
     def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
-        moving = MovingRows.of(self, window, tangents)
+        moving = self._moving(window, tangents)
         return step_gradients(self, self._dual_jacobian(moving), window, moving)
+
+    def _moving(self, window: Samples, tangents: Tangents | None) -> MovingRows:
+        training = self.samples.inputs
+        return MovingRows.of(self.ridge.kernel, self.center, training, window.inputs, tangents)
 
     def _dual_jacobian(self, moving: MovingRows) -> Matrix:
         """Return the Jacobian; where rows do not move, one serves every window of the fit."""

@@ -80,9 +80,22 @@ class Spread:
     least: Vector
     most: Vector
 
+    @classmethod
+    def over(cls, sizes: Matrix, phi: Matrix) -> Spread:
+        """Return the spread with weights phi, within the range of some sizes log |r|, (N, H)."""
+        single = phi.astype(np.float32)
+        return cls(single, sizes.mean(axis=0), sizes.min(axis=0), sizes.max(axis=0))
+
     def at(self, k: Matrix) -> Matrix:
         """Return the size of error at n inputs with the rows k, shape (n, H)."""
         return np.exp(np.clip(self.mean + k @ self.phi, self.least, self.most))
+
+
+def log_sizes(residuals: Matrix) -> Matrix:
+    """Return log |r| of residuals r, (N, H), with |r| at least 0.001 of its median."""
+    sizes = np.abs(residuals)
+    least = np.maximum(1e-3 * np.median(sizes, axis=0), np.finfo(float).tiny)
+    return np.log(np.maximum(sizes, least))
 
 
 @dataclass
@@ -221,15 +234,11 @@ class Fit:
 
     def spread_of(self, phi: Matrix) -> Spread:
         """Return the spread of this fit with the weights phi, shape (N, H)."""
-        sizes = self._log_residuals()
-        single = phi.astype(np.float32)
-        return Spread(single, sizes.mean(axis=0), sizes.min(axis=0), sizes.max(axis=0))
+        return Spread.over(self._log_residuals(), phi)
 
     def _log_residuals(self) -> Matrix:
-        """Return log |r| of the training set, (N, H), with |r| at least 0.001 of its median."""
-        sizes = self.ridge.regularization * np.abs(self.theta)
-        least = np.maximum(1e-3 * np.median(sizes, axis=0), np.finfo(float).tiny)
-        return np.log(np.maximum(sizes, least))
+        """Return log |r| of the training set, (N, H)."""
+        return log_sizes(self.ridge.regularization * self.theta)
 
     def deviation(self, inputs: Inputs) -> Matrix:
         r"""Return the predictive standard deviation for n inputs, shape (n, H).

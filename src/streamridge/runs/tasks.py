@@ -25,9 +25,10 @@ from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span, require_kind_of_spans
 from streamridge.texts import counted, option
 
-ModelName = Literal["default", "paper", "prototype"]
+ModelName = Literal["default", "compact", "paper", "prototype"]
 MAKERS: Mapping[ModelName, Callable[..., Forecaster]] = {
     "default": Forecaster,
+    "compact": Forecaster.compact,
     "paper": Forecaster.paper,
     "prototype": Forecaster.prototype,
 }

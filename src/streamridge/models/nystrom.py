@@ -1,0 +1,453 @@
+r"""Ridge regression on landmarks: a low-rank stand-in for kernel ridge regression.
+
+Of the N rows of a training set, m are landmarks Z. The prediction is a sum over the landmarks
+alone, $k_Z(x)^T \theta$, fitted to all N rows:
+
+$$\min_\theta\ \lvert y - K_{NZ}\,\theta\rvert^2 + \lambda_R\, \theta^T K_{ZZ}\, \theta
+    \quad\Longrightarrow\quad B\,\theta = K_{ZN}\, y, \qquad
+    B = K_{ZN} K_{NZ} + \lambda_R K_{ZZ} .$$
+
+If every row is a landmark, this is kernel ridge regression. A fit costs $O(N m^2)$; a forecast and
+the numbers that are kept, $O(m)$.
+
+The squared kernel in B would lose half of all digits. So B is solved in coordinates in which
+$K_{ZZ} = L L^T$ is the identity: $L^{-1} B L^{-T}$ has no eigenvalue below $\lambda_R$.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs, solve_triangular
+
+from streamridge.arrays import Block, Matrix, Vector, require_finite, require_shape
+from streamridge.errors import InvalidInputError
+from streamridge.kernels.base import Embedding, Evaluation, Slopes, Weights
+from streamridge.memory import Arena
+from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
+from streamridge.models.hypergradient import MovingRows, direct_part, step_gradients
+from streamridge.models.ridge import Center, Spread, log_sizes
+from streamridge.models.ridge_model import RidgeModel
+from streamridge.models.systems import Blocks, Ridge, no_factor
+from streamridge.samples import Inputs, Samples
+
+Indices = NDArray[np.intp]
+
+# Rows of K_NZ computed at a time: with 500 landmarks a block takes 0.8 MB, which a cache holds.
+BLOCK_ROWS = 192
+# A landmark that the others explain up to this share of the kernel adds nothing but rounding: its
+# pivot in the factor of K_ZZ would be noise. It is left out.
+EXPLAINED = 1e-10
+# Fractional multiples of the golden section fill an interval evenly, however many there are.
+GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True)
+class NystromRidge(RidgeModel):
+    """Kernel ridge regression on a few landmarks, fitted to all rows.
+
+    Parameters
+    ----------
+    kernel
+        Any kernel; its values are the initial hyperparameters.
+    regularization
+        Initial ridge constant.
+    regularization_bounds
+        Interval in which it is learned; None keeps it constant.
+    centered
+        Whether x and y are centred on the mean of each training set.
+    landmarks
+        Number of landmarks at most.
+
+    Examples
+    --------
+    >>> from streamridge.kernels.radial import SquaredExponential
+    >>> from streamridge.samples import Inputs
+    >>> t = np.arange(400.0)
+    >>> samples = Samples.of(t, np.sin(t)[:, None], np.cos(t) ** 2)
+    >>> fit = NystromRidge(SquaredExponential(), regularization=1e-3, landmarks=20).fit(samples)
+    >>> fit.predict(Inputs.of([0.0], [[0.6]])).round(2)
+    array([[0.64]])
+    """
+
+    landmarks: int = 500
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.landmarks, int) or self.landmarks < 1:
+            raise InvalidInputError(
+                f"landmarks must be a whole number of at least 1, got {self.landmarks!r}."
+            )
+        super().__post_init__()
+
+    def fit(
+        self,
+        samples: Samples,
+        lam: Vector | None = None,
+        before: NystromRidgeFit | None = None,
+    ) -> NystromRidgeFit:
+        """Return the model fitted to N samples, at its initial hyperparameters by default."""
+        require_samples(samples)
+        memory = before.release() if before else Arena()
+        places = spread_out(len(samples), self.landmarks)
+        return NystromRidgeFit.made(
+            self._ridge(lam), samples, self._center(samples), places, memory
+        )
+
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> NystromRidgeFit:
+        """Return the fit that `state` was taken from; samples and lam are the same as then."""
+        places = np.asarray(state["landmarks"], dtype=np.intp)
+        if places.ndim != 1 or not ((places >= 0) & (places < len(samples))).all():
+            raise InvalidInputError(f"landmarks must be rows of the samples, got {places}.")
+        theta = _require_weights("weights", state, (len(places), samples.y.shape[1]))
+        fit = NystromRidgeFit(self._ridge(lam), samples, self._center(samples), places, theta)
+        if "spread_weights" in state:
+            phi = _require_weights("spread_weights", state, theta.shape)
+            mean, least, most = require_finite("spread_range", state["spread_range"])
+            fit.spread = Spread(phi.astype(np.float32), mean, least, most)
+        return fit
+
+
+def spread_out(rows: int, count: int) -> Indices:
+    """Return so many of some rows, in order, spread evenly over all of them.
+
+    The same rows are chosen for the same numbers; those of no hour of the day are preferred, as
+    every second or every fourth row would prefer some.
+
+    Examples
+    --------
+    >>> spread_out(20, 6)
+    array([ 1,  4,  7, 10, 14, 17])
+    """
+    if count >= rows:
+        return np.arange(rows)
+    order = np.argsort((GOLDEN * np.arange(rows)) % 1.0, kind="stable")
+    return np.sort(order[:count])
+
+
+@dataclass(frozen=True)
+class _System:
+    """The system B of a fit, solved in the coordinates of its landmarks.
+
+    Parameters
+    ----------
+    whitening
+        (m, m), lower: L with K_ZZ = L L^T.
+    factor
+        (m, m), lower: the factor of L^-1 B L^-T.
+    blocks
+        The kernel between rows of the training set and the landmarks, for its gradients.
+    among
+        The kernel between landmarks.
+    memory
+        The memory that holds all of them.
+    """
+
+    whitening: Block
+    factor: Block
+    blocks: Blocks
+    among: Evaluation
+    memory: Arena
+
+    def solve(self, b: Matrix) -> Matrix:
+        """Return B^-1 b for right-hand sides b of shape (m, k)."""
+        x = solve_triangular(self.whitening, b, lower=True)
+        x = solve_triangular(self.factor, x, lower=True)
+        x = solve_triangular(self.factor, x, lower=True, trans=1)
+        return np.ascontiguousarray(solve_triangular(self.whitening, x, lower=True, trans=1))
+
+
+@dataclass
+class NystromRidgeFit:
+    """Ridge regression on landmarks fitted to one training set, with its hyper-gradients.
+
+    Parameters
+    ----------
+    ridge
+        Kernel and ridge constant.
+    samples
+        The N training samples.
+    center
+        What is subtracted from x and y before the fit, and added back to predictions.
+    places
+        (m,), which of the samples are landmarks.
+    theta
+        (m, H), the weights of the landmarks.
+    spread
+        The size of the residuals as a function of the input; None before `learn_spread`.
+    """
+
+    ridge: Ridge
+    samples: Samples
+    center: Center
+    places: Indices
+    theta: Matrix
+    spread: Spread | None = None
+    _system: _System | None = field(default=None, repr=False)
+    _landmarks: Embedding | None = field(default=None, repr=False)
+
+    @classmethod
+    def made(
+        cls, ridge: Ridge, samples: Samples, center: Center, places: Indices, memory: Arena
+    ) -> NystromRidgeFit:
+        """Return the fit to N samples; landmarks that others explain are left out."""
+        candidates = ridge.kernel.embed(center.inputs(samples.inputs[places]))
+        chosen = _independent(ridge.kernel.evaluate(candidates, candidates).value)
+        fit = cls(ridge, samples, center, places[chosen], np.empty((0, 0)))
+        fit._system = fit._factored(memory)
+        fit.theta = fit._system.solve(fit._gathered(samples.y - center.y))
+        if not np.isfinite(fit.theta).all():
+            raise no_factor(ridge, float(samples.t[-1]))
+        return fit
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: everything that cannot be recomputed."""
+        return self.__dict__ | {"_system": None, "_landmarks": None}
+
+    @property
+    def landmarks(self) -> Embedding:
+        """Return the landmarks as the kernel embeds them, recomputed if they were dropped."""
+        if self._landmarks is None:
+            inputs = self.center.inputs(self.samples.inputs[self.places])
+            self._landmarks = self.ridge.kernel.embed(inputs)
+        return self._landmarks
+
+    @property
+    def system(self) -> _System:
+        """Return the solved system, recomputed if it was dropped."""
+        if self._system is None:
+            self._system = self._factored(Arena())
+        return self._system
+
+    def release(self) -> Arena:
+        """Drop the system and the landmarks, and return their memory for reuse."""
+        memory = self._system.memory if self._system else Arena()
+        self._system = None
+        self._landmarks = None
+        memory.clear()
+        return memory
+
+    def rows(self, inputs: Inputs) -> Evaluation:
+        """Return the kernel between n inputs and the landmarks: the rows k_t."""
+        kernel = self.ridge.kernel
+        return kernel.evaluate(kernel.embed(self.center.inputs(inputs)), self.landmarks)
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return k_t^T theta for n inputs, plus the center of y; shape (n, H)."""
+        return self.center.y + self.rows(inputs).value @ self.theta
+
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        """Return the predictions and the expected size of their errors, shape (n, H) each."""
+        spread = self.learn_spread()
+        k = self.rows(inputs).value
+        return self.center.y + k @ self.theta, spread.at(k)
+
+    def learn_spread(self) -> Spread:
+        """Return the size of the residuals as a function of the input, learned once by one solve.
+
+        Their logarithms are regressed on the same landmarks, by the same system.
+        """
+        if self.spread is None:
+            sizes = log_sizes(self._residuals())
+            phi = self.system.solve(self._gathered(sizes - sizes.mean(axis=0)))
+            self.spread = Spread.over(sizes, phi)
+        return self.spread
+
+    def window_loss(self, window: Samples) -> float:
+        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
+
+    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
+        return self._differentiated(window, None, None)
+
+    def gradient_of(
+        self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
+    ) -> Vector:
+        return self._differentiated(window, tangents, loss)[1]
+
+    def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
+        moving = self._moving(window, tangents)
+        at_landmarks = tuple(each.rows(self.places) for each in moving.training)
+        J = self._jacobian(moving.training, at_landmarks)
+        return step_gradients(self, J, window, MovingRows(at_landmarks, moving.window))
+
+    def state(self) -> Arrays:
+        state: dict[str, NDArray[Any]] = {"landmarks": self.places, "weights": self.theta}
+        if self.spread is not None:
+            spread = self.spread
+            state["spread_weights"] = spread.phi
+            state["spread_range"] = np.stack([spread.mean, spread.least, spread.most])
+        return state
+
+    def _factored(self, memory: Arena) -> _System:
+        """Return the system B: K_NZ block by block, and two factors of m rows."""
+        kernel, m = self.ridge.kernel, len(self.places)
+        embedding = kernel.embed(self.center.inputs(self.samples.inputs))
+        among = kernel.evaluate(self.landmarks, self.landmarks)
+        B, blocks = np.zeros((m, m)), []
+        for start in range(0, len(embedding), BLOCK_ROWS):
+            rows = slice(start, min(start + BLOCK_ROWS, len(embedding)))
+            evaluation = kernel.evaluate(embedding.rows(rows), self.landmarks, memory)
+            k = evaluation.value
+            B += k.T @ k
+            blocks.append((rows, evaluation))
+        L = self._cholesky(among.value)
+        half = solve_triangular(L, B, lower=True)
+        whitened = solve_triangular(L, half.T, lower=True)
+        whitened[np.diag_indices(m)] += self.ridge.regularization
+        return _System(L, self._cholesky(whitened), tuple(blocks), among, memory)
+
+    def _cholesky(self, A: Matrix) -> Matrix:
+        (potrf,) = get_lapack_funcs(("potrf",), (A,))
+        L, failed = potrf(A, lower=1)
+        if failed:
+            raise no_factor(self.ridge, float(self.samples.t[-1]))
+        return np.tril(L)
+
+    def _gathered(self, columns: Matrix) -> Matrix:
+        """Return K_ZN times some columns of N rows, shape (m, k)."""
+        parts = [each.value.T @ columns[rows] for rows, each in self.system.blocks]
+        return np.sum(parts, axis=0)
+
+    def _spread_over(self, columns: Matrix) -> Matrix:
+        """Return K_NZ times some columns of m rows, shape (N, k)."""
+        return np.concatenate([each.value @ columns for _, each in self.system.blocks])
+
+    def _residuals(self) -> Matrix:
+        """Return the errors on the training set, shape (N, H)."""
+        return self.samples.y - self.center.y - self._spread_over(self.theta)
+
+    def _moving(self, window: Samples, tangents: Tangents | None) -> MovingRows:
+        training = self.samples.inputs
+        return MovingRows.of(self.ridge.kernel, self.center, training, window.inputs, tangents)
+
+    def _differentiated(
+        self, window: Samples, tangents: Tangents | None, loss: WindowLoss | None
+    ) -> tuple[float, Vector]:
+        r"""Return the loss of a window, and its gradient by one adjoint solve in m dimensions.
+
+        With $v = B^{-1} u$, training residuals $r$ and $g = K_{NZ} v$, differentiating
+        $B\theta = K_{ZN} y$ gives $v^T B\, \partial\theta = v^T \partial K_{ZN}\, r
+        - g^T \partial K_{NZ}\, \theta - \lambda_R v^T \partial K_{ZZ}\, \theta
+        - \partial\lambda_R\, v^T K_{ZZ}\, \theta$.
+        """
+        moving = self._moving(window, tangents)
+        in_rows = _RowGradients.zero(moving, self.places)
+        direct = direct_part(self, window, loss, None if in_rows is None else in_rows.of_window)
+        v, system = self.system.solve(direct.u), self.system
+        left = np.hstack([self._residuals(), -self._spread_over(v)])
+        right = np.hstack([v, self.theta])
+        in_kernel = direct.in_kernel
+        for rows, evaluation in system.blocks:
+            slopes = None if in_rows is None else in_rows.of_training(rows)
+            in_kernel = in_kernel + evaluation.inner(Weights(left[rows], right), slopes)[1]
+        slopes = None if in_rows is None else in_rows.among_landmarks()
+        lam_R = self.ridge.regularization
+        among, in_among = system.among.inner(Weights(-lam_R * v, self.theta), slopes)
+        in_lam = np.append(-2 * (in_kernel + in_among), -2 * among / lam_R)
+        gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
+        return direct.loss, gradient
+
+    def _jacobian(
+        self, training: tuple[Embedding, ...], at_landmarks: tuple[Embedding, ...]
+    ) -> Matrix:
+        """Return how the weights move with each hyperparameter, shape (H, m, d).
+
+        Numbers that rows move with come after them. Cost: O(N m d).
+        """
+        system, residuals = self.system, self._residuals()
+        among, lam_R = system.among, self.ridge.regularization
+        embedding = self.ridge.kernel.embed(self.center.inputs(self.samples.inputs))
+        columns = []
+        for theta, r in zip(self.theta.T, residuals.T, strict=True):
+            total = -lam_R * self._moved(among, theta, at_landmarks, at_landmarks)
+            for rows, evaluation in system.blocks:
+                mirrored = self.ridge.kernel.evaluate(self.landmarks, embedding.rows(rows))
+                parts = tuple(each.rows(rows) for each in training)
+                total += self._moved(mirrored, r[rows], at_landmarks, parts)
+                moved = self._moved(evaluation, theta, parts, at_landmarks)
+                total -= evaluation.value.T @ moved
+            in_lam_R = -(among.value @ theta)
+            d = total.shape[1] - len(training)
+            columns.append(np.column_stack([total[:, :d], in_lam_R, total[:, d:]]))
+        return np.stack([system.solve(each) for each in columns])
+
+    @staticmethod
+    def _moved(
+        rows: Evaluation, v: Vector, a: tuple[Embedding, ...], b: tuple[Embedding, ...]
+    ) -> Matrix:
+        """Return how K v moves with the kernel's numbers, and along the tangents of its rows."""
+        along = [rows.tangent_dot(v, *each) for each in zip(a, b, strict=True)]
+        return np.column_stack([rows.gradient_dot(v), *along])
+
+
+@dataclass(frozen=True)
+class _RowGradients:
+    """What a move of every single row would change; the adjoint adds to it, block by block.
+
+    Parameters
+    ----------
+    moving
+        The tangents along which rows move.
+    places
+        Which rows of the training set are landmarks.
+    training, landmarks, window
+        What moves of the training set, of the landmarks and of the window change.
+    """
+
+    moving: MovingRows
+    places: Indices
+    training: Embedding
+    landmarks: Embedding
+    window: Embedding
+
+    @classmethod
+    def zero(cls, moving: MovingRows, places: Indices) -> _RowGradients | None:
+        """Return gradients to add to; None where no row moves."""
+        if not moving.training:
+            return None
+        training = moving.training[0].zeros()
+        return cls(moving, places, training, training.rows(places), moving.window[0].zeros())
+
+    def of_window(self, rows: slice) -> Slopes:
+        """Return where some rows of the window against the landmarks add to."""
+        return Slopes(self.window.rows(rows), self.landmarks)
+
+    def of_training(self, rows: slice) -> Slopes:
+        """Return where some rows of the training set against the landmarks add to."""
+        return Slopes(self.training.rows(rows), self.landmarks)
+
+    def among_landmarks(self) -> Slopes:
+        """Return where landmarks against landmarks add to."""
+        return Slopes(self.landmarks, self.landmarks)
+
+    @property
+    def along(self) -> Vector:
+        """Return what a move along each of the tangents changes, shape (q,)."""
+        pairs = zip(self.moving.training, self.moving.window, strict=True)
+        return np.array(
+            [
+                self.training.dot(each)
+                + self.landmarks.dot(each.rows(self.places))
+                + self.window.dot(row)
+                for each, row in pairs
+            ]
+        )
+
+
+def _independent(among: Matrix) -> Indices:
+    """Return which landmarks the others do not explain, given the kernel among all of them.
+
+    A pivoted Cholesky factorization takes the one that is explained least, again and again.
+    """
+    (pstrf,) = get_lapack_funcs(("pstrf",), (among,))
+    tolerance = EXPLAINED * float(np.max(np.diagonal(among)))
+    _, order, rank, _ = pstrf(among, lower=1, tol=tolerance)
+    return order[:rank].astype(np.intp) - 1
+
+
+def _require_weights(name: str, state: Arrays, shape: tuple[int, ...]) -> Matrix:
+    weights = require_finite(name, state[name])
+    require_shape(name, weights, shape)
+    return weights
