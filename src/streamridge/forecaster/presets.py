@@ -35,7 +35,8 @@ FEW_LAGS = 4
 # A season of this length has been seen a few times only, and a value at a shorter step than this is
 # mostly noise: a typical value is then also one of the times around it.
 LONG, FINE = timedelta(days=90), timedelta(minutes=5)
-# Landmarks of the compact model: with 250 of 2880 rows its errors are 0.3 % larger.
+# Landmarks of the compact model: on six roads 250 of 2880 rows took a third of the time, and left
+# errors that were 0.1 to 1.7 % larger.
 LANDMARKS = 250
 # How far hyperparameters move: a rule that finds the size of its moves itself.
 RATE_FREE_STEP = AgreementStep()

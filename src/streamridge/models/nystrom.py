@@ -41,8 +41,6 @@ BLOCK_ROWS = 192
 # A landmark that the others explain up to this share of the kernel adds nothing but rounding: its
 # pivot in the factor of K_ZZ would be noise. It is left out.
 EXPLAINED = 1e-10
-# Fractional multiples of the golden section fill an interval evenly, however many there are.
-GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class NystromRidge(RidgeModel):
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
         require_samples(samples)
         memory = before.release() if before else Arena()
-        places = spread_out(len(samples), self.landmarks)
+        places = drawn(samples.t, self.landmarks)
         return NystromRidgeFit.made(
             self._ridge(lam), samples, self._center(samples), places, memory
         )
@@ -110,21 +108,27 @@ class NystromRidge(RidgeModel):
         return fit
 
 
-def spread_out(rows: int, count: int) -> Indices:
-    """Return so many of some rows, in order, spread evenly over all of them.
+def drawn(t: Vector, count: int) -> Indices:
+    """Return which of some rows are landmarks, in order: so many of them, given all their times.
 
-    The same rows are chosen for the same numbers; those of no hour of the day are preferred, as
-    every second or every fourth row would prefer some.
+    They are drawn by a hash of the time. So the same rows are drawn again while they are in the
+    training set, and no hour of the day is preferred, as it would be by every tenth row.
 
     Examples
     --------
-    >>> spread_out(20, 6)
-    array([ 1,  4,  7, 10, 14, 17])
+    >>> drawn(np.arange(20.0), 6)
+    array([ 0,  1,  2, 12, 14, 16])
     """
-    if count >= rows:
-        return np.arange(rows)
-    order = np.argsort((GOLDEN * np.arange(rows)) % 1.0, kind="stable")
-    return np.sort(order[:count])
+    if count >= len(t):
+        return np.arange(len(t))
+    return np.sort(np.argsort(_mixed(t.view(np.uint64)), kind="stable")[:count])
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers without any order: the last step of the generator splitmix64."""
+    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True)

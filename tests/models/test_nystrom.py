@@ -1,0 +1,164 @@
+"""Ridge regression on landmarks: what is its own beside the laws of every model."""
+
+import numpy as np
+import pytest
+
+from streamridge import (
+    Drifting,
+    Forecaster,
+    Inputs,
+    InvalidInputError,
+    KernelRidge,
+    Linear,
+    Matern,
+    NystromRidge,
+    Periodic,
+    Samples,
+)
+from streamridge.models.nystrom import drawn
+from tests.conftest import make_samples
+
+SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
+KERNELS = {
+    "matern": Matern(SCALES, order=1.5),
+    "periodic and matern": Periodic(7.3, period_bounds=(5, 9)) + Matern(SCALES),
+    "drifting and linear": Drifting(Matern(SCALES, order=1.5), rate=0.01) + Linear(("lags",)),
+    "linear": Linear(),
+}
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+
+
+@every_kernel
+@pytest.mark.parametrize("centered", [True, False])
+def test_with_every_row_a_landmark_it_is_kernel_ridge_regression(kernel, centered, rng):
+    train = make_samples(rng, 150, horizon=3)
+    window = make_samples(rng, 40, horizon=3, start=150.0)
+    exact = KernelRidge(kernel, centered=centered).fit(train)
+    whole = NystromRidge(kernel, centered=centered, landmarks=150).fit(train)
+
+    np.testing.assert_allclose(
+        whole.predict(window.inputs), exact.predict(window.inputs), rtol=1e-7, atol=1e-7
+    )
+    for one, other in zip(
+        whole.loss_and_gradient(window), exact.loss_and_gradient(window), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@every_kernel
+def test_the_weights_solve_the_equations_as_they_stand(kernel, rng):
+    train = make_samples(rng, 120)
+    fit = NystromRidge(kernel, landmarks=25, regularization=0.5).fit(train)
+    rows = fit.center.inputs(train.inputs)
+    among = fit.ridge.kernel(rows[fit.places], rows[fit.places])
+    against = fit.ridge.kernel(rows, rows[fit.places])
+    wanted = np.linalg.lstsq(
+        against.T @ against + 0.5 * among, against.T @ (train.y - fit.center.y), rcond=None
+    )[0]
+
+    np.testing.assert_allclose(against @ fit.theta, against @ wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_landmarks_that_others_explain_are_left_out(rng):
+    train = make_samples(rng, 90)
+
+    fit = NystromRidge(Linear(), landmarks=60).fit(train)
+
+    assert len(fit.places) == train.x.shape[1]
+
+
+def test_rows_that_are_all_the_same_have_one_landmark(rng):
+    rows = make_samples(rng, 40)
+    same = Inputs(rows.t, np.broadcast_to(rows.x[0], rows.x.shape), rows.inputs.layout)
+
+    fit = NystromRidge(Matern(SCALES, order=1.5), landmarks=20).fit(Samples(same, rows.y))
+
+    assert len(fit.places) == 1
+    assert np.isfinite(fit.predict(same)).all()
+
+
+def test_more_landmarks_come_closer_to_the_exact_fit(rng):
+    train, window = make_samples(rng, 300), make_samples(rng, 50, start=300.0)
+    kernel = Matern([0.3] * 5, order=1.5)
+    exact = KernelRidge(kernel).fit(train).predict(window.inputs)
+
+    far = [
+        np.abs(NystromRidge(kernel, landmarks=m).fit(train).predict(window.inputs) - exact).max()
+        for m in (10, 40, 150, 300)
+    ]
+
+    assert far == sorted(far, reverse=True)
+    assert far[-1] < 1e-8 < far[0]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 96, 2880])
+@pytest.mark.parametrize("count", [1, 5, 250])
+def test_as_many_landmarks_are_drawn_as_asked_for_or_there_are(rows, count):
+    places = drawn(np.arange(float(rows)), count)
+
+    assert len(places) == min(rows, count)
+    assert (np.diff(places) > 0).all()
+
+
+@pytest.mark.parametrize("since", [0.0, 96.0, 12_345.0, 1e7])
+def test_landmarks_come_from_every_hour_of_the_day_and_every_week(since):
+    t = since + np.arange(2880.0)
+
+    places = drawn(t, 250)
+
+    assert np.bincount(places % 96 // 4, minlength=24).min() >= 3
+    assert np.bincount(places // 672)[:4].min() >= 40
+
+
+def test_a_row_stays_a_landmark_while_the_training_set_moves_on():
+    t = np.arange(2976.0)
+
+    before, after = t[:2880][drawn(t[:2880], 250)], t[96:][drawn(t[96:], 250)]
+
+    assert len(np.intersect1d(before, after)) >= 0.9 * 250
+
+
+@pytest.mark.parametrize("landmarks", [0, -3, 2.5, "many"])
+def test_bad_numbers_of_landmarks_are_refused(landmarks):
+    with pytest.raises(InvalidInputError, match="landmarks must be a whole number"):
+        NystromRidge(Linear(), landmarks=landmarks)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"landmarks": np.array([0, 500])}, "landmarks must be rows of the samples"),
+        ({"weights": np.ones((3, 1))}, "weights must have shape"),
+        ({"weights": np.full((20, 1), np.nan)}, "weights must be finite"),
+    ],
+)
+def test_states_that_do_not_fit_are_refused(changed, message, rng):
+    train, model = make_samples(rng, 60), NystromRidge(KERNELS["matern"], landmarks=20)
+    state = dict(model.fit(train).state()) | changed
+
+    with pytest.raises(InvalidInputError, match=message):
+        model.resume(train, model.space.values, state)
+
+
+def test_a_compact_forecaster_goes_on_bit_for_bit_and_is_smaller():
+    steps, sizes = 96 * 12, []
+    values = 100 + 50 * np.sin(2 * np.pi * np.arange(steps) / 96)
+    values += np.random.default_rng(0).normal(0, 5, steps)
+    for make in (Forecaster, Forecaster.compact):
+        forecaster = make("15min", train_size=960)
+        for step, value in enumerate(values):
+            forecaster.observe(np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m"), value)
+        content = forecaster.to_bytes()
+        again = Forecaster.from_bytes(content)
+        assert again.predict().value == forecaster.predict().value
+        assert forecaster.predict().source == "model"
+        sizes.append(len(content))
+
+    assert sizes[1] < sizes[0], "250 landmarks instead of 960 rows"
+
+
+def test_only_kernel_ridge_regression_can_be_made_compact():
+    preset = Forecaster.compact().settings.preset
+
+    with pytest.raises(InvalidInputError, match="preset must be of a standardized kernel ridge"):
+        Forecaster.compact(preset=preset)
