@@ -172,7 +172,9 @@ class Killer:
         """Kill it in a refit, as its figures tell; or at rest, if there is none."""
         self._await_ready(service)
         with service.client() as client:
-            while not (is_refitting(client) or self._sender.rests):
+            while not is_refitting(client) and (
+                not self._sender.rests or figure_of(client, "readings_behind")
+            ):
                 time.sleep(0.005)
             time.sleep(self._chance.uniform(0, self._chance.choice((0.1, 0.1, 1.0))))
             word = "refit" if is_refitting(client) else "served"

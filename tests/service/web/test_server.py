@@ -13,7 +13,9 @@ import httpx
 import pytest
 import structlog
 
+from streamridge.service.following import follow
 from streamridge.service.ledger.opening import open_ledger
+from streamridge.service.plan import MINUTE, Plan
 from streamridge.service.settings import settings_of
 from streamridge.service.web import tokens
 from streamridge.service.web.beginning import bound, require_tokens
@@ -93,7 +95,7 @@ class TestBeginning:
 
     def test_another_step(self, database, exit_code):
         with open_ledger(str(database)) as ledger:
-            ledger.put_facts({"step": "300000000"})
+            follow(ledger, Plan(step=5 * MINUTE), now=0)
 
         code, reason = exit_code(port=0)
 

@@ -1,0 +1,120 @@
+"""A long run at many times the usual pace: memory and open files stay as they were (D8)."""
+
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from streamridge.service.ledger.opening import open_ledger
+from tests.service.fleet.logs import DAY, daily
+from tests.service.served import await_forecasts, figure_of, memory_of, served
+from tests.service.web.live import stamp
+
+MINUTES = float(os.environ.get("STREAMRIDGE_SOAK_MINUTES", "0"))
+STEP, SPEED = 900, 50
+FIRST = 1_700_000_100 // STEP * STEP
+# So many days are known at the start that forecasters have all the past they look back at.
+PAST = 40 * DAY
+# A step's readings come in so many parts.
+SENSORS, PARTS = 100, 20
+# This share of the samples is before all memory was used once.
+WARMUP = 0.3
+# How much memory may grow in an hour; and in all, since a short run shows no slope.
+MOST_AN_HOUR, MOST_AT_ALL = 0.01, 0.003
+
+
+class Sample(NamedTuple):
+    """What a service and its workers had at a moment: bytes of memory, and open files."""
+
+    seconds: float
+    memory: int
+    files: int
+
+    @classmethod
+    def of(cls, service):
+        processes = [service.pid, *service.workers]
+        memory = sum(memory_of(pid, "RssAnon") for pid in processes)
+        files = sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in processes)
+        return cls(time.monotonic(), memory, files)
+
+
+def rows(names, values, first, last):
+    """Return the readings of some sensors from a step to another, as lines of CSV."""
+    lines = [
+        f"{name},{stamp(FIRST + step * STEP)},{values[name][step]}"
+        for step in range(first, last)
+        for name in names
+    ]
+    return "\n".join(["sensor,time,value", *lines]).encode()
+
+
+def post(client, body, mode="live"):
+    headers = {"Content-Type": "text/csv"}
+    answer = client.post("/v1/readings", content=body, headers=headers, params={"mode": mode})
+    assert answer.status_code == 200, answer.text
+
+
+def begin(service, client, values):
+    """Let all sensors have their past and a model."""
+    for name in values:
+        post(client, rows([name], values, 0, PAST), "backfill")
+    while figure_of(client, "refits_start_total") < SENSORS:
+        time.sleep(0.5)
+    await_forecasts(client)
+
+
+def look_around(service, name):
+    """Ask for this and that on connections of their own, and listen to events for a moment."""
+    with service.client() as client:
+        for path in ("/v1/summary", "/v1/sensors", f"/v1/sensors/{name}/forecasts", "/metrics"):
+            assert client.get(path).status_code == 200
+        with client.stream("GET", "/v1/stream") as stream:
+            assert next(stream.iter_bytes())
+
+
+def soak(service, client, values, seconds):
+    """Feed a service for so long; return what it had all the while."""
+    names, samples, begun = list(values), [], time.monotonic()
+    number = 0
+    while time.monotonic() - begun < seconds:
+        time.sleep(max(0.0, begun + number * STEP / SPEED / PARTS - time.monotonic()))
+        step, part = PAST + number // PARTS, number % PARTS
+        post(client, rows(names[part::PARTS], values, step, step + 1))
+        look_around(service, names[part])
+        samples.append(Sample.of(service))
+        number += 1
+    return samples
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not MINUTES, reason="on request: set STREAMRIDGE_SOAK_MINUTES to 60, or as long as you like"
+)
+def test_memory_and_files_stay_as_they_were(tmp_path, record_property):
+    steps = PAST + int(MINUTES * 60 * SPEED / STEP) + 2
+    values = {f"road-{i}": daily(steps, seed=i) for i in range(SENSORS)}
+    database = tmp_path / "a.db"
+
+    with served(database, train_size=200) as service, service.client() as client:
+        begin(service, client, values)
+        samples = soak(service, client, values, MINUTES * 60)
+        await_forecasts(client)
+        assert service.end()[0] == 0
+        assert "Traceback" not in service.words
+
+    warm = samples[int(WARMUP * len(samples)) :]
+    hours = (warm[-1].seconds - warm[0].seconds) / 3600
+    fit = statistics.linear_regression([s.seconds for s in warm], [s.memory for s in warm])
+    growth = fit.slope * 3600 * hours / statistics.mean(s.memory for s in warm)
+    half = len(warm) // 2
+    files = [statistics.median(s.files for s in part) for part in (warm[:half], warm[half:])]
+    record_property("growth", f"{growth:.4%} of {warm[-1].memory} bytes in {hours:.2f} hours")
+    assert growth <= MOST_AN_HOUR * hours + MOST_AT_ALL
+    assert files[1] <= files[0]
+    with open_ledger(str(database), read_only=True) as ledger:
+        assert list(ledger.check()) == []
+    record_property("row", "D8")
+    record_property("cases", len(samples))
