@@ -46,7 +46,7 @@ def race(address):
         ("sqlite", 20),
         ("postgres", 3),
         pytest.param("sqlite", 50, marks=pytest.mark.slow),
-        pytest.param("postgres", 20, marks=pytest.mark.slow),
+        pytest.param("postgres", 50, marks=pytest.mark.slow),
     ],
     indirect=["address"],
 )
