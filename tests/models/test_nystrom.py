@@ -15,7 +15,8 @@ from streamridge import (
     Periodic,
     Samples,
 )
-from streamridge.models.nystrom import drawn
+from streamridge.models import nystrom
+from streamridge.models.nystrom import chosen, drawn
 from tests.conftest import make_samples
 
 SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
@@ -93,15 +94,14 @@ def test_more_landmarks_come_closer_to_the_exact_fit(rng):
 
 @pytest.mark.parametrize("rows", [1, 7, 96, 2880])
 @pytest.mark.parametrize("count", [1, 5, 250])
-def test_as_many_landmarks_are_drawn_as_asked_for_or_there_are(rows, count):
+def test_as_many_candidates_are_drawn_as_asked_for_or_there_are(rows, count):
     places = drawn(np.arange(float(rows)), count)
 
-    assert len(places) == min(rows, count)
-    assert (np.diff(places) > 0).all()
+    assert len(np.unique(places)) == min(rows, count)
 
 
 @pytest.mark.parametrize("since", [0.0, 96.0, 12_345.0, 1e7])
-def test_landmarks_come_from_every_hour_of_the_day_and_every_week(since):
+def test_candidates_come_from_every_hour_of_the_day_and_every_week(since):
     t = since + np.arange(2880.0)
 
     places = drawn(t, 250)
@@ -110,12 +110,53 @@ def test_landmarks_come_from_every_hour_of_the_day_and_every_week(since):
     assert np.bincount(places // 672)[:4].min() >= 40
 
 
-def test_a_row_stays_a_landmark_while_the_training_set_moves_on():
+def test_a_row_stays_a_candidate_while_the_training_set_moves_on():
     t = np.arange(2976.0)
 
     before, after = t[:2880][drawn(t[:2880], 250)], t[96:][drawn(t[96:], 250)]
 
     assert len(np.intersect1d(before, after)) >= 0.9 * 250
+
+
+def explained_least(K, candidates, count, taken=()):
+    """Return the candidates that those taken before leave most to explain, one after the other."""
+    taken = list(taken)
+    before = len(taken)
+    for _ in range(count):
+        left = np.diagonal(K) - (
+            np.sum(K[:, taken] * np.linalg.solve(K[np.ix_(taken, taken)], K[taken]).T, axis=1)
+            if taken
+            else 0.0
+        )
+        taken.append(max(candidates, key=lambda each, left=left: left[each]))
+    return taken[before:]
+
+
+def test_landmarks_are_the_candidates_that_others_explain_least(rng, monkeypatch):
+    monkeypatch.setattr(nystrom, "BATCH", 30)
+    kernel, rows = Matern(SCALES, order=1.5), make_samples(rng, 90)
+    embedding = kernel.embed(rows.inputs)
+    K = kernel.evaluate(embedding, embedding).value
+    expected = []
+    for batch in (range(30), range(30, 60), range(60, 90)):
+        expected += explained_least(K, batch, 5, expected)
+
+    assert chosen(kernel, embedding, 15).tolist() == expected
+
+
+def test_chosen_landmarks_come_closer_to_the_exact_fit_than_drawn_ones(rng, monkeypatch):
+    train, window = make_samples(rng, 400), make_samples(rng, 60, start=400.0)
+    kernel = Matern([0.3] * 5, order=1.5)
+    exact = KernelRidge(kernel).fit(train).predict(window.inputs)
+
+    def far():
+        fit = NystromRidge(kernel, landmarks=50).fit(train)
+        return np.sqrt(np.mean((fit.predict(window.inputs) - exact) ** 2))
+
+    of_many = far()
+    monkeypatch.setattr(nystrom, "CANDIDATES", 1)
+
+    assert of_many < 0.9 * far()
 
 
 @pytest.mark.parametrize("landmarks", [0, -3, 2.5, "many"])
