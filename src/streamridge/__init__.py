@@ -15,6 +15,7 @@ from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.recipes import register
+from streamridge.forecaster.sizes import affordable
 from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.coordinates import Chart
 from streamridge.hyperparameters.feasible import Product
@@ -24,6 +25,7 @@ from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD, Matern, SquaredExponential
+from streamridge.kernels.remembering import Remembering
 from streamridge.learners.base import Step, run
 from streamridge.learners.lazy_descent import LazyDescent
 from streamridge.learners.online import OnlineLearner
@@ -84,6 +86,7 @@ __all__ = [
     "Preset",
     "Product",
     "Profiles",
+    "Remembering",
     "RollingLearner",
     "Run",
     "Samples",
@@ -96,6 +99,7 @@ __all__ = [
     "Step",
     "StreamRidgeError",
     "Workspace",
+    "affordable",
     "compare",
     "datasets",
     "gradient_variation",

@@ -172,13 +172,13 @@ def test_other_detectors_can_be_added_to_a_study(invoke, flows, tmp_path, plain_
 
 
 def test_the_settings_of_the_authors_code_can_be_chosen(invoke, tmp_path, plain_pages):
-    result = invoke(*TRAFFIC, "--model", "prototype", "--out", "s", "--quiet")
+    result = invoke(*TRAFFIC, "--model", "paper-prototype", "--out", "s", "--quiet")
     again = invoke(*TRAFFIC, "--out", "s", "--quiet")
 
     assert (result.exit_code, again.exit_code) == (0, 2)
     assert "with another setting of 'fixed', 'ohl'. Choose another folder" in again.stderr
     content = json.loads((tmp_path / "s" / "results.json").read_text())
-    assert "--model prototype" in content["command"]
+    assert "--model paper-prototype" in content["command"]
 
 
 PROGRAM = """

@@ -12,6 +12,7 @@ from streamridge import (
     Matern,
     Mixture,
     Periodic,
+    Remembering,
     SquaredExponential,
 )
 from streamridge.kernels.base import Slopes, Weights
@@ -34,6 +35,14 @@ KERNELS = {
     "linear": Linear(),
     "linear on a block": Linear(("lags",)),
     "drifting": Drifting(ARD(SCALES), rate=0.01, rate_bounds=(1e-4, 0.1)),
+    "remembering": Remembering(
+        ARD(SCALES), rates=(0.01, 0.002), shares=(0.3, 0.7), rates_bounds=(1e-4, 0.1)
+    ),
+    "three memories of three": Remembering(
+        Remembering(Linear() + Matern(0.2, order=1.5), rates=(0.01, 0.003)),
+        rates=(0.01, 0.003, 0.0005),
+        shares=(0.2, 0.5, 0.3),
+    ),
     "mixture": Mixture(
         [Periodic(period=7.3, period_bounds=(5, 9)), Matern(SCALES), Linear(("lags",))],
         weights=[0.5, 0.3, 0.2],

@@ -25,8 +25,9 @@ class ModelName(StrEnum):
 
     DEFAULT = "default"
     COMPACT = "compact"
+    LONG = "long"
     PAPER = "paper"
-    PROTOTYPE = "prototype"
+    PROTOTYPE = "paper-prototype"
 
 
 Files = Annotated[
@@ -63,8 +64,9 @@ Methods = Annotated[list[str] | None, methods_option("ohl")]
 Model = Annotated[
     ModelName,
     typer.Option(
-        help="The default model; the compact one, at a fraction of its cost; the paper's as "
-        "printed, or with the settings of the public code of its first author."
+        help="The default model; the compact one, at a fraction of its cost; the long one, which "
+        "knows several times as much of the past; the paper's as printed, or with the settings of "
+        "the public code of its first author."
     ),
 ]
 Step = Annotated[
@@ -139,7 +141,25 @@ Steps = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Number of steps to score. All by default.")
 ]
 TrainSize = Annotated[
-    int, typer.Option(min=24, metavar="N", help="Number of rows that the model is fitted to.")
+    int | None,
+    typer.Option(
+        min=24,
+        metavar="N",
+        help="Number of rows that the model is fitted to. 2880 by default; with the long model "
+        "more.",
+    ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Processor time of a sensor and day, such as 0.1s/sensor/day: it chooses the size of "
+        "the default model and how often it is refitted, and says what that costs in accuracy.",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Say how much time and memory the run would take; do nothing."),
 ]
 UpdateEvery = Annotated[
     int | None,

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from streamridge.cli import options
 from streamridge.cli.outcome import in_words
 from streamridge.cli.results import Wanted, write_results
 from streamridge.cli.terminal import Messages
+from streamridge.cli.watching import Needs
 from streamridge.files.dates import read_dates
 from streamridge.forecaster.methods import parse_methods
+from streamridge.forecaster.sizes import affordable
 from streamridge.runs.carrying import parse_engine
+from streamridge.runs.estimates import Speed
 from streamridge.runs.selection import Selection
 from streamridge.runs.sources import LeftOut, opened_sources
-from streamridge.runs.tasks import make_tasks, ready_made
+from streamridge.runs.tasks import Task, make_tasks, ready_made
 from streamridge.series.clock import parse_zone, step_name
 from streamridge.series.holidays import GivenHolidays
 from streamridge.series.series import Series
@@ -45,7 +50,8 @@ def replay(
     exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
-    train_size: options.TrainSize = 2880,
+    budget: options.Budget = None,
+    train_size: options.TrainSize = None,
     update_every: options.UpdateEvery = None,
     tune_every: options.TuneEvery = None,
     hyperparameter: options.Hyperparameters = None,
@@ -74,6 +80,7 @@ def replay(
     save: options.Save = None,
     keep: options.Keep = None,
     force: options.Force = False,
+    dry_run: options.DryRun = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -82,6 +89,9 @@ def replay(
     Every step is forecast before its value is read. Readings that were dropped, filled in or in
     conflict are counted and shown. A sensor that fails does not stop the others. Exit codes: 0 all
     is there, 2 something given is wrong, 3 a sensor or a file failed, 130 interrupted.
+
+    --budget chooses how large the model is and how often it is refitted; --dry-run says how much
+    time and memory the run would take.
 
     Example: streamridge replay roads.csv --level 0.8,0.95 --steps 960 --report report
     """
@@ -96,6 +106,7 @@ def replay(
         level=options.parse_levels(level),
         bounds=options.parse_bounds(bounds),
         tz=tz,
+        budget=budget,
         train_size=train_size,
         update_every=update_every,
         tune_every=tune_every,
@@ -132,6 +143,12 @@ def replay(
             console.print(note, markup=False, highlight=False)
         made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
         say_left_out(made.left_out, console)
+        if budget is not None:
+            say_what_budget_buys(budget, made.ready, console)
+        if dry_run:
+            needs = Needs.of(made.ready, jobs, Speed.measured())
+            typer.echo(json.dumps(asdict(needs)) if as_json else str(needs))
+            return
         write_results(wanted.tasks(made.ready, read), chosen, wanted, console)
 
 
@@ -146,6 +163,13 @@ def say_what_was_read(console: Console, series: Series) -> None:
         highlight=False,
         markup=False,
     )
+
+
+def say_what_budget_buys(budget: str, tasks: Iterable[Task], console: Console) -> None:
+    """Say what a budget has chosen, for each step that sensors have."""
+    for step, horizon in dict.fromkeys((task.source.step, task.settings.horizon) for task in tasks):
+        choice = affordable(budget, step, horizon=horizon)
+        console.print(f"Budget of {budget}: {choice}.", markup=False, highlight=False)
 
 
 def say_left_out(sensors: Iterable[LeftOut], console: Console) -> None:

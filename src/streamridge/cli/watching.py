@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -136,15 +137,46 @@ def progress_bar(console: Console) -> Progress:
 
 def announce(tasks: Sequence[Task], width: int, speed: Speed, console: Console) -> None:
     """Say before long work how long it takes, and how much memory."""
-    at_once = min(width, len(tasks))
     if console.quiet or not tasks:
         return
-    seconds = expected_seconds(tasks, at_once, speed)
-    if seconds > LONG:
-        console.print(
-            f"{counted(len(tasks), 'run')} of {counted(tasks[0].length, 'step')}: about "
-            f"{_duration(seconds)} and {expected_megabytes(tasks, at_once):.0f} MB of memory in "
-            f"{counted(at_once, 'process')}."
+    needs = Needs.of(tasks, width, speed)
+    if needs.seconds > LONG:
+        console.print(str(needs))
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What runs are expected to need.
+
+    Parameters
+    ----------
+    runs, steps
+        How many there are, and how many steps the first of them has.
+    processes
+        How many are made at a time.
+    seconds, megabytes
+        How long they take on this machine, and how much memory.
+    """
+
+    runs: int
+    steps: int
+    processes: int
+    seconds: float
+    megabytes: float
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], width: int, speed: Speed) -> Needs:
+        """Return what tasks need that are carried out so many at a time, one of them at least."""
+        at_once = min(width, len(tasks))
+        seconds = round(expected_seconds(tasks, at_once, speed), 1)
+        megabytes = round(expected_megabytes(tasks, at_once))
+        return cls(len(tasks), tasks[0].length, at_once, seconds, megabytes)
+
+    def __str__(self) -> str:
+        return (
+            f"{counted(self.runs, 'run')} of {counted(self.steps, 'step')}: about "
+            f"{_duration(self.seconds)} and {self.megabytes:.0f} MB of memory in "
+            f"{counted(self.processes, 'process')}."
         )
 
 

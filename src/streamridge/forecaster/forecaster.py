@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from streamridge.arrays import require_count, require_flag
-from streamridge.errors import InvalidInputError, about
+from streamridge.errors import InvalidInputError, about, shown
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import read_content
 from streamridge.forecaster import saving
@@ -30,15 +29,11 @@ from streamridge.forecaster.inputs import (
 )
 from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.methods import method_of
-from streamridge.forecaster.presets import (
-    Preset,
-    compact_preset,
-    default_preset,
-    usual_seasons,
-)
+from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
 from streamridge.forecaster.published import PRINTED, PROTOTYPE
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings, Start
+from streamridge.forecaster.sizes import SizeName, affordable, size_of
 from streamridge.forecaster.stepper import Stepper
 from streamridge.learners.costs import Costs
 from streamridge.learners.workspace import Workspace
@@ -72,6 +67,15 @@ def _named(
     return named
 
 
+def _require_free(**decided: object) -> None:
+    """Raise if something is given that a budget decides."""
+    for name, value in decided.items():
+        if value not in (None, "default"):
+            raise InvalidInputError(
+                f"{name} must be left out with a budget, which chooses it, got {shown(value)}."
+            )
+
+
 def _sensor_of(forecaster: Forecaster, options: Mapping[str, Any]) -> str | None:
     """Return the name of a forecaster's sensor; of one that is being made, the name given to it."""
     settings: Settings | None = vars(forecaster).get("_settings")
@@ -103,8 +107,14 @@ class Forecaster:
         are.
     lags
         p, how many of the latest values a row holds.
+    model
+        The size of the model: "default"; "compact", at a fraction of its cost; or "long", which
+        knows several times as much of the past. See `streamridge.forecaster.sizes`.
+    budget
+        Processor time of a sensor and day, such as "0.1s/sensor/day", that chooses the size of the
+        model and how often it is refitted: see `affordable`, which says what it is.
     train_size
-        N, the rows of a fit.
+        N, the rows of a fit; by default those of the model's size, 2880 of the default one.
     update_every
         m, the steps between refits, counted from the first reading after one; by default a day of
         them, but at least 96, and at most a quarter of `train_size` where steps are shorter than
@@ -176,7 +186,9 @@ class Forecaster:
         level: Level = 0.9,
         tz: str | None = None,
         lags: int = 16,
-        train_size: int = 2880,
+        model: SizeName = "default",
+        budget: str | None = None,
+        train_size: int | None = None,
         update_every: int | None = None,
         warmup: int | None = None,
         extras: tuple[str, ...] = (),
@@ -198,6 +210,12 @@ class Forecaster:
         periods = tuple(amount(season) / amount(length) for season in lengths)
         require_count("horizon", horizon, most=MOST_AHEAD)
         require_count("lags", lags, most=MOST_LAGS)
+        size = size_of(model)
+        if budget is not None:
+            _require_free(model=model, train_size=train_size, update_every=update_every)
+            choice = affordable(budget, length, horizon=horizon)
+            size, update_every = choice.size, choice.update_every
+        train_size = size.train_size if train_size is None else train_size
         require_count("train_size", train_size)
         names = require_names(extras)
         if preset is not None and names:
@@ -207,6 +225,7 @@ class Forecaster:
         if preset is None:
             own = usual_seasons(lengths, length, lags=lags)
             preset = default_preset(own, lags=lags, horizon=horizon, extras=names)
+            preset = size.sized(preset)
         cadence = default_cadence(length, periods, horizon, train_size)
         self._settings = Settings(
             step=length,
@@ -245,8 +264,23 @@ class Forecaster:
         settings
             Those of a `Forecaster`.
         """
-        exact = cls(step, **settings).settings
-        return cls.of(replace(exact, preset=compact_preset(exact.preset)))
+        return cls(step, model="compact", **settings)
+
+    @classmethod
+    def long(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
+        """Return a forecaster that knows several times as much of the past as the default one.
+
+        Its model has the kernel of the default one, on landmarks, and starts to forget more slowly.
+        Start it with a history as long as its training set, or it takes months to show what it can.
+
+        Parameters
+        ----------
+        step
+            Time between readings.
+        settings
+            Those of a `Forecaster`; `train_size` may go up to a year of steps and more.
+        """
+        return cls(step, model="long", **settings)
 
     @classmethod
     def paper(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:

@@ -14,8 +14,10 @@ from streamridge.errors import InvalidInputError
 from streamridge.features.base import RowMaker, made_with, numbers_of
 from streamridge.features.profiles import Profiles, Season
 from streamridge.hyperparameters.coordinates import Coordinates
+from streamridge.kernels.base import Kernel
 from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
+from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
 from streamridge.learners.steps import AgreementStep, StepRule
 from streamridge.models.base import KnowsStart, Model
@@ -35,9 +37,6 @@ FEW_LAGS = 4
 # A season of this length has been seen a few times only, and a value at a shorter step than this is
 # mostly noise: a typical value is then also one of the times around it.
 LONG, FINE = timedelta(days=90), timedelta(minutes=5)
-# Landmarks of the compact model: on six roads 250 of 2880 rows took a third of the time, and left
-# errors that were 0.1 to 1.7 % larger.
-LANDMARKS = 250
 # How far hyperparameters move: a rule that finds the size of its moves itself.
 RATE_FREE_STEP = AgreementStep()
 
@@ -152,22 +151,37 @@ def default_preset(
     return Preset(features, Standardized(model), RATE_FREE_STEP)
 
 
-def compact_preset(preset: Preset) -> Preset:
-    """Return the preset with its kernel on landmarks, where it is one of kernel ridge regression.
+def on_landmarks(preset: Preset, landmarks: int, rate: float | None = None) -> Preset:
+    """Return the preset with its kernel on so many landmarks, where it is one of kernel ridge.
 
-    A fit, a forecast and the numbers that are kept then cost a fraction of the exact ones.
+    A fit, a forecast and the numbers that are kept then cost a fraction of the exact ones, so that
+    more of the past can be known. At another `rate`, the parts of the kernel that forget start.
     """
     whole = preset.model
     if not isinstance(whole, Standardized) or not isinstance(whole.model, KernelRidge):
         raise InvalidInputError(
-            f"preset must be of a standardized kernel ridge regression to be made compact, got "
+            f"preset must be of a standardized kernel ridge regression to be put on landmarks, got "
             f"{whole!r}."
         )
     exact = whole.model
     model = NystromRidge(
-        exact.kernel, exact.regularization, exact.regularization_bounds, exact.centered, LANDMARKS
+        exact.kernel if rate is None else _forgetting_at(exact.kernel, rate),
+        exact.regularization,
+        exact.regularization_bounds,
+        exact.centered,
+        landmarks,
     )
     return replace(preset, model=replace(whole, model=model))
+
+
+def _forgetting_at(kernel: Kernel, rate: float) -> Kernel:
+    """Return a kernel whose parts that forget do so at another rate."""
+    if isinstance(kernel, Drifting):
+        return replace(kernel, rate=rate)
+    if isinstance(kernel, Mixture):
+        parts = tuple(_forgetting_at(part, rate) for part in kernel.kernels)
+        return Mixture(parts, kernel.weights, learn_weights=kernel.learn_weights)
+    return kernel
 
 
 def rate_free(preset: Preset) -> Preset:

@@ -114,8 +114,8 @@ class Published:
 
 PRINTED = Published(period=1.0, waits_for_lags=False)
 PROTOTYPE = Published(period=2.0, waits_for_lags=True)
-PublishedName = Literal["paper", "prototype"]
-PUBLISHED: Mapping[PublishedName, Published] = {"paper": PRINTED, "prototype": PROTOTYPE}
+PublishedName = Literal["paper", "paper-prototype"]
+PUBLISHED: Mapping[PublishedName, Published] = {"paper": PRINTED, "paper-prototype": PROTOTYPE}
 
 
 def steps_a_day(step: Length) -> float:

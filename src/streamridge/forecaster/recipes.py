@@ -19,6 +19,7 @@ from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD, Matern, SquaredExponential
+from streamridge.kernels.remembering import Remembering
 from streamridge.learners.steps import (
     AdaGradStep,
     AgreementStep,
@@ -39,7 +40,7 @@ from streamridge.tuners.random_search import RandomSearch
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Mixture),
+        *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Remembering, Mixture),
         *(KernelRidge, NystromRidge, AutoregressiveRidge, Standardized),
         *(ConstantStep, AdaGradStep, DiscountedStep, AgreementStep),
         *(Features, Profiles, Season, Preset),

@@ -25,12 +25,13 @@ from streamridge.series.holidays import parse_holidays
 from streamridge.series.spans import Span, require_kind_of_spans
 from streamridge.texts import counted, option
 
-ModelName = Literal["default", "compact", "paper", "prototype"]
+ModelName = Literal["default", "compact", "long", "paper", "paper-prototype"]
 MAKERS: Mapping[ModelName, Callable[..., Forecaster]] = {
     "default": Forecaster,
     "compact": Forecaster.compact,
+    "long": Forecaster.long,
     "paper": Forecaster.paper,
-    "prototype": Forecaster.prototype,
+    "paper-prototype": Forecaster.prototype,
 }
 # By the name of a method: from the time between readings to how it forecasts.
 Methods: TypeAlias = Mapping[str, Callable[[Length], Settings]]
@@ -200,7 +201,7 @@ def ready_made(
 def settings_of(model: ModelName) -> tuple[str, ...]:
     """Return the names of the settings that a ready-made model takes for every sensor."""
     own = dict.fromkeys([*signature(Forecaster).parameters, *signature(_maker(model)).parameters])
-    taken = tuple(name for name in own if name not in ("step", "settings", "sensor"))
+    taken = tuple(name for name in own if name not in ("step", "settings", "sensor", "model"))
     return (*taken, "hyperparameters")
 
 

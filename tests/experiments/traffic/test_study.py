@@ -183,7 +183,7 @@ def test_a_study_takes_other_detectors_and_shows_all(tmp_path):
         ({"size": replace(TOY, steps=90, train_size=50)}, r"another size \(steps, train_size\)\."),
         ({"series": simulated_series(TOY, 3)}, r"another series of 'mainline-1', 'mainline-2'\."),
         ({"series": simulated_series(TOY, 3)[:1]}, r"another series of 'mainline-1'\."),
-        ({"model": "prototype"}, r"another setting of 'fixed', 'ohl', 'grid'\."),
+        ({"model": "paper-prototype"}, r"another setting of 'fixed', 'ohl', 'grid'\."),
     ],
 )
 def test_another_study_in_the_same_folder_is_refused(change, message, whole):
