@@ -15,6 +15,7 @@ from streamridge import (
     Periodic,
     Samples,
 )
+from streamridge.forecaster.presets import on_landmarks
 from streamridge.models import nystrom
 from streamridge.models.nystrom import chosen, drawn
 from tests.conftest import make_samples
@@ -107,7 +108,9 @@ def test_candidates_come_from_every_hour_of_the_day_and_every_week(since):
     places = drawn(t, 250)
 
     assert np.bincount(places % 96 // 4, minlength=24).min() >= 3
-    assert np.bincount(places // 672)[:4].min() >= 40
+    of_weeks = np.bincount((2879 - places) // 672, minlength=5)[:4]
+    assert of_weeks.tolist() == sorted(of_weeks, reverse=True)
+    assert of_weeks.min() >= 15
 
 
 def test_a_row_stays_a_candidate_while_the_training_set_moves_on():
@@ -144,8 +147,16 @@ def test_landmarks_are_the_candidates_that_others_explain_least(rng, monkeypatch
     assert chosen(kernel, embedding, 15).tolist() == expected
 
 
+def crowd(samples):
+    """Return samples of which three quarters lie close together."""
+    scale = np.where(np.arange(len(samples)) % 4, 0.1, 1.0)[:, None]
+    inputs = Inputs(samples.t, scale * samples.x, samples.inputs.layout)
+    return Samples(inputs, np.sin(inputs.x.sum(axis=1, keepdims=True)))
+
+
 def test_chosen_landmarks_come_closer_to_the_exact_fit_than_drawn_ones(rng, monkeypatch):
-    train, window = make_samples(rng, 400), make_samples(rng, 60, start=400.0)
+    crowded = [crowd(make_samples(rng, n, start=start)) for n, start in ((400, 0.0), (60, 400.0))]
+    train, window = crowded
     kernel = Matern([0.3] * 5, order=1.5)
     exact = KernelRidge(kernel).fit(train).predict(window.inputs)
 
@@ -198,8 +209,8 @@ def test_a_compact_forecaster_goes_on_bit_for_bit_and_is_smaller():
     assert sizes[1] < sizes[0], "250 landmarks instead of 960 rows"
 
 
-def test_only_kernel_ridge_regression_can_be_made_compact():
+def test_only_kernel_ridge_regression_is_put_on_landmarks():
     preset = Forecaster.compact().settings.preset
 
     with pytest.raises(InvalidInputError, match="preset must be of a standardized kernel ridge"):
-        Forecaster.compact(preset=preset)
+        on_landmarks(preset, 100)

@@ -67,12 +67,12 @@ def _named(
     return named
 
 
-def _require_free(**decided: object) -> None:
-    """Raise if something is given that a budget decides."""
+def _require_free(by: str, **decided: object) -> None:
+    """Raise if something is given that another setting decides."""
     for name, value in decided.items():
         if value not in (None, "default"):
             raise InvalidInputError(
-                f"{name} must be left out with a budget, which chooses it, got {shown(value)}."
+                f"{name} must be left out with a {by}, which decides it, got {shown(value)}."
             )
 
 
@@ -211,8 +211,10 @@ class Forecaster:
         require_count("horizon", horizon, most=MOST_AHEAD)
         require_count("lags", lags, most=MOST_LAGS)
         size = size_of(model)
+        if preset is not None:
+            _require_free("preset", model=model, budget=budget)
         if budget is not None:
-            _require_free(model=model, train_size=train_size, update_every=update_every)
+            _require_free("budget", model=model, train_size=train_size, update_every=update_every)
             choice = affordable(budget, length, horizon=horizon)
             size, update_every = choice.size, choice.update_every
         train_size = size.train_size if train_size is None else train_size

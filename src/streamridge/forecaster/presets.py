@@ -19,6 +19,7 @@ from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
+from streamridge.kernels.remembering import Remembering
 from streamridge.learners.steps import AgreementStep, StepRule
 from streamridge.models.base import KnowsStart, Model
 from streamridge.models.joint import Joint
@@ -37,6 +38,8 @@ FEW_LAGS = 4
 # A season of this length has been seen a few times only, and a value at a shorter step than this is
 # mostly noise: a typical value is then also one of the times around it.
 LONG, FINE = timedelta(days=90), timedelta(minutes=5)
+# What landmarks leave of the ridge constant at the start: few of them make forecasts smooth enough.
+SMOOTHED = 0.5
 # How far hyperparameters move: a rule that finds the size of its moves itself.
 RATE_FREE_STEP = AgreementStep()
 
@@ -151,11 +154,12 @@ def default_preset(
     return Preset(features, Standardized(model), RATE_FREE_STEP)
 
 
-def on_landmarks(preset: Preset, landmarks: int, rate: float | None = None) -> Preset:
+def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) -> Preset:
     """Return the preset with its kernel on so many landmarks, where it is one of kernel ridge.
 
     A fit, a forecast and the numbers that are kept then cost a fraction of the exact ones, so that
-    more of the past can be known. At another `rate`, the parts of the kernel that forget start.
+    more of the past can be known. With `rates`, the part of the kernel that forgets gets a memory
+    at each of them.
     """
     whole = preset.model
     if not isinstance(whole, Standardized) or not isinstance(whole.model, KernelRidge):
@@ -165,8 +169,8 @@ def on_landmarks(preset: Preset, landmarks: int, rate: float | None = None) -> P
         )
     exact = whole.model
     model = NystromRidge(
-        exact.kernel if rate is None else _forgetting_at(exact.kernel, rate),
-        exact.regularization,
+        _remembering(exact.kernel, rates) if rates else exact.kernel,
+        SMOOTHED * exact.regularization,
         exact.regularization_bounds,
         exact.centered,
         landmarks,
@@ -174,12 +178,12 @@ def on_landmarks(preset: Preset, landmarks: int, rate: float | None = None) -> P
     return replace(preset, model=replace(whole, model=model))
 
 
-def _forgetting_at(kernel: Kernel, rate: float) -> Kernel:
-    """Return a kernel whose parts that forget do so at another rate."""
+def _remembering(kernel: Kernel, rates: tuple[float, ...]) -> Kernel:
+    """Return a kernel whose parts that forget at one rate do so at several."""
     if isinstance(kernel, Drifting):
-        return replace(kernel, rate=rate)
+        return Remembering(kernel.kernel, rates, (1 / len(rates),) * len(rates))
     if isinstance(kernel, Mixture):
-        parts = tuple(_forgetting_at(part, rate) for part in kernel.kernels)
+        parts = tuple(_remembering(part, rates) for part in kernel.kernels)
         return Mixture(parts, kernel.weights, learn_weights=kernel.learn_weights)
     return kernel
 

@@ -37,8 +37,8 @@ class Size:
         N, the rows of a fit.
     landmarks
         How many of them are landmarks; None fits the kernel of all rows.
-    rate
-        At what rate the kernel starts to forget; None is the default.
+    rates
+        At what rates the kernel starts to forget, a memory for each; none is the default's.
     error
         Its RMSE over that of the default size, a mean over twenty roads.
     refit, step
@@ -49,7 +49,7 @@ class Size:
 
     train_size: int
     landmarks: int | None
-    rate: float | None
+    rates: tuple[float, ...]
     error: float
     refit: float
     step: float
@@ -59,19 +59,32 @@ class Size:
         """Return the default model in this size."""
         if self.landmarks is None:
             return preset
-        return on_landmarks(preset, self.landmarks, self.rate)
+        return on_landmarks(preset, self.landmarks, self.rates)
 
     def __str__(self) -> str:
         on = "exact" if self.landmarks is None else f"{self.landmarks} landmarks"
         return f"{self.train_size:,} rows, {on}"
 
 
+# The memories of a large model, in steps: one of 35 days of 15 minutes, and one of three years.
+MEMORIES = (3e-4, 1e-5)
 NAMED: Mapping[SizeName, Size] = {
-    "default": Size(2880, None, None, 1.0, 0.45, 0.0006, 124),
-    "compact": Size(2880, 250, None, 1.004, 0.080, 0.0003, 80),
-    "long": Size(8640, 700, 1e-4, 0.99, 0.70, 0.0004, 170),
+    "default": Size(2880, None, (), 1.0, 0.45, 0.0006, 124),
+    "compact": Size(2880, 250, (), 1.004, 0.080, 0.0003, 80),
+    "long": Size(8640, 700, MEMORIES, 0.99, 0.70, 0.0004, 170),
 }
-SIZES = (*NAMED.values(),)
+SIZES = (
+    Size(960, 120, (), 1.05, 0.03, 0.0003, 50),
+    Size(1440, 150, (), 1.03, 0.04, 0.0003, 60),
+    Size(2880, 150, (), 1.01, 0.05, 0.0003, 70),
+    NAMED["compact"],
+    Size(2880, 500, (), 1.002, 0.15, 0.0003, 90),
+    Size(960, None, (), 1.03, 0.1, 0.0006, 60),
+    NAMED["default"],
+    Size(5760, 500, MEMORIES, 0.995, 0.3, 0.0003, 120),
+    NAMED["long"],
+    Size(11520, 1000, MEMORIES, 0.985, 1.5, 0.0003, 200),
+)
 # Windows between refits that a budget chooses among, and what each does to the error.
 SELDOM = {1: 1.0, 2: 1.003, 4: 1.01, 7: 1.02}
 

@@ -39,6 +39,9 @@ Indices = NDArray[np.intp]
 
 # Rows of K_NZ computed at a time: with 250 landmarks a block takes 0.2 MB, which a cache holds.
 BLOCK_ROWS = 96
+# After how many rows a row is half as likely to be a candidate: what is near the next forecast has
+# to be known best. On three roads, 500 landmarks in 90 days left errors that were 1.5 % smaller so.
+HALF_LIFE = 1000.0
 # Candidates for each landmark, and how many of them are compared at a time. On four roads the best
 # 250 of 1000 candidates came as close to kernel ridge regression as the best 250 of all 2880 rows,
 # and nearly twice as close as 250 drawn; in batches, choosing them takes a third of the time.
@@ -125,15 +128,19 @@ class NystromRidge(RidgeModel):
 def drawn(t: Vector, count: int) -> Indices:
     """Return which of some rows are candidates: so many of them at most, given all their times.
 
-    They are drawn by a hash of the time. So the same rows are drawn again while they are in the
-    training set, and no hour of the day is preferred, as it would be by every tenth row.
+    They are drawn by a hash of the time, later ones more often. So no hour of the day is preferred,
+    as it would be by every tenth row, and the same rows are drawn again as the training set moves
+    on: of two rows, which one comes first does not depend on how long ago they were.
 
     Examples
     --------
     >>> drawn(np.arange(20.0), 6)
-    array([ 0, 14, 16,  1, 12,  2])
+    array([19, 18,  6,  5, 15, 11])
     """
-    return np.argsort(_mixed(t.view(np.uint64)), kind="stable")[:count]
+    uniform = (_mixed(t.view(np.uint64)) + 0.5) / 2.0**64
+    ages = np.arange(len(t), 0, -1) / HALF_LIFE
+    # The first of exponential variables with these rates: a draw without replacement.
+    return np.argsort(np.log(-np.log(uniform)) + np.log(2) * ages, kind="stable")[:count]
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

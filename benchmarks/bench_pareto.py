@@ -1,0 +1,253 @@
+"""Measure how exact models of several sizes are against what they cost, and draw it.
+
+    python benchmarks/bench_pareto.py FILE [FILE ...] [--mask FLAGS] [--from DAY] [--figure PNG]
+
+Every stream of the files is known for a while, lived through for some days, and scored on the last
+of them. Compared are all sizes of `streamridge.forecaster.sizes`, some of them refitted less often,
+LightGBM (regularized, on a month and on four, refitted daily), and the last value. Reported are the
+RMSE over that of LightGBM on a month and over that of the default size, processor seconds of a
+sensor and day, of a refit and of a step, and bytes at rest. `--json` writes the figures of all
+streams; a file that is there already is gone on with. LightGBM is no dependency of the project: run
+this with a Python that has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from time import thread_time
+
+import numpy as np
+from accuracy.rivals import REGULARIZED, TREES, Figures, errors
+from accuracy.streams import Plan, Stream, load
+from threadpoolctl import threadpool_limits
+
+from streamridge import Forecaster
+from streamridge.arrays import Vector
+from streamridge.forecaster.sizes import NAMED, SELDOM, SIZES, Size
+from streamridge.runs.selection import Selection
+
+DAY = 96
+MONTH, MONTHS = 2880, 11520
+DEFAULT, TREES_NAME, LAST = "default", "LightGBM", "the last value"
+# Of these sizes it is measured what fewer refits do.
+REFITTED_LESS = ("default", "compact")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model on one stream."""
+
+    stream: Stream
+    name: str
+    live: int
+    scored: int
+
+
+def main() -> None:
+    """Measure what is missing, and print a table."""
+    options = parse()
+    path = None if options.json is None else Path(options.json)
+    known: dict[str, dict[str, Figures]] = (
+        json.loads(path.read_text()) if path is not None and path.exists() else {}
+    )
+    names = options.only.split(",") if options.only else list(MODELS)
+    jobs = [
+        Job(stream, name, DAY * options.live_days, DAY * options.days)
+        for stream in streams_of(options)
+        for name in names
+        if name not in known.get(stream.name, {})
+    ]
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        running = {pool.submit(measured, job): job for job in jobs}
+        for done, future in enumerate(as_completed(running), start=1):
+            job, figures = running[future], future.result()
+            known.setdefault(job.stream.name, {})[job.name] = figures
+            print(f"{done} of {len(jobs)}: {job.stream.name}, {job.name}: {figures}", flush=True)
+            if path is not None:
+                path.write_text(json.dumps(known, indent=1))
+    table = summary(known)
+    print(markdown(table))
+    if options.figure:
+        draw(table, options.figure)
+
+
+def parse() -> argparse.Namespace:
+    """Return what was asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--from", dest="first", help="first day")
+    parser.add_argument("--mask", help="file of the same shape; rows with 1 are not scored")
+    parser.add_argument("--sensor", action="append", help="stream to take; all by default")
+    parser.add_argument("--known-days", type=int, default=165, help="days before the first step")
+    parser.add_argument("--live-days", type=int, default=45, help="days that are lived through")
+    parser.add_argument("--days", type=int, default=30, help="days of these that are scored")
+    parser.add_argument("--only", help="models to measure, separated by commas; all by default")
+    parser.add_argument("--json", help="file for the figures of all streams")
+    parser.add_argument("--figure", help="PNG file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    return parser.parse_args()
+
+
+def streams_of(options: argparse.Namespace) -> list[Stream]:
+    """Return the streams of all files."""
+    selection = Selection(sensors=options.sensor, from_=options.first)
+    plan = Plan(warmup_days=options.known_days, days=options.live_days, warmup_share=1.0)
+    return [
+        stream for file in options.files for stream in load(file, selection, plan, options.mask)
+    ]
+
+
+def measured(job: Job) -> Figures:
+    """Return how good a model is on a stream, and what it costs."""
+    with threadpool_limits(1):
+        return MODELS[job.name](job)
+
+
+def own(size: Size, windows: int, job: Job) -> Figures:
+    """Return the figures of a size of our model that is refitted every so many windows."""
+    series, known = job.stream.series, job.stream.warmup
+    step = series.clock.step
+    settings = Forecaster(step, train_size=size.train_size, update_every=windows * DAY).settings
+    settings = replace(settings, preset=size.sized(settings.preset))
+    forecaster = Forecaster.of(settings, replace(series, values=series.values[:known]))
+    times, values = series.times[known:], series.values[known:]
+    forecasts, seconds = np.empty(len(values)), np.empty(len(values))
+    fits = np.zeros(len(values), dtype=bool)
+    for i, (time, value) in enumerate(zip(times, values.tolist(), strict=True)):
+        before, start = forecaster.counts["fits"], thread_time()
+        forecasts[i] = forecaster.predict().value[0]
+        forecaster.observe(time, None if np.isnan(value) else value)
+        seconds[i] = thread_time() - start
+        fits[i] = forecaster.counts["fits"] > before
+    usual = float(np.median(seconds[~fits]))
+    return {
+        "rmse": scored(job, forecasts),
+        "seconds": float(seconds.sum()) / (len(values) / DAY),
+        "refit": float(np.median(seconds[fits])) - usual,
+        "step": usual,
+        "bytes": len(forecaster.to_bytes()),
+    }
+
+
+def trees(size: int, job: Job) -> Figures:
+    """Return the figures of LightGBM, refitted daily."""
+    start = thread_time()
+    forecasts, _ = TREES[REGULARIZED].forecasts(replace(job.stream, size=size))
+    seconds = (thread_time() - start) / (job.live / DAY)
+    return {"rmse": scored(job, forecasts), "seconds": seconds}
+
+
+def last_value(job: Job) -> Figures:
+    """Return the figures of the last value."""
+    values, known = job.stream.series.values, job.stream.warmup
+    filled = values.copy()
+    for i in np.flatnonzero(np.isnan(filled)):
+        filled[i] = filled[i - 1]
+    return {"rmse": scored(job, filled[known - 1 : -1]), "seconds": 0.0}
+
+
+def scored(job: Job, forecasts: Vector) -> float:
+    """Return the RMSE of the last days."""
+    return float(errors(job.stream.actual[-job.scored :], forecasts[-job.scored :])["rmse"])
+
+
+def name_of(size: Size, windows: int = 1) -> str:
+    """Return what a size is called in tables."""
+    for name, each in NAMED.items():
+        if each is size:
+            label: str = name
+            break
+    else:
+        label = str(size)
+    return label if windows == 1 else f"{label}, a refit every {windows} days"
+
+
+MODELS: dict[str, Callable[[Job], Figures]] = {
+    **{name_of(size): partial(own, size, 1) for size in SIZES},
+    **{
+        name_of(NAMED[name], windows): partial(own, NAMED[name], windows)
+        for name in REFITTED_LESS
+        for windows in SELDOM
+        if windows > 1
+    },
+    TREES_NAME: partial(trees, MONTH),
+    f"{TREES_NAME}, four months": partial(trees, MONTHS),
+    LAST: last_value,
+}
+
+
+def summary(known: dict[str, dict[str, Figures]]) -> dict[str, Figures]:
+    """Return the means over all streams that have all models in common, by model."""
+    shared = set.intersection(*(set(figures) for figures in known.values()))
+    table = {}
+    for name in (name for name in MODELS if name in shared):
+        each = [figures[name] for figures in known.values()]
+        mean = {key: float(np.mean([one[key] for one in each])) for key in each[0] if key != "rmse"}
+        over = {
+            f"over {rival}": float(
+                np.mean([of[name]["rmse"] / of[rival]["rmse"] for of in known.values()])
+            )
+            for rival in (TREES_NAME, DEFAULT)
+            if rival in shared
+        }
+        table[name] = {**over, **mean}
+    return table
+
+
+def markdown(table: dict[str, Figures]) -> str:
+    """Return the table as Markdown."""
+    lines = [
+        "| model | RMSE over LightGBM | over default | s/day | of default | refit, ms | step, ms "
+        "| kB at rest | sensors a core |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    usual = table.get(DEFAULT, {}).get("seconds", np.nan)
+    for name, row in table.items():
+        ours = "refit" in row
+        cells = [
+            name,
+            f"{row.get(f'over {TREES_NAME}', np.nan):.4f}",
+            f"{row.get(f'over {DEFAULT}', np.nan):.4f}",
+            f"{row['seconds']:.3f}",
+            f"{row['seconds'] / usual:.2f}",
+            f"{1e3 * row['refit']:.0f}" if ours else "",
+            f"{1e3 * row['step']:.2f}" if ours else "",
+            f"{row['bytes'] / 1e3:.0f}" if ours else "",
+            f"{86400 / row['seconds']:,.0f}" if row["seconds"] else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw(table: dict[str, Figures], path: str) -> None:
+    """Draw errors against costs."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(9, 5), layout="constrained")
+    for name, row in table.items():
+        ratio, cost = row[f"over {TREES_NAME}"], row["seconds"]
+        if name == LAST:
+            continue
+        ours = "refit" in row
+        named = name in NAMED or not ours
+        axes.plot(cost, ratio, "o" if ours else "s", color="#1f6feb" if ours else "#8a8f98",
+                  alpha=1.0 if named else 0.45)  # fmt: skip
+        style = {"fontsize": 9, "color": "black"} if named else {"fontsize": 7, "color": "#6e7681"}
+        axes.annotate(name, (cost, ratio), textcoords="offset points", xytext=(6, 4), **style)
+    axes.set_xscale("log")
+    axes.set_xlabel("processor seconds of a sensor and day")
+    axes.set_ylabel("RMSE over regularized LightGBM")
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()
