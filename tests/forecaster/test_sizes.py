@@ -22,7 +22,7 @@ def test_budgets_are_read(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0.1", "0.1s", "0s/sensor/day", "-1s/day", "1s/sensor/hour", "1s/day extra", 0.1]
+    "text", ["", "0.1", "0.1s", "0s/sensor/day", "-1s/day", "1s/sensor/hour", "1s/day extra", 0.25]
 )
 def test_bad_budgets_are_refused(text):
     with pytest.raises(InvalidInputError, match=r"budget must be processor time such as '0\.1s/"):
