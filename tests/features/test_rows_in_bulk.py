@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamridge import Features, Profiles
-from streamridge.features.calendar import calendar_at
+from streamridge.features.base import input_at
+from streamridge.features.calendar import calendar_at, calendar_of
 from streamridge.features.past import Past
 from streamridge.features.profiles import Season
 from streamridge.features.timeline import Timeline
@@ -42,6 +43,7 @@ def assert_one_by_one(features, past, steps):
         alone, alone_complete = features.rows(past, np.array([step]))
         assert alone[0].tobytes() == row.tobytes(), step
         assert alone_complete[0] == is_complete
+        assert input_at(features, past, int(step)).x.tobytes() == row.tobytes(), step
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,7 @@ def test_a_coordinate_of_the_calendar_depends_on_its_step_alone(period):
     assert at_once.tobytes() == b"".join(
         calendar_at(s, (period,)).tobytes() for s in steps[:, None]
     )
+    assert at_once.tolist() == [calendar_of(step, (period,)) for step in steps.tolist()]
     turns = steps % period / period
     wanted = np.column_stack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
     np.testing.assert_allclose(at_once, wanted, atol=1e-9)

@@ -181,6 +181,20 @@ class Timeline:
         at, found = self._found(steps)
         return np.where(found[:, None], self._extras[at], np.nan)
 
+    def holds(self, first: int, end: int) -> bool:
+        """Return whether all steps from the first one, up to the one before the end, are known."""
+        return self.after_holes <= first and end <= self.newest + 1
+
+    def recalled(self, steps: Steps, first: int) -> tuple[NDArray[np.float64], Mask]:
+        """Return the values at some steps, and which are trusted; all from `first` on are known."""
+        at = steps - (first - self._slot(first))
+        return self._values[at], (self._flags[at] & TRUSTED) > 0
+
+    def stretch(self, first: int, end: int) -> Vector:
+        """Return the values from the first step up to the one before the end; all are known."""
+        at = self._slot(first)
+        return self._values[at : at + end - first]
+
     def was_read(self, step: int) -> bool:
         """Return whether a remembered step has a reading."""
         return bool(self._flags[self._slot(step)] & READ)
