@@ -73,10 +73,12 @@ class Past:
         Periods are in steps, and ascend; a fraction of a step is rounded. A week before a holiday,
         which runs like the Sunday of its week, lies the last Sunday.
         """
-        now = np.array([step])
+        shift = self.clock.shift
         for period in reversed(periods):
-            is_week = period == self.clock.week
-            at = int(self.ago(now, round(period) - is_week * self.clock.before_sunday(now))[0])
+            season = round(period)
+            if self.clock.holidays is not None and period == self.clock.week:
+                season -= int(self.clock.before_sunday(np.array([step]))[0])
+            at = step - season + shift(step) - shift(step - season)
             if self.timeline.start <= at <= self.timeline.newest:
                 return self.timeline.value(at) if self.timeline.is_remembered(at) else self.latest
         return self.latest

@@ -17,6 +17,12 @@ from streamridge.series.clock import Steps
 # refit and at the one before, something about it has changed since the last refit, and a forecast
 # fills it in.
 READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, CHANGED, FILLED = (np.uint8(1 << bit) for bit in range(6))
+# The bits of a new step, given whether it was read and whether it is trusted.
+NEW = {
+    (read, trusted): (READ if read else FILLED) | (TRUSTED if trusted else np.uint8(0)) | CHANGED
+    for read in (False, True)
+    for trusted in (False, True)
+}
 # What is remembered of each step.
 ROWS = ("values", "extras", "flags")
 # Steps that memory is taken for at a time.
@@ -74,8 +80,9 @@ class Timeline:
         self.newest += 1
         at = self._slot(self.newest)
         self._values[at] = value
-        self._flags[at] = (READ if read else FILLED) | TRUSTED * trusted | CHANGED
-        self._extras[at] = np.nan if extras is None else extras
+        self._flags[at] = NEW[read, trusted]
+        if self._extras.shape[1]:
+            self._extras[at] = np.nan if extras is None else extras
 
     def correct(self, step: int, value: float) -> None:
         """Replace a filled-in value by a reading that arrived late."""
@@ -201,8 +208,9 @@ class Timeline:
 
     def is_remembered(self, step: int) -> bool:
         """Return whether a step is remembered: not too old, nor in a long gap."""
-        in_a_hole = any(first <= step < end for first, end in self._holes.tolist())
-        return self.oldest <= step <= self.newest and not in_a_hole
+        if not self.oldest <= step <= self.newest:
+            return False
+        return not any(first <= step < end for first, end in self._holes.tolist())
 
     def remembered(self) -> Steps:
         """Return the steps that are remembered."""

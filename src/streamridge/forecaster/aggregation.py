@@ -71,6 +71,8 @@ class MLPoly:
 
     def weights(self, awake: Mask) -> NDArray[np.float64]:
         """Return the weights of the experts, (G, H, K), given who is awake; there must be one."""
+        if awake.all():
+            return self._weights
         earned = self._earned * awake
         # Of those awake none may have a prior weight; then all count the same.
         prior = self.prior * awake if (self.prior * awake).any() else 1.0 * awake
@@ -78,11 +80,22 @@ class MLPoly:
         return np.array(chosen / chosen.sum(axis=-1, keepdims=True))
 
     @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        """Return the weights while everyone is awake, which the same step asks for three times."""
+        earned = self._earned
+        total = np.add.reduce(earned, axis=-1, keepdims=True)
+        if total.all():
+            return earned / total
+        chosen = np.where(total > 0, earned, self.prior)
+        return chosen / np.add.reduce(chosen, axis=-1, keepdims=True)
+
+    @cached_property
     def _earned(self) -> NDArray[np.float64]:
         """Return what each expert has earned, not scaled to weights yet, (G, H, K)."""
         ahead = np.sqrt(self.largest)[..., None] * self.lead
         scale = self.squares + self.largest[..., None]
-        return np.maximum(self.regrets + ahead, 0.0) / np.where(scale > 0, scale, 1.0)
+        scale[scale <= 0] = 1.0
+        return np.maximum(self.regrets + ahead, 0.0) / scale
 
     def mixed(self, opinions: Matrix) -> Matrix:
         """Return the mixtures of forecasts, (G, H), by each memory.
@@ -92,7 +105,9 @@ class MLPoly:
         opinions
             (K, H), the forecasts; NaN says that an expert is asleep.
         """
-        awake = ~np.isnan(opinions[:, 0])
+        awake = opinions[:, 0] == opinions[:, 0]  # not NaN
+        if awake.all():
+            return np.add.reduce(self._weights * opinions.T, axis=-1)
         return np.einsum("ghk,kh->gh", self.weights(awake)[..., awake], opinions[awake])
 
     def observe(self, horizon: int, opinions: Vector, mixtures: Vector, value: float) -> MLPoly:
@@ -107,22 +122,25 @@ class MLPoly:
         value
             The value.
         """
-        awake = ~np.isnan(opinions)
+        awake = opinions == opinions  # not NaN
+        everyone = awake.all()
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = np.where(awake, mixtures[:, None] - opinions, 0.0)
-            gained = 2 * (mixtures[:, None] - value) * apart
-            squared = gained**2
-        if not np.isfinite(squared).all():
+            apart = mixtures[:, None] - opinions
+            if not everyone:
+                apart[:, ~awake] = 0.0
+            gained = (2 * (mixtures - value))[:, None] * apart
+            squared = gained * gained
+        most = np.maximum.reduce(squared, axis=1)
+        if not np.isfinite(most).all():
             return self
-        keep = (1 - 1 / self.memories)[:, None]
-        regrets, squares, largest = (
-            array.copy() for array in (self.regrets, self.squares, self.largest)
-        )
+        keep = 1 - 1 / self.memories
+        regrets, squares, largest = self.regrets.copy(), self.squares.copy(), self.largest.copy()
         for sums, new in ((regrets, gained), (squares, squared)):
             before = sums[:, horizon]
-            sums[:, horizon] = np.where(awake, keep * before + new, before)
-        largest[:, horizon] = np.maximum(keep[:, 0] * largest[:, horizon], squared.max(axis=1))
-        return replace(self, regrets=regrets, squares=squares, largest=largest)
+            after = keep[:, None] * before + new
+            sums[:, horizon] = after if everyone else np.where(awake, after, before)
+        largest[:, horizon] = np.maximum(keep * largest[:, horizon], most)
+        return MLPoly(self.prior, self.memories, self.lead, regrets, squares, largest)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""

@@ -12,7 +12,8 @@ errors weighs $L^{-n/2}$, the likelihood of Gaussian errors of unknown variance.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ HALF_LIVES = np.array([0.75, 1.5, 3.0, 6.0])
 MEMORIES = np.array([32.0, 96.0, 288.0])
 # What a step leaves of a mean, and an error of the sums that a share is learned from.
 KEEPS = 0.5 ** (1 / HALF_LIVES)
+NEWS = 1 - KEEPS
 FADES = (1 - 1 / MEMORIES)[:, None]
 # Discount, per error, of the squared errors that candidates are weighed by.
 WEIGHING = 1 - 1 / 96
@@ -90,42 +92,52 @@ class ErrorCorrection:
 
     def offsets(self) -> Vector:
         """Return what to add to the next forecasts, shape (H,)."""
-        return self.pulls() @ self.means
+        return self.pulls().dot(self.means)
 
     def pulls(self) -> Matrix:
         """Return the share of each mean that is added to the next forecasts, shape (H, L)."""
-        return np.sum(self.weights() * self.shares(), axis=1)
+        return self._pulls
 
     def shares(self) -> NDArray[np.float64]:
         """Return the share of its mean that each candidate would add, shape (H, M, L)."""
-        evidence = self.squares + PRIOR * self.variance[:, None, None]
-        return np.clip(self.products / np.where(evidence > 0, evidence, 1.0), 0.0, 1.0)
+        return self._shares
+
+    # A step asks for shares twice, and for pulls three times.
+    @cached_property
+    def _pulls(self) -> Matrix:
+        return np.add.reduce(self.weights() * self._shares, axis=1)
+
+    @cached_property
+    def _shares(self) -> NDArray[np.float64]:
+        evidence = self.squares + (PRIOR * self.variance)[:, None, None]
+        evidence[evidence <= 0] = 1.0
+        return np.minimum(np.maximum(self.products / evidence, 0.0), 1.0)
 
     def weights(self) -> NDArray[np.float64]:
         """Return how much each candidate counts, shape (H, M, L); they sum to one."""
-        losses = np.log(self.losses + TINY)
-        best = losses.min(axis=(1, 2), keepdims=True)
-        weights = np.exp(-0.5 * self.seen[:, None, None] * (losses - best))
-        return weights / weights.sum(axis=(1, 2), keepdims=True)
+        losses = np.log(self.losses.reshape(len(self.seen), -1) + TINY)
+        losses -= np.minimum.reduce(losses, axis=1, keepdims=True)
+        weights = np.exp((-0.5 * self.seen)[:, None] * losses)
+        weights /= np.add.reduce(weights, axis=1, keepdims=True)
+        return weights.reshape(self.losses.shape)
 
     def learn(self, horizon: int, error: float, means: Vector) -> ErrorCorrection:
         """Return the state after a forecast's error is known; `means` are from when it was made."""
         left = error - self.shares()[horizon] * means
-        seen = self.variance[horizon] > 0
-        weight = 1 - VARIANCE_MEMORY if seen else 1.0
-        change = weight * (error * error - self.variance[horizon])
-        return replace(
-            self,
-            products=_faded(self.products, horizon, FADES, error * means),
-            squares=_faded(self.squares, horizon, FADES, means * means),
-            losses=_faded(self.losses, horizon, WEIGHING, left * left),
-            seen=_faded(self.seen, horizon, WEIGHING, 1.0),
-            variance=_faded(self.variance, horizon, 1.0, change),
+        before = float(self.variance[horizon])
+        weight = 1 - VARIANCE_MEMORY if before > 0 else 1.0
+        return ErrorCorrection(
+            self.means,
+            _faded(self.products, horizon, FADES, error * means),
+            _faded(self.squares, horizon, FADES, means * means),
+            _faded(self.losses, horizon, WEIGHING, left * left),
+            _faded(self.seen, horizon, WEIGHING, 1.0),
+            _faded(self.variance, horizon, 1.0, weight * (error * error - before)),
         )
 
     def observe(self, error: float) -> ErrorCorrection:
         """Return the state after the error of a forecast one step ahead."""
-        return replace(self, means=KEEPS * self.means + (1 - KEEPS) * error)
+        return self._with(KEEPS * self.means + NEWS * error)
 
     def forget(self, steps: int = 1) -> ErrorCorrection:
         """Return the state after steps without a usable error, as if they had come one by one."""
@@ -135,15 +147,21 @@ class ErrorCorrection:
             if (faded == means).all():  # zero, or the smallest of all numbers
                 break
             means = faded
-        return replace(self, means=means)
+        return self._with(means)
+
+    def _with(self, means: Vector) -> ErrorCorrection:
+        """Return the state with other means; what was found out of its sums stays known."""
+        changed = object.__new__(ErrorCorrection)
+        changed.__dict__.update(self.__dict__, means=means)
+        return changed
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
-        return dict(vars(self))
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> ErrorCorrection:
         """Return the correction with a saved state of the same horizon."""
-        arrays = {name: require_finite(name, state[name]) for name in vars(self)}
+        arrays = {name: require_finite(name, state[name]) for name in self.state()}
         for name, array in arrays.items():
             require_shape("correction", array, getattr(self, name).shape)
         return ErrorCorrection(**arrays)

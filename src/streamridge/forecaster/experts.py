@@ -77,7 +77,7 @@ class Experts:
 
     def heard(self, opinions: Matrix) -> Matrix:
         """Return forecasts, (K, H), with those of the committees, (K + G, H)."""
-        return np.vstack([opinions, self.committees.mixed(opinions)])
+        return np.concatenate((opinions, self.committees.mixed(opinions)))
 
     def mixed(self, heard: Matrix) -> Vector:
         """Return the forecast that the vote makes of those heard, shape (H,)."""
@@ -85,16 +85,16 @@ class Experts:
 
     def observe(self, horizon: int, heard: Vector, mixture: float, value: float) -> Experts:
         """Return the state after a value is known that was forecast in these ways, (K + G,)."""
-        opinions, committees = np.split(heard, [len(self.names)])
+        count = len(self.names)
         return Experts(
             self.names,
-            self.committees.observe(horizon, opinions, committees, value),
+            self.committees.observe(horizon, heard[:count], heard[count:], value),
             self.vote.observe(horizon, self._voters(heard), np.array([mixture]), value),
         )
 
     def _voters(self, heard: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the model and the committees have said, of all that was heard."""
-        return np.concatenate([heard[:1], heard[len(self.names) :]])
+        return np.concatenate((heard[:1], heard[len(self.names) :]))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -81,7 +82,7 @@ class Sensor:
     @property
     def least(self) -> float:
         """Return the least size of error: half the smallest change seen, or a rounding."""
-        smallest = self._resolution / 2 if np.isfinite(self._resolution) else 0.0
+        smallest = self._resolution / 2 if isfinite(self._resolution) else 0.0
         return max(smallest, ROUNDING * max(abs(self.past.latest), 1.0))
 
     def place(self, time: object) -> tuple[int, bool]:
@@ -101,7 +102,7 @@ class Sensor:
         """Return the best naive forecast of late, (H,), and what it is."""
         best = self._best()
         steps = range(self.next_step, self.next_step + self._settings.horizon)
-        values = np.array([self._naive_value(step, best) for step in steps])
+        values = np.array([self._naive_values(step)[best] for step in steps])
         is_last = best == len(self._settings.periods) > 0
         return self.bounds.clipped(values), "last" if is_last else "seasonal"
 
@@ -126,15 +127,13 @@ class Sensor:
         """Return which naive forecast to use; after some silence the last reading is too old."""
         return self._naive.best(seasonal=not self.remembers_last)
 
-    def _naive_values(self, step: int) -> Vector:
+    def _naive_values(self, step: int) -> list[float]:
         """Return what a step's naive forecasts are: the longest season ago first, last the last."""
-        every = range(len(self._settings.periods) + 1)
-        return np.array([self._naive_value(step, which) for which in every])
-
-    def _naive_value(self, step: int, which: int) -> float:
-        periods = self._settings.periods
-        shorter = periods[: len(periods) - which]
-        return self.past.seasonal(step, shorter) if shorter else self._last
+        periods, past = self._settings.periods, self.past
+        return [
+            *(past.seasonal(step, periods[:count]) for count in range(len(periods), 0, -1)),
+            self._last,
+        ]
 
     @property
     def _last(self) -> float:
@@ -256,14 +255,15 @@ class Sensor:
             self._resolution = change
         if not plausible:
             return
-        errors, best = value - self._naive_values(self.next_step), self._best()
-        sizes = np.abs(errors)
-        sizes[-1] = self._size_of_last(value)
-        self._naive = self._naive.observe(best, float(errors[best]), sizes, self.least)
+        said, best = self._naive_values(self.next_step), self._best()
+        sizes = [*(abs(value - each) for each in said[:-1]), self._size_of_last(value)]
+        self._naive = self._naive.observe(best, value - said[best], np.array(sizes), self.least)
 
     def _size_of_last(self, value: float) -> float:
         """Return the mean error if the last reading had forecast a value, over all horizons."""
-        steps = self.timeline.newest - np.arange(self._settings.horizon)
-        readings = self.past.values(np.maximum(steps, self.timeline.start))
-        readings[0] = self._last
-        return float(np.abs(value - readings).mean())
+        size, horizon = abs(value - self._last), self._settings.horizon
+        if horizon == 1:
+            return size
+        earlier = self.timeline.newest - np.arange(1, horizon)
+        readings = self.past.values(np.maximum(earlier, self.timeline.start))
+        return float(size + np.abs(value - readings).sum()) / horizon
