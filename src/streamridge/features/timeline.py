@@ -164,9 +164,14 @@ class Timeline:
         self._replaced = {step: fill for step, fill in self._replaced.items() if step >= oldest}
         self._grow(1)
 
+    @property
+    def latest(self) -> float:
+        """Return the value of the newest step."""
+        return self.value(self.newest)
+
     def value(self, step: int) -> float:
         """Return the value of one remembered step."""
-        return float(self._values[self._slot(step)])
+        return self._values.item(self._slot(step))
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps, NaN where they are not remembered."""
@@ -210,7 +215,7 @@ class Timeline:
         """Return whether a step is remembered: not too old, nor in a long gap."""
         if not self.oldest <= step <= self.newest:
             return False
-        return not any(first <= step < end for first, end in self._holes.tolist())
+        return not len(self._holes) or not any(first <= step < end for first, end in self._holes.tolist())
 
     def remembered(self) -> Steps:
         """Return the steps that are remembered."""

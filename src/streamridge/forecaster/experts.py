@@ -68,7 +68,7 @@ class Experts:
 
     def weights(self, awake: Mask) -> Matrix:
         """Return the weights of the experts, (H, K), given which of them have a forecast."""
-        voters = np.ones(len(self.vote.prior), dtype=bool)
+        voters = np.ones(1 + len(self.committees.memories), dtype=bool)
         voters[0] = awake[0]
         voted = self.vote.weights(voters)[0]
         weights = np.einsum("hg,ghk->hk", voted[:, 1:], self.committees.weights(awake))

@@ -83,7 +83,7 @@ class Sensor:
     def least(self) -> float:
         """Return the least size of error: half the smallest change seen, or a rounding."""
         smallest = self._resolution / 2 if isfinite(self._resolution) else 0.0
-        return max(smallest, ROUNDING * max(abs(self.past.latest), 1.0))
+        return max(smallest, ROUNDING * max(abs(self.timeline.latest), 1.0))
 
     def place(self, time: object) -> tuple[int, bool]:
         """Return the step that a time belongs to, and whether the time is exactly on it."""
@@ -138,8 +138,9 @@ class Sensor:
     @property
     def _last(self) -> float:
         """Return the last reading, if it is remembered."""
-        step = self.timeline.newest - self.silent
-        return self.timeline.value(step) if self.timeline.is_remembered(step) else self.past.latest
+        timeline = self.timeline
+        step = timeline.newest - self.silent
+        return timeline.value(step if timeline.is_remembered(step) else timeline.newest)
 
     def bounded(self, values: Vector) -> Vector:
         """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
@@ -250,7 +251,7 @@ class Sensor:
 
     def _learn_of(self, value: float, *, plausible: bool) -> None:
         """Update the smallest change, and the naive errors unless a glitch would swamp them."""
-        change = abs(value - self.past.latest)
+        change = abs(value - self.timeline.latest)
         if 0 < change < self._resolution:
             self._resolution = change
         if not plausible:

@@ -22,7 +22,7 @@ Times: TypeAlias = NDArray[Any]
 # A length of time, or a number of units of an integer index.
 Length: TypeAlias = timedelta | int
 
-DAY = timedelta(days=1)
+DAY, MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 YEAR = 365.25 * DAY
 # Zones change their offset at half hours of UTC only; they are looked up some days at a time.
 HALF_HOUR, STRETCH = 1800, 512
@@ -176,6 +176,20 @@ class Clock:
     def times(self, steps: Steps) -> Times:
         """Return the times of some steps."""
         return self._origin + steps * self._length
+
+    def nearest(self, moment: int) -> tuple[int, bool]:
+        """Return the step nearest to a moment, in microseconds since 1970, and whether it is at it.
+
+        It is the one of `steps`: half a step is rounded to the even one.
+        """
+        length, phase = self._microseconds
+        step = round((moment - phase) / length)
+        return step, step * length + phase == moment
+
+    @cached_property
+    def _microseconds(self) -> tuple[int, int]:
+        """Return the microseconds of a step and of the phase."""
+        return self.step // MICROSECOND, self.phase // MICROSECOND
 
     def shifts(self, steps: Steps) -> Steps:
         """Return by how many steps local time is ahead of the clock; zero without a zone."""
