@@ -66,10 +66,17 @@ class Experts:
         """Return how many steps are forecast."""
         return self.vote.largest.shape[1]
 
-    def weights(self, awake: Mask) -> Matrix:
-        """Return the weights of the experts, (H, K), given which of them have a forecast."""
-        voters = np.ones(1 + len(self.committees.memories), dtype=bool)
-        voters[0] = awake[0]
+    @property
+    def count(self) -> int:
+        """Return how many committees there are."""
+        return len(self.committees.terms.memories)
+
+    def weights(self, awake: Mask | None = None) -> Matrix:
+        """Return the weights of the experts, (H, K), given which have a forecast; all by default."""
+        voters = None
+        if awake is not None:
+            voters = np.ones(1 + self.count, dtype=bool)
+            voters[0] = awake[0]
         voted = self.vote.weights(voters)[0]
         weights = np.einsum("hg,ghk->hk", voted[:, 1:], self.committees.weights(awake))
         weights[:, 0] += voted[:, 0]

@@ -103,8 +103,8 @@ class Panel:
     def weights(self, asleep: tuple[str, ...]) -> dict[str, float]:
         """Return the weights of the next step's forecasts by name, given who has none."""
         names = self.experts.names
-        weights = self.experts.weights(np.array([name not in asleep for name in names]))[0]
-        return dict(zip(names, weights.tolist(), strict=True))
+        awake = np.array([name not in asleep for name in names]) if asleep else None
+        return dict(zip(names, self.experts.weights(awake)[0].tolist(), strict=True))
 
     @property
     def losses(self) -> Vector | None:
@@ -195,7 +195,7 @@ class Panel:
     def _forms(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what is kept of so many forecasts."""
         experts = self.experts
-        heard = len(experts.names) + len(experts.committees.memories)
+        heard = len(experts.names) + experts.count
         return {
             "raw": (count, self.experts.horizon),
             "means": (count, len(KEEPS)),
