@@ -28,19 +28,16 @@ class Seen:
     at
         (n, w), where the courses around each of n rows stand in the arrays above; None if they
         stand there as they are.
-    whole
-        Whether all values are known to be usable, so that none has to be left out.
     """
 
     values: Matrix
     usable: Mask
     stands_in: Mask
     at: Steps | None = None
-    whole: bool = False
 
     def part(self, part: slice) -> Seen:
         """Return the values of one season."""
-        return Seen(self.values[part], self.usable[part], self.stands_in, self.at, self.whole)
+        return Seen(self.values[part], self.usable[part], self.stands_in, self.at)
 
     @cached_property
     def known(self) -> Mask:
@@ -72,9 +69,6 @@ class Seen:
 
     def _mean(self, weights: Vector) -> tuple[Matrix, Matrix]:
         """Return the weighted means, and the weights that they rest on; one without any."""
-        if self.whole:
-            total = np.add.accumulate(weights)[-1]
-            return self._sum(weights, self.values) / total, total
         known = self._known
         total = np.where(known, self._sum(weights, 1.0), 1.0)
         return np.where(known, self._sum(weights, self.values) / total, self.values[0]), total
@@ -85,7 +79,4 @@ class Seen:
         They are summed one by one, so that each depends on its own values alone, to the last bit.
         """
         weights = weights.reshape(-1, *[1] * (self.usable.ndim - 1))
-        counted = weights * values
-        if not self.whole:
-            counted = np.where(self.usable, counted, 0.0)
-        return np.add.accumulate(counted, axis=0)[-1]
+        return np.add.accumulate(np.where(self.usable, weights * values, 0.0), axis=0)[-1]

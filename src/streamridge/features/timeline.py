@@ -197,10 +197,16 @@ class Timeline:
         """Return whether all steps from the first one, up to the one before the end, are known."""
         return self.after_holes <= first and end <= self.newest + 1
 
-    def recalled(self, steps: Steps, first: int) -> tuple[NDArray[np.float64], Mask]:
-        """Return the values at some steps, and which are trusted; all from `first` on are known."""
-        at = steps - (first - self._slot(first))
-        return self._values[at], (self._flags[at] & TRUSTED) > 0
+    def recalled(self, step: int, offsets: Steps) -> tuple[NDArray[np.float64], Mask | None]:
+        """Return the values at some offsets from a step, and which are trusted; None if all are.
+
+        All steps from the first of them up to that step must be known.
+        """
+        at = offsets + self._slot(step)
+        flags = self._flags[at]
+        if np.bitwise_and.reduce(flags, axis=None) & TRUSTED:
+            return self._values[at], None
+        return self._values[at], (flags & TRUSTED) > 0
 
     def stretch(self, first: int, end: int) -> Vector:
         """Return the values from the first step up to the one before the end; all are known."""

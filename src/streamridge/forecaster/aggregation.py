@@ -136,9 +136,10 @@ class MLPoly:
         opinions
             (K, H), the forecasts; NaN says that an expert is asleep.
         """
-        mixtures = np.add.reduce(self._weights * opinions.T, axis=-1)
-        if isfinite(mixtures.item(0)):
-            return mixtures
+        if opinions.shape[1] == 1:  # as a rule: one horizon is one product
+            mixtures = self._weights[:, 0].dot(opinions)
+            if isfinite(mixtures.item(0)):
+                return mixtures
         awake = ~np.isnan(opinions[:, 0])
         return np.einsum("ghk,kh->gh", self.weights(awake)[..., awake], opinions[awake])
 
@@ -188,7 +189,7 @@ class MLPoly:
 def _shares(earned: NDArray[np.float64], prior: Vector) -> NDArray[np.float64]:
     """Return what was earned, or the prior where that is nothing, as shares of its sum."""
     total = np.add.reduce(earned, axis=-1, keepdims=True)
-    if total.all():
+    if all(total.ravel().tolist()):
         return earned / total
     chosen = np.where(total > 0, earned, prior)
     return np.array(chosen / chosen.sum(axis=-1, keepdims=True))

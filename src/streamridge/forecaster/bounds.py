@@ -48,12 +48,7 @@ class Bounds:
 
     def clipped(self, values: Vector) -> Vector:
         """Return values moved to the nearest bound where they are beyond."""
-        if self == UNBOUNDED:
-            return values
         return np.minimum(np.maximum(values, self.lower), self.upper)
-
-
-UNBOUNDED = Bounds()
 
 
 def require_bounds(bounds: Sequence[float | None] | None) -> BoundPair | None:

@@ -31,6 +31,8 @@ NEWS = 1 - KEEPS
 # long to stretch an array.
 FADES = np.repeat((1 - 1 / MEMORIES)[:, None], len(HALF_LIVES), axis=1)
 CANDIDATES = np.tile(np.arange(len(HALF_LIVES)), (len(MEMORIES), 1))
+# A product with these is a sum over all candidates, or over the memories, in a third of the time.
+ONES, SUMMED = np.ones(FADES.size), np.tile(np.eye(len(HALF_LIVES)), (len(MEMORIES), 1))
 # Discount, per error, of the squared errors that candidates are weighed by.
 WEIGHING = 1 - 1 / 96
 # Discount, per error, of the variance of errors.
@@ -111,13 +113,13 @@ class ErrorCorrection:
         losses -= _column(np.minimum.reduce(losses, axis=1))
         losses *= _column(-0.5 * self.seen)
         weights = np.exp(losses, out=losses)
-        weights /= _column(np.add.reduce(weights, axis=1))
+        weights /= _column(weights.dot(ONES))
         return weights.reshape(self.losses.shape)
 
     # A step asks for shares twice, and for pulls three times.
     @cached_property
     def _pulls(self) -> Matrix:
-        return np.add.reduce(self.weights() * self._shares, axis=1)
+        return _flat(self.weights() * self._shares).dot(SUMMED)
 
     @cached_property
     def _shares(self) -> NDArray[np.float64]:

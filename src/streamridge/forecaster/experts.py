@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class Experts:
 
     def _voters(self, heard: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the model and the committees have said, of all that was heard."""
-        return np.concatenate((heard[:1], heard[len(self.names) :]))
+        return heard[_voters(len(self.names), self.count)]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
@@ -111,3 +112,9 @@ class Experts:
         """Return the same experts with a saved state."""
         committees, vote = part(state, "committees"), part(state, "vote")
         return Experts(self.names, self.committees.restore(committees), self.vote.restore(vote))
+
+
+@lru_cache(maxsize=64)
+def _voters(experts: int, committees: int) -> NDArray[np.intp]:
+    """Return where the model and the committees stand among all that is heard."""
+    return np.array([0, *range(experts, experts + committees)])

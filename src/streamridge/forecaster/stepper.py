@@ -310,7 +310,7 @@ class Stepper:
         errors = self._calibration.errors
         if errors.are_few:
             return spreads
-        mean = float(np.add.reduce(spreads)) / len(spreads)
+        mean = sum(spreads.tolist()) / len(spreads)
         return spreads * max(LEAST_SHARE * float(errors.means[0]) / mean, 1.0)
 
     def _widened(self, spreads: Vector) -> Vector:

@@ -22,6 +22,8 @@ from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 HALF_LIVES = np.array([2.0, 8.0, 32.0])
 # Weight of the newest score in the means of late, and in the usual one.
 NEW, USUAL_NEW = (1 - 0.5 ** (1 / HALF_LIVES)).tolist(), 1 - 0.5 ** (1 / 480)
+# A product with these is half a sum over the candidates.
+HALVES = np.full(len(HALF_LIVES), 0.5)
 # Discount, per score, of the likelihoods that candidates are weighed by.
 WEIGHING = 1 - 1 / 200
 # Before any score, all means are one, with the weight of so many scores.
@@ -73,7 +75,7 @@ class Unrest:
     def factors(self) -> Vector:
         """Return what to multiply the sizes of the next errors by, shape (H,)."""
         logs = np.log(self.late / self.usual[:, None])
-        return np.exp(0.5 * np.add.reduce(self.weights() * logs, axis=1))
+        return np.exp((self.weights() * logs).dot(HALVES))
 
     def weights(self) -> Matrix:
         """Return how much each candidate counts, shape (H, L); a row sums to one."""
