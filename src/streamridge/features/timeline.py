@@ -221,7 +221,9 @@ class Timeline:
         """Return whether a step is remembered: not too old, nor in a long gap."""
         if not self.oldest <= step <= self.newest:
             return False
-        return not len(self._holes) or not any(first <= step < end for first, end in self._holes.tolist())
+        return not len(self._holes) or not any(
+            first <= step < end for first, end in self._holes.tolist()
+        )
 
     def remembered(self) -> Steps:
         """Return the steps that are remembered."""
