@@ -39,5 +39,5 @@ def test_what_is_no_forecaster_is_named():
 def test_an_error_begins_with_the_name_of_its_sensor():
     rainy = Forecaster("1h", extras=("rain",), sensor="ramp-7")
 
-    with pytest.raises(InvalidInputError, match="^ramp-7: extras must give rain, got none"):
+    with pytest.raises(InvalidInputError, match=r"^ramp-7: extras must give rain, got none"):
         predict_many([lived(1), rainy])

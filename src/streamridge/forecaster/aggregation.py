@@ -12,7 +12,7 @@ has no say, and keeps what it has earned.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 
@@ -110,7 +110,7 @@ class MLPoly:
             return self._weights
         prior = self.terms.prior * awake
         # Of those awake none may have a prior weight; then all count the same.
-        return _shares(self._earned * awake, prior if prior.any() else 1.0 * awake)
+        return _shares(self._earned * awake, prior if prior.any() else awake.astype(np.float64))
 
     # A step asks for them three times.
     @cached_property
@@ -183,7 +183,7 @@ class MLPoly:
         arrays = {name: require_finite(name, state[name]) for name in self.state()}
         for name, array in arrays.items():
             require_shape("experts", array, getattr(self, name).shape)
-        return replace(self, **arrays)
+        return MLPoly(self.terms, **arrays)
 
 
 def _shares(earned: NDArray[np.float64], prior: Vector) -> NDArray[np.float64]:

@@ -73,7 +73,7 @@ class Experts:
         return len(self.committees.terms.memories)
 
     def weights(self, awake: Mask | None = None) -> Matrix:
-        """Return the weights of the experts, (H, K), given which have a forecast; all by default."""
+        """Return the weights of the experts, (H, K), given who has a forecast; by default all."""
         voters = None
         if awake is not None:
             voters = np.ones(1 + self.count, dtype=bool)

@@ -90,14 +90,14 @@ class SensorClock:
         step, on_grid = places[0]
         if newest is not None:
             step, on_grid = min(places, key=lambda place: abs(place[0] - newest - 1))
-            self._require_near(step - newest, time)
+            self._require_near(step - newest, self._step, time)
         self.clock, self.writing, self._settled = clock, writing, settled
         return step, on_grid
 
-    def _require_near(self, ahead: int, time: object) -> None:
+    def _require_near(self, ahead: int, step: timedelta, time: object) -> None:
         """Raise if a time lies so many steps ahead that it must be wrong."""
         if ahead > self._most_ahead:
-            days = longest_gap(self._step).days
+            days = longest_gap(step).days
             raise InvalidInputError(
                 f"time must be within {days} days of the newest reading, got {time!s}."
             )
