@@ -232,25 +232,42 @@ class Profiles:
     def row(self, past: Past, step: int) -> Vector:
         """Return the row at one step, which is that of `rows` to the last bit, in less time.
 
-        Around a holiday, a change of clocks, or steps that are not remembered, `rows` makes it.
+        Where holidays are known, or a course may look at the row's own step, `rows` makes it.
         """
-        first, lags = step - self.reach, self._behind
-        even = past.clock.is_even(first, step + self.ahead) and past.timeline.holds(first, step)
-        if not even or not self._looks_behind:
+        around = self._around(past, step)
+        if around is None:
             return self.rows(past, np.array([step]))[0][0]
-        values, trusted = past.timeline.recalled(step, self._offsets)
+        recent, values, trusted = around
         if trusted is None:
             courses = self._means_of_all(values)
         else:
             courses = self._means(Seen(values, trusted, trusted[0]))
-        recent, x = past.timeline.stretch(step - lags, step)[::-1], np.empty(self.layout.width)
-        x[0], (*starts, calendar, extras) = recent[0], self._columns
+        x, (*starts, calendar, extras) = np.empty(self.layout.width), self._columns
+        x[0] = recent[0]
         for season, course, start in zip(self.seasons, courses, starts, strict=True):
             self._write_against(x[start:], course, recent[: season.lags])
         x[calendar:extras] = calendar_of(step + past.clock.shift(step), self._periods)
         if self.extras:
             x[extras:] = past.extras(np.array([step]))[0][0]
         return x
+
+    def _around(self, past: Past, step: int) -> tuple[Vector, Matrix, Mask | None] | None:
+        """Return the latest values before a step, and those that its courses are the means of.
+
+        The last is which of these are trusted, (b, w); None if all of them are. None at all if
+        they are not found by this shorter way.
+        """
+        if past.clock.holidays is not None or not self._looks_behind:
+            return None
+        first, lags, timeline = step - self.reach, self._behind, past.timeline
+        if past.clock.is_steady(first, step + self.ahead) and timeline.holds(first, step):
+            recent = timeline.stretch(step - lags, step)[::-1]
+            return recent, *timeline.recalled(step, self._offsets)
+        window = step + self._window
+        at = past.ago(window, self._back[:, None])
+        if (at + self.ahead >= window).any():
+            return None
+        return past.values(window[lags - 1 :: -1]), past.values(at), past.trusted(at)
 
     def _write_against(self, x: Vector, course: Vector, recent: Vector) -> None:
         """Write the deviations of the latest values, the typical value, and its changes."""
@@ -378,8 +395,12 @@ class Profiles:
     @cached_property
     def _offsets(self) -> Steps:
         """Return where the values lie that the courses around a row are the mean of, (b, w)."""
-        around = np.arange(-self._behind, 1 + self.ahead)
-        return around - self._back[:, None]
+        return self._window - self._back[:, None]
+
+    @cached_property
+    def _window(self) -> Steps:
+        """Return where the steps around a row lie, (w,)."""
+        return np.arange(-self._behind, 1 + self.ahead)
 
     @cached_property
     def _looks_behind(self) -> bool:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector, require_finite, require_shape
 
-
 # What counts as no regret at all.
 TINY = float(np.finfo(float).tiny)
 

@@ -45,6 +45,6 @@ class Pointwise:
         return cls(origin, level, kernel.predictor(rows, weights, layout))
 
     def at(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        r"""Return the prediction for one input, (1, H), and $k^T\varphi$, of the same shape if known."""
+        r"""Return the prediction for one input, shape (1, H), and $k^T\varphi$ if there is phi."""
         sums, H = self.sums(float(inputs.t[0]), inputs.x[0] - self.origin), len(self.level)
         return (self.level + sums[:H])[None, :], sums[None, H:]

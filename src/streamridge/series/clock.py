@@ -213,10 +213,8 @@ class Clock:
         stretch, within = divmod(self._half_hour(step), STRETCH)
         return int(_shifts(stretch, self.step, self.zone)[within])
 
-    def is_even(self, first: int, last: int) -> bool:
-        """Return whether days run evenly from one step to another: clocks stay, and no holiday."""
-        if self.holidays is not None:
-            return False  # they are looked up step by step
+    def is_steady(self, first: int, last: int) -> bool:
+        """Return whether local clocks stay as they are from one step to another."""
         if self.zone is None:
             return True
         stretches = (self._half_hour(step) // STRETCH for step in (first, last))
@@ -292,8 +290,8 @@ class IndexClock:
         """Return zero: an index has no local time."""
         return 0
 
-    def is_even(self, first: int, last: int) -> bool:
-        """Return True: an index has neither local time nor holidays."""
+    def is_steady(self, first: int, last: int) -> bool:
+        """Return True: an index has no local time."""
         return True
 
     def before_sunday(self, steps: Steps) -> Steps:
