@@ -105,6 +105,48 @@ def test_bulk_is_one_by_one_at_any_steps(seed, back, ahead, zone):
     assert_one_by_one(features, past, past.timeline.newest - np.array(back))
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("since", [2, 300, 900])
+def test_bulk_is_one_by_one_before_and_after_a_long_gap(zone, since):
+    features, past = profiles(24, lags=6, ahead=2, forgetting=0.2), past_of(6, zone=zone)
+    past.timeline.leap(3000, 24, needed=400)
+    rng = np.random.default_rng(since)
+    for value in rng.normal(100, 30, since):
+        past.timeline.push(value, read=True, trusted=rng.random() < 0.98)
+
+    steps = past.timeline.newest + 1 - np.array([0, 1, 5, 250, 420, 700, 890, 1300, 4000, 4300])
+    assert_one_by_one(features, past, steps)
+
+
+def test_all_readings_trusted_or_one_in_doubt_make_rows_of_their_own():
+    timeline = Timeline()
+    for value in np.random.default_rng(7).normal(100, 30, 1300):
+        timeline.push(value, read=True, trusted=True)
+    features = profiles(24, lags=6, forgetting=0.2)
+    past = Past(timeline, Clock(HOURLY))
+    steps = np.arange(timeline.newest - 5, timeline.newest + 2)
+
+    assert_one_by_one(features, past, steps)
+    whole = features.rows(past, steps)[0]
+    timeline.distrust(np.array([timeline.newest - 24]))
+    assert_one_by_one(features, past, steps)
+    assert not np.array_equal(features.rows(past, steps)[0], whole)
+
+
+def test_other_rates_of_forgetting_weigh_one_row_anew():
+    timeline = Timeline()
+    for value in np.random.default_rng(8).normal(100, 30, 1300):
+        timeline.push(value, read=True, trusted=True)
+    past, features = Past(timeline, Clock(HOURLY)), profiles(24, lags=6, forgetting=0.2)
+    step = np.array([timeline.newest + 1])
+
+    assert_one_by_one(features, past, step)
+    faster = features.at(np.full(len(features.space.names), 1.5))
+
+    assert_one_by_one(faster, past, step)
+    assert not np.array_equal(faster.rows(past, step)[0], features.rows(past, step)[0])
+
+
 def test_a_hole_of_years_takes_no_room():
     features, past = profiles(24), past_of(2)
     steps = np.array([past.timeline.newest - 10**12, past.timeline.newest])
