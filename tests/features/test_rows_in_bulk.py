@@ -82,6 +82,14 @@ def test_bulk_is_one_by_one(features, zone, start):
     assert_one_by_one(features, past, steps)
 
 
+@pytest.mark.parametrize("start", [SPRING, AUTUMN])
+def test_bulk_is_one_by_one_where_a_day_ago_is_less_than_a_day_ahead(start):
+    """The day after clocks went forward, a day ago is 23 hours ago."""
+    past = past_of(5, start=start, zone="Europe/Berlin")
+
+    assert_one_by_one(profiles(24, lags=2, ahead=23), past, past.timeline.newest - np.arange(260))
+
+
 @pytest.mark.parametrize("ahead", [1, 30])
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_bulk_is_one_by_one_around_holidays(zone, ahead):
