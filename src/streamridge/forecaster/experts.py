@@ -78,8 +78,11 @@ class Experts:
         if awake is not None:
             voters = np.ones(1 + self.count, dtype=bool)
             voters[0] = awake[0]
-        voted = self.vote.weights(voters)[0]
-        weights = np.einsum("hg,ghk->hk", voted[:, 1:], self.committees.weights(awake))
+        voted, within = self.vote.weights(voters)[0], self.committees.weights(awake)
+        if len(voted) == 1:  # as a rule: one horizon is one product
+            weights = voted[:, 1:].dot(within[:, 0])
+        else:
+            weights = np.einsum("hg,ghk->hk", voted[:, 1:], within)
         weights[:, 0] += voted[:, 0]
         return weights
 

@@ -53,7 +53,7 @@ class Sensor:
         holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self.clock = SensorClock(settings.step, settings.tz, holidays)
         self.bounds = Bounds.of(settings.bounds)
-        self._bounded = settings.bounds is not None
+        self.has_bounds = settings.bounds is not None
         self.silent = 0  # steps since the last reading
         self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to be learned from
         self._settings = settings
@@ -118,7 +118,7 @@ class Sensor:
         opinions = np.array([self._naive_values(step) for step in steps]).T
         if not self.remembers_last:
             opinions[-1] = np.nan
-        return self.bounds.clipped(opinions)
+        return self.bounds.clipped(opinions) if self.has_bounds else opinions
 
     def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
@@ -146,7 +146,7 @@ class Sensor:
     def bounded(self, values: Vector) -> Vector:
         """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
         plausible = self._plausibility.bounded(values) if self._settings.guard else values
-        return self.bounds.clipped(plausible) if self._bounded else plausible
+        return self.bounds.clipped(plausible) if self.has_bounds else plausible
 
     def push_gap(self, fill: float, columns: Vector | None) -> None:
         """Take a step without a reading."""

@@ -272,6 +272,8 @@ class Stepper:
         fitted = np.array([made.values, *companion])
         opinions = np.concatenate((fitted, self.sensor.naive_opinions()))
         heard = panel.heard(made.step, bounded, opinions)
+        if not self.sensor.has_bounds:
+            return heard
         # A mean of equal numbers may miss them by rounding.
         return heard.issued(self.sensor.bounds.clipped(heard.mixture))
 
