@@ -13,6 +13,7 @@ from streamridge.features.lags import Features
 from streamridge.features.profiles import Profiles, Season
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.many import predict_many
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.recipes import register
 from streamridge.forecaster.sizes import affordable
@@ -104,6 +105,7 @@ __all__ = [
     "datasets",
     "gradient_variation",
     "local_regret",
+    "predict_many",
     "projected_gradient",
     "register",
     "replay",

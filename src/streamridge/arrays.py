@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from math import isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,6 +87,8 @@ def require_number(name: str, value: ArrayLike) -> float:
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: y must be one number, got [1.0].
     """
+    if type(value) is float and isfinite(value):  # as a rule
+        return value
     array = require_finite(name, value)
     if array.ndim:
         raise InvalidInputError(f"{name} must be one number, got {shown(value)}.")

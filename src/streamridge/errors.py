@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from streamridge.texts import visible
 
@@ -80,9 +79,10 @@ class NotPositiveDefiniteError(FitError):
         )
 
 
-@contextmanager
-def about(sensor: str | None) -> Iterator[None]:
-    """Let the errors that are raised within begin with a sensor's name; the first name stays.
+class about:  # noqa: N801 - it reads as a word of a sentence
+    """A `with` block whose errors begin with a sensor's name; the first name stays.
+
+    Written out, for every step passes several.
 
     Examples
     --------
@@ -92,11 +92,18 @@ def about(sensor: str | None) -> Iterator[None]:
         ...
     streamridge.errors.InvalidInputError: ramp-7: value must be a number, got 'x'.
     """
-    try:
-        yield
-    except StreamRidgeError as error:
-        error.sensor = error.sensor or sensor
-        raise
+
+    __slots__ = ("_sensor",)
+
+    def __init__(self, sensor: str | None) -> None:
+        self._sensor = sensor
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StreamRidgeError):
+            error.sensor = error.sensor or self._sensor
 
 
 def shown(value: object) -> str:

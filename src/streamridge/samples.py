@@ -89,6 +89,12 @@ def columns(layout: Layout, names: tuple[str, ...] | None) -> slice | tuple[int,
     return tuple(column for span in spans for column in range(span.start, span.stop))
 
 
+def places(layout: Layout, names: tuple[str, ...] | None) -> slice | NDArray[np.intp]:
+    """Return the columns of the named blocks, as an index into a row."""
+    where = columns(layout, names)
+    return where if isinstance(where, slice) else np.array(where)
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Rows to predict at: n times t, shape (n,), and their features x, shape (n, p).

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamridge import Features, Profiles
-from streamridge.features.calendar import calendar_at
+from streamridge.features.base import input_at
+from streamridge.features.calendar import calendar_at, calendar_of
 from streamridge.features.past import Past
 from streamridge.features.profiles import Season
 from streamridge.features.timeline import Timeline
@@ -42,6 +43,7 @@ def assert_one_by_one(features, past, steps):
         alone, alone_complete = features.rows(past, np.array([step]))
         assert alone[0].tobytes() == row.tobytes(), step
         assert alone_complete[0] == is_complete
+        assert input_at(features, past, int(step)).x.tobytes() == row.tobytes(), step
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,14 @@ def test_bulk_is_one_by_one(features, zone, start):
     assert_one_by_one(features, past, steps)
 
 
+@pytest.mark.parametrize("start", [SPRING, AUTUMN])
+def test_bulk_is_one_by_one_where_a_day_ago_is_less_than_a_day_ahead(start):
+    """The day after clocks went forward, a day ago is 23 hours ago."""
+    past = past_of(5, start=start, zone="Europe/Berlin")
+
+    assert_one_by_one(profiles(24, lags=2, ahead=23), past, past.timeline.newest - np.arange(260))
+
+
 @pytest.mark.parametrize("ahead", [1, 30])
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_bulk_is_one_by_one_around_holidays(zone, ahead):
@@ -101,6 +111,48 @@ def test_bulk_is_one_by_one_at_any_steps(seed, back, ahead, zone):
     past = past_of(seed, zone=zone, extras=2)
 
     assert_one_by_one(features, past, past.timeline.newest - np.array(back))
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("since", [2, 300, 900])
+def test_bulk_is_one_by_one_before_and_after_a_long_gap(zone, since):
+    features, past = profiles(24, lags=6, ahead=2, forgetting=0.2), past_of(6, zone=zone)
+    past.timeline.leap(3000, 24, needed=400)
+    rng = np.random.default_rng(since)
+    for value in rng.normal(100, 30, since):
+        past.timeline.push(value, read=True, trusted=rng.random() < 0.98)
+
+    steps = past.timeline.newest + 1 - np.array([0, 1, 5, 250, 420, 700, 890, 1300, 4000, 4300])
+    assert_one_by_one(features, past, steps)
+
+
+def test_all_readings_trusted_or_one_in_doubt_make_rows_of_their_own():
+    timeline = Timeline()
+    for value in np.random.default_rng(7).normal(100, 30, 1300):
+        timeline.push(value, read=True, trusted=True)
+    features = profiles(24, lags=6, forgetting=0.2)
+    past = Past(timeline, Clock(HOURLY))
+    steps = np.arange(timeline.newest - 5, timeline.newest + 2)
+
+    assert_one_by_one(features, past, steps)
+    whole = features.rows(past, steps)[0]
+    timeline.distrust(np.array([timeline.newest - 24]))
+    assert_one_by_one(features, past, steps)
+    assert not np.array_equal(features.rows(past, steps)[0], whole)
+
+
+def test_other_rates_of_forgetting_weigh_one_row_anew():
+    timeline = Timeline()
+    for value in np.random.default_rng(8).normal(100, 30, 1300):
+        timeline.push(value, read=True, trusted=True)
+    past, features = Past(timeline, Clock(HOURLY)), profiles(24, lags=6, forgetting=0.2)
+    step = np.array([timeline.newest + 1])
+
+    assert_one_by_one(features, past, step)
+    faster = features.at(np.full(len(features.space.names), 1.5))
+
+    assert_one_by_one(faster, past, step)
+    assert not np.array_equal(faster.rows(past, step)[0], features.rows(past, step)[0])
 
 
 def test_a_hole_of_years_takes_no_room():
@@ -130,6 +182,7 @@ def test_a_coordinate_of_the_calendar_depends_on_its_step_alone(period):
     assert at_once.tobytes() == b"".join(
         calendar_at(s, (period,)).tobytes() for s in steps[:, None]
     )
+    assert at_once.tolist() == [calendar_of(step, (period,)) for step in steps.tolist()]
     turns = steps % period / period
     wanted = np.column_stack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
     np.testing.assert_allclose(at_once, wanted, atol=1e-9)

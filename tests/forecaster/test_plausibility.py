@@ -105,7 +105,9 @@ def test_runs_count_whether_trusted_or_not():
 
 
 def test_before_anything_is_known_nothing_is_doubted():
-    assert Plausibility().judge(1e6, 0.0, 1.0)[0] == "good"
+    verdict, after = Plausibility().judge(1e6, 0.0, 1.0)
+
+    assert (verdict, after.low, after.high) == ("good", 1e6, 1e6)
     assert of() == Plausibility()
 
 

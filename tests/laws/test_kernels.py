@@ -268,3 +268,34 @@ def _differences(kernel, f):
         for i in range(size)
     ]
     return np.array(rows).reshape(size, len(kernel.values))
+
+
+@every_kernel
+@all_times
+@pytest.mark.parametrize("late", [0.0, 0.5, 40.0, -3.0], ids=["now", "soon", "later", "before"])
+def test_predictor_sums_over_the_row_of_one_input(kernel, times, late, rng):
+    rows, one = make_inputs(rng, times), make_inputs(rng, times)[:1]
+    one = Inputs(times[-1:] + late, one.x, one.layout)
+    weights = rng.normal(size=(len(rows), 3))
+
+    predictor = kernel.predictor(kernel.embed(rows), weights, rows.layout)
+    sums = predictor(float(one.t[0]), one.x[0])
+
+    k = kernel(one, rows)[0]
+    assert sums.shape == (3,)
+    # A sum may be far smaller than its parts; it is as exact as they are.
+    assert (np.abs(sums - k @ weights) <= 1e-12 * (np.abs(k) @ np.abs(weights))).all()
+    np.testing.assert_array_equal(predictor(float(one.t[0]), one.x[0]), sums)
+
+
+@every_kernel
+def test_predictor_at_a_row_itself_is_as_exact(kernel, rng):
+    rows = make_inputs(rng, TIMES["gaps"])
+    weights = rng.normal(size=(len(rows), 1))
+
+    predictor = kernel.predictor(kernel.embed(rows), weights, rows.layout)
+
+    for i in range(len(rows)):
+        k = kernel(rows[i : i + 1], rows)[0]
+        error = predictor(float(rows.t[i]), rows.x[i]) - k @ weights
+        assert abs(error) <= 1e-12 * (np.abs(k) @ np.abs(weights))

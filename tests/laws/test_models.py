@@ -213,6 +213,37 @@ def test_predictions_with_their_spread_are_the_predictions(model, horizon, rng):
     assert (spreads > 0).all()
 
 
+@every_model
+@horizons
+def test_one_row_is_predicted_as_among_others(model, horizon, rng):
+    fit = model.fit(make_samples(rng, 80, horizon=horizon), model.space.values)
+    rows = make_samples(rng, 5, start=80.0).inputs
+    together = fit.predict(rows)
+
+    alone = np.vstack([fit.predict(rows[i : i + 1]) for i in range(5)])
+    fit.release()
+    again = np.vstack([fit.predict(rows[i : i + 1]) for i in range(5)])
+
+    np.testing.assert_allclose(alone, together, rtol=1e-11, atol=1e-11)
+    np.testing.assert_array_equal(again, alone)
+
+
+@models_with_spread
+@horizons
+def test_one_row_has_the_spread_that_it_has_among_others(model, horizon, rng):
+    fit = model.fit(make_samples(rng, 80, horizon=horizon), model.space.values)
+    rows = make_samples(rng, 5, start=80.0).inputs
+    before = fit.predict(rows[:1])  # what it prepares for one row knows of no spread yet
+    together = fit.predict_with_spread(rows)
+
+    alone = [fit.predict_with_spread(rows[i : i + 1]) for i in range(5)]
+
+    for one, many in zip(map(np.vstack, zip(*alone, strict=True)), together, strict=True):
+        assert one.shape == many.shape
+        np.testing.assert_allclose(one, many, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(fit.predict(rows[:1]), before, rtol=1e-11, atol=1e-11)
+
+
 @models_with_spread
 @horizons
 def test_a_resumed_fit_has_the_same_spread_bit_for_bit(model, horizon, rng):

@@ -4,6 +4,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
+from streamridge import InvalidInputError
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.series.sensor_clock import SensorClock
 
@@ -83,3 +84,14 @@ def test_the_clock_of_an_earlier_version_goes_on():
 
     assert clock.writing.name == "UTC"
     assert clock.place("2021-06-13T00:15+00:00", newest=None)[1]
+
+
+@pytest.mark.parametrize(("step", "days"), [(timedelta(hours=7), 1000), (timedelta(days=30), 3000)])
+def test_a_stamp_may_lie_a_thousand_days_or_a_hundred_steps_ahead(step, days):
+    clock, start = SensorClock(step), datetime(2021, 6, 13)
+    newest, _ = clock.place(start, newest=None)
+    ahead = timedelta(days=days) // step
+
+    assert clock.place(start + ahead * step, newest)[0] == newest + ahead
+    with pytest.raises(InvalidInputError, match=f"within {days} days of the newest reading"):
+        clock.place(start + (ahead + 1) * step, newest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,13 @@ class HasNumbers(Protocol):
         """
 
 
+class MakesOneRow(Protocol):
+    """A row maker with a shorter way to one row, such as that of the next forecast."""
+
+    def row(self, past: Past, step: int) -> Vector:
+        """Return the row at one step, shape (p,): the one of `rows`, to the last bit."""
+
+
 NO_NUMBERS = Space(())
 
 
@@ -95,8 +102,16 @@ def enough_read(trusted: Mask, sound: Mask) -> Mask:
 
 def input_at(features: RowMaker, past: Past, step: int) -> Inputs:
     """Return the row at one step."""
-    x, _ = features.rows(past, np.array([step]))
+    if makes_one_row(features):
+        x = features.row(past, step)[None, :]
+    else:
+        x, _ = features.rows(past, np.array([step]))
     return Inputs(np.array([float(step)]), x, features.layout)
+
+
+def makes_one_row(features: RowMaker) -> TypeGuard[MakesOneRow]:
+    """Return whether a row maker has a shorter way to one row."""
+    return hasattr(features, "row")  # asked at every forecast; isinstance takes 4 us
 
 
 def samples_at(features: RowMaker, past: Past, steps: Steps, horizon: int) -> Samples:

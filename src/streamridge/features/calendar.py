@@ -37,6 +37,21 @@ def calendar_at(at: Steps, periods: tuple[float, ...]) -> Matrix:
     return coordinates.reshape(2 * len(periods), len(at)).T
 
 
+def calendar_of(step: int, periods: tuple[float, ...]) -> list[float]:
+    """Return the row of `calendar_at` for one step."""
+    pairs = [_coordinates_of(step, float(period)) for period in periods]
+    return [sine for sine, _ in pairs] + [cosine for _, cosine in pairs]
+
+
+def _coordinates_of(step: int, period: float) -> tuple[float, float]:
+    parts, cycle = _cycle(period)
+    if cycle is None:
+        angle = 2 * pi * (step % period / period)
+        return sin(angle), cos(angle)
+    place = step * parts.denominator % parts.numerator
+    return cycle.item(0, place), cycle.item(1, place)
+
+
 def _coordinates(at: Steps, period: float) -> Matrix:
     parts, cycle = _cycle(period)
     if cycle is None:

@@ -48,7 +48,7 @@ class Past:
     @property
     def latest(self) -> float:
         """Return the value of the newest step."""
-        return self.timeline.value(self.timeline.newest)
+        return self.timeline.latest
 
     def local(self, steps: Steps) -> Steps:
         """Return some steps as counted by the local clock."""
@@ -73,13 +73,15 @@ class Past:
         Periods are in steps, and ascend; a fraction of a step is rounded. A week before a holiday,
         which runs like the Sunday of its week, lies the last Sunday.
         """
-        now = np.array([step])
+        clock, timeline = self.clock, self.timeline
         for period in reversed(periods):
-            is_week = period == self.clock.week
-            at = int(self.ago(now, round(period) - is_week * self.clock.before_sunday(now))[0])
-            if self.timeline.start <= at <= self.timeline.newest:
-                return self.timeline.value(at) if self.timeline.is_remembered(at) else self.latest
-        return self.latest
+            season = round(period)
+            if clock.holidays is not None and period == clock.week:
+                season -= int(clock.before_sunday(np.array([step]))[0])
+            at = step - season + clock.shift(step) - clock.shift(step - season)
+            if timeline.start <= at <= timeline.newest:
+                return timeline.value(at) if timeline.is_remembered(at) else timeline.latest
+        return timeline.latest
 
     def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the further columns, zero where unknown, and which steps know all of them."""

@@ -17,6 +17,12 @@ from streamridge.series.clock import Steps
 # refit and at the one before, something about it has changed since the last refit, and a forecast
 # fills it in.
 READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, CHANGED, FILLED = (np.uint8(1 << bit) for bit in range(6))
+# The bits of a new step, given whether it was read and whether it is trusted.
+NEW = {
+    (read, trusted): (READ if read else FILLED) | (TRUSTED if trusted else np.uint8(0)) | CHANGED
+    for read in (False, True)
+    for trusted in (False, True)
+}
 # What is remembered of each step.
 ROWS = ("values", "extras", "flags")
 # Steps that memory is taken for at a time.
@@ -74,8 +80,9 @@ class Timeline:
         self.newest += 1
         at = self._slot(self.newest)
         self._values[at] = value
-        self._flags[at] = (READ if read else FILLED) | TRUSTED * trusted | CHANGED
-        self._extras[at] = np.nan if extras is None else extras
+        self._flags[at] = NEW[read, trusted]
+        if self._extras.shape[1]:
+            self._extras[at] = np.nan if extras is None else extras
 
     def correct(self, step: int, value: float) -> None:
         """Replace a filled-in value by a reading that arrived late."""
@@ -157,9 +164,14 @@ class Timeline:
         self._replaced = {step: fill for step, fill in self._replaced.items() if step >= oldest}
         self._grow(1)
 
+    @property
+    def latest(self) -> float:
+        """Return the value of the newest step."""
+        return self.value(self.newest)
+
     def value(self, step: int) -> float:
         """Return the value of one remembered step."""
-        return float(self._values[self._slot(step)])
+        return self._values.item(self._slot(step))
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps, NaN where they are not remembered."""
@@ -181,14 +193,37 @@ class Timeline:
         at, found = self._found(steps)
         return np.where(found[:, None], self._extras[at], np.nan)
 
+    def holds(self, first: int, end: int) -> bool:
+        """Return whether all steps from the first one, up to the one before the end, are known."""
+        return self.after_holes <= first and end <= self.newest + 1
+
+    def recalled(self, step: int, offsets: Steps) -> tuple[NDArray[np.float64], Mask | None]:
+        """Return the values at some offsets from a step, and which are trusted; None if all are.
+
+        All steps from the first of them up to that step must be known.
+        """
+        at = offsets + self._slot(step)
+        flags = self._flags[at]
+        if np.bitwise_and.reduce(flags, axis=None) & TRUSTED:
+            return self._values[at], None
+        return self._values[at], (flags & TRUSTED) > 0
+
+    def stretch(self, first: int, end: int) -> Vector:
+        """Return the values from the first step up to the one before the end; all are known."""
+        at = self._slot(first)
+        return self._values[at : at + end - first]
+
     def was_read(self, step: int) -> bool:
         """Return whether a remembered step has a reading."""
         return bool(self._flags[self._slot(step)] & READ)
 
     def is_remembered(self, step: int) -> bool:
         """Return whether a step is remembered: not too old, nor in a long gap."""
-        in_a_hole = any(first <= step < end for first, end in self._holes.tolist())
-        return self.oldest <= step <= self.newest and not in_a_hole
+        if not self.oldest <= step <= self.newest:
+            return False
+        return not len(self._holes) or not any(
+            first <= step < end for first, end in self._holes.tolist()
+        )
 
     def remembered(self) -> Steps:
         """Return the steps that are remembered."""

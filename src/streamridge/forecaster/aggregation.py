@@ -12,18 +12,22 @@ has no say, and keeps what it has earned.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector, require_finite, require_shape
 
+# What counts as no regret at all.
+TINY = float(np.finfo(float).tiny)
 
-@dataclass(frozen=True)
-class MLPoly:
-    """What each of K experts has earned at each of H horizons, by G memories.
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms on which K experts are weighed by G memories; they never change.
 
     Parameters
     ----------
@@ -34,6 +38,34 @@ class MLPoly:
     lead
         (K,), how many of the largest regrets each expert is ahead by, whatever happened: who has a
         lead is left for a reason, not for one observation.
+    """
+
+    prior: Vector
+    memories: Vector
+    lead: Vector
+
+    @cached_property
+    def keep(self) -> Matrix:
+        """Return what an observation leaves of the sums, (G, K): as large as what it multiplies.
+
+        NumPy takes three times as long to stretch it.
+        """
+        return np.repeat((1 - 1 / self.memories)[:, None], len(self.prior), axis=1)
+
+    @cached_property
+    def leads(self) -> bool:
+        """Return whether anyone has a lead."""
+        return bool(self.lead.any())
+
+
+@dataclass(frozen=True)
+class MLPoly:
+    """What each of K experts has earned at each of H horizons, by G memories.
+
+    Parameters
+    ----------
+    terms
+        The terms on which they are weighed.
     regrets, squares
         (G, H, K), discounted sums of the regrets, and of their squares.
     largest
@@ -49,9 +81,7 @@ class MLPoly:
     array([[[0., 1.]]])
     """
 
-    prior: Vector
-    memories: Vector
-    lead: Vector
+    terms: Terms
     regrets: NDArray[np.float64]
     squares: NDArray[np.float64]
     largest: Matrix
@@ -67,22 +97,35 @@ class MLPoly:
         """Return the state before anything is known of the experts; by default none has a lead."""
         zeros = np.zeros((len(memories), horizon, len(prior)))
         ahead = np.zeros(len(prior)) if lead is None else lead
-        return cls(prior, np.array(memories), ahead, zeros, zeros, zeros[..., 0])
+        terms = Terms(prior, np.array(memories, dtype=np.float64), ahead)
+        return cls(terms, zeros, zeros, zeros[..., 0])
 
-    def weights(self, awake: Mask) -> NDArray[np.float64]:
-        """Return the weights of the experts, (G, H, K), given who is awake; there must be one."""
-        earned = self._earned * awake
+    def weights(self, awake: Mask | None = None) -> NDArray[np.float64]:
+        """Return the weights of the experts, (G, H, K), given who is awake; there must be one.
+
+        By default all of them are.
+        """
+        if awake is None:
+            return self._weights
+        prior = self.terms.prior * awake
         # Of those awake none may have a prior weight; then all count the same.
-        prior = self.prior * awake if (self.prior * awake).any() else 1.0 * awake
-        chosen = np.where(earned.any(axis=-1, keepdims=True), earned, prior)
-        return np.array(chosen / chosen.sum(axis=-1, keepdims=True))
+        return _shares(self._earned * awake, prior if prior.any() else awake.astype(np.float64))
 
+    # A step asks for them three times.
     @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        return _shares(self._earned, self.terms.prior)
+
+    @property
     def _earned(self) -> NDArray[np.float64]:
         """Return what each expert has earned, not scaled to weights yet, (G, H, K)."""
-        ahead = np.sqrt(self.largest)[..., None] * self.lead
-        scale = self.squares + self.largest[..., None]
-        return np.maximum(self.regrets + ahead, 0.0) / np.where(scale > 0, scale, 1.0)
+        largest = self.largest[..., None]
+        ahead = self.regrets
+        if self.terms.leads:
+            ahead = ahead + np.sqrt(largest) * self.terms.lead
+        earned = np.maximum(ahead, 0.0)
+        earned /= np.maximum(self.squares + largest, TINY)
+        return earned
 
     def mixed(self, opinions: Matrix) -> Matrix:
         """Return the mixtures of forecasts, (G, H), by each memory.
@@ -92,6 +135,10 @@ class MLPoly:
         opinions
             (K, H), the forecasts; NaN says that an expert is asleep.
         """
+        if opinions.shape[1] == 1:  # as a rule: one horizon is one product
+            mixtures = self._weights[:, 0].dot(opinions)
+            if isfinite(mixtures.item(0)):
+                return mixtures
         awake = ~np.isnan(opinions[:, 0])
         return np.einsum("ghk,kh->gh", self.weights(awake)[..., awake], opinions[awake])
 
@@ -107,22 +154,24 @@ class MLPoly:
         value
             The value.
         """
-        awake = ~np.isnan(opinions)
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = np.where(awake, mixtures[:, None] - opinions, 0.0)
-            gained = 2 * (mixtures[:, None] - value) * apart
-            squared = gained**2
-        if not np.isfinite(squared).all():
-            return self
-        keep = (1 - 1 / self.memories)[:, None]
-        regrets, squares, largest = (
-            array.copy() for array in (self.regrets, self.squares, self.largest)
+            gained = (2 * (mixtures - value))[:, None] * (mixtures[:, None] - opinions)
+            squared, awake = gained * gained, None
+        most = np.maximum.reduce(squared, axis=1)
+        if not all(map(isfinite, most.tolist())):  # someone is asleep, or a number is too large
+            awake = ~np.isnan(opinions)
+            gained, squared = (np.where(awake, each, 0.0) for each in (gained, squared))
+            most = squared.max(axis=1)
+            if not np.isfinite(most).all():
+                return self
+        keep, largest = self.terms.keep, self.largest.copy()
+        largest[:, horizon] = np.maximum(keep[:, 0] * largest[:, horizon], most)
+        return MLPoly(
+            self.terms,
+            _faded(self.regrets, horizon, keep, gained, awake),
+            _faded(self.squares, horizon, keep, squared, awake),
+            largest,
         )
-        for sums, new in ((regrets, gained), (squares, squared)):
-            before = sums[:, horizon]
-            sums[:, horizon] = np.where(awake, keep * before + new, before)
-        largest[:, horizon] = np.maximum(keep[:, 0] * largest[:, horizon], squared.max(axis=1))
-        return replace(self, regrets=regrets, squares=squares, largest=largest)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
@@ -133,4 +182,23 @@ class MLPoly:
         arrays = {name: require_finite(name, state[name]) for name in self.state()}
         for name, array in arrays.items():
             require_shape("experts", array, getattr(self, name).shape)
-        return replace(self, **arrays)
+        return MLPoly(self.terms, **arrays)
+
+
+def _shares(earned: NDArray[np.float64], prior: Vector) -> NDArray[np.float64]:
+    """Return what was earned, or the prior where that is nothing, as shares of its sum."""
+    total = np.add.reduce(earned, axis=-1, keepdims=True)
+    if all(total.ravel().tolist()):
+        return earned / total
+    chosen = np.where(total > 0, earned, prior)
+    return np.array(chosen / chosen.sum(axis=-1, keepdims=True))
+
+
+def _faded(
+    sums: NDArray[np.float64], horizon: int, keep: Matrix, new: Matrix, awake: Mask | None
+) -> NDArray[np.float64]:
+    """Return discounted sums after something new at a horizon, of those awake; None if all are."""
+    after, before = sums.copy(), sums[:, horizon]
+    now = keep * before + new
+    after[:, horizon] = now if awake is None else np.where(awake, now, before)
+    return after

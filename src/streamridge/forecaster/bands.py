@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import exp, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,14 +86,20 @@ class ConformalBands:
 
     def observe(self, horizon: int, error: float, spread: float) -> ConformalBands:
         """Return the bands after the error of a forecast is known; `horizon` counts from 0."""
-        sides = np.array([[-error], [error]]) / spread
-        rate = max(RATE, 1 / np.sqrt(1 + self.seen[horizon]))
-        misses = sides > self.reach[horizon]
         reach, seen = self.reach.copy(), self.seen.copy()
-        moved = reach[horizon] * np.exp(rate * (misses - (1 - np.array(self.levels)) / 2))
-        reach[horizon] = np.clip(moved, LEAST, MOST)
+        rate = max(RATE, 1 / sqrt(1 + float(seen[horizon])))
+        # Numbers one by one: of so few levels, arrays would take four times as long.
+        for side, score in enumerate((-error / spread, error / spread)):
+            for i, q in enumerate(reach[horizon, side].tolist()):
+                moved = q * exp(rate * ((score > q) - (1 - self.levels[i]) / 2))
+                reach[horizon, side, i] = min(max(moved, LEAST), MOST)
         seen[horizon] += 1
-        return replace(self, reach=reach, seen=seen)
+        return ConformalBands(self.levels, reach, seen)
+
+    def half_width(self, spread: float) -> float:
+        """Return the wider side of the band that readings are judged by, one step ahead."""
+        below, above = self.reach[0, :, self.levels.index(JUDGED)].tolist()
+        return max(below, above) * spread
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""

@@ -43,9 +43,13 @@ class Made:
     means: Vector
 
     @property
-    def calm(self) -> Made:
-        """Return the forecast with the sizes of error that the model itself expects."""
-        return replace(self, spreads=self.spreads / self.factors)
+    def calm(self) -> Vector:
+        """Return the sizes of error that the model itself expects, without unrest; shape (H,)."""
+        return self.spreads / self.factors
+
+    def issued(self, values: Vector) -> Made:
+        """Return the forecast with other values: those that are issued."""
+        return Made(self.step, self.raw, values, self.spreads, self.factors, self.means)
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class Calibration:
             said = None if made is None or not learns else value - float(made.raw[0])
             correction = correction.forget() if said is None else correction.observe(said)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
-        size = np.mean(sizes) if sizes and plausible else np.nan
+        size = sum(sizes) / len(sizes) if sizes and plausible else np.nan
         errors = self.errors.observe(np.array([size]))
         return Calibration(correction, bands, errors, unrest, trail, waiting)
 
@@ -136,8 +140,7 @@ class Calibration:
         """Return the trail with the forecast that was made for a step just before it."""
         if self.correction is None:
             return self.trail
-        pulls, means = self.correction.pulls(), self.correction.means
-        return self.trail.after(step, pulls, pulls @ means)
+        return self.trail.after(step, self.correction.pulls(), self.correction.offsets())
 
     def renewed(self, step: int) -> Calibration:
         """Return the state after a refit at a step; forecasts that wait for values stay known."""

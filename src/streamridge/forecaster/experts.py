@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -66,18 +67,28 @@ class Experts:
         """Return how many steps are forecast."""
         return self.vote.largest.shape[1]
 
-    def weights(self, awake: Mask) -> Matrix:
-        """Return the weights of the experts, (H, K), given which of them have a forecast."""
-        voters = np.ones(len(self.vote.prior), dtype=bool)
-        voters[0] = awake[0]
-        voted = self.vote.weights(voters)[0]
-        weights = np.einsum("hg,ghk->hk", voted[:, 1:], self.committees.weights(awake))
+    @property
+    def count(self) -> int:
+        """Return how many committees there are."""
+        return len(self.committees.terms.memories)
+
+    def weights(self, awake: Mask | None = None) -> Matrix:
+        """Return the weights of the experts, (H, K), given who has a forecast; by default all."""
+        voters = None
+        if awake is not None:
+            voters = np.ones(1 + self.count, dtype=bool)
+            voters[0] = awake[0]
+        voted, within = self.vote.weights(voters)[0], self.committees.weights(awake)
+        if len(voted) == 1:  # as a rule: one horizon is one product
+            weights = voted[:, 1:].dot(within[:, 0])
+        else:
+            weights = np.einsum("hg,ghk->hk", voted[:, 1:], within)
         weights[:, 0] += voted[:, 0]
         return weights
 
     def heard(self, opinions: Matrix) -> Matrix:
         """Return forecasts, (K, H), with those of the committees, (K + G, H)."""
-        return np.vstack([opinions, self.committees.mixed(opinions)])
+        return np.concatenate((opinions, self.committees.mixed(opinions)))
 
     def mixed(self, heard: Matrix) -> Vector:
         """Return the forecast that the vote makes of those heard, shape (H,)."""
@@ -85,16 +96,16 @@ class Experts:
 
     def observe(self, horizon: int, heard: Vector, mixture: float, value: float) -> Experts:
         """Return the state after a value is known that was forecast in these ways, (K + G,)."""
-        opinions, committees = np.split(heard, [len(self.names)])
+        count = len(self.names)
         return Experts(
             self.names,
-            self.committees.observe(horizon, opinions, committees, value),
+            self.committees.observe(horizon, heard[:count], heard[count:], value),
             self.vote.observe(horizon, self._voters(heard), np.array([mixture]), value),
         )
 
     def _voters(self, heard: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the model and the committees have said, of all that was heard."""
-        return np.concatenate([heard[:1], heard[len(self.names) :]])
+        return heard[_voters(len(self.names), self.count)]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
@@ -104,3 +115,9 @@ class Experts:
         """Return the same experts with a saved state."""
         committees, vote = part(state, "committees"), part(state, "vote")
         return Experts(self.names, self.committees.restore(committees), self.vote.restore(vote))
+
+
+@lru_cache(maxsize=64)
+def _voters(experts: int, committees: int) -> NDArray[np.intp]:
+    """Return where the model and the committees stand among all that is heard."""
+    return np.array([0, *range(experts, experts + committees)])

@@ -18,6 +18,8 @@ LARGEST = 1e12
 
 def require_reading(name: str, value: float | None) -> float:
     """Return a reading as a number; NaN if there is none."""
+    if type(value) is float and abs(value) <= LARGEST:  # as a rule
+        return value
     # pandas has missing values of its own, which are not even equal to themselves.
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return np.nan

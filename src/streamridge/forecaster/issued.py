@@ -100,9 +100,9 @@ class Trail:
     def after(self, step: int, pulls: Matrix, offsets: Vector) -> Trail:
         """Return the trail with one more forecast, and without those that are too old."""
         return Trail(
-            np.append(self.steps, step)[-MOST:],
-            np.concatenate([self.pulls, pulls[None]])[-MOST:],
-            np.concatenate([self.offsets, offsets[None]])[-MOST:],
+            np.concatenate((self.steps, (step,)))[-MOST:],
+            np.concatenate((self.pulls, pulls[None]))[-MOST:],
+            np.concatenate((self.offsets, offsets[None]))[-MOST:],
         )
 
     def since(self, step: int) -> Trail:

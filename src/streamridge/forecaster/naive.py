@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +44,14 @@ class Naive:
     def best(self, *, seasonal: bool) -> int:
         """Return which forecast has been the best of late; of the seasonal ones, if asked for."""
         means = self.errors.means
-        return int(np.argmin(means[:-1] if seasonal and len(means) > 1 else means))
+        return int((means[:-1] if seasonal and len(means) > 1 else means).argmin())
 
     def offsets(
         self, best: int, values: Vector, least: float, levels: Levels
     ) -> tuple[Matrix, Matrix]:
         """Return how far bands reach below and above forecasts; far, until an error is known."""
         size = float(self.errors.means[best])
-        size = max(size if np.isfinite(size) else float(abs(values).max()), least)
+        size = max(size if isfinite(size) else float(abs(values).max()), least)
         below, above = self.bands.offsets(np.array([size]), levels)
         return np.repeat(below, len(values), axis=0), np.repeat(above, len(values), axis=0)
 
@@ -67,8 +68,8 @@ class Naive:
             The least size of error that counts.
         """
         size, errors = float(self.errors.means[best]), self.errors.observe(sizes)
-        if not np.isfinite(size):
-            return replace(self, errors=errors)
+        if not isfinite(size):
+            return Naive(errors, self.bands)
         return Naive(errors, self.bands.observe(0, error, max(size, least)))
 
     def state(self) -> dict[str, NDArray[np.float64]]:

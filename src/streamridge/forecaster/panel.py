@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from streamridge.forecaster.experts import Experts
 from streamridge.learners.state import joined, part
 
 # Where the model and its companion stand among the experts.
-DUEL = [0, 1]
+DUEL = slice(0, 2)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Heard:
     means: Vector
     opinions: Matrix
     mixture: Vector
+
+    def issued(self, mixture: Vector) -> Heard:
+        """Return what was said, with the forecast that is issued."""
+        return Heard(self.step, self.raw, self.means, self.opinions, mixture)
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,8 @@ class Panel:
     def weights(self, asleep: tuple[str, ...]) -> dict[str, float]:
         """Return the weights of the next step's forecasts by name, given who has none."""
         names = self.experts.names
-        weights = self.experts.weights(np.array([name not in asleep for name in names]))[0]
-        return dict(zip(names, weights.tolist(), strict=True))
+        awake = np.array([name not in asleep for name in names]) if asleep else None
+        return dict(zip(names, self.experts.weights(awake)[0].tolist(), strict=True))
 
     @property
     def losses(self) -> Vector | None:
@@ -119,22 +124,22 @@ class Panel:
         """
         pending = self.pending if heard is None else (heard, *self.pending)
         experts, correction, horizon = self.experts, self.correction, self.experts.horizon
-        errors: list[Vector] = []
+        squares, seen = self.squares, self.seen
         for each in pending:
             h = step - each.step
             if h >= horizon:
                 continue
             if plausible:
                 experts = experts.observe(h, each.opinions[:, h], float(each.mixture[h]), value)
-            if learns and self.accompanied and not np.isnan(each.raw[h]):
-                errors.append(value - each.opinions[DUEL, h])
+            error = value - float(each.raw[h])
+            if learns and self.accompanied and not isnan(error):
+                squares, seen = squares + np.square(value - each.opinions[DUEL, h]), seen + 1
                 if correction is not None:
-                    correction = correction.learn(h, value - float(each.raw[h]), each.means)
+                    correction = correction.learn(h, error, each.means)
         if correction is not None:
-            said = np.nan if heard is None or not learns else value - float(heard.raw[0])
-            correction = correction.forget() if np.isnan(said) else correction.observe(said)
+            said = nan if heard is None or not learns else value - float(heard.raw[0])
+            correction = correction.forget() if isnan(said) else correction.observe(said)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
-        squares, seen = self.squares + np.sum(np.square(errors), axis=0), self.seen + len(errors)
         return Panel(experts, self.accompanied, correction, waiting, squares, seen)
 
     def renewed(self) -> Panel:
@@ -190,7 +195,7 @@ class Panel:
     def _forms(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what is kept of so many forecasts."""
         experts = self.experts
-        heard = len(experts.names) + len(experts.committees.memories)
+        heard = len(experts.names) + experts.count
         return {
             "raw": (count, self.experts.horizon),
             "means": (count, len(KEEPS)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -66,23 +67,24 @@ class Plausibility:
         ['good', 'outlier', 'implausible']
         """
         run = self.run + 1 if value == self.value else 1
-        after = replace(self, value=value, run=run, strange=0)
-        strange = replace(after, strange=self.strange + 1)
+        strange, low, high = self.strange + 1, self.low, self.high
         is_stuck = max(RUN, self.longest_run) < run <= self.stuck_for
         if self.is_implausible(value):
             if self.strange < CONVINCING or is_stuck:
-                return "implausible", strange
-            return "good", replace(strange, low=value, high=value)
+                return "implausible", self._after(value, run, strange, low, high)
+            return "good", self._after(value, run, strange, value, value)
         if is_stuck:
-            return "stuck", after
+            return "stuck", self._after(value, run, 0, low, high)
         is_outlier = abs(error) > OUTLIER * band
         if is_outlier and self.strange < CONVINCING:
-            return "outlier", strange
-        return "good", replace(
-            strange if is_outlier else after,
-            low=float(np.fmin(self.low, value)),
-            high=float(np.fmax(self.high, value)),
-        )
+            return "outlier", self._after(value, run, strange, low, high)
+        # Of two numbers, one of which may be NaN, Python's min and max return the first.
+        low, high = min(value, low), max(value, high)
+        return "good", self._after(value, run, strange if is_outlier else 0, low, high)
+
+    def _after(self, value: float, run: int, strange: int, low: float, high: float) -> Plausibility:
+        """Return the judge after a reading."""
+        return Plausibility(low, high, self.longest_run, value, run, strange, self.stuck_for)
 
     def is_implausible(self, value: float) -> bool:
         """Return whether a value is implausibly far outside the recent range."""
@@ -104,10 +106,16 @@ class Plausibility:
 
     def bounded(self, values: Vector) -> Vector:
         """Return values clipped to the recent range, extended by its width, and to `floor`."""
+        least, most = self.limits
+        return np.minimum(np.maximum(values, least), most)
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Return the least and the most that is plausible of a forecast."""
         reach = self.high - self.low
         if not reach > 0:  # nothing is known, or nothing has ever changed
-            return np.maximum(values, self.floor)
-        return np.clip(values, max(self.low - reach, self.floor), self.high + reach)
+            return self.floor, np.inf
+        return max(self.low - reach, self.floor), self.high + reach
 
     @property
     def floor(self) -> float:

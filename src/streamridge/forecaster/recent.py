@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ HALF_LIFE = 24
 KEEP = 0.5 ** (1 / HALF_LIFE)
 # Fewer errors than this say little about a mean.
 FEW = 8
+ENOUGH = (1 - KEEP**FEW) / (1 - KEEP)
 
 
 @dataclass(frozen=True)
@@ -43,24 +45,24 @@ class RecentErrors:
         """Return the state before any error is known."""
         return cls(np.zeros(count), np.zeros(count))
 
-    @property
+    @cached_property
     def means(self) -> Vector:
         """Return the mean sizes, shape (K,); infinite where no error is known."""
-        none = self.weights == 0
-        return np.where(none, np.inf, self.totals / np.where(none, 1.0, self.weights))
+        pairs = zip(self.totals.tolist(), self.weights.tolist(), strict=True)
+        return np.array([total / weight if weight else np.inf for total, weight in pairs])
 
     @property
     def are_few(self) -> bool:
         """Return whether the means say little yet."""
-        return bool(self.weights.min() < (1 - KEEP**FEW) / (1 - KEEP))
+        return min(self.weights.tolist()) < ENOUGH
 
     def observe(self, sizes: Vector) -> RecentErrors:
         """Return the state after new errors of these sizes; NaN stands for none."""
-        made = ~np.isnan(sizes)
-        return RecentErrors(
-            np.where(made, KEEP * self.totals + np.where(made, sizes, 0.0), self.totals),
-            np.where(made, KEEP * self.weights + 1, self.weights),
-        )
+        totals, weights = self.totals.copy(), self.weights.copy()
+        for i, size in enumerate(sizes.tolist()):
+            if size == size:  # not NaN
+                totals[i], weights[i] = KEEP * totals[i] + size, KEEP * weights[i] + 1
+        return RecentErrors(totals, weights)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""

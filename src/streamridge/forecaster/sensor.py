@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -52,6 +53,7 @@ class Sensor:
         holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self.clock = SensorClock(settings.step, settings.tz, holidays)
         self.bounds = Bounds.of(settings.bounds)
+        self.has_bounds = settings.bounds is not None
         self.silent = 0  # steps since the last reading
         self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to be learned from
         self._settings = settings
@@ -81,8 +83,8 @@ class Sensor:
     @property
     def least(self) -> float:
         """Return the least size of error: half the smallest change seen, or a rounding."""
-        smallest = self._resolution / 2 if np.isfinite(self._resolution) else 0.0
-        return max(smallest, ROUNDING * max(abs(self.past.latest), 1.0))
+        smallest = self._resolution / 2 if isfinite(self._resolution) else 0.0
+        return max(smallest, ROUNDING * max(abs(self.timeline.latest), 1.0))
 
     def place(self, time: object) -> tuple[int, bool]:
         """Return the step that a time belongs to, and whether the time is exactly on it."""
@@ -101,7 +103,7 @@ class Sensor:
         """Return the best naive forecast of late, (H,), and what it is."""
         best = self._best()
         steps = range(self.next_step, self.next_step + self._settings.horizon)
-        values = np.array([self._naive_value(step, best) for step in steps])
+        values = np.array([self._naive_values(step)[best] for step in steps])
         is_last = best == len(self._settings.periods) > 0
         return self.bounds.clipped(values), "last" if is_last else "seasonal"
 
@@ -116,7 +118,7 @@ class Sensor:
         opinions = np.array([self._naive_values(step) for step in steps]).T
         if not self.remembers_last:
             opinions[-1] = np.nan
-        return self.bounds.clipped(opinions)
+        return self.bounds.clipped(opinions) if self.has_bounds else opinions
 
     def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
@@ -126,26 +128,25 @@ class Sensor:
         """Return which naive forecast to use; after some silence the last reading is too old."""
         return self._naive.best(seasonal=not self.remembers_last)
 
-    def _naive_values(self, step: int) -> Vector:
+    def _naive_values(self, step: int) -> list[float]:
         """Return what a step's naive forecasts are: the longest season ago first, last the last."""
-        every = range(len(self._settings.periods) + 1)
-        return np.array([self._naive_value(step, which) for which in every])
-
-    def _naive_value(self, step: int, which: int) -> float:
-        periods = self._settings.periods
-        shorter = periods[: len(periods) - which]
-        return self.past.seasonal(step, shorter) if shorter else self._last
+        periods, past = self._settings.periods, self.past
+        return [
+            *(past.seasonal(step, periods[:count]) for count in range(len(periods), 0, -1)),
+            self._last,
+        ]
 
     @property
     def _last(self) -> float:
         """Return the last reading, if it is remembered."""
-        step = self.timeline.newest - self.silent
-        return self.timeline.value(step) if self.timeline.is_remembered(step) else self.past.latest
+        timeline = self.timeline
+        step = timeline.newest - self.silent
+        return timeline.value(step if timeline.is_remembered(step) else timeline.newest)
 
     def bounded(self, values: Vector) -> Vector:
         """Return forecasts, or the ends of their bands, clipped to what the sensor may show."""
         plausible = self._plausibility.bounded(values) if self._settings.guard else values
-        return self.bounds.clipped(plausible)
+        return self.bounds.clipped(plausible) if self.has_bounds else plausible
 
     def push_gap(self, fill: float, columns: Vector | None) -> None:
         """Take a step without a reading."""
@@ -251,19 +252,20 @@ class Sensor:
 
     def _learn_of(self, value: float, *, plausible: bool) -> None:
         """Update the smallest change, and the naive errors unless a glitch would swamp them."""
-        change = abs(value - self.past.latest)
+        change = abs(value - self.timeline.latest)
         if 0 < change < self._resolution:
             self._resolution = change
         if not plausible:
             return
-        errors, best = value - self._naive_values(self.next_step), self._best()
-        sizes = np.abs(errors)
-        sizes[-1] = self._size_of_last(value)
-        self._naive = self._naive.observe(best, float(errors[best]), sizes, self.least)
+        said, best = self._naive_values(self.next_step), self._best()
+        sizes = [*(abs(value - each) for each in said[:-1]), self._size_of_last(value)]
+        self._naive = self._naive.observe(best, value - said[best], np.array(sizes), self.least)
 
     def _size_of_last(self, value: float) -> float:
         """Return the mean error if the last reading had forecast a value, over all horizons."""
-        steps = self.timeline.newest - np.arange(self._settings.horizon)
-        readings = self.past.values(np.maximum(steps, self.timeline.start))
-        readings[0] = self._last
-        return float(np.abs(value - readings).mean())
+        size, horizon = abs(value - self._last), self._settings.horizon
+        if horizon == 1:
+            return size
+        earlier = self.timeline.newest - np.arange(1, horizon)
+        readings = self.past.values(np.maximum(earlier, self.timeline.start))
+        return float(size + np.abs(value - readings).sum()) / horizon

@@ -116,7 +116,7 @@ class Settings:
         """
         return self.preset.joint if self.tuner is None else self.preset.joint_for_searches
 
-    @property
+    @cached_property
     def levels(self) -> Levels:
         """Return the levels of the bands, one or more, in the order given."""
         return require_levels(self.level)

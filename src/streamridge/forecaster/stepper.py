@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ class Stepper:
 
     def look_back(self, step: int, value: float) -> None:
         """Take a reading of a step that has passed; the next refit learns from it."""
-        if np.isnan(value):
+        if isnan(value):
             return
         arrival = self.sensor.look_back(step, value)
         self.counts[arrival] += 1
@@ -193,12 +194,12 @@ class Stepper:
             self.counts["implausible"] += 1
             value = np.nan
         if not self.sensor.has_readings:
-            if not np.isnan(value):  # else there is nothing to fill the gap with
+            if not isnan(value):  # else there is nothing to fill the gap with
                 self.sensor.push(value, value, None, columns)
             return
         ahead = self.look_ahead(columns)
         self._ahead = {}
-        if np.isnan(value):
+        if isnan(value):
             excluded = self.sensor.is_excluded(self.sensor.next_step)
             self.counts["missing"] += not (impossible or excluded)
             self._pass_over()
@@ -238,6 +239,8 @@ class Stepper:
 
     def _count(self, events: tuple[Event, ...]) -> None:
         """Count what happened, and let the sensor look at its readings after a refit."""
+        if not events:
+            return
         self.counts.update(events)
         if "fits" in events:
             self.sensor.renew()
@@ -260,16 +263,19 @@ class Stepper:
         if self._panel is None:
             return Ahead(made.values, "model", made)
         heard = self._heard(self._panel, made, self.model.companion(inputs))
-        return Ahead(heard.mixture, self._source, replace(made, values=heard.mixture), heard)
+        return Ahead(heard.mixture, self._source, made.issued(heard.mixture), heard)
 
     def _heard(self, panel: Panel, made: Made, raw: Vector) -> Heard:
         """Return what the model, its companion and the naive forecasts say of the next steps."""
         bounded = self.sensor.bounded(raw)
         companion = [self.sensor.bounded(panel.corrected(bounded))] if panel.accompanied else []
-        opinions = np.vstack([made.values, *companion, self.sensor.naive_opinions()])
+        fitted = np.array([made.values, *companion])
+        opinions = np.concatenate((fitted, self.sensor.naive_opinions()))
         heard = panel.heard(made.step, bounded, opinions)
+        if not self.sensor.has_bounds:
+            return heard
         # A mean of equal numbers may miss them by rounding.
-        return replace(heard, mixture=self.sensor.bounds.clipped(heard.mixture))
+        return heard.issued(self.sensor.bounds.clipped(heard.mixture))
 
     @property
     def experts(self) -> dict[str, float]:
@@ -296,17 +302,18 @@ class Stepper:
     def _made(self, model: SelfTuningModel, inputs: Inputs) -> Made:
         """Return the model's forecast from the next step on."""
         step = self.sensor.next_step
-        raw, spreads = model.learner.predict_with_spread(step, inputs.x[0])
+        raw, spreads = model.learner.forecast(inputs)
         spreads = self._widened(self._raised(np.maximum(spreads, self.sensor.least)))
         made = self._calibration.made(step, self.sensor.bounded(raw), spreads)
-        return replace(made, values=self.sensor.bounded(made.values))
+        return made.issued(self.sensor.bounded(made.values))
 
     def _raised(self, spreads: Vector) -> Vector:
         """Return the sizes of errors to expect, on average at least a share of those of late."""
         errors = self._calibration.errors
         if errors.are_few:
             return spreads
-        return spreads * max(LEAST_SHARE * errors.means[0] / spreads.mean(), 1.0)
+        mean = sum(spreads.tolist()) / len(spreads)
+        return spreads * max(LEAST_SHARE * float(errors.means[0]) / mean, 1.0)
 
     def _widened(self, spreads: Vector) -> Vector:
         """Return the sizes of errors to expect of a silent sensor, up to those of a naive one."""
@@ -339,9 +346,10 @@ class Stepper:
 
         A glitch must not make the next one credible.
         """
-        calm = replace(ahead, made=ahead.made and ahead.made.calm)
-        below, above = self._offsets(calm, (JUDGED,))
-        return float(max(above[0, 0], -below[0, 0]))
+        if ahead.made is None:
+            below, above = self.sensor.naive_offsets(ahead.values, (JUDGED,))
+            return float(max(above[0, 0], -below[0, 0]))
+        return self._calibration.bands.half_width(float(ahead.made.calm[0]))
 
     def _try_first_fit(self) -> None:
         """Start the model once there is enough history, unless refits wait to be asked for."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,9 @@ from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 # The candidates: scores of late count half after one of these numbers of scores, (L,).
 HALF_LIVES = np.array([2.0, 8.0, 32.0])
 # Weight of the newest score in the means of late, and in the usual one.
-NEW, USUAL_NEW = 1 - 0.5 ** (1 / HALF_LIVES), 1 - 0.5 ** (1 / 480)
+NEW, USUAL_NEW = (1 - 0.5 ** (1 / HALF_LIVES)).tolist(), 1 - 0.5 ** (1 / 480)
+# A product with these is half a sum over the candidates.
+HALVES = np.full(len(HALF_LIVES), 0.5)
 # Discount, per score, of the likelihoods that candidates are weighed by.
 WEIGHING = 1 - 1 / 200
 # Before any score, all means are one, with the weight of so many scores.
@@ -71,25 +74,28 @@ class Unrest:
 
     def factors(self) -> Vector:
         """Return what to multiply the sizes of the next errors by, shape (H,)."""
-        logs = 0.5 * np.log(self.late / self.usual[:, None])
-        return np.exp(np.sum(self.weights() * logs, axis=1))
+        logs = np.log(self.late / self.usual[:, None])
+        return np.exp((self.weights() * logs).dot(HALVES))
 
     def weights(self) -> Matrix:
         """Return how much each candidate counts, shape (H, L); a row sums to one."""
-        weights = np.exp(self.fits - self.fits.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
+        weights = np.exp(self.fits - np.maximum.reduce(self.fits, axis=1, keepdims=True))
+        return weights / np.add.reduce(weights, axis=1, keepdims=True)
 
     def observe(self, horizon: int, score: float) -> Unrest:
         """Return the state after the score of a forecast; `horizon` counts from 0."""
-        late, usual, fits, seen = (each.copy() for each in vars(self).values())
-        score = min(max(score, LEAST), MOST * usual[horizon])
-        # The density of a score of which a candidate expects the mean f u is exp(-s/(f u))/(f u).
-        factors = np.sqrt(late[horizon] / usual[horizon])
-        likelihoods = -np.log(factors) - score / (factors * usual[horizon])
-        fits[horizon] = WEIGHING * fits[horizon] + likelihoods
-        first = 1 / (PRIOR + seen[horizon])
-        late[horizon] += np.maximum(NEW, first) * (score - late[horizon])
-        usual[horizon] += max(USUAL_NEW, first) * (score - usual[horizon])
+        late, usual, fits, seen = (
+            each.copy() for each in (self.late, self.usual, self.fits, self.seen)
+        )
+        u, first = float(usual[horizon]), 1 / (PRIOR + float(seen[horizon]))
+        score = min(max(score, LEAST), MOST * u)
+        # Numbers one by one: of so few candidates, arrays would take three times as long.
+        for i, (mean, new) in enumerate(zip(late[horizon].tolist(), NEW, strict=True)):
+            # The density of a score of which one expects the mean f u is exp(-s/(f u))/(f u).
+            factor = sqrt(mean / u)
+            fits[horizon, i] = WEIGHING * fits[horizon, i] - log(factor) - score / (factor * u)
+            late[horizon, i] = mean + max(new, first) * (score - mean)
+        usual[horizon] = u + max(USUAL_NEW, first) * (score - u)
         seen[horizon] += 1
         return Unrest(late, usual, fits, seen)
 

@@ -5,6 +5,9 @@ against rows of another. An evaluation gives the value K(a, b) and products with
 `gradient_dot` for the paper's Jacobian and `inner` for the adjoint. No (d, N, N) array is ever
 formed.
 
+A forecast needs no more than a sum over one row, k(x, Z) W, and needs it at once: `predictor` makes
+all that does not depend on x beforehand.
+
 Rows may move themselves, with numbers that they were made with. `tangent_dot` follows such a move
 forward; `inner` gathers backward, on request, what a move of every embedded row would change.
 """
@@ -12,11 +15,12 @@ forward; `inner` gathers backward, on request, what a move of every embedded row
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import methodcaller
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +29,12 @@ from streamridge.arrays import Block, Matrix, Vector
 from streamridge.hyperparameters.groups import Group
 from streamridge.hyperparameters.space import Space
 from streamridge.memory import Heap
-from streamridge.samples import Inputs
+from streamridge.samples import Inputs, Layout
 
 HEAP = Heap()
+
+# Gives k(x, Z) W, shape (k,), for one input at a time t with all its features x, shape (p,).
+Predictor: TypeAlias = Callable[[float, Vector], Vector]
 
 
 @dataclass(frozen=True)
@@ -185,6 +192,25 @@ class Kernel(ABC):
 
         The arrays that the evaluation keeps come from `memory`.
         """
+
+    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+        """Return the sums k(x, Z) W as a function of one input.
+
+        Parameters
+        ----------
+        rows
+            The n rows Z.
+        weights
+            (n, k), their weights W in each of the sums.
+        layout
+            The blocks of x.
+        """
+
+        def summed(t: float, x: Vector) -> Vector:
+            one = self.embed(Inputs(np.array([t]), x[None, :], layout))
+            return np.asarray(self.evaluate(one, rows).value[0] @ weights)
+
+        return summed
 
     @abstractmethod
     def diagonal(self, inputs: Inputs) -> Vector:

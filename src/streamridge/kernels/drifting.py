@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp
 from typing import Self
 
 import numpy as np
 
-from streamridge.arrays import Block, Vector, require_number
+from streamridge.arrays import Block, Matrix, Vector, require_number
 from streamridge.hyperparameters.groups import (
     Bounds,
     Group,
@@ -15,11 +16,19 @@ from streamridge.hyperparameters.groups import (
     require_values,
     require_within,
 )
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Slopes, Weights
+from streamridge.kernels.base import (
+    HEAP,
+    Embedding,
+    Evaluation,
+    Kernel,
+    Predictor,
+    Slopes,
+    Weights,
+)
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.time_lags import time_lags
 from streamridge.memory import Heap
-from streamridge.samples import Inputs
+from streamridge.samples import Inputs, Layout
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,18 @@ class Drifting(Summand):
             lags.spread(values.astype(memory.dtype, copy=False)) for values in (age, factor)
         )
         return DriftingEvaluation(inner, age, factor)
+
+    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+        # Of an input after all rows, exp(-rate (t - t')) is one number times one that stays.
+        rate, newest = self.rate, float(rows.own.max(initial=-np.inf))
+        faded = weights * np.exp(-rate * (newest - rows.own))[:, None]
+        after = self.kernel.predictor(rows.parts[0], faded, layout)
+        at_any_time = super().predictor(rows, weights, layout)
+
+        def summed(t: float, x: Vector) -> Vector:
+            return exp(-rate * (t - newest)) * after(t, x) if t >= newest else at_any_time(t, x)
+
+        return summed
 
 
 @dataclass(frozen=True)

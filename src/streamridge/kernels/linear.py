@@ -9,10 +9,10 @@ import numpy as np
 
 from streamridge.arrays import Block, Matrix, Vector
 from streamridge.hyperparameters.groups import Group, require_values
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Slopes, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Predictor, Slopes, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.memory import Heap
-from streamridge.samples import Inputs
+from streamridge.samples import Inputs, Layout, places
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class Linear(Summand):
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> LinearEvaluation:
         dtype = memory.dtype
         return LinearEvaluation(a.own.astype(dtype, copy=False), b.own.astype(dtype, copy=False))
+
+    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+        # A sum of products with n rows is one product with their sum.
+        where, total = places(layout, self.features), rows.own.T @ weights
+        return lambda t, x: x[where].dot(total)
 
 
 @dataclass(frozen=True)

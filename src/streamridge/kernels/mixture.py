@@ -11,15 +11,23 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Block, Vector, require_finite
+from streamridge.arrays import Block, Matrix, Vector, require_finite
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.feasible import Part
 from streamridge.hyperparameters.groups import Group, require_values
 from streamridge.hyperparameters.simplex import Simplex
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Slopes, Weights
+from streamridge.kernels.base import (
+    HEAP,
+    Embedding,
+    Evaluation,
+    Kernel,
+    Predictor,
+    Slopes,
+    Weights,
+)
 from streamridge.memory import Heap
-from streamridge.samples import Inputs
+from streamridge.samples import Inputs, Layout
 
 
 class Summand(Kernel):
@@ -124,6 +132,18 @@ class Mixture(Summand):
         for kernel, of_a, of_b in zip(self.kernels, a.parts, b.parts, strict=True):
             parts.append(kernel.evaluate(of_a, of_b, memory))
         return MixtureEvaluation(self.weights, tuple(parts))
+
+    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+        parts = zip(self.weights, self.kernels, rows.parts, strict=True)
+        sums = [kernel.predictor(own, beta * weights, layout) for beta, kernel, own in parts]
+
+        def summed(t: float, x: Vector) -> Vector:
+            total = sums[0](t, x)
+            for part in sums[1:]:
+                total = total + part(t, x)
+            return total
+
+        return summed
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from streamridge.hyperparameters.groups import (
     require_values,
     require_within,
 )
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Slopes, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Predictor, Slopes, Weights
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.shapes import MATERN, SQUARED_EXPONENTIAL, Profile
 from streamridge.memory import Heap
-from streamridge.samples import Inputs
+from streamridge.samples import Inputs, Layout, places
 
 INVERSE_SCALE_BOUNDS = (1e-6, 1e2)
 # Relative rounding error of |z - z'|^2 = |z|^2 + |z'|^2 - 2 z z'. Each |z|^2 is reduced by it, so
@@ -76,6 +76,21 @@ class Radial(Summand):
         return RadialEvaluation(
             self.profile, r, self.profile.value(r, memory), a.own, b.own, self._nu
         )
+
+    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+        profile, where, root = self.profile, places(layout, self.features), np.sqrt(self._nu)
+
+        def summed(t: float, x: Vector) -> Vector:
+            z = root * x[where]
+            # |z|^2 + |z'|^2 - 2 z z' of all rows [z', 1, |z'|^2] is one product.
+            left = np.ones(len(z) + 2)
+            np.multiply(z, -2.0, out=left[:-2])
+            left[-2] = (1 - ROUNDING) * z.dot(z)
+            s = rows.own.dot(left)
+            r = profile.distance(np.maximum(s, 0.0, out=s))
+            return profile.value(r, HEAP).dot(weights)
+
+        return summed
 
 
 def squared_distances(a: Matrix, b: Matrix, out: Block) -> Block:

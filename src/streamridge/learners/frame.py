@@ -164,12 +164,14 @@ class Frame(Generic[FitT]):
 
         These are then learned from, unless refits wait to be asked for: that would take as long.
         """
-        progress = replace(
-            progress,
-            record=progress.record.taken(row, t, value),
-            policy=progress.policy.waited(),
-            newest=t,
-            steps=progress.steps + 1,
+        progress = Progress(
+            progress.record.taken(row, t, value),
+            progress.current,
+            progress.policy.waited(),
+            t,
+            progress.retired,
+            progress.steps + 1,
+            progress.refits,
         )
         labelled = t >= progress.current.since + self.horizon - 1
         return self._closed(progress, workspace) if labelled and not self.deferred else progress

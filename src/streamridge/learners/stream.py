@@ -136,7 +136,11 @@ class StreamLearner(Generic[FitT]):
 
     def predict_with_spread(self, time: float, x: ArrayLike) -> tuple[Vector, Vector]:
         """Return the forecasts and the expected size of their errors, shape (H,) each."""
-        inputs, current = self._inputs(time, x), self._progress.current
+        return self.forecast(self._inputs(time, x))
+
+    def forecast(self, inputs: Inputs) -> tuple[Vector, Vector]:
+        """Return what `predict_with_spread` does, for one input that needs no check."""
+        current = self._progress.current
         with self._frame.costs.spending("predicting"):
             if knows_spread(current.fit):
                 forecasts, spreads = current.fit.predict_with_spread(inputs)

@@ -30,6 +30,7 @@ from streamridge.kernels.base import Embedding, Evaluation, Kernel, Slopes, Weig
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.models.hypergradient import MovingRows, direct_part, step_gradients
+from streamridge.models.pointwise import Pointwise
 from streamridge.models.ridge import Center, Spread, log_sizes
 from streamridge.models.ridge_model import RidgeModel
 from streamridge.models.systems import Ridge, no_factor
@@ -210,6 +211,7 @@ class NystromRidgeFit:
     spread: Spread | None = None
     _system: _System | None = field(default=None, repr=False)
     _landmarks: Embedding | None = field(default=None, repr=False)
+    _pointwise: Pointwise | None = field(default=None, repr=False)
 
     @classmethod
     def made(
@@ -227,7 +229,7 @@ class NystromRidgeFit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: everything that cannot be recomputed."""
-        return self.__dict__ | {"_system": None, "_landmarks": None}
+        return self.__dict__ | {"_system": None, "_landmarks": None, "_pointwise": None}
 
     @property
     def landmarks(self) -> Embedding:
@@ -249,8 +251,24 @@ class NystromRidgeFit:
         memory = self._system.memory if self._system else Arena()
         self._system = None
         self._landmarks = None
+        self._pointwise = None
         memory.clear()
         return memory
+
+    @property
+    def pointwise(self) -> Pointwise:
+        """Return the fit as a function of one input, prepared again if it was dropped."""
+        if self._pointwise is None:
+            self._pointwise = Pointwise.of(
+                self.ridge.kernel,
+                self.landmarks,
+                self.samples.inputs.layout,
+                origin=self.center.x,
+                level=self.center.y,
+                theta=self.theta,
+                phi=None if self.spread is None else self.spread.phi,
+            )
+        return self._pointwise
 
     def rows(self, inputs: Inputs) -> Evaluation:
         """Return the kernel between n inputs and the landmarks: the rows k_t."""
@@ -259,11 +277,16 @@ class NystromRidgeFit:
 
     def predict(self, inputs: Inputs) -> Matrix:
         """Return k_t^T theta for n inputs, plus the center of y; shape (n, H)."""
+        if len(inputs) == 1:
+            return self.pointwise.at(inputs)[0]
         return self.center.y + self.rows(inputs).value @ self.theta
 
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
         """Return the predictions and the expected size of their errors, shape (n, H) each."""
         spread = self.learn_spread()
+        if len(inputs) == 1:
+            predictions, sums = self.pointwise.at(inputs)
+            return predictions, spread.of(sums)
         k = self.rows(inputs).value
         return self.center.y + k @ self.theta, spread.at(k)
 
@@ -276,6 +299,7 @@ class NystromRidgeFit:
             sizes = log_sizes(self._residuals())
             phi = self.system.solve(self.system.rows.T @ (sizes - sizes.mean(axis=0)))
             self.spread = Spread.over(sizes, phi)
+            self._pointwise = None
         return self.spread
 
     def window_loss(self, window: Samples) -> float:

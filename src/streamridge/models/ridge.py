@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector
 from streamridge.kernels.base import Embedding, Evaluation
 from streamridge.memory import Arena
+from streamridge.models.pointwise import Pointwise
 from streamridge.models.systems import (
     Guesses,
     IteratedSystem,
@@ -88,7 +89,11 @@ class Spread:
 
     def at(self, k: Matrix) -> Matrix:
         """Return the size of error at n inputs with the rows k, shape (n, H)."""
-        return np.exp(np.clip(self.mean + k @ self.phi, self.least, self.most))
+        return self.of(k @ self.phi)
+
+    def of(self, sums: Matrix) -> Matrix:
+        """Return the size of error at n inputs whose rows have the sums k^T phi, shape (n, H)."""
+        return np.exp(np.minimum(np.maximum(self.mean + sums, self.least), self.most))
 
 
 def log_sizes(residuals: Matrix) -> Matrix:
@@ -123,6 +128,7 @@ class Fit:
     spread: Spread | None = None
     _system: System | None = field(default=None, repr=False)
     _embedding: Embedding | None = field(default=None, repr=False)
+    _pointwise: Pointwise | None = field(default=None, repr=False)
 
     @classmethod
     def exact(cls, ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> Self:
@@ -170,7 +176,7 @@ class Fit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: everything that cannot be recomputed."""
-        return self.__dict__ | {"_system": None, "_embedding": None}
+        return self.__dict__ | {"_system": None, "_embedding": None, "_pointwise": None}
 
     @property
     def embedding(self) -> Embedding:
@@ -178,6 +184,21 @@ class Fit:
         if self._embedding is None:
             self._embedding = self.ridge.kernel.embed(self.center.inputs(self.samples.inputs))
         return self._embedding
+
+    @property
+    def pointwise(self) -> Pointwise:
+        """Return the fit as a function of one input, prepared again if it was dropped."""
+        if self._pointwise is None:
+            self._pointwise = Pointwise.of(
+                self.ridge.kernel,
+                self.embedding,
+                self.samples.inputs.layout,
+                origin=self.center.x,
+                level=self.center.y,
+                theta=self.theta,
+                phi=None if self.spread is None else self.spread.phi,
+            )
+        return self._pointwise
 
     @property
     def system(self) -> System:
@@ -198,6 +219,7 @@ class Fit:
         memory = self._system.memory if self._system else Arena(self.ridge.dtype)
         self._system = None
         self._embedding = None
+        self._pointwise = None
         memory.clear()
         return memory
 
@@ -208,6 +230,8 @@ class Fit:
 
     def predict(self, inputs: Inputs) -> Matrix:
         """Return k_t^T theta for n inputs, eq. (12), plus the center of y; shape (n, H)."""
+        if len(inputs) == 1:
+            return self.pointwise.at(inputs)[0]
         return self.center.y + self.rows(inputs).value @ self.theta
 
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
@@ -218,6 +242,9 @@ class Fit:
         Cost: O(N) per input in addition to its row k, and one more solve per fit.
         """
         spread = self.learn_spread()
+        if len(inputs) == 1:
+            predictions, sums = self.pointwise.at(inputs)
+            return predictions, spread.of(sums)
         k = self.rows(inputs).value
         return self.center.y + k @ self.theta, spread.at(k)
 
@@ -230,6 +257,7 @@ class Fit:
         if self.spread is None:
             sizes = self._log_residuals()
             self.spread = self.spread_of(self.system.solve(sizes - sizes.mean(axis=0)))
+            self._pointwise = None
         return self.spread
 
     def spread_of(self, phi: Matrix) -> Spread:

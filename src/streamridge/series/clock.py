@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -22,7 +22,7 @@ Times: TypeAlias = NDArray[Any]
 # A length of time, or a number of units of an integer index.
 Length: TypeAlias = timedelta | int
 
-DAY = timedelta(days=1)
+DAY, MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 YEAR = 365.25 * DAY
 # Zones change their offset at half hours of UTC only; they are looked up some days at a time.
 HALF_HOUR, STRETCH = 1800, 512
@@ -164,18 +164,32 @@ class Clock:
     zone: ZoneInfo | None = None
     holidays: Holidays | None = None
 
-    @property
+    @cached_property
     def week(self) -> float:
         """Return the steps of a week, which may be a fraction."""
         return 7 * DAY / self.step
 
     def steps(self, times: Times) -> Steps:
         """Return the steps nearest to some times."""
-        return np.rint((times - self._origin) / np.timedelta64(self.step)).astype(np.int64)
+        return np.rint((times - self._origin) / self._length).astype(np.int64)
 
     def times(self, steps: Steps) -> Times:
         """Return the times of some steps."""
-        return self._origin + steps * np.timedelta64(self.step)
+        return self._origin + steps * self._length
+
+    def nearest(self, moment: int) -> tuple[int, bool]:
+        """Return the step nearest to a moment, in microseconds since 1970, and whether it is at it.
+
+        It is the one of `steps`: half a step is rounded to the even one.
+        """
+        length, phase = self._microseconds
+        step = round((moment - phase) / length)
+        return step, step * length + phase == moment
+
+    @cached_property
+    def _microseconds(self) -> tuple[int, int]:
+        """Return the microseconds of a step and of the phase."""
+        return self.step // MICROSECOND, self.phase // MICROSECOND
 
     def shifts(self, steps: Steps) -> Steps:
         """Return by how many steps local time is ahead of the clock; zero without a zone."""
@@ -192,6 +206,30 @@ class Clock:
         which = np.cumsum(touched) - 1
         return np.array(shifts)[which[stretches - first], within]
 
+    def shift(self, step: int) -> int:
+        """Return by how many steps local time is ahead of the clock at one step."""
+        if self.zone is None:
+            return 0
+        stretch, within = divmod(self._half_hour(step), STRETCH)
+        return int(_shifts(stretch, self.step, self.zone)[within])
+
+    def is_steady(self, first: int, last: int) -> bool:
+        """Return whether local clocks stay as they are from one step to another."""
+        if self.zone is None:
+            return True
+        stretches = (self._half_hour(step) // STRETCH for step in (first, last))
+        return _is_steady(*stretches, self.step, self.zone)
+
+    def _half_hour(self, step: int) -> int:
+        """Return the half hour since 1970 that a step lies in."""
+        seconds = self._seconds
+        return (seconds[0] * step + seconds[1]) // HALF_HOUR
+
+    @cached_property
+    def _seconds(self) -> tuple[int, int]:
+        """Return the seconds of a step and of the phase."""
+        return self.step // UNITS["s"], self.phase // UNITS["s"]
+
     def before_sunday(self, steps: Steps) -> Steps:
         """Return by how many steps those of a holiday come before the same time on Sunday; else 0.
 
@@ -203,9 +241,13 @@ class Clock:
         days = (step * (steps + self.shifts(steps)) + phase) // (DAY // UNITS["s"])
         return np.rint(self.holidays.before_sunday(days) * (DAY / self.step)).astype(np.int64)
 
-    @property
+    @cached_property
     def _origin(self) -> np.datetime64:
         return EPOCH + np.timedelta64(self.phase)
+
+    @cached_property
+    def _length(self) -> np.timedelta64:
+        return np.timedelta64(self.step)
 
 
 @dataclass(frozen=True)
@@ -244,6 +286,14 @@ class IndexClock:
         """Return zeros: an index has no local time."""
         return np.zeros_like(steps)
 
+    def shift(self, step: int) -> int:
+        """Return zero: an index has no local time."""
+        return 0
+
+    def is_steady(self, first: int, last: int) -> bool:
+        """Return True: an index has no local time."""
+        return True
+
     def before_sunday(self, steps: Steps) -> Steps:
         """Return zeros: an index has no holidays."""
         return np.zeros_like(steps)
@@ -262,6 +312,13 @@ def _shifts(stretch: int, step: timedelta, zone: ZoneInfo) -> Steps:
     """Return by how many steps local time is ahead, for every half hour of a stretch."""
     halves = EPOCH + np.timedelta64(HALF_HOUR, "s") * (stretch * STRETCH + np.arange(STRETCH))
     return np.rint([_offset(half, zone) / step for half in halves.tolist()]).astype(np.int64)
+
+
+@lru_cache(maxsize=256)
+def _is_steady(first: int, last: int, step: timedelta, zone: ZoneInfo) -> bool:
+    """Return whether local time is ahead by the same number of steps in some stretches."""
+    shifts = np.concatenate([_shifts(each, step, zone) for each in range(first, last + 1)])
+    return bool((shifts == shifts[0]).all())
 
 
 def _offset(utc: datetime, zone: ZoneInfo) -> timedelta:

@@ -70,6 +70,7 @@ class SensorClock:
         self, step: Length, tz: str | None = None, holidays: Holidays | None = None
     ) -> None:
         self._zone = parse_zone(tz)
+        self._most_ahead = MOST_STEPS if isinstance(step, int) else longest_gap(step) // step
         self._holidays = holidays
         self._step = step
         self.clock: AnyClock | None = None
@@ -85,15 +86,21 @@ class SensorClock:
             return self._place_index(_require_index(time), self._step, newest)
         candidates, writing = self._moments(time)
         settled, clock = self._settling(candidates, writing, newest, self._step)
-        steps = clock.steps(candidates)
-        at = 0 if newest is None else int(np.argmin(np.abs(steps - newest - 1)))
-        longest = longest_gap(self._step)
-        if newest is not None and (int(steps[at]) - newest) * self._step > longest:
-            raise InvalidInputError(
-                f"time must be within {longest.days} days of the newest reading, got {time!s}."
-            )
+        places = [clock.nearest(moment) for moment in candidates.astype(np.int64).tolist()]
+        step, on_grid = places[0]
+        if newest is not None:
+            step, on_grid = min(places, key=lambda place: abs(place[0] - newest - 1))
+            self._require_near(step - newest, self._step, time)
         self.clock, self.writing, self._settled = clock, writing, settled
-        return int(steps[at]), bool(clock.times(steps[at]) == candidates[at])
+        return step, on_grid
+
+    def _require_near(self, ahead: int, step: timedelta, time: object) -> None:
+        """Raise if a time lies so many steps ahead that it must be wrong."""
+        if ahead > self._most_ahead:
+            days = longest_gap(step).days
+            raise InvalidInputError(
+                f"time must be within {days} days of the newest reading, got {time!s}."
+            )
 
     def _settling(
         self, candidates: Times, writing: Writing, newest: int | None, step: timedelta

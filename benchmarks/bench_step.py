@@ -1,0 +1,100 @@
+"""Measure what a step without a refit costs: one forecast and one observation.
+
+Simulated roads at 15 minutes, one step ahead, at full size (2,880 rows), on one BLAS thread:
+
+    python benchmarks/bench_step.py [--json] [--sensors 200]
+
+- default_ms, compact_ms: median processor milliseconds of `predict` and `observe` together
+- default_predict_ms, compact_predict_ms: of `predict` alone
+- many_ms, loop_ms: of `predict_many` over so many compact forecasters, per sensor, and of a loop
+  over their `predict`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from statistics import median
+from time import process_time
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from streamridge import Forecaster, predict_many
+from streamridge.datasets import simulate_roads
+
+STEP, START = timedelta(minutes=15), datetime(2026, 1, 1)
+# Two months before the first fit, and most of the day that follows, before its refit.
+BEFORE, STEPS = 60 * 96, 90
+ROUNDS, KINDS = 3, 10
+
+
+def main() -> None:
+    """Print every figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--sensors", type=int, default=200, help="forecasters of predict_many")
+    options = parser.parse_args()
+    with threadpool_limits(1):
+        roads = simulate_roads(np.random.default_rng(0), detectors=KINDS, days=62).flows
+        figures = stepped("default", Forecaster, roads[:, 0])
+        figures |= stepped("compact", Forecaster.compact, roads[:, 0])
+        figures |= many(options.sensors, roads)
+    print(json.dumps(figures) if options.json else as_text(figures))
+
+
+def as_text(figures: dict[str, float]) -> str:
+    """Return a figure a line."""
+    return "\n".join(f"{name} {value:.3f}" for name, value in figures.items())
+
+
+def started(make: Callable[..., Forecaster], values: np.ndarray) -> bytes:
+    """Return a forecaster after its first fit to two months, as bytes."""
+    forecaster = make("15min", warmup=BEFORE)
+    for step in range(BEFORE):
+        forecaster.observe(START + step * STEP, float(values[step]))
+    return forecaster.to_bytes()
+
+
+def stepped(name: str, make: Callable[..., Forecaster], values: np.ndarray) -> dict[str, float]:
+    """Return what a step costs, and the forecast in it."""
+    content, forecasts, steps = started(make, values), [], []
+    for _ in range(ROUNDS):
+        forecaster = Forecaster.from_bytes(content)
+        forecaster.predict()  # the fit wakes
+        forecaster.observe(START + BEFORE * STEP, float(values[BEFORE]))
+        for step in range(BEFORE + 1, BEFORE + STEPS):
+            start = process_time()
+            forecaster.predict()
+            between = process_time()
+            forecaster.observe(START + step * STEP, float(values[step]))
+            steps.append(process_time() - start)
+            forecasts.append(between - start)
+    return {f"{name}_ms": 1e3 * median(steps), f"{name}_predict_ms": 1e3 * median(forecasts)}
+
+
+def many(count: int, roads: np.ndarray) -> dict[str, float]:
+    """Return what the forecast of a sensor costs among many, at once and one by one."""
+    kinds = [started(Forecaster.compact, road) for road in roads.T]
+    fleet = [Forecaster.from_bytes(kinds[at % KINDS]) for at in range(count)]
+    predict_many(fleet)  # all fits wake
+    at_once, one_by_one = [], []
+    for step in range(BEFORE, BEFORE + 2 * STEPS // 3):
+        for at, forecaster in enumerate(fleet):
+            forecaster.observe(START + step * STEP, float(roads[step, at % KINDS]))
+        start = process_time()
+        if step % 2:
+            predict_many(fleet)
+            at_once.append(process_time() - start)
+        else:
+            for forecaster in fleet:
+                forecaster.predict()
+            one_by_one.append(process_time() - start)
+    pairs = {"many_ms": at_once, "loop_ms": one_by_one}
+    return {name: 1e3 * median(seconds) / count for name, seconds in pairs.items()}
+
+
+if __name__ == "__main__":
+    main()
