@@ -1,9 +1,12 @@
+import json
+from hashlib import blake2b
+
 import numpy as np
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, StateError
 from streamridge.files import checkpoint
-from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
+from streamridge.files.checkpoint import decoded, encoded, read_checkpoint, write_checkpoint
 from streamridge.forecaster.recipes import build, describe
 from tests.forecaster.test_forecaster import DAY, daily, live, same, small
 from tests.tiers import tiered
@@ -28,6 +31,37 @@ def test_what_is_written_is_read(tmp_path):
     for name, array in ARRAYS.items():
         assert arrays[name].shape == array.shape
         np.testing.assert_array_equal(arrays[name], array)
+
+
+def test_counts_are_packed_and_come_back_as_they_were():
+    counts = np.random.default_rng(0).poisson(200, 7000).astype(float)
+
+    content = encoded({}, {"counts": counts, **ARRAYS})
+
+    assert len(content) < counts.nbytes / 3
+    header, arrays = decoded(content, "it")
+    assert header == {}
+    np.testing.assert_array_equal(arrays["counts"], counts)
+
+
+def test_what_cannot_be_packed_stays_as_it_is():
+    noise = np.frombuffer(np.random.default_rng(0).bytes(8000), np.uint8)
+
+    assert b"packed" not in encoded({}, {"noise": noise})
+
+
+@pytest.mark.parametrize("size", [0, 79_999, 80_001, 10**12, -1, "many"])
+def test_a_wrong_size_of_what_is_packed_is_noticed(size):
+    content = encoded({}, {"zeros": np.zeros(10_000)})
+    start = len(checkpoint.MAGIC) + 12
+    length = int.from_bytes(content[start - 8 : start], "little")
+    told = json.loads(content[start : start + length]) | {"packed": size}
+    text = json.dumps(told).encode()
+    body = content[: start - 8] + len(text).to_bytes(8, "little") + text
+    body += content[start + length : -checkpoint.DIGEST_BYTES]
+
+    with pytest.raises(StateError, match="is damaged: its header makes no sense"):
+        decoded(body + blake2b(body, digest_size=checkpoint.DIGEST_BYTES).digest(), "it")
 
 
 @pytest.fixture

@@ -47,7 +47,9 @@ def test_more_money_never_buys_more_error():
 
 
 def test_a_budget_that_is_too_small_says_what_is_needed():
-    with pytest.raises(InvalidInputError, match=r"budget must be at least \d+ms/sensor/day") as told:
+    with pytest.raises(
+        InvalidInputError, match=r"budget must be at least \d+ms/sensor/day"
+    ) as told:
         affordable("0.1ms/sensor/day", "5min")
 
     least = str(told.value).split("at least ")[1].split(" ")[0]
@@ -98,7 +100,9 @@ def test_the_long_model_knows_more_and_forgets_at_two_rates():
     assert settings.train_size == NAMED["long"].train_size > 2 * Forecaster().settings.train_size
     assert isinstance(settings.preset.model.model, NystromRidge)
     assert isinstance(kernel.kernels[0], Remembering)
-    assert {"remembering.rates[0]", "remembering.rates[1]"} <= set(settings.preset.model.space.names)
+    assert {"remembering.rates[0]", "remembering.rates[1]"} <= set(
+        settings.preset.model.space.names
+    )
 
 
 def test_a_year_of_quarters_can_be_a_training_set():

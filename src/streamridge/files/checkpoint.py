@@ -3,12 +3,14 @@
 The file is a magic line, the format's version (4 bytes), the header's length (8 bytes), the header
 as JSON, the arrays one after the other, and a BLAKE2b digest (32 bytes) of everything before it.
 Numbers are little-endian. "arrays" in the header lists the name, number format, shape and offset of
-each array. There is no pickle in the file, and nothing in it is executed.
+each array. Where that saves space, as with counts, the arrays are packed by zlib, and "packed" says
+how many bytes they are. There is no pickle in the file, and nothing in it is executed.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from hashlib import blake2b
 from math import prod
@@ -22,10 +24,12 @@ from streamridge.errors import StateError
 from streamridge.files.atomic import replacing
 
 MAGIC = b"streamridge checkpoint\n"
-VERSION = 6
+VERSION = 7
 DIGEST_BYTES = 32
 DTYPES = ("<f8", "<f4", "<i8", "|u1", "|b1", "<M8[us]")
 _START = len(MAGIC) + 12
+# The quickest packing: a forecaster of counts takes a third of its space, in 2 ms.
+QUICK = 1
 
 Header = dict[str, Any]
 Arrays = Mapping[str, NDArray[Any]]
@@ -62,9 +66,13 @@ def encoded(header: Header, arrays: Arrays) -> bytes:
         table.append([name, plain.dtype.str, list(plain.shape), offset])
         pieces.append(plain.tobytes())
         offset += plain.nbytes
-    text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    payload, about = b"".join(pieces), Header(arrays=table)
+    packed = zlib.compress(payload, QUICK)
+    if len(packed) < len(payload):
+        payload, about = packed, {**about, "packed": len(payload)}
+    text = json.dumps({**header, **about}, allow_nan=False).encode()
     numbers = VERSION.to_bytes(4, "little") + len(text).to_bytes(8, "little")
-    body = b"".join([MAGIC, numbers, text, *pieces])
+    body = b"".join([MAGIC, numbers, text, payload])
     return body + blake2b(body, digest_size=DIGEST_BYTES).digest()
 
 
@@ -87,10 +95,20 @@ def decoded(content: bytes, path: str) -> tuple[Header, dict[str, NDArray[Any]]]
     length = int.from_bytes(body[len(MAGIC) + 4 : _START], "little")
     try:
         header = json.loads(body[_START : _START + length])
-        payload = memoryview(body)[_START + length :]
+        payload = _unpacked(memoryview(body)[_START + length :], header.pop("packed", None))
         return header, {name: _array(payload, *place) for name, *place in header.pop("arrays")}
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, zlib.error) as error:
         raise StateError(f"{path} is damaged: its header makes no sense ({error}).") from None
+
+
+def _unpacked(payload: memoryview, size: int | None) -> memoryview:
+    """Return the bytes of all arrays; if they are packed, into so many bytes and no more."""
+    if size is None:
+        return payload
+    plain = zlib.decompressobj().decompress(payload, size)
+    if len(plain) != size:
+        raise ValueError(f"{size} bytes of arrays are not there")
+    return memoryview(plain)
 
 
 def _array(payload: memoryview, dtype: str, shape: list[int], offset: int) -> NDArray[Any]:

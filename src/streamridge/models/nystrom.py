@@ -219,7 +219,7 @@ class NystromRidgeFit:
     ) -> NystromRidgeFit:
         """Return the fit to N samples; landmarks that others explain are left out."""
         rows = ridge.kernel.embed(center.inputs(samples.inputs[places]))
-        kept = chosen(ridge.kernel, rows, len(places))
+        kept, _ = _pivoted(ridge.kernel.evaluate(rows, rows).value, len(places))
         fit = cls(ridge, samples, center, np.sort(places[kept]), np.empty((0, 0)))
         fit._system = fit._factored(memory)
         fit.theta = fit._system.solve(fit._system.rows.T @ (samples.y - center.y))
@@ -497,18 +497,28 @@ def chosen(kernel: Kernel, candidates: Embedding, count: int) -> Indices:
         known = kernel.evaluate(candidates.rows(taken), rows).value
         explained = solve_triangular(L, known, lower=True)
         among = kernel.evaluate(rows, rows).value
-        left = among - explained.T @ explained
         quota = -(-(count - len(taken)) // (len(batches) - i))
-        best, pivots = _pivoted(left, quota, EXPLAINED * float(np.max(np.diagonal(among))))
+        best, pivots = _pivoted(among, quota, explained)
         L = np.block([[L, np.zeros((len(L), len(best)))], [explained[:, best].T, pivots]])
         taken = np.append(taken, batch[best])
     return taken
 
 
-def _pivoted(K: Matrix, count: int, least: float) -> tuple[Indices, Matrix]:
-    """Return the first pivots of K, so many at most and none below `least`; and their factor."""
+def _pivoted(K: Matrix, count: int, explained: Matrix | None = None) -> tuple[Indices, Matrix]:
+    """Return the first pivots of K, so many at most, and their factor.
+
+    Parameters
+    ----------
+    K
+        The kernel among some rows.
+    count
+        How many pivots there are at most; rows that others explain up to rounding are none.
+    explained
+        Columns E, if E^T E of the kernel is explained already.
+    """
     (pstrf,) = get_lapack_funcs(("pstrf",), (K,))
-    L, order, rank, _ = pstrf(K, lower=1, tol=least)
+    left = K if explained is None else K - explained.T @ explained
+    L, order, rank, _ = pstrf(left, lower=1, tol=EXPLAINED * float(np.max(np.diagonal(K))))
     count = min(count, rank)
     return order[:count].astype(np.intp) - 1, np.tril(L[:count, :count])
 
