@@ -282,7 +282,7 @@ def report_dimensions(train_size: int) -> None:
         apart = np.abs(adjoint - forward).max() / np.abs(forward).max()
 
         ways = (
-            partial(forward_gradients, fit.ridge_fit, window),
+            partial(forward_gradients, fit, window),
             partial(fit.loss_and_gradient, window),
         )
         costs = [f"{1e3 * median_seconds(way, 3):.0f}" for way in ways]

@@ -25,9 +25,9 @@ class Heap:
     def __init__(self, dtype: DTypeLike = np.float64) -> None:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
-    def empty(self, shape: tuple[int, ...]) -> Block:
-        """Return an uninitialized array."""
-        return np.empty(shape, self.dtype)
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike = None) -> Block:
+        """Return an uninitialized array, in the dtype of this memory or a narrower one."""
+        return np.empty(shape, self.dtype if dtype is None else dtype)
 
 
 class Arena(Heap):
@@ -64,9 +64,18 @@ class Arena(Heap):
         """Take back every array that was handed out after the mark."""
         self._current, self._used = mark
 
-    def empty(self, shape: tuple[int, ...]) -> Block:
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike = None) -> Block:
         """Return a contiguous piece of a slab."""
-        size = prod(shape)
+        kind = self.dtype if dtype is None else np.dtype(dtype)
+        wanted = prod(shape)
+        return (
+            self._piece(-(-wanted * kind.itemsize // self.dtype.itemsize))
+            .view(kind)[:wanted]
+            .reshape(shape)
+        )
+
+    def _piece(self, size: int) -> Block:
+        """Return the next so many numbers."""
         if self._current < len(self._slabs) and self._used + size > self._slabs[self._current].size:
             self._current += 1
             self._used = 0
@@ -75,4 +84,4 @@ class Arena(Heap):
         elif self._slabs[self._current].size < size:
             self._slabs[self._current] = np.empty(size, self.dtype)
         start, self._used = self._used, self._used + size
-        return self._slabs[self._current][start : self._used].reshape(shape)
+        return self._slabs[self._current][start : self._used]

@@ -15,7 +15,7 @@ from streamridge import (
     Periodic,
     Samples,
 )
-from streamridge.models.nystrom import drawn
+from streamridge.models.landmarks import drawn
 from tests.conftest import make_samples
 
 SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]

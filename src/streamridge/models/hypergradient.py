@@ -233,8 +233,7 @@ def loss_and_gradient(
     """
     in_rows = RowGradients.zero(moving)
     direct = direct_part(fit, window, loss, None if in_rows is None else in_rows.direct)
-    # Refining v would not help: the products below are no more precise than the factor.
-    v = fit.system.solve_once(direct.u)
+    v = fit.system.solve_adjoint(direct.u)
     in_kernel = direct.in_kernel - _symmetric_inner(fit, v, in_rows)
     in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
     gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)

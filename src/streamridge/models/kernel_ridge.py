@@ -18,9 +18,9 @@ from streamridge.models.hypergradient import (
     loss_and_gradient,
     step_gradients,
 )
+from streamridge.models.iterated import Guesses
 from streamridge.models.ridge import Fit
 from streamridge.models.ridge_model import RidgeModel
-from streamridge.models.systems import Guesses
 from streamridge.samples import Samples
 
 

@@ -29,12 +29,11 @@ from streamridge.kernels.base import Embedding, Evaluation, Slopes, Weights
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.models.hypergradient import MovingRows, direct_part, step_gradients
+from streamridge.models.landmarks import Indices, drawn
 from streamridge.models.ridge import Center, Spread, log_sizes
 from streamridge.models.ridge_model import RidgeModel
 from streamridge.models.systems import Blocks, Ridge, no_factor
 from streamridge.samples import Inputs, Samples
-
-Indices = NDArray[np.intp]
 
 # Rows of K_NZ computed at a time: with 500 landmarks a block takes 0.8 MB, which a cache holds.
 BLOCK_ROWS = 192
@@ -106,29 +105,6 @@ class NystromRidge(RidgeModel):
             mean, least, most = require_finite("spread_range", state["spread_range"])
             fit.spread = Spread(phi.astype(np.float32), mean, least, most)
         return fit
-
-
-def drawn(t: Vector, count: int) -> Indices:
-    """Return which of some rows are landmarks, in order: so many of them, given all their times.
-
-    They are drawn by a hash of the time. So the same rows are drawn again while they are in the
-    training set, and no hour of the day is preferred, as it would be by every tenth row.
-
-    Examples
-    --------
-    >>> drawn(np.arange(20.0), 6)
-    array([ 0,  1,  2, 12, 14, 16])
-    """
-    if count >= len(t):
-        return np.arange(len(t))
-    return np.sort(np.argsort(_mixed(t.view(np.uint64)), kind="stable")[:count])
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers without any order: the last step of the generator splitmix64."""
-    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True)
