@@ -25,7 +25,7 @@ class Heap:
     def __init__(self, dtype: DTypeLike = np.float64) -> None:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike = None) -> Block:
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Block:
         """Return an uninitialized array, in the dtype of this memory or a narrower one."""
         return np.empty(shape, self.dtype if dtype is None else dtype)
 
@@ -64,15 +64,12 @@ class Arena(Heap):
         """Take back every array that was handed out after the mark."""
         self._current, self._used = mark
 
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike = None) -> Block:
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Block:
         """Return a contiguous piece of a slab."""
         kind = self.dtype if dtype is None else np.dtype(dtype)
-        wanted = prod(shape)
-        return (
-            self._piece(-(-wanted * kind.itemsize // self.dtype.itemsize))
-            .view(kind)[:wanted]
-            .reshape(shape)
-        )
+        size = prod(shape)
+        piece = self._piece(-(-size * kind.itemsize // self.dtype.itemsize))
+        return piece.view(kind)[:size].reshape(shape)
 
     def _piece(self, size: int) -> Block:
         """Return the next so many numbers."""

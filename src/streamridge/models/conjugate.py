@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from streamridge.arrays import Block, Matrix, Vector
+from streamridge.arrays import Block, Mask, Matrix, Vector
 
 Operator = Callable[[Matrix], Block]
 
@@ -54,12 +54,13 @@ def conjugate_gradients(
         X += np.where(B.any(axis=0), start, 0.0)
         residual -= product(X)
     enough = tolerance**2 * _dots(B, B)
-    direction, size = np.zeros(B.shape), np.ones(B.shape[1:])
+    direction: Block = np.zeros(B.shape)
+    size: Vector = np.ones(B.shape[1:])
     for _ in range(len(B) if limit is None else limit):
         unsolved = ~(_dots(residual, residual) <= enough)  # so that NaN is never solved
         if not unsolved.any():
             return X
-        ahead = residual if precondition is None else precondition(residual)
+        ahead: Block = residual if precondition is None else precondition(residual)
         size, before = _dots(residual, ahead), size
         direction = ahead + _ratio(size, before, unsolved) * direction
         A_direction = product(direction)
@@ -75,7 +76,7 @@ def _dots(a: Block, b: Block) -> Vector:
     return np.einsum("i...,i...->...", a, b)
 
 
-def _ratio(over: Vector, under: Vector, wanted: Vector) -> Vector:
+def _ratio(over: Vector, under: Vector, wanted: Mask) -> Vector:
     """Return over / under where it is wanted, else zero."""
     with np.errstate(divide="ignore", invalid="ignore"):  # an A that is singular gives NaN
         return np.divide(over, under, out=np.zeros_like(over), where=wanted)
