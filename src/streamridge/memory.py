@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from streamridge.arrays import Block
 
 # Numbers per slab: large enough for the operating system to use huge pages.
-SLAB = 1 << 22
+SLAB = 1 << 21
 
 
 class Heap:

@@ -43,8 +43,8 @@ from streamridge.models.systems import (
 LARGE = 1024
 # One landmark per so many rows.
 LANDMARK_SHARE = 12
-# A factor in float32 needs a ridge constant this many times its rounding; with less, iterations
-# were found to take about as long as a factor in float64 would.
+# Single precision needs a ridge constant this many times its rounding. With less, a factor in
+# float32 was found to save nothing: iterations took as long as a factor in float64.
 ABOVE_NOISE = 16
 # Relative residuals at which iterations stop, and after how many they are given up: in float64, in
 # float32 by landmarks, and in float32 by a factor.
@@ -94,7 +94,7 @@ class _Filled:
 
     def in_double(self) -> System:
         """Return the system with solutions to the precision of float64."""
-        L = self._factor_in_single() if len(self.A) >= LARGE else None
+        L = self._factor_in_single() if self._iterates else None
         if L is None:
             return self._factored(self.A)
         return PreconditionedSystem(
@@ -109,7 +109,7 @@ class _Filled:
 
     def in_single(self) -> System:
         """Return the system with solutions to the precision of float32."""
-        P = self._near_landmarks() if len(self.A) >= LARGE else None
+        P = self._near_landmarks() if self._iterates else None
         if P is None:
             return self._refined()
         return PreconditionedSystem(
@@ -136,16 +136,7 @@ class _Filled:
         )
 
     def _factor_in_single(self) -> Block | None:
-        """Return a factor in float32, or None if rounding would spoil it.
-
-        Rounding disturbs A by about eps N^(1/2) times its largest entry, which is on its diagonal.
-        That has to be small beside lam_R, below which A has no eigenvalue.
-        """
-        noise = np.finfo(np.float32).eps * len(self.A) ** 0.5 * np.diagonal(self.A).max()
-        if not self.ridge.regularization > ABOVE_NOISE * noise:
-            return None
-        single = copy_upper(self.A, self.memory.empty(self.A.shape, np.float32))
-        return cholesky(single)
+        return cholesky(copy_upper(self.A, self.memory.empty(self.A.shape, np.float32)))
 
     def _near_landmarks(self) -> Operator | None:
         places = drawn(self.times, len(self.A) // LANDMARK_SHARE)
@@ -153,6 +144,17 @@ class _Filled:
 
     def _copied(self) -> Block:
         return copy_upper(self.A, self.memory.empty(self.A.shape))
+
+    @property
+    def _iterates(self) -> bool:
+        """Return whether iterations with a matrix in float32 are worth a try.
+
+        Rounding disturbs A by about eps N^(1/2) times its largest entry, which is on its diagonal.
+        That has to be small beside lam_R, below which A has no eigenvalue.
+        """
+        N = len(self.A)
+        noise = np.finfo(np.float32).eps * N**0.5 * np.diagonal(self.A).max()
+        return N >= LARGE and self.ridge.regularization > ABOVE_NOISE * noise
 
     @property
     def _time(self) -> float:
