@@ -20,8 +20,8 @@ def upper(K, lam_R=LAM_R, dtype=np.float64):
     return A
 
 
-@pytest.fixture
-def K(rng):
+@pytest.fixture(name="K")
+def smooth_kernel(rng):
     return kernel_of(np.sort(rng.uniform(0, 10, size=N)))
 
 
