@@ -245,7 +245,7 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
     half = np.linspace(-9.0, 0.0, train_size**2 // 2)
     parts = {
         "refit": refit,
-        "  its weights (two triangular solves)": lambda: fit.system.solve(fit.theta),
+        "  its weights": lambda: fit.system.solve(fit.theta),
         "  Gram matrix, Matern": partial(blocks, matern),
         "    half a matrix of exponentials": partial(np.exp, half, out=half.copy()),
         "    half a matrix of square roots": partial(np.sqrt, -half, out=half.copy()),
