@@ -245,7 +245,7 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
     half = np.linspace(-9.0, 0.0, train_size**2 // 2)
     parts = {
         "refit": refit,
-        "  its weights (two triangular solves)": lambda: fit.system.solve(fit.theta),
+        "  its weights": lambda: fit.system.solve(fit.theta),
         "  Gram matrix, Matern": partial(blocks, matern),
         "    half a matrix of exponentials": partial(np.exp, half, out=half.copy()),
         "    half a matrix of square roots": partial(np.sqrt, -half, out=half.copy()),
@@ -282,7 +282,7 @@ def report_dimensions(train_size: int) -> None:
         apart = np.abs(adjoint - forward).max() / np.abs(forward).max()
 
         ways = (
-            partial(forward_gradients, fit.ridge_fit, window),
+            partial(forward_gradients, fit, window),
             partial(fit.loss_and_gradient, window),
         )
         costs = [f"{1e3 * median_seconds(way, 3):.0f}" for way in ways]

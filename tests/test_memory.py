@@ -44,3 +44,17 @@ def test_rewinding_takes_back_what_came_after_the_mark_only():
 
     assert np.shares_memory(scratch, again)
     assert (kept == 7.0).all()
+
+
+def test_a_narrower_array_takes_as_much_of_an_arena_as_it_needs():
+    arena = Arena()
+
+    odd = arena.empty((3, 5), np.float32)
+    mark = arena.mark()
+    after = arena.empty((2,))
+    odd[:], after[:] = 1.0, 2.0
+
+    assert odd.dtype == np.float32
+    assert odd.flags.c_contiguous
+    assert mark == (0, 8)  # 15 of half the size
+    assert (odd == 1.0).all()

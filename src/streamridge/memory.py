@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from streamridge.arrays import Block
 
 # Numbers per slab: large enough for the operating system to use huge pages.
-SLAB = 1 << 22
+SLAB = 1 << 21
 
 
 class Heap:
@@ -25,9 +25,9 @@ class Heap:
     def __init__(self, dtype: DTypeLike = np.float64) -> None:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
-    def empty(self, shape: tuple[int, ...]) -> Block:
-        """Return an uninitialized array."""
-        return np.empty(shape, self.dtype)
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Block:
+        """Return an uninitialized array, in the dtype of this memory or a narrower one."""
+        return np.empty(shape, self.dtype if dtype is None else dtype)
 
 
 class Arena(Heap):
@@ -64,9 +64,15 @@ class Arena(Heap):
         """Take back every array that was handed out after the mark."""
         self._current, self._used = mark
 
-    def empty(self, shape: tuple[int, ...]) -> Block:
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Block:
         """Return a contiguous piece of a slab."""
+        kind = self.dtype if dtype is None else np.dtype(dtype)
         size = prod(shape)
+        piece = self._piece(-(-size * kind.itemsize // self.dtype.itemsize))
+        return piece.view(kind)[:size].reshape(shape)
+
+    def _piece(self, size: int) -> Block:
+        """Return the next so many numbers."""
         if self._current < len(self._slabs) and self._used + size > self._slabs[self._current].size:
             self._current += 1
             self._used = 0
@@ -75,4 +81,4 @@ class Arena(Heap):
         elif self._slabs[self._current].size < size:
             self._slabs[self._current] = np.empty(size, self.dtype)
         start, self._used = self._used, self._used + size
-        return self._slabs[self._current][start : self._used].reshape(shape)
+        return self._slabs[self._current][start : self._used]

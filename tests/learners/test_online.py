@@ -33,10 +33,10 @@ N, M, STEPS = 60, 8, 40
 
 @pytest.fixture
 def factored(monkeypatch):
-    """Return a list that grows with every factorization."""
-    made, factor = [], streamridge.models.ridge.factor
+    """Return a list that grows with every system that is made ready."""
+    made, ready = [], streamridge.models.ridge.ready
     monkeypatch.setattr(
-        streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
+        streamridge.models.ridge, "ready", lambda *args: made.append(1) or ready(*args)
     )
     return made
 
@@ -604,17 +604,17 @@ def test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on(samples, mon
     before = learner.state()
     last = N + M - 1
     row = samples.t[last], samples.x[last], samples.y[last, 0]
-    real = streamridge.models.ridge.factor
+    real = streamridge.models.ridge.ready
 
-    def fails(ridge, A, blocks, memory, time):
+    def fails(ridge, embedding, times, memory):
         memory.clear()
-        raise NotPositiveDefiniteError("A", time, "regularization", ridge.regularization, 0.03)
+        raise NotPositiveDefiniteError("A", times[-1], "regularization", 0.3, 0.03)
 
     # The gradient is computed with the old system; the new one has no factor.
-    monkeypatch.setattr(streamridge.models.ridge, "factor", fails)
+    monkeypatch.setattr(streamridge.models.ridge, "ready", fails)
     with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor"):
         learner.observe(*row)
-    monkeypatch.setattr(streamridge.models.ridge, "factor", real)
+    monkeypatch.setattr(streamridge.models.ridge, "ready", real)
 
     assert_same_state(learner.state(), before)
     twin = make_learner(samples)

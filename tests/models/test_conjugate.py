@@ -114,3 +114,82 @@ def test_nothing_on_the_right_is_solved_by_nothing_without_a_product(rng):
 
     np.testing.assert_array_equal(x, 0.0)
     assert A.count == 0
+
+
+def test_columns_are_solved_side_by_side_as_they_are_alone(rng):
+    A = Products(rng, 50)
+    B = rng.normal(size=(50, 3)) * [1.0, 1e-6, 0.0]
+
+    X = conjugate_gradients(A, B, None, 1e-6)
+
+    together, A.count = A.count, 0
+    alone = []
+    for b in B.T:
+        before = A.count
+        alone.append((conjugate_gradients(A, b, None, 1e-6), A.count - before))
+    np.testing.assert_allclose(X, np.column_stack([x for x, _ in alone]), rtol=1e-9)
+    assert together == max(count for _, count in alone)
+
+
+def test_a_column_of_zeros_is_not_touched_by_its_guess(rng):
+    A = Products(rng, 30)
+    B = np.column_stack([rng.normal(size=30), np.zeros(30)])
+
+    X = conjugate_gradients(A, B, rng.normal(size=(30, 2)), 1e-8)
+
+    np.testing.assert_array_equal(X[:, 1], 0.0)
+
+
+def test_a_guess_of_zero_costs_no_product(rng):
+    A = Products(rng, 30)
+    b = rng.normal(size=30)
+    without = conjugate_gradients(A, b, None, 1e-8)
+    count, A.count = A.count, 0
+
+    with_zeros = conjugate_gradients(A, b, np.zeros(30), 1e-8)
+
+    assert A.count == count + 1
+    np.testing.assert_array_equal(without, with_zeros)
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+@pytest.mark.parametrize("spread", [10.0, 1e6])
+def test_a_preconditioner_gives_the_same_solution_in_fewer_products(columns, spread, rng):
+    A = Products(rng, 80, spread=spread)
+    B = rng.normal(size=(80, columns))
+    conjugate_gradients(A, B, None, 1e-12)
+    plain, A.count = A.count, 0
+    disturbed = A.A + 1e-3 * np.diag(rng.uniform(size=80))
+
+    X = conjugate_gradients(A, B, None, 1e-12, lambda R: np.linalg.solve(disturbed, R))
+
+    expected = np.linalg.solve(A.A, B)
+    np.testing.assert_allclose(X, expected, atol=1e-11 * spread * np.abs(expected).max())
+    assert A.count <= 6 < plain
+
+
+def test_the_matrix_itself_as_preconditioner_takes_one_product(rng):
+    A = Products(rng, 40, spread=1e5)
+    b = rng.normal(size=40)
+
+    x = conjugate_gradients(A, b, None, 1e-8, lambda r: np.linalg.solve(A.A, r))
+
+    assert A.count == 1
+    np.testing.assert_allclose(A.A @ x, b, atol=1e-8)
+
+
+def test_what_is_not_solved_within_the_limit_is_given_up(rng):
+    A = Products(rng, 40)
+    b = rng.normal(size=40)
+    conjugate_gradients(A, b, None, 1e-8)
+    needed, A.count = A.count, 0
+
+    assert np.isfinite(conjugate_gradients(A, b, None, 1e-8, limit=needed)).all()
+    assert np.isnan(conjugate_gradients(A, b, None, 1e-8, limit=needed - 1)).all()
+
+
+def test_a_matrix_that_is_not_finite_is_never_solved(rng):
+    with np.errstate(invalid="ignore"):
+        x = conjugate_gradients(lambda x: np.inf * x, rng.normal(size=5), None, 1e-2)
+
+    assert np.isnan(x).all()

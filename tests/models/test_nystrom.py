@@ -16,8 +16,8 @@ from streamridge import (
     Samples,
 )
 from streamridge.forecaster.presets import on_landmarks
-from streamridge.models import nystrom
-from streamridge.models.nystrom import chosen, drawn
+from streamridge.models import landmarks, nystrom
+from streamridge.models.landmarks import HALF_LIFE, chosen, drawn
 from tests.conftest import make_samples
 
 SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
@@ -105,7 +105,7 @@ def test_as_many_candidates_are_drawn_as_asked_for_or_there_are(rows, count):
 def test_candidates_come_from_every_hour_of_the_day_and_every_week(since):
     t = since + np.arange(2880.0)
 
-    places = drawn(t, 250)
+    places = drawn(t, 250, HALF_LIFE)
 
     assert np.bincount(places % 96 // 4, minlength=24).min() >= 3
     of_weeks = np.bincount((2879 - places) // 672, minlength=5)[:4]
@@ -116,7 +116,7 @@ def test_candidates_come_from_every_hour_of_the_day_and_every_week(since):
 def test_a_row_stays_a_candidate_while_the_training_set_moves_on():
     t = np.arange(2976.0)
 
-    before, after = t[:2880][drawn(t[:2880], 250)], t[96:][drawn(t[96:], 250)]
+    before, after = (times[drawn(times, 250, HALF_LIFE)] for times in (t[:2880], t[96:]))
 
     assert len(np.intersect1d(before, after)) >= 0.9 * 250
 
@@ -136,7 +136,7 @@ def explained_least(K, candidates, count, taken=()):
 
 
 def test_landmarks_are_the_candidates_that_others_explain_least(rng, monkeypatch):
-    monkeypatch.setattr(nystrom, "BATCH", 30)
+    monkeypatch.setattr(landmarks, "BATCH", 30)
     kernel, rows = Matern(SCALES, order=1.5), make_samples(rng, 90)
     embedding = kernel.embed(rows.inputs)
     K = kernel.evaluate(embedding, embedding).value

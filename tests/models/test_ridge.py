@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import streamridge.models.ridge
+import streamridge.models.solving
 import streamridge.models.systems
 from streamridge import (
     ARD,
@@ -20,7 +21,8 @@ from streamridge import (
 from streamridge.memory import Arena
 from streamridge.models.kernel_ridge import KernelRidgeFit
 from streamridge.models.ridge import Center
-from streamridge.models.systems import BLOCK_ROWS, Ridge, factor, fill
+from streamridge.models.solving import ready
+from streamridge.models.systems import BLOCK_ROWS, Ridge
 from tests.conftest import make_samples
 
 KERNEL = Periodic(period=7.3) + Matern([0.3, 0.05, 0.7, 0.2, 0.4]) + Linear(("lags",))
@@ -37,8 +39,7 @@ def fit(samples, **settings):
 
 
 def make_system(ridge, samples, memory):
-    A, blocks = fill(ridge, KERNEL.embed(samples.inputs), memory)
-    return factor(ridge, A, blocks, memory, time=0.0)
+    return ready(ridge, KERNEL.embed(samples.inputs), samples.t, memory)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -261,14 +262,12 @@ def test_refinement_goes_on_until_the_residual_is_small(rng):
 
     solved = fit(samples, regularization=2e-3, dtype=np.float32, kernel=SquaredExponential(0.01))
 
-    upper = np.triu(solved.system.upper).astype(float)
-    A = upper + np.triu(upper, 1).T
-    residual = samples.y - A @ solved.theta
+    residual = samples.y - solved.system.product(solved.theta)
     assert np.linalg.norm(residual) <= 1e-7 * np.linalg.norm(samples.y)
 
 
 def test_refinement_that_does_not_converge_is_refused(rng, monkeypatch):
-    monkeypatch.setattr(streamridge.models.systems, "REFINEMENT_ROUNDS", 1)
+    monkeypatch.setattr(streamridge.models.solving, "REFINED_LIMIT", 1)
 
     with pytest.raises(NotPositiveDefiniteError, match=r"in float32 has no Cholesky factor"):
         fit(
@@ -314,7 +313,7 @@ def test_a_released_fit_holds_neither_system_nor_embedding(rng):
 def test_a_released_fit_makes_the_same_factor_again_and_keeps_it(monkeypatch, rng):
     made = []
     monkeypatch.setattr(
-        streamridge.models.ridge, "factor", lambda *args: made.append(1) or factor(*args)
+        streamridge.models.ridge, "ready", lambda *args: made.append(1) or ready(*args)
     )
     fitted = fit(make_samples(rng, 100))
     before = fitted.system.factor.copy()

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from streamridge.arrays import Block, Vector, require_finite
+from streamridge.arrays import Block, Matrix, Vector, require_finite
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.groups import (
     Bounds,
@@ -18,11 +18,20 @@ from streamridge.hyperparameters.groups import (
     require_within,
 )
 from streamridge.hyperparameters.simplex import Simplex
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Kernel, Slopes, Weights
+from streamridge.kernels.base import (
+    HEAP,
+    Embedding,
+    Evaluation,
+    Kernel,
+    Predictor,
+    Slopes,
+    Weights,
+)
+from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.time_lags import TimeLags, time_lags
 from streamridge.memory import Heap
-from streamridge.samples import Inputs
+from streamridge.samples import Inputs, Layout
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,14 @@ class Remembering(Summand):
         shares = np.array(self.shares, dtype=memory.dtype)
         factor = lags.spread(np.tensordot(shares, fading, axes=1))
         return RememberingEvaluation(inner, lags, ages, fading, shares, factor)
+
+    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+        # Each memory is a kernel that drifts, whose sum over one row has a quick way.
+        parts = [
+            (share, Drifting(self.kernel, rate, None).predictor(rows, weights, layout))
+            for share, rate in zip(self.shares, self.rates, strict=True)
+        ]
+        return lambda t, x: np.sum([share * part(t, x) for share, part in parts], axis=0)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.kernels.base import Embedding, Evaluation, Kernel, Slopes, Weights
+from streamridge.memory import Arena
 from streamridge.models.base import Tangents, WindowLoss
 from streamridge.models.ridge import Center, Fit
 from streamridge.samples import Inputs, Samples
@@ -233,8 +234,7 @@ def loss_and_gradient(
     """
     in_rows = RowGradients.zero(moving)
     direct = direct_part(fit, window, loss, None if in_rows is None else in_rows.direct)
-    # Refining v would not help: the products below are no more precise than the factor.
-    v = fit.system.solve_once(direct.u)
+    v = fit.system.solve_adjoint(direct.u)
     in_kernel = direct.in_kernel - _symmetric_inner(fit, v, in_rows)
     in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * fit.theta))
     gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
@@ -279,6 +279,7 @@ def direct_part(
     total, residuals = (0.0, None) if loss is None else loss.of(_errors(fit, window, rows_from))
     in_kernel = []
     u = np.zeros_like(fit.theta)
+    memory = Arena()  # arrays of its own would take new pages in each round: 8 ms instead of 4
     for start in range(0, len(window), WINDOW_ROWS):
         part = slice(start, start + WINDOW_ROWS)
         rows = rows_from(start)
@@ -290,7 +291,8 @@ def direct_part(
             e = residuals[part]
         u += k.T @ e
         slopes = None if slopes_of is None else slopes_of(part)
-        in_kernel.append(rows.inner(Weights(e, fit.theta), slopes)[1])
+        in_kernel.append(rows.inner(Weights(e, fit.theta, memory=memory), slopes)[1])
+        memory.clear()
     return Direct(total, u, reduce(np.add, in_kernel))
 
 

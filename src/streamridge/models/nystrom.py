@@ -26,30 +26,26 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
 from streamridge.arrays import Block, Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.kernels.base import Embedding, Evaluation, Kernel, Slopes, Weights
+from streamridge.kernels.base import Embedding, Evaluation, Slopes, Weights
 from streamridge.memory import Arena
 from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.models.hypergradient import MovingRows, direct_part, step_gradients
+from streamridge.models.landmarks import (
+    CANDIDATES,
+    HALF_LIFE,
+    Indices,
+    chosen,
+    drawn,
+    independent,
+)
 from streamridge.models.pointwise import Pointwise
 from streamridge.models.ridge import Center, Spread, log_sizes
 from streamridge.models.ridge_model import RidgeModel
 from streamridge.models.systems import Ridge, no_factor
 from streamridge.samples import Inputs, Samples
 
-Indices = NDArray[np.intp]
-
 # Rows of K_NZ computed at a time: with 250 landmarks a block takes 0.2 MB, which a cache holds.
 BLOCK_ROWS = 96
-# After how many rows a row is half as likely to be a candidate: what is near the next forecast has
-# to be known best. On three roads, 500 landmarks in 90 days left errors that were 1.5 % smaller so.
-HALF_LIFE = 1000.0
-# Candidates for each landmark, and how many of them are compared at a time. On four roads the best
-# 250 of 1000 candidates came as close to kernel ridge regression as the best 250 of all 2880 rows,
-# and nearly twice as close as 250 drawn; in batches, choosing them takes a third of the time.
-CANDIDATES, BATCH = 4, 200
-# A landmark that the others explain up to this share of the kernel adds nothing but rounding: its
-# pivot in the factor of K_ZZ would be noise. It is left out.
-EXPLAINED = 1e-10
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class NystromRidge(RidgeModel):
         They are chosen by the kernel at its initial hyperparameters: a choice that moved with those
         in force would make the loss jump, and a gradient does not see jumps.
         """
-        candidates = drawn(samples.t, CANDIDATES * self.landmarks)
+        candidates = drawn(samples.t, CANDIDATES * self.landmarks, HALF_LIFE)
         rows = self.kernel.embed(center.inputs(samples.inputs[candidates]))
         return np.sort(candidates[chosen(self.kernel, rows, self.landmarks)])
 
@@ -124,31 +120,6 @@ class NystromRidge(RidgeModel):
             mean, least, most = require_finite("spread_range", state["spread_range"])
             fit.spread = Spread(phi.astype(np.float32), mean, least, most)
         return fit
-
-
-def drawn(t: Vector, count: int) -> Indices:
-    """Return which of some rows are candidates: so many of them at most, given all their times.
-
-    They are drawn by a hash of the time, later ones more often. So no hour of the day is preferred,
-    as it would be by every tenth row, and the same rows are drawn again as the training set moves
-    on: of two rows, which one comes first does not depend on how long ago they were.
-
-    Examples
-    --------
-    >>> drawn(np.arange(20.0), 6)
-    array([19, 18,  6,  5, 15, 11])
-    """
-    uniform = (_mixed(t.view(np.uint64)) + 0.5) / 2.0**64
-    ages = np.arange(len(t), 0, -1) / HALF_LIFE
-    # The first of exponential variables with these rates: a draw without replacement.
-    return np.argsort(np.log(-np.log(uniform)) + np.log(2) * ages, kind="stable")[:count]
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers without any order: the last step of the generator splitmix64."""
-    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True)
@@ -219,7 +190,7 @@ class NystromRidgeFit:
     ) -> NystromRidgeFit:
         """Return the fit to N samples; landmarks that others explain are left out."""
         rows = ridge.kernel.embed(center.inputs(samples.inputs[places]))
-        kept, _ = _pivoted(ridge.kernel.evaluate(rows, rows).value, len(places))
+        kept = independent(ridge.kernel.evaluate(rows, rows).value)
         fit = cls(ridge, samples, center, np.sort(places[kept]), np.empty((0, 0)))
         fit._system = fit._factored(memory)
         fit.theta = fit._system.solve(fit._system.rows.T @ (samples.y - center.y))
@@ -481,46 +452,6 @@ class _RowGradients:
                 for each, row in pairs
             ]
         )
-
-
-def chosen(kernel: Kernel, candidates: Embedding, count: int) -> Indices:
-    """Return which candidates become landmarks, so many at most: those that others explain least.
-
-    Of each batch of candidates, those are taken that the landmarks so far, and those taken of the
-    batch, leave most to explain: a pivoted Cholesky factorization of what is left of the kernel
-    among them.
-    """
-    batches = np.array_split(np.arange(len(candidates)), -(-len(candidates) // BATCH))
-    taken, L = np.empty(0, dtype=np.intp), np.empty((0, 0))
-    for i, batch in enumerate(batches):
-        rows = candidates.rows(batch)
-        known = kernel.evaluate(candidates.rows(taken), rows).value
-        explained = solve_triangular(L, known, lower=True)
-        among = kernel.evaluate(rows, rows).value
-        quota = -(-(count - len(taken)) // (len(batches) - i))
-        best, pivots = _pivoted(among, quota, explained)
-        L = np.block([[L, np.zeros((len(L), len(best)))], [explained[:, best].T, pivots]])
-        taken = np.append(taken, batch[best])
-    return taken
-
-
-def _pivoted(K: Matrix, count: int, explained: Matrix | None = None) -> tuple[Indices, Matrix]:
-    """Return the first pivots of K, so many at most, and their factor.
-
-    Parameters
-    ----------
-    K
-        The kernel among some rows.
-    count
-        How many pivots there are at most; rows that others explain up to rounding are none.
-    explained
-        Columns E, if E^T E of the kernel is explained already.
-    """
-    (pstrf,) = get_lapack_funcs(("pstrf",), (K,))
-    left = K if explained is None else K - explained.T @ explained
-    L, order, rank, _ = pstrf(left, lower=1, tol=EXPLAINED * float(np.max(np.diagonal(K))))
-    count = min(count, rank)
-    return order[:count].astype(np.intp) - 1, np.tril(L[:count, :count])
 
 
 def _require_weights(name: str, state: Arrays, shape: tuple[int, ...]) -> Matrix:

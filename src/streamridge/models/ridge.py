@@ -15,16 +15,10 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector
 from streamridge.kernels.base import Embedding, Evaluation
 from streamridge.memory import Arena
+from streamridge.models.iterated import Guesses, IteratedSystem
 from streamridge.models.pointwise import Pointwise
-from streamridge.models.systems import (
-    Guesses,
-    IteratedSystem,
-    Ridge,
-    System,
-    factor,
-    fill,
-    no_factor,
-)
+from streamridge.models.solving import ready
+from streamridge.models.systems import Ridge, System, fill, no_factor
 from streamridge.samples import Inputs, Samples
 
 
@@ -136,11 +130,10 @@ class Fit:
 
         Notes
         -----
-        Cost: one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
+        Cost: at most one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
         """
         embedding = ridge.kernel.embed(center.inputs(samples.inputs))
-        A, blocks = fill(ridge, embedding, memory)
-        system = factor(ridge, A, blocks, memory, float(samples.t[-1]))
+        system = ready(ridge, embedding, samples.t, memory)
         return cls._solved(ridge, samples, center, embedding, system)
 
     @classmethod
@@ -204,9 +197,8 @@ class Fit:
     def system(self) -> System:
         """Return the solved system, recomputed if it was dropped."""
         if self._system is None:
-            memory, time = Arena(self.ridge.dtype), float(self.samples.t[-1])
-            A, blocks = fill(self.ridge, self.embedding, memory)
-            self._system = factor(self.ridge, A, blocks, memory, time)
+            memory = Arena(self.ridge.dtype)
+            self._system = ready(self.ridge, self.embedding, self.samples.t, memory)
         return self._system
 
     @property

@@ -13,7 +13,7 @@ from tests.service.fleet.logs import DAY, PLAN, SENSOR, World, daily, entries
 
 LIVED = 5 * DAY
 AFTER = 3  # readings that come after a refit that failed
-factor = streamridge.models.ridge.factor
+ready = streamridge.models.ridge.ready
 
 
 def no_factor(*args):
@@ -21,7 +21,7 @@ def no_factor(*args):
 
 
 def no_numbers(*args):
-    system = factor(*args)
+    system = ready(*args)
     system.factor[:] = np.nan
     return system
 
@@ -59,7 +59,7 @@ every_fault = pytest.mark.parametrize("fault", [no_factor, no_numbers])
 def failed(tracker, fault, monkeypatch):
     """Return the snapshot of a refit that fails."""
     with monkeypatch.context() as broken:
-        broken.setattr(streamridge.models.ridge, "factor", fault)
+        broken.setattr(streamridge.models.ridge, "ready", fault)
         return refitted(cut(tracker), Workspace())
 
 

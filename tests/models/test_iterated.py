@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
+import streamridge.models.iterated
 import streamridge.models.systems
 from streamridge import ARD, KernelRidge, Linear, Matern, Periodic, Standardized
 from streamridge.memory import Arena
+from streamridge.models.iterated import Guesses, IteratedSystem
 from streamridge.models.ridge import Center, Fit
-from streamridge.models.systems import BLOCK_ROWS, Guesses, IteratedSystem, Ridge, fill
+from streamridge.models.systems import BLOCK_ROWS, Ridge, fill
 from tests.conftest import make_samples
 
 KERNEL = Periodic(period=7.3) + Matern([0.3, 0.05, 0.7, 0.2, 0.4]) + Linear(("lags",))
@@ -32,7 +34,7 @@ def gram(samples):
 def products(monkeypatch):
     """Return a list with one entry per product of a matrix and a vector."""
     counted = []
-    solve = streamridge.models.systems.conjugate_gradients
+    solve = streamridge.models.iterated.conjugate_gradients
 
     def counting(product, b, start, tolerance):
         def once_more(x):
@@ -41,7 +43,7 @@ def products(monkeypatch):
 
         return solve(once_more, b, start, tolerance)
 
-    monkeypatch.setattr(streamridge.models.systems, "conjugate_gradients", counting)
+    monkeypatch.setattr(streamridge.models.iterated, "conjugate_gradients", counting)
     return counted
 
 
@@ -59,7 +61,7 @@ def test_a_tight_tolerance_gives_the_solution(size, columns, rng):
     B = rng.normal(size=(size, columns))
     system = make_system(samples)
 
-    solutions = system.solve(B), system.solve_once(B)
+    solutions = system.solve(B), system.solve_adjoint(B)
 
     expected = np.linalg.solve(gram(samples), B)
     for X in solutions:
@@ -87,11 +89,11 @@ def test_dual_weights_solve_their_system_to_the_tolerance(tolerance, horizon, rn
 def test_weights_and_adjoint_have_guesses_of_their_own(products, rng):
     system = make_system(make_samples(rng, 100), tolerance=1e-6)
     y, u = rng.normal(size=(2, 100, 1))
-    weights, adjoint = system.solve(y), system.solve_once(u)
+    weights, adjoint = system.solve(y), system.solve_adjoint(u)
 
     again = [
         spent(products, system.solve, y),
-        spent(products, system.solve_once, u),
+        spent(products, system.solve_adjoint, u),
     ]
 
     assert again == [1, 1]  # the residual of the guess, and nothing else
@@ -107,7 +109,7 @@ def test_a_guess_of_another_shape_is_not_used(products, rng):
     system = make_system(samples, guesses=stale)
 
     assert spent(products, system.solve, y) == cold
-    assert spent(products, system.solve_once, y) == cold
+    assert spent(products, system.solve_adjoint, y) == cold
 
 
 def test_a_single_precision_system_is_solved_to_its_precision(rng):
