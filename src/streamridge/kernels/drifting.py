@@ -80,7 +80,7 @@ class Drifting(Summand):
         return self.kernel.diagonal(inputs)
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> DriftingEvaluation:
-        lags = time_lags(a.own, b.own)
+        lags = time_lags(a.own, b.own, tables=False)
         age = np.abs(lags.distinct)
         factor = np.exp(-self.rate * age)
         inner = self.kernel.evaluate(a.parts[0], b.parts[0], memory)

@@ -105,7 +105,7 @@ class Remembering(Summand):
         return self.kernel.diagonal(inputs)
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> RememberingEvaluation:
-        lags = time_lags(a.own, b.own)
+        lags = time_lags(a.own, b.own, tables=False)
         ages = np.abs(lags.distinct).astype(memory.dtype, copy=False)
         fading = np.array([np.exp(-rate * ages) for rate in self.rates], dtype=memory.dtype)
         inner = self.kernel.evaluate(a.parts[0], b.parts[0], memory)

@@ -89,8 +89,11 @@ class FreeLags:
         return W.dense
 
 
-def time_lags(t: Vector, other: Vector) -> TimeLags:
+def time_lags(t: Vector, other: Vector, *, tables: bool = True) -> TimeLags:
     """Return the differences t_i - t'_j in the most compact form that the times allow.
+
+    Without tables, for a formula that is quicker than to look it up, whole steps with gaps have
+    every entry of the matrix.
 
     Examples
     --------
@@ -109,6 +112,8 @@ def time_lags(t: Vector, other: Vector) -> TimeLags:
         # Row i is the window that starts at n - 1 - i; entry (i, j) is its element j.
         steps = np.arange(len(t) - 1, -len(other), -1, dtype=np.float64)
         return ToeplitzLags(t[0] - other[0] + step * steps, rows=len(t))
+    if not tables:
+        return FreeLags(t[:, None] - other)
     low = t.min() - other.max()
     size = t.max() - other.min() - low + 1
     whole = np.array_equal(t, np.rint(t)) and np.array_equal(other, np.rint(other))

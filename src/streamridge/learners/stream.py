@@ -21,8 +21,18 @@ from streamridge.learners.fitted import Fitted
 from streamridge.learners.frame import Frame, Progress
 from streamridge.learners.packing import pack, unpack, unpack_fit
 from streamridge.learners.workspace import Workspace
-from streamridge.models.base import FitT, knows_spread, learn_spread, predict_with_residuals
+from streamridge.models.base import (
+    FitT,
+    knows_spread,
+    learn_spread,
+    predict_with_residuals,
+    thinned,
+)
 from streamridge.samples import Inputs, Samples
+
+# What a companion has of the landmarks of a model that is on landmarks: half of them, for the few
+# rows that it sees.
+THINNED = 2
 
 
 class StreamLearner(Generic[FitT]):
@@ -118,7 +128,7 @@ class StreamLearner(Generic[FitT]):
         """Return a fit to the last `count` rows of the training set at other hyperparameters."""
         current, rows = self._progress.current, self.training[-count:]
         with self._frame.costs.spending("tuning"):
-            fit = self._frame.model.fit(rows, lam)
+            fit = thinned(self._frame.model, THINNED).fit(rows, lam)
         return Fitted.made(self._frame.model, current.record, lam, current.since, (rows, fit))
 
     def companion_of(self, name: str, state: State) -> Fitted[FitT]:

@@ -42,7 +42,8 @@ class Workspace:
         samples, lam = fitted.samples, fitted.lam
         fit = next((fit for owner, fit in self._solved if owner is fitted), None)
         if fit is None:
-            fit = fitted.model.fit(samples, lam, self._spare(fitted.model, None))
+            spare = self._spare(fitted.model, None)
+            fit = fitted.model.resume(samples, lam, fitted.numbers, spare)
             self._solved.append((fitted, fit))
         solved = Fitted.made(fitted.model, fitted.record, lam, fitted.since, (samples, fit))
         solved.refits_ago = fitted.refits_ago

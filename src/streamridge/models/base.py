@@ -116,6 +116,14 @@ class KnowsStart(Protocol):
         """Return the model with lam as its initial hyperparameters."""
 
 
+@runtime_checkable
+class Thins(Protocol):
+    """A model that can do with less where there are few rows; it resumes what either has fitted."""
+
+    def thinned(self, share: int) -> Self:
+        """Return the model for a small part of the rows: one of so many."""
+
+
 FitT = TypeVar("FitT", bound=ModelFit)
 
 
@@ -133,8 +141,14 @@ class Model(Protocol[FitT]):
         its solution. This releases `before`.
         """
 
-    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
-        """Return the fit that `state` was taken from; samples and lam are the same as then."""
+    def resume(
+        self, samples: Samples, lam: Vector, state: Arrays, before: FitT | None = None
+    ) -> FitT:
+        """Return the fit that `state` was taken from; samples and lam are the same as then.
+
+        What can be recomputed is made when it is needed; it may take over the memory of the fit
+        `before`, which is no longer needed. This releases `before`.
+        """
 
 
 @runtime_checkable
@@ -216,3 +230,8 @@ def step_gradients(fit: ModelFit, window: Samples, tangents: Tangents | None = N
     raise InvalidInputError(
         f"fit must have step_gradients to be watched, got {type(fit).__name__}. Leave out watch."
     )
+
+
+def thinned(model: Model[FitT], share: int) -> Model[FitT]:
+    """Return a model for a small part of the rows; itself if it cannot do with less."""
+    return model.thinned(share) if isinstance(model, Thins) else model

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any, Generic, Self
 
 from streamridge.arrays import Vector
 from streamridge.hyperparameters.groups import require_values
 from streamridge.hyperparameters.space import Space
-from streamridge.models.base import Arrays, FitT, Model, approximate
+from streamridge.models.base import Arrays, FitT, Model, approximate, thinned
 from streamridge.samples import Samples
 
 
@@ -44,8 +44,13 @@ class Joint(Generic[FitT]):
     ) -> FitT:
         return approximate(self.model, samples, self._own(lam), tolerance, before)
 
-    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
-        return self.model.resume(samples, self._own(lam), state)
+    def resume(
+        self, samples: Samples, lam: Vector, state: Arrays, before: FitT | None = None
+    ) -> FitT:
+        return self.model.resume(samples, self._own(lam), state, before)
+
+    def thinned(self, share: int) -> Self:
+        return replace(self, model=thinned(self.model, share))
 
     def _own(self, lam: Vector | None) -> Vector:
         """Return the hyperparameters of the model itself."""

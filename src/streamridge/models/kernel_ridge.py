@@ -91,10 +91,16 @@ class KernelRidge(RidgeModel):
             guesses=guesses,
         )
 
-    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
+    def resume(
+        self,
+        samples: Samples,
+        lam: Vector,
+        state: Arrays,
+        before: KernelRidgeFit | None = None,
+    ) -> KernelRidgeFit:
         theta = _require_weights("dual_weights", state, samples)
-        ridge = self._ridge(lam, self.factor_dtype)
-        fit = KernelRidgeFit(ridge, samples, self._center(samples), theta)
+        ridge, center = self._ridge(lam, self.factor_dtype), self._center(samples)
+        fit = KernelRidgeFit(ridge, samples, center, theta, _spare=self._memory(before))
         if "spread_weights" in state:
             fit.spread = fit.spread_of(_require_weights("spread_weights", state, samples))
         return fit

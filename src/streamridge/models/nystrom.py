@@ -16,8 +16,8 @@ $K_{ZZ} = L L^T$ is the identity: $L^{-1} B L^{-T}$ has no eigenvalue below $\la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,14 @@ from streamridge.models.landmarks import (
 from streamridge.models.pointwise import Pointwise
 from streamridge.models.ridge import Center, Spread, log_sizes
 from streamridge.models.ridge_model import RidgeModel
-from streamridge.models.systems import Ridge, no_factor
+from streamridge.models.systems import Blocks, Ridge, no_factor
 from streamridge.samples import Inputs, Samples
 
-# Rows of K_NZ computed at a time: with 250 landmarks a block takes 0.2 MB, which a cache holds.
-BLOCK_ROWS = 96
+# Rows of K_NZ computed at a time: with 250 landmarks a block takes 0.4 MB, which a cache holds.
+BLOCK_ROWS = 192
+# A kernel of so many entries is held as it was evaluated, for its gradient: at 2880 rows and 250
+# landmarks that is 30 MB, and saves a third of the gradient's time. A larger one is made again.
+HELD = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,10 @@ class NystromRidge(RidgeModel):
         places = self._chosen(samples, center)
         return NystromRidgeFit.made(self._ridge(lam), samples, center, places, memory)
 
+    def thinned(self, share: int) -> NystromRidge:
+        """Return the model for a small part of the rows, with a share of the landmarks."""
+        return replace(self, landmarks=-(-self.landmarks // share))
+
     def _chosen(self, samples: Samples, center: Center) -> Indices:
         """Return which samples are landmarks.
 
@@ -108,13 +115,21 @@ class NystromRidge(RidgeModel):
         rows = self.kernel.embed(center.inputs(samples.inputs[candidates]))
         return np.sort(candidates[chosen(self.kernel, rows, self.landmarks)])
 
-    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> NystromRidgeFit:
+    def resume(
+        self,
+        samples: Samples,
+        lam: Vector,
+        state: Arrays,
+        before: NystromRidgeFit | None = None,
+    ) -> NystromRidgeFit:
         """Return the fit that `state` was taken from; samples and lam are the same as then."""
         places = np.asarray(state["landmarks"], dtype=np.intp)
         if places.ndim != 1 or not ((places >= 0) & (places < len(samples))).all():
             raise InvalidInputError(f"landmarks must be rows of the samples, got {places}.")
         theta = _require_weights("weights", state, (len(places), samples.y.shape[1]))
-        fit = NystromRidgeFit(self._ridge(lam), samples, self._center(samples), places, theta)
+        ridge, center = self._ridge(lam), self._center(samples)
+        memory = before.release() if before else None
+        fit = NystromRidgeFit(ridge, samples, center, places, theta, _spare=memory)
         if "spread_weights" in state:
             phi = _require_weights("spread_weights", state, theta.shape)
             mean, least, most = require_finite("spread_range", state["spread_range"])
@@ -136,14 +151,18 @@ class _System:
         (N, m), the kernel K_NZ between the training set and the landmarks.
     among
         The kernel between landmarks.
+    blocks
+        The kernel between rows of the training set and the landmarks, for its gradients; none where
+        it is too large to be held.
     memory
-        The memory that holds the rows.
+        The memory that holds all of them.
     """
 
     whitening: Block
     factor: Block
     rows: Block
     among: Evaluation
+    blocks: Blocks
     memory: Arena
 
     def solve(self, b: Matrix) -> Matrix:
@@ -183,6 +202,7 @@ class NystromRidgeFit:
     _system: _System | None = field(default=None, repr=False)
     _landmarks: Embedding | None = field(default=None, repr=False)
     _pointwise: Pointwise | None = field(default=None, repr=False)
+    _spare: Arena | None = field(default=None, repr=False)  # memory for the system
 
     @classmethod
     def made(
@@ -200,7 +220,8 @@ class NystromRidgeFit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: everything that cannot be recomputed."""
-        return self.__dict__ | {"_system": None, "_landmarks": None, "_pointwise": None}
+        dropped = dict.fromkeys(("_system", "_landmarks", "_pointwise", "_spare"))
+        return self.__dict__ | dropped
 
     @property
     def landmarks(self) -> Embedding:
@@ -214,7 +235,8 @@ class NystromRidgeFit:
     def system(self) -> _System:
         """Return the solved system, recomputed if it was dropped."""
         if self._system is None:
-            self._system = self._factored(Arena())
+            memory, self._spare = self._spare or Arena(), None
+            self._system = self._factored(memory)
         return self._system
 
     def release(self) -> Arena:
@@ -301,28 +323,41 @@ class NystromRidgeFit:
     def _factored(self, memory: Arena) -> _System:
         """Return the system B: K_NZ block by block, and two factors of m rows."""
         kernel, m = self.ridge.kernel, len(self.places)
-        K = memory.empty((len(self.samples), m))
-        for rows, evaluation in self._blocks(memory):
+        K, held = memory.empty((len(self.samples), m)), []
+        for rows, evaluation in self._evaluated(memory):
             evaluation.write_to(K[rows])
+            if self._is_held:
+                held.append((rows, evaluation))
         among = kernel.evaluate(self.landmarks, self.landmarks)
         L = self._cholesky(among.value)
         syrk, sygst = get_blas_funcs(("syrk",), (K,))[0], get_lapack_funcs(("sygst",), (K,))[0]
         # Row-major K is column-major K^T, and of symmetric matrices the lower triangle is enough.
         whitened, _ = sygst(syrk(1.0, K.T, lower=1), L, lower=1)
         whitened[np.diag_indices(m)] += self.ridge.regularization
-        return _System(L, self._cholesky(whitened), K, among, memory)
+        return _System(L, self._cholesky(whitened), K, among, tuple(held), memory)
 
-    def _blocks(self, memory: Arena) -> Iterator[tuple[slice, Evaluation]]:
+    @property
+    def _blocks(self) -> Iterable[tuple[slice, Evaluation]]:
+        """Return the kernel between rows of the training set and the landmarks, block by block."""
+        return self.system.blocks or self._evaluated(self.system.memory)
+
+    def _evaluated(self, memory: Arena) -> Iterator[tuple[slice, Evaluation]]:
         """Yield the kernel between some rows of the training set and the landmarks, one by one.
 
-        Each takes the memory of the one before: held together, they would be several times K_NZ.
+        Where they are not held, each takes the memory of the one before.
         """
         kernel, end = self.ridge.kernel, memory.mark()
         embedding = kernel.embed(self.center.inputs(self.samples.inputs))
         for start in range(0, len(embedding), BLOCK_ROWS):
             rows = slice(start, min(start + BLOCK_ROWS, len(embedding)))
             yield rows, kernel.evaluate(embedding.rows(rows), self.landmarks, memory)
-            memory.rewind(end)
+            if not self._is_held:
+                memory.rewind(end)
+
+    @property
+    def _is_held(self) -> bool:
+        """Return whether all blocks of the kernel are held at a time."""
+        return len(self.samples) * len(self.places) <= HELD
 
     def _cholesky(self, A: Matrix) -> Matrix:
         (potrf,) = get_lapack_funcs(("potrf",), (A,))
@@ -356,10 +391,12 @@ class NystromRidgeFit:
         left = np.hstack([self._residuals(), -(system.rows @ v)])
         right = np.hstack([v, self.theta])
         in_kernel = direct.in_kernel
-        for rows, evaluation in self._blocks(system.memory):
+        for rows, evaluation in self._blocks:
+            end = system.memory.mark()
             slopes = None if in_rows is None else in_rows.of_training(rows)
             weights = Weights(left[rows], right, memory=system.memory)
             in_kernel = in_kernel + evaluation.inner(weights, slopes)[1]
+            system.memory.rewind(end)
         slopes = None if in_rows is None else in_rows.among_landmarks()
         lam_R = self.ridge.regularization
         among, in_among = system.among.inner(Weights(-lam_R * v, self.theta), slopes)
@@ -380,7 +417,7 @@ class NystromRidgeFit:
         columns = []
         for theta, r in zip(self.theta.T, residuals.T, strict=True):
             total = -lam_R * self._moved(among, theta, at_landmarks, at_landmarks)
-            for rows, evaluation in self._blocks(system.memory):
+            for rows, evaluation in self._blocks:
                 mirrored = self.ridge.kernel.evaluate(self.landmarks, embedding.rows(rows))
                 parts = tuple(each.rows(rows) for each in training)
                 total += self._moved(mirrored, r[rows], at_landmarks, parts)

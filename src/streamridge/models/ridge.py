@@ -123,6 +123,7 @@ class Fit:
     _system: System | None = field(default=None, repr=False)
     _embedding: Embedding | None = field(default=None, repr=False)
     _pointwise: Pointwise | None = field(default=None, repr=False)
+    _spare: Arena | None = field(default=None, repr=False)  # memory for the system
 
     @classmethod
     def exact(cls, ridge: Ridge, samples: Samples, center: Center, memory: Arena) -> Self:
@@ -169,7 +170,8 @@ class Fit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: everything that cannot be recomputed."""
-        return self.__dict__ | {"_system": None, "_embedding": None, "_pointwise": None}
+        dropped = dict.fromkeys(("_system", "_embedding", "_pointwise", "_spare"))
+        return self.__dict__ | dropped
 
     @property
     def embedding(self) -> Embedding:
@@ -197,7 +199,7 @@ class Fit:
     def system(self) -> System:
         """Return the solved system, recomputed if it was dropped."""
         if self._system is None:
-            memory = Arena(self.ridge.dtype)
+            memory, self._spare = self._spare or Arena(self.ridge.dtype), None
             self._system = ready(self.ridge, self.embedding, self.samples.t, memory)
         return self._system
 

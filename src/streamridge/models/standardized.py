@@ -24,6 +24,7 @@ from streamridge.models.base import (
     predict_with_residuals,
     require_samples,
     step_gradients,
+    thinned,
 )
 from streamridge.samples import Inputs, Samples
 
@@ -82,11 +83,22 @@ class Standardized(Generic[FitT]):
         fit = approximate(self.model, units.samples(samples), lam, tolerance, held)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
-    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> StandardizedFit[FitT]:
+    def resume(
+        self,
+        samples: Samples,
+        lam: Vector,
+        state: Arrays,
+        before: StandardizedFit[FitT] | None = None,
+    ) -> StandardizedFit[FitT]:
         """Return the fit that `state` was taken from; its units follow from the samples."""
         units = self._units(samples)
-        fit = self.model.resume(units.samples(samples), lam, state)
+        held = before.held if before else None
+        fit = self.model.resume(units.samples(samples), lam, state, held)
         return StandardizedFit(self.model, samples, lam, units, fit)
+
+    def thinned(self, share: int) -> Standardized[FitT]:
+        """Return the model for a small part of the rows."""
+        return replace(self, model=thinned(self.model, share))
 
     def starting_at(self, lam: Vector) -> Standardized[FitT]:
         if not isinstance(self.model, KnowsStart):
