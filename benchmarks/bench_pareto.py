@@ -37,8 +37,6 @@ from streamridge.runs.selection import Selection
 DAY = 96
 MONTH, MONTHS = 2880, 11520
 DEFAULT, TREES_NAME, LAST = "default", "LightGBM", "the last value"
-# Of these sizes it is measured what fewer refits do.
-REFITTED_LESS = ("default", "compact")
 
 
 @dataclass(frozen=True)
@@ -111,11 +109,12 @@ def measured(job: Job) -> Figures:
         return MODELS[job.name](job)
 
 
-def own(size: Size, windows: int, job: Job) -> Figures:
-    """Return the figures of a size of our model that is refitted every so many windows."""
+def own(size: Size, job: Job) -> Figures:
+    """Return the figures of a size of our model."""
     series, known = job.stream.series, job.stream.warmup
     step = series.clock.step
-    settings = Forecaster(step, train_size=size.train_size, update_every=windows * DAY).settings
+    every = size.update_every(step, 1)
+    settings = Forecaster(step, train_size=size.train_size, update_every=every).settings
     settings = replace(settings, preset=size.sized(settings.preset))
     forecaster = Forecaster.of(settings, replace(series, values=series.values[:known]))
     times, values = series.times[known:], series.values[known:]
@@ -159,24 +158,19 @@ def scored(job: Job, forecasts: Vector) -> float:
     return float(errors(job.stream.actual[-job.scored :], forecasts[-job.scored :])["rmse"])
 
 
-def name_of(size: Size, windows: int = 1) -> str:
+def name_of(size: Size) -> str:
     """Return what a size is called in tables."""
     for name, each in NAMED.items():
         if each is size:
-            label: str = name
-            break
-    else:
-        label = str(size)
-    return label if windows == 1 else f"{label}, a refit every {windows} days"
+            return name
+    return str(size) if size.every == 1 else f"{size}, a refit every {size.every} days"
 
 
 MODELS: dict[str, Callable[[Job], Figures]] = {
-    **{name_of(size): partial(own, size, 1) for size in SIZES},
+    **{name_of(size): partial(own, size) for size in SIZES},
     **{
-        name_of(NAMED[name], windows): partial(own, NAMED[name], windows)
-        for name in REFITTED_LESS
-        for windows in SELDOM
-        if windows > 1
+        name_of(rarer): partial(own, rarer)
+        for rarer in (replace(NAMED[DEFAULT], every=times) for times in SELDOM)
     },
     TREES_NAME: partial(trees, MONTH),
     f"{TREES_NAME}, four months": partial(trees, MONTHS),

@@ -39,7 +39,7 @@ def test_more_money_never_buys_more_error():
             assert not errors, "what was affordable stays so"
             continue
         assert choice.seconds <= seconds
-        errors.append(choice.error)
+        errors.append(choice.size.error)
 
     assert errors == sorted(errors, reverse=True)
     assert len(set(errors)) > 4

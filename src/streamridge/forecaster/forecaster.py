@@ -215,8 +215,7 @@ class Forecaster:
             _require_free("preset", model=model, budget=budget)
         if budget is not None:
             _require_free("budget", model=model, train_size=train_size, update_every=update_every)
-            choice = affordable(budget, length, horizon=horizon)
-            size, update_every = choice.size, choice.update_every
+            size = affordable(budget, length, horizon=horizon).size
         train_size = size.train_size if train_size is None else train_size
         require_count("train_size", train_size)
         names = require_names(extras)
@@ -229,6 +228,8 @@ class Forecaster:
             preset = default_preset(own, lags=lags, horizon=horizon, extras=names)
             preset = size.sized(preset)
         cadence = default_cadence(length, periods, horizon, train_size)
+        if update_every is None:
+            update_every = size.every * cadence.update_every
         self._settings = Settings(
             step=length,
             seasons=lengths,
@@ -237,7 +238,7 @@ class Forecaster:
             level=level,
             tz=tz,
             train_size=train_size,
-            update_every=cadence.update_every if update_every is None else update_every,
+            update_every=update_every,
             warmup=cadence.warmup if warmup is None else warmup,
             learn=learn,
             guard=guard,

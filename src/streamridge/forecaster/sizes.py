@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -39,6 +39,8 @@ class Size:
         How many of them are landmarks; None fits the kernel of all rows.
     rates
         At what rates the kernel starts to forget, a memory for each; none is the default's.
+    every
+        How many windows of the usual length there are between refits.
     error
         Its RMSE over that of the default size, a mean over twenty roads.
     refit, step
@@ -50,10 +52,15 @@ class Size:
     train_size: int
     landmarks: int | None
     rates: tuple[float, ...]
+    every: int
     error: float
     refit: float
     step: float
     kilobytes: float
+
+    def update_every(self, step: Length, horizon: int) -> int:
+        """Return the readings between refits."""
+        return self.every * default_update_every(step, horizon, self.train_size)
 
     def sized(self, preset: Preset) -> Preset:
         """Return the default model in this size."""
@@ -69,24 +76,22 @@ class Size:
 # The memories of a large model, in steps: one of 35 days of 15 minutes, and one of three years.
 MEMORIES = (3e-4, 1e-5)
 NAMED: Mapping[SizeName, Size] = {
-    "default": Size(2880, None, (), 1.0, 0.45, 0.0006, 124),
-    "compact": Size(2880, 250, (), 1.004, 0.080, 0.0003, 80),
-    "long": Size(8640, 700, MEMORIES, 0.99, 0.70, 0.0004, 170),
+    "default": Size(2880, None, (), 1, error=1.0, refit=0.41, step=0.0005, kilobytes=74),
+    "compact": Size(2880, 250, (), 2, error=1.003, refit=0.072, step=0.00047, kilobytes=41),
+    "long": Size(8640, 900, MEMORIES, 1, error=0.99, refit=0.80, step=0.0005, kilobytes=60),
 }
 SIZES = (
-    Size(960, 120, (), 1.05, 0.03, 0.0003, 50),
-    Size(1440, 150, (), 1.03, 0.04, 0.0003, 60),
-    Size(2880, 150, (), 1.01, 0.05, 0.0003, 70),
+    Size(960, 120, (), 2, error=1.05, refit=0.02, step=0.00045, kilobytes=30),
+    Size(2880, 150, (), 2, error=1.01, refit=0.05, step=0.00047, kilobytes=38),
     NAMED["compact"],
-    Size(2880, 500, (), 1.002, 0.15, 0.0003, 90),
-    Size(960, None, (), 1.03, 0.1, 0.0006, 60),
+    Size(2880, 250, (), 1, error=1.002, refit=0.072, step=0.00047, kilobytes=41),
+    Size(2880, 500, (), 1, error=1.001, refit=0.15, step=0.00048, kilobytes=45),
     NAMED["default"],
-    Size(5760, 500, MEMORIES, 0.995, 0.3, 0.0003, 120),
+    Size(5760, 500, MEMORIES, 1, error=0.997, refit=0.3, step=0.0005, kilobytes=50),
     NAMED["long"],
-    Size(11520, 1000, MEMORIES, 0.985, 1.5, 0.0003, 200),
 )
-# Windows between refits that a budget chooses among, and what each does to the error.
-SELDOM = {1: 1.0, 2: 1.003, 4: 1.01, 7: 1.02}
+# What it does to the error when there are so many times as many windows between refits.
+SELDOM = {2: 1.002, 4: 1.007, 7: 1.015}
 
 
 @dataclass(frozen=True)
@@ -99,30 +104,41 @@ class Choice:
         The size of the model.
     update_every
         The readings between its refits.
-    error
-        The RMSE to expect over that of the default model.
     seconds
         What it takes of a processor a day.
     """
 
     size: Size
     update_every: int
-    error: float
     seconds: float
 
+    @classmethod
+    def of(cls, size: Size, step: Length, horizon: int) -> Choice:
+        """Return what a size costs with readings at this step."""
+        update_every = size.update_every(step, horizon)
+        return cls(size, update_every, steps_a_day(step) * (size.step + size.refit / update_every))
+
     def __str__(self) -> str:
-        more = 100 * (self.error - 1)
-        change = "as exact as" if abs(more) < 0.05 else f"{abs(more):.1f} % {_word(more)}"
-        than = "the default model" if abs(more) < 0.05 else "RMSE than the default model"
         return (
             f"{self.size}, a refit every {counted(self.update_every, 'reading')}: about "
             f"{self.seconds:.2g} s of a processor a day, {self.size.kilobytes:.0f} kB at rest, "
-            f"{change} {than}"
+            f"{_compared(self.size.error)}"
         )
 
 
-def _word(more: float) -> str:
-    return "more" if more > 0 else "less"
+def _compared(error: float) -> str:
+    """Return an error over that of the default model in words.
+
+    Examples
+    --------
+    >>> _compared(1.004), _compared(0.985), _compared(1.0)
+    ('0.4 % more RMSE than the default model', '1.5 % less RMSE than the default model', \
+'the RMSE of the default model')
+    """
+    percent = round(100 * (error - 1), 1)
+    if not percent:
+        return "the RMSE of the default model"
+    return f"{abs(percent):g} % {'more' if percent > 0 else 'less'} RMSE than the default model"
 
 
 def size_of(name: str) -> Size:
@@ -147,11 +163,16 @@ def affordable(budget: str, step: str | int | timedelta = "15min", *, horizon: i
 
     Examples
     --------
-    >>> affordable("0.15s/sensor/day").size == NAMED["compact"]
+    >>> affordable("0.09s/sensor/day").size == NAMED["compact"]
     True
     """
     seconds, length = parse_budget(budget), parse_step(step)
-    choices = [_choice(size, windows, length, horizon) for size in SIZES for windows in SELDOM]
+    rarer = [
+        replace(size, every=times * size.every, error=more * size.error)
+        for size in SIZES
+        for times, more in SELDOM.items()
+    ]
+    choices = [Choice.of(size, length, horizon) for size in (*SIZES, *rarer)]
     within = [choice for choice in choices if choice.seconds <= seconds]
     if not within:
         least = min(choice.seconds for choice in choices)
@@ -159,15 +180,7 @@ def affordable(budget: str, step: str | int | timedelta = "15min", *, horizon: i
             f"budget must be at least {math.ceil(1e3 * least)}ms/sensor/day for steps of "
             f"{step_name(length)}, got {budget!r}."
         )
-    return min(within, key=lambda choice: (choice.error, choice.seconds))
-
-
-def _choice(size: Size, windows: int, step: Length, horizon: int) -> Choice:
-    """Return what a size costs that is refitted every so many windows of the usual length."""
-    update_every = windows * default_update_every(step, horizon, size.train_size)
-    steps = steps_a_day(step)
-    seconds = steps * (size.step + size.refit / update_every)
-    return Choice(size, update_every, size.error * SELDOM[windows], seconds)
+    return min(within, key=lambda choice: (choice.size.error, choice.seconds))
 
 
 def parse_budget(budget: str) -> float:
