@@ -363,3 +363,71 @@ def test_an_unknown_start_is_refused(invoke, flows):
 
     assert result.exit_code == 2
     assert "'best' is not one of 'default', 'search'" in result.output
+
+
+def test_a_dry_run_says_what_it_would_take_and_leaves_nothing(invoke, flows, tmp_path):
+    before = sorted(tmp_path.iterdir())
+
+    result = invoke("replay", str(flows), "--dry-run", "--predictions", "p.csv", "--report", "r")
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("2 runs of 120 steps: about ")
+    assert "MB of memory in 1 process." in result.stdout
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_dry_run_in_json_is_one_object(invoke, flows):
+    result = invoke("replay", str(flows), "--dry-run", "--json", "--quiet", "--method", "ohl,fixed")
+
+    told = json.loads(result.stdout)
+    assert (told["runs"], told["steps"], told["processes"]) == (4, 120, 1)
+    assert told["seconds"] > 0
+    assert told["megabytes"] > 50
+
+
+def test_a_low_rank_model_is_expected_to_take_less(invoke, flows):
+    needs = {
+        model: json.loads(
+            invoke("replay", str(flows), "--dry-run", "--json", "--quiet", "--model", model).stdout
+        )
+        for model in ("default", "compact")
+    }
+
+    assert needs["compact"]["megabytes"] < needs["default"]["megabytes"]
+
+
+def test_a_budget_says_what_it_buys(invoke, flows):
+    result = invoke("replay", str(flows), "--budget", "0.1s/sensor/day", "--steps", "20")
+
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert "Budget of 0.1s/sensor/day: " in said
+    assert "landmarks" in said or "exact" in said
+    assert "RMSE" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--budget", "much"], "budget must be processor time such as '0.1s/sensor/day'"),
+        (["--budget", "1ns/sensor/day"], "budget must be processor time such as"),
+        (["--budget", "0.001ms/sensor/day"], "budget must be at least"),
+        (["--budget", "1s/day", "--train-size", "96"], "train_size must be left out with a budget"),
+        (["--budget", "1s/day", "--model", "compact"], "model must be left out with a budget"),
+        (["--budget", "1s/day", "--model", "paper"], "budget must be left out with the paper's"),
+    ],
+)
+def test_budgets_that_cannot_be_kept_are_refused(invoke, flows, flags, message):
+    result = invoke("replay", str(flows), *flags)
+
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("model", ["compact", "long", "paper-prototype"])
+def test_ready_made_models_are_replayed(invoke, flows, model):
+    flags = [*QUICK, "--model", model, "--json", "--sensor", "ramp", "--warmup", "72"]
+    result = invoke("replay", str(flows), *flags)
+
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["rmse"] > 0

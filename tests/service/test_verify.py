@@ -12,6 +12,7 @@ import pytest
 
 from streamridge.files.checkpoint import decoded, encoded
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.presets import landmarks_of
 from streamridge.service.intake import Wish
 from streamridge.service.ledger.layout import checksum_after, digest_of
 from streamridge.service.ledger.opening import open_ledger
@@ -400,6 +401,20 @@ class TestWhatIsAskedOfTheService:
             assert verdict(ledger, north).is_exact
             # Those of which nothing has come since go on when something does.
             assert all(verdict(ledger, other).is_exact for other in others)
+
+    @pytest.mark.parametrize("model", ["compact", "long"])
+    def test_a_model_of_another_size_is_followed(self, copied, model):
+        async def went_on(service):
+            for hour in range(HOURS, HOURS + 3):
+                await service.take(batch(rows(NORTH, hour, hour + 1)), Wish())
+                await settled(service)
+
+        serving(went_on, copied, **{**HOURLY, "model": model})
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            north, *_ = ledger.sensors()
+            assert landmarks_of(settings_of(ledger, north).preset) is not None
+            assert verdict(ledger, north).is_exact
 
     def test_the_same_plan_again_is_no_change(self, copied):
         with open_ledger(str(copied), read_only=True) as ledger:

@@ -119,7 +119,8 @@ def replay(
     spans = spans_of(exclude or (), parse_zone(tz))
     wanted = Wanted(files, predictions, report, save, keep, unit, as_json=as_json, force=force)
     read = [*files, *([] if holidays is None else [holidays])]
-    wanted.require_possible(read)
+    if not dry_run:
+        wanted.require_possible(read)
     selection = Selection(
         sensors=sensor,
         layout=layout,

@@ -178,6 +178,12 @@ def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) 
     return replace(preset, model=replace(whole, model=model))
 
 
+def landmarks_of(preset: Preset) -> int | None:
+    """Return how many landmarks the model of a preset has, None if it is not on landmarks."""
+    model = preset.model.model if isinstance(preset.model, Standardized) else preset.model
+    return model.landmarks if isinstance(model, NystromRidge) else None
+
+
 def _remembering(kernel: Kernel, rates: tuple[float, ...]) -> Kernel:
     """Return a kernel whose parts that forget at one rate do so at several."""
     if isinstance(kernel, Drifting):

@@ -134,7 +134,7 @@ def steps_a_day(step: Length) -> float:
 
 def _require_known(given: Mapping[str, Any]) -> None:
     """Raise if a setting is given that the paper's model knows nothing of."""
-    for name in ("tz", "extras", "holidays", "preset"):
+    for name in ("tz", "extras", "holidays", "preset", "model", "budget"):
         if given.get(name):
             raise InvalidInputError(
                 f"{name} must be left out with the paper's model, got {shown(given[name])}. "

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Vector
 from streamridge.forecaster.methods import needs_model
+from streamridge.forecaster.presets import landmarks_of
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.tasks import Task
 
@@ -27,6 +28,9 @@ PROBE, OPERATIONS, PROBES = 960, 200, 4
 # What a fit to `PROBE` rows costs in factorizations of as many: a part that grows with the cube of
 # the rows, and one with their square, for the kernel.
 CUBIC, SQUARE = 0.5, 1.0
+# The same on landmarks: parts that grow with the rows and the square of the landmarks, with rows
+# and landmarks, and with the rows; and the share of that without the gradient of a window.
+THIN_SQUARE, THIN, EACH_ROW, UNLEARNED = 3.5, 5.0, 1.0, 0.6
 # What the gradient of a window adds, and the validation of a trial of a search.
 GRADIENT, VALIDATION = 1.0, 1.4
 # A step in probes of small operations: before the first fit, and with a model; for each block of
@@ -73,7 +77,8 @@ def seconds_by_step(task: Task, speed: Speed) -> Vector:
     if not needs_model(task.method):
         return np.zeros(length)
     blocks = len(settings.preset.features.layout.blocks)
-    modelled = MODELLED + BLOCK * blocks + ROWS * settings.train_size / PROBE
+    rows = landmarks_of(settings.preset) or settings.train_size
+    modelled = MODELLED + BLOCK * blocks + ROWS * rows / PROBE
     steps = np.arange(length)
     seconds = speed.operations * np.where(steps < settings.warmup, EARLY, modelled)
     fits = steps[settings.warmup :: settings.update_every]
@@ -108,13 +113,20 @@ def megabytes(task: Task) -> float:
         matrices += SEARCH_MATRICES
     numbers = settings.horizon * (1 + 2 * len(settings.levels))
     content = STEP_BYTES * len(task.source) + NUMBER_BYTES * numbers * task.length
-    return PROCESS_MEGABYTES + 8e-6 * matrices * settings.train_size**2 + 1e-6 * content
+    entries = settings.train_size * (landmarks_of(settings.preset) or settings.train_size)
+    return PROCESS_MEGABYTES + 8e-6 * matrices * entries + 1e-6 * content
 
 
 def _fit(settings: Settings, at: NDArray[Any]) -> Vector:
     """Return what a fit after some steps costs, and the gradient of the window before it."""
     size = np.minimum(at, settings.train_size) / PROBE
     descends = settings.learn and settings.tuner is None
+    landmarks = landmarks_of(settings.preset)
+    if landmarks is not None:
+        thin = landmarks / PROBE
+        return (
+            (1 if descends else UNLEARNED) * size * (THIN_SQUARE * thin**2 + THIN * thin + EACH_ROW)
+        )
     return CUBIC * size**3 + (SQUARE + GRADIENT * descends) * size**2
 
 

@@ -16,6 +16,7 @@ from streamridge.forecaster.cadence import default_warmup
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at, tuned_by
 from streamridge.forecaster.settings import Settings
+from streamridge.forecaster.sizes import parse_budget
 from streamridge.runs.engines.work import Job, Outcome
 from streamridge.runs.run import Run
 from streamridge.runs.run_files import read_kept, write_run
@@ -193,6 +194,8 @@ def ready_made(
 
     All of them start at the given hyperparameters, and for the others where the model starts.
     """
+    if choices.get("budget") is not None:  # what cannot be read is found at once
+        parse_budget(choices["budget"])
     if choices.get("holidays") is not None:  # a country that is not known is found at once
         choices["holidays"] = parse_holidays(choices["holidays"])
     return {name: partial(_tuned, name, model, hyperparameters or {}, choices) for name in methods}

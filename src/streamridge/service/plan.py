@@ -11,6 +11,7 @@ import msgspec
 
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.settings import Settings
+from streamridge.forecaster.sizes import SizeName
 
 # One microsecond; all times of the service are whole numbers of it.
 US = timedelta(microseconds=1)
@@ -76,6 +77,8 @@ class Plan(msgspec.Struct, frozen=True):
         between steps are refused.
     learn
         False keeps hyperparameters where they start.
+    model
+        The size of the model, as for a `Forecaster`.
     """
 
     step: int
@@ -85,6 +88,7 @@ class Plan(msgspec.Struct, frozen=True):
     grace: int = 10 * MINUTE
     rule: Rule | None = None
     learn: bool = True
+    model: SizeName = "default"
 
     @property
     def open_for(self) -> int:
@@ -145,6 +149,7 @@ def _settings(
         plan.step * US,
         horizon=plan.horizon,
         level=plan.level,
+        model=plan.model,
         train_size=plan.train_size,
         learn=plan.learn,
         tz=zone,

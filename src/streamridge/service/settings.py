@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamridge.errors import InvalidInputError
+from streamridge.forecaster.sizes import SizeName
 from streamridge.series.clock import parse_step
 from streamridge.service.plan import US, Plan, Rule
 
@@ -56,7 +57,8 @@ class ServiceSettings(BaseSettings):
     step: Length = Field("15min", description="time between readings")
     horizon: int = Field(1, ge=1, le=96, description="steps that are forecast")
     level: float = Field(0.9, gt=0, lt=1, description="share of values that bands should hold")
-    train_size: int = Field(2880, ge=48, le=20_000, description="rows of a fit")
+    model: SizeName = Field("default", description="size of the model")
+    train_size: int = Field(2880, ge=48, le=40_000, description="rows of a fit")
     learn: bool = Field(True, description="tune hyperparameters while serving")
     grace: Length = Field("10min", description="how long a step stays open for stragglers")
     rule: Rule | None = Field(None, description="how readings within a step combine")
@@ -92,6 +94,7 @@ class ServiceSettings(BaseSettings):
             grace // US,
             self.rule,
             self.learn,
+            self.model,
         )
 
     @property

@@ -111,7 +111,9 @@ def started(
     if forecaster.refit_due:
         forecaster.refit(workspace)
     if cut.kind == "start" and learned.has_model and forecaster.has_model:
-        forecaster.set(**learned.hyperparameters)
+        known = forecaster.hyperparameters  # a model of another size may have others
+        shared = {name: each for name, each in learned.hyperparameters.items() if name in known}
+        forecaster.set(**shared)
     standing = before.standing
     if len(times):
         first = int(times[0].astype(np.int64))
