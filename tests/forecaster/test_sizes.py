@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, NystromRidge, Remembering, affordable
-from streamridge.forecaster.sizes import NAMED, SIZES, parse_budget
+from streamridge.forecaster.sizes import NAMED, SIZES, Choice, parse_budget
+from streamridge.series.clock import parse_step
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,13 @@ def test_a_budget_that_is_too_small_says_what_is_needed():
 
     least = str(told.value).split("at least ")[1].split(" ")[0]
     assert affordable(least, "5min").seconds <= parse_budget(least)
+
+
+def test_single_precision_is_on_the_menu():
+    size = next(size for size in SIZES if size.single)
+
+    assert size.sized(Forecaster().settings.preset).model.model.factor_dtype == "float32"
+    assert "in single precision" in str(Choice.of(size, parse_step("15min"), 1))
 
 
 def test_finer_steps_cost_more():

@@ -154,6 +154,12 @@ def default_preset(
     return Preset(features, Standardized(model), RATE_FREE_STEP)
 
 
+def in_single(preset: Preset) -> Preset:
+    """Return the preset with large systems solved in single precision, refined where it matters."""
+    whole, exact = _exact(preset)
+    return replace(preset, model=replace(whole, model=replace(exact, factor_dtype="float32")))
+
+
 def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) -> Preset:
     """Return the preset with its kernel on so many landmarks, where it is one of kernel ridge.
 
@@ -161,13 +167,7 @@ def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) 
     more of the past can be known. With `rates`, the part of the kernel that forgets gets a memory
     at each of them.
     """
-    whole = preset.model
-    if not isinstance(whole, Standardized) or not isinstance(whole.model, KernelRidge):
-        raise InvalidInputError(
-            f"preset must be of a standardized kernel ridge regression to be put on landmarks, got "
-            f"{whole!r}."
-        )
-    exact = whole.model
+    whole, exact = _exact(preset)
     model = NystromRidge(
         _remembering(exact.kernel, rates) if rates else exact.kernel,
         SMOOTHED * exact.regularization,
@@ -176,6 +176,16 @@ def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) 
         landmarks,
     )
     return replace(preset, model=replace(whole, model=model))
+
+
+def _exact(preset: Preset) -> tuple[Standardized[Any], KernelRidge]:
+    """Return the model of a preset, and the kernel ridge regression in it; raise if it has none."""
+    whole = preset.model
+    if not isinstance(whole, Standardized) or not isinstance(whole.model, KernelRidge):
+        raise InvalidInputError(
+            f"preset must be of a standardized kernel ridge regression, got {whole!r}."
+        )
+    return whole, whole.model
 
 
 def landmarks_of(preset: Preset) -> int | None:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.forecaster.cadence import default_update_every
-from streamridge.forecaster.presets import Preset, on_landmarks
+from streamridge.forecaster.presets import Preset, in_single, on_landmarks
 from streamridge.forecaster.published import steps_a_day
 from streamridge.series.clock import Length, parse_step, step_name
 from streamridge.texts import counted
@@ -47,6 +47,8 @@ class Size:
         Processor seconds of a refit with all that belongs to it, and of a step without one.
     kilobytes
         What a forecaster takes at rest.
+    single
+        Whether large systems are solved in single precision.
     """
 
     train_size: int
@@ -57,6 +59,7 @@ class Size:
     refit: float
     step: float
     kilobytes: float
+    single: bool = False
 
     def update_every(self, step: Length, horizon: int) -> int:
         """Return the readings between refits."""
@@ -64,13 +67,13 @@ class Size:
 
     def sized(self, preset: Preset) -> Preset:
         """Return the default model in this size."""
-        if self.landmarks is None:
-            return preset
-        return on_landmarks(preset, self.landmarks, self.rates)
+        if self.landmarks is not None:
+            return on_landmarks(preset, self.landmarks, self.rates)
+        return in_single(preset) if self.single else preset
 
     def __str__(self) -> str:
         on = "exact" if self.landmarks is None else f"{self.landmarks} landmarks"
-        return f"{self.train_size:,} rows, {on}"
+        return f"{self.train_size:,} rows, {on}{' in single precision' * self.single}"
 
 
 # The memories of a large model, in steps: one of 35 days of 15 minutes, and one of three years.
@@ -86,6 +89,7 @@ SIZES = (
     NAMED["compact"],
     Size(2880, 250, (), 1, error=1.002, refit=0.072, step=0.00047, kilobytes=41),
     Size(2880, 500, (), 1, error=1.001, refit=0.15, step=0.00048, kilobytes=45),
+    Size(2880, None, (), 1, error=1.0, refit=0.2, step=0.0005, kilobytes=74, single=True),
     NAMED["default"],
     Size(5760, 500, MEMORIES, 1, error=0.997, refit=0.3, step=0.0005, kilobytes=50),
     NAMED["long"],
