@@ -33,6 +33,7 @@ from streamridge import Forecaster
 from streamridge.arrays import Vector
 from streamridge.forecaster.sizes import NAMED, SELDOM, SIZES, Size
 from streamridge.runs.selection import Selection
+from streamridge.series.seasons import default_seasons
 
 DAY = 96
 MONTH, MONTHS = 2880, 11520
@@ -113,10 +114,14 @@ def own(size: Size, job: Job) -> Figures:
     """Return the figures of a size of our model."""
     series, known = job.stream.series, job.stream.warmup
     step = series.clock.step
-    every = size.update_every(step, 1)
-    settings = Forecaster(step, train_size=size.train_size, update_every=every).settings
-    settings = replace(settings, preset=size.sized(settings.preset))
-    forecaster = Forecaster.of(settings, replace(series, values=series.values[:known]))
+    forecaster = Forecaster(
+        step,
+        train_size=size.train_size,
+        update_every=size.update_every(step, 1),
+        preset=size.preset(default_seasons(step), step),
+    )
+    history = replace(series, values=series.values[:known])
+    forecaster = Forecaster.of(forecaster.settings, history)
     times, values = series.times[known:], series.values[known:]
     forecasts, seconds = np.empty(len(values)), np.empty(len(values))
     fits = np.zeros(len(values), dtype=bool)

@@ -1,5 +1,7 @@
 """Sizes of the default model, and what a budget chooses among them."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 
@@ -40,11 +42,11 @@ def test_more_money_never_buys_more_error():
             assert not errors, "what was affordable stays so"
             continue
         assert choice.seconds <= seconds
-        errors.append(choice.size.error)
+        errors.append(choice.size.measured.error)
 
     assert errors == sorted(errors, reverse=True)
     assert len(set(errors)) > 4
-    assert errors[-1] == min(size.error for size in SIZES)
+    assert errors[-1] == min(size.measured.error for size in SIZES)
 
 
 def test_a_budget_that_is_too_small_says_what_is_needed():
@@ -60,7 +62,8 @@ def test_a_budget_that_is_too_small_says_what_is_needed():
 def test_single_precision_is_on_the_menu():
     size = next(size for size in SIZES if size.single)
 
-    assert size.sized(Forecaster().settings.preset).model.model.factor_dtype == "float32"
+    preset = size.preset((timedelta(days=1),), timedelta(minutes=15))
+    assert preset.model.model.factor_dtype == "float32"
     assert "in single precision" in str(Choice.of(size, parse_step("15min"), 1))
 
 

@@ -29,7 +29,7 @@ from streamridge.forecaster.inputs import (
 )
 from streamridge.forecaster.levels import Level, require_levels
 from streamridge.forecaster.methods import method_of
-from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
+from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.published import PRINTED, PROTOTYPE
 from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
 from streamridge.forecaster.settings import Settings, Start
@@ -224,9 +224,7 @@ class Forecaster:
                 f"extras must be left out with a preset, which has its own, got {extras!r}."
             )
         if preset is None:
-            own = usual_seasons(lengths, length, lags=lags)
-            preset = default_preset(own, lags=lags, horizon=horizon, extras=names)
-            preset = size.sized(preset)
+            preset = size.preset(lengths, length, lags=lags, horizon=horizon, extras=names)
         cadence = default_cadence(length, periods, horizon, train_size)
         if update_every is None:
             update_every = size.every * cadence.update_every

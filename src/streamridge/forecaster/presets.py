@@ -29,8 +29,8 @@ from streamridge.models.standardized import Standardized
 from streamridge.series.clock import Length, amount
 from streamridge.series.seasons import season_name
 
-# How many of the shortest season a typical value is the mean of, of longer ones, and of years.
-DAYS, WEEKS, YEARS = 7, 6, 10
+# How many of the shortest season a typical value is the mean of, and of longer ones; of years.
+COURSES, YEARS = (7, 6), 10
 # The rate at which a typical value forgets earlier seasons: where it starts, and how far it may go.
 FORGETTING, FORGETTING_BOUNDS = 0.1, (0.01, 2.0)
 # Number of deviations from the course of a season that is not the shortest.
@@ -95,7 +95,7 @@ class Preset:
 
 
 def usual_seasons(
-    seasons: tuple[Length, ...], step: Length, *, lags: int = 16
+    seasons: tuple[Length, ...], step: Length, *, lags: int = 16, courses: tuple[int, int] = COURSES
 ) -> tuple[Season, ...]:
     """Return seasons, in ascending order, with what a row usually holds of them.
 
@@ -107,18 +107,24 @@ def usual_seasons(
         The step of the series.
     lags
         Number of deviations from the course of the shortest; there are fewer from longer ones.
+    courses
+        How many of the shortest season a typical value is the mean of, and of longer ones.
     """
     return tuple(
-        _usual_season(season, amount(season) / amount(step), lags=lags, shortest=i == 0)
+        _usual_season(
+            season, amount(season) / amount(step), courses[i > 0], lags=lags, shortest=i == 0
+        )
         for i, season in enumerate(seasons)
     )
 
 
-def _usual_season(season: Length, period: float, *, lags: int, shortest: bool) -> Season:
+def _usual_season(
+    season: Length, period: float, count: int, *, lags: int, shortest: bool
+) -> Season:
     usual = Season(
         season_name(season),
         period,
-        count=DAYS if shortest else WEEKS,
+        count=count,
         lags=lags if shortest else FEW_LAGS,
         forgetting=FORGETTING,
         forgetting_bounds=FORGETTING_BOUNDS,
