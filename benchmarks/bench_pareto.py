@@ -37,7 +37,7 @@ from streamridge.series.seasons import default_seasons
 
 DAY = 96
 MONTH, MONTHS = 2880, 11520
-DEFAULT, TREES_NAME, LAST = "default", "LightGBM", "the last value"
+DEFAULT, COMPACT, TREES_NAME, LAST = "default", "compact", "LightGBM", "the last value"
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ MODELS: dict[str, Callable[[Job], Figures]] = {
     **{name_of(size): partial(own, size) for size in SIZES},
     **{
         name_of(rarer): partial(own, rarer)
-        for rarer in (replace(NAMED[DEFAULT], every=times) for times in SELDOM)
+        for rarer in (replace(NAMED[COMPACT], every=times) for times in SELDOM)
     },
     TREES_NAME: partial(trees, MONTH),
     f"{TREES_NAME}, four months": partial(trees, MONTHS),

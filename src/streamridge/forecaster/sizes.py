@@ -115,23 +115,20 @@ class Size:
 
 # The memories of a large model, in steps: one of 35 days of 15 minutes, and one of three years.
 MEMORIES = (3e-4, 1e-5)
-# Its typical values are means of four weeks of days, and of twelve weeks. On three roads that left
-# errors 1 to 2 % smaller than the usual seven days and six weeks.
-LONG_COURSES = (28, 12)
+# Typical values as means of four weeks of days, and of twelve weeks.
+LONGER = (28, 12)
 NAMED: Mapping[SizeName, Size] = {
     "default": Size(2880, None, Measured(1.0, 0.41, 0.0005, 74)),
-    "compact": Size(2880, 250, Measured(1.003, 0.072, 0.00047, 41), every=2),
-    "long": Size(8640, 600, Measured(0.98, 0.60, 0.0005, 80), rates=MEMORIES, courses=LONG_COURSES),
+    "compact": Size(1920, 180, Measured(1.003, 0.045, 0.00047, 45), courses=LONGER),
+    "long": Size(8640, 600, Measured(0.97, 0.57, 0.00055, 70), rates=MEMORIES, courses=LONGER),
 }
 SIZES = (
-    Size(960, 120, Measured(1.05, 0.02, 0.00045, 30), every=2),
-    Size(2880, 150, Measured(1.01, 0.05, 0.00047, 38), every=2),
+    Size(960, 100, Measured(1.02, 0.02, 0.00045, 38), courses=LONGER),
     NAMED["compact"],
-    Size(2880, 250, Measured(1.002, 0.072, 0.00047, 41)),
-    Size(2880, 500, Measured(1.001, 0.15, 0.00048, 45)),
-    Size(2880, None, Measured(1.0, 0.2, 0.0005, 74), single=True),
+    Size(2880, 250, Measured(1.002, 0.075, 0.00047, 50), courses=LONGER),
+    Size(2880, None, Measured(0.98, 0.21, 0.0005, 85), courses=LONGER, single=True),
     NAMED["default"],
-    Size(5760, 400, Measured(0.985, 0.3, 0.0005, 70), rates=MEMORIES, courses=LONG_COURSES),
+    Size(5760, 400, Measured(0.975, 0.25, 0.0005, 60), rates=MEMORIES, courses=LONGER),
     NAMED["long"],
 )
 # What it does to the error when there are so many times as many windows between refits.
@@ -212,7 +209,7 @@ def affordable(budget: str, step: str | int | timedelta = "15min", *, horizon: i
 
     Examples
     --------
-    >>> affordable("0.09s/sensor/day").size == NAMED["compact"]
+    >>> affordable("0.1s/sensor/day").size == NAMED["compact"]
     True
     """
     seconds, length = parse_budget(budget), parse_step(step)
