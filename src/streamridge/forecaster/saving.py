@@ -1,7 +1,7 @@
 """A forecaster as bytes: whole, or only what has changed since its last refit.
 
 A refit leaves the weights of its fit, the hyperparameters and their path, and readings that are not
-read again: about 100 kB at N = 2880. Every step changes a few kB beside. So whoever saves often
+read again: about 75 kB at N = 2880. Every step changes a few kB beside. So whoever saves often
 keeps the whole after each refit, and the small part as often as needed.
 """
 
