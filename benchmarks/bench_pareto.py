@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster
 from streamridge.arrays import Vector
-from streamridge.forecaster.sizes import NAMED, SELDOM, SIZES, Size
+from streamridge.forecaster.sizes import NAMED, RARER, SIZES, Size
 from streamridge.runs.selection import Selection
 from streamridge.series.seasons import default_seasons
 
@@ -175,7 +175,7 @@ MODELS: dict[str, Callable[[Job], Figures]] = {
     **{name_of(size): partial(own, size) for size in SIZES},
     **{
         name_of(rarer): partial(own, rarer)
-        for rarer in (replace(NAMED[COMPACT], every=times) for times in SELDOM)
+        for rarer in (replace(NAMED[COMPACT], every=times) for times in RARER)
     },
     TREES_NAME: partial(trees, MONTH),
     f"{TREES_NAME}, four months": partial(trees, MONTHS),

@@ -59,6 +59,26 @@ def test_a_budget_that_is_too_small_says_what_is_needed():
     assert affordable(least, "5min").seconds <= parse_budget(least)
 
 
+def test_a_day_of_longer_steps_costs_less():
+    fine, coarse, daily = (
+        Choice.of(NAMED["default"], parse_step(step), 1).seconds for step in ("6h", "12h", "1d")
+    )
+
+    assert fine == pytest.approx(2 * coarse)
+    assert daily < 1.1 * (NAMED["default"].measured.refit / 24)
+
+
+def test_an_index_has_no_days_to_pay_for():
+    with pytest.raises(InvalidInputError, match="budget must be left out where steps are those of"):
+        Forecaster(1, budget="1s/sensor/day")
+
+
+def test_no_window_is_longer_than_its_training_set():
+    choices = [affordable(f"{seconds:.3f}s/day", "1min") for seconds in np.geomspace(0.7, 9, 30)]
+
+    assert all(choice.update_every <= choice.size.train_size for choice in choices)
+
+
 def test_single_precision_is_on_the_menu():
     size = next(size for size in SIZES if size.single)
 
@@ -116,7 +136,7 @@ def test_the_long_model_knows_more_and_forgets_at_two_rates():
     )
 
 
-def test_a_year_of_quarters_can_be_a_training_set():
+def test_a_training_set_may_be_as_long_as_a_year():
     days = 40
     t = np.arange(96 * days)
     values = 100 + 50 * np.sin(2 * np.pi * t / 96) + 10 * np.sin(2 * np.pi * t / 672)

@@ -5,6 +5,7 @@ import pytest
 
 from streamridge import (
     Drifting,
+    FitError,
     Forecaster,
     Inputs,
     InvalidInputError,
@@ -13,7 +14,9 @@ from streamridge import (
     Matern,
     NystromRidge,
     Periodic,
+    Remembering,
     Samples,
+    SquaredExponential,
 )
 from streamridge.forecaster.presets import on_landmarks
 from streamridge.models import landmarks, nystrom
@@ -25,6 +28,7 @@ KERNELS = {
     "matern": Matern(SCALES, order=1.5),
     "periodic and matern": Periodic(7.3, period_bounds=(5, 9)) + Matern(SCALES),
     "drifting and linear": Drifting(Matern(SCALES, order=1.5), rate=0.01) + Linear(("lags",)),
+    "remembering": Remembering(Matern(SCALES, order=1.5), rates=(0.01, 0.001)) + Linear(),
     "linear": Linear(),
 }
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
@@ -77,6 +81,42 @@ def test_rows_that_are_all_the_same_have_one_landmark(rng):
 
     assert len(fit.places) == 1
     assert np.isfinite(fit.predict(same)).all()
+
+
+def test_rows_without_a_kernel_are_forecast_by_their_mean(rng):
+    rows = make_samples(rng, 40)
+    same = Inputs(rows.t, np.ones_like(rows.x), rows.inputs.layout)
+    train = Samples(same, rows.y)
+    for samples in (train, train[:1]):
+        fit = NystromRidge(Linear(), landmarks=20).fit(samples)
+
+        expected = KernelRidge(Linear()).fit(samples)
+        np.testing.assert_allclose(fit.predict(same), expected.predict(same))
+        assert fit.predict(same[:1]).shape == (1, 1)
+        assert np.isfinite(fit.predict_with_spread(same)[1]).all()
+        assert np.isfinite(fit.loss_and_gradient(train)[1]).all()
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Matern(0.3), SquaredExponential()], ids=str)
+def test_rows_that_overflow_have_no_fit(kernel, rng):
+    rows = make_samples(rng, 40)
+    huge = Inputs(rows.t, 1e200 * rows.x, rows.inputs.layout)
+
+    with np.errstate(all="ignore"), pytest.raises(FitError):
+        NystromRidge(kernel, landmarks=20).fit(Samples(huge, rows.y))
+
+
+def test_a_large_kernel_that_is_not_held_has_the_same_gradients(rng, monkeypatch):
+    train, window = make_samples(rng, 500), make_samples(rng, 30, start=500.0)
+    model = NystromRidge(KERNELS["remembering"], landmarks=60)
+    held = model.fit(train)
+    expected = held.loss_and_gradient(window)[1], held.step_gradients(window)
+    monkeypatch.setattr(nystrom, "HELD", 0)
+
+    fit = model.fit(train)
+
+    np.testing.assert_array_equal(fit.loss_and_gradient(window)[1], expected[0])
+    np.testing.assert_array_equal(fit.step_gradients(window), expected[1])
 
 
 def test_more_landmarks_come_closer_to_the_exact_fit(rng):
@@ -182,6 +222,11 @@ def test_bad_numbers_of_landmarks_are_refused(landmarks):
         ({"landmarks": np.array([0, 500])}, "landmarks must be rows of the samples"),
         ({"weights": np.ones((3, 1))}, "weights must have shape"),
         ({"weights": np.full((20, 1), np.nan)}, "weights must be finite"),
+        ({"landmarks": np.zeros(20, int)}, "landmarks must be rows of the samples"),
+        (
+            {"spread_weights": np.ones((20, 1)), "spread_range": np.ones((4, 1))},
+            "spread_range must have shape",
+        ),
     ],
 )
 def test_states_that_do_not_fit_are_refused(changed, message, rng):
@@ -202,11 +247,15 @@ def test_a_compact_forecaster_goes_on_bit_for_bit_and_is_smaller():
             forecaster.observe(np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m"), value)
         content = forecaster.to_bytes()
         again = Forecaster.from_bytes(content)
-        assert again.predict().value == forecaster.predict().value
+        for step, value in enumerate(values[:200], start=steps):  # two windows and more
+            time = np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m")
+            assert again.predict().value == forecaster.predict().value
+            again.observe(time, value)
+            forecaster.observe(time, value)
         assert forecaster.predict().source == "model"
         sizes.append(len(content))
 
-    assert sizes[1] < sizes[0], "250 landmarks instead of 960 rows"
+    assert sizes[1] < sizes[0], "few landmarks instead of 960 rows"
 
 
 def test_only_kernel_ridge_regression_is_put_on_landmarks():

@@ -145,8 +145,8 @@ TrainSize = Annotated[
     typer.Option(
         min=24,
         metavar="N",
-        help="Number of rows that the model is fitted to. 2880 by default; with the long model "
-        "more.",
+        help="Number of rows that the model is fitted to. 2880 by default; with the compact model "
+        "fewer, with the long one more.",
     ),
 ]
 Budget = Annotated[

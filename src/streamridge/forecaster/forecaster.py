@@ -70,7 +70,7 @@ def _named(
 def _require_free(by: str, **decided: object) -> None:
     """Raise if something is given that another setting decides."""
     for name, value in decided.items():
-        if value not in (None, "default"):
+        if not (value is None or (isinstance(value, str) and value == "default")):
             raise InvalidInputError(
                 f"{name} must be left out with a {by}, which decides it, got {shown(value)}."
             )

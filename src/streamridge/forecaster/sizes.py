@@ -24,8 +24,7 @@ from streamridge.forecaster.presets import (
     on_landmarks,
     usual_seasons,
 )
-from streamridge.forecaster.published import steps_a_day
-from streamridge.series.clock import Length, parse_step, step_name
+from streamridge.series.clock import DAY, Length, parse_step, step_name
 from streamridge.texts import counted
 
 SizeName = Literal["default", "compact", "long"]
@@ -115,15 +114,16 @@ class Size:
 
 # The memories of a large model, in steps: one of 35 days of 15 minutes, and one of three years.
 MEMORIES = (3e-4, 1e-5)
-# Typical values as means of four weeks of days, and of twelve weeks.
-LONGER = (28, 12)
+# Typical values as means of four weeks of days, and of twelve weeks, or of five: each week is
+# 6 kB more of readings to remember.
+LONGER, SMALLER = (28, 12), (28, 5)
 NAMED: Mapping[SizeName, Size] = {
     "default": Size(2880, None, Measured(1.0, 0.41, 0.0005, 74)),
-    "compact": Size(1920, 180, Measured(1.003, 0.045, 0.00047, 45), courses=LONGER),
+    "compact": Size(1920, 150, Measured(1.003, 0.045, 0.00047, 45), courses=SMALLER),
     "long": Size(8640, 600, Measured(0.97, 0.57, 0.00055, 70), rates=MEMORIES, courses=LONGER),
 }
 SIZES = (
-    Size(960, 100, Measured(1.02, 0.02, 0.00045, 38), courses=LONGER),
+    Size(960, 100, Measured(1.02, 0.02, 0.00045, 38), courses=SMALLER),
     NAMED["compact"],
     Size(2880, 250, Measured(1.002, 0.075, 0.00047, 50), courses=LONGER),
     Size(2880, None, Measured(0.98, 0.21, 0.0005, 85), courses=LONGER, single=True),
@@ -132,7 +132,7 @@ SIZES = (
     NAMED["long"],
 )
 # What it does to the error when there are so many times as many windows between refits.
-SELDOM = {2: 1.002, 4: 1.007, 7: 1.015}
+RARER = {2: 1.002, 4: 1.007, 7: 1.015}
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,14 @@ class Choice:
     @classmethod
     def of(cls, size: Size, step: Length, horizon: int) -> Choice:
         """Return what a size costs with readings at this step."""
-        update_every = size.update_every(step, horizon)
-        return cls(
-            size,
-            update_every,
-            steps_a_day(step) * (size.measured.step + size.measured.refit / update_every),
-        )
+        if isinstance(step, int):
+            raise InvalidInputError(
+                "budget must be left out where steps are those of an index, which has no days, got "
+                f"a step of {step}."
+            )
+        update_every, measured = size.update_every(step, horizon), size.measured
+        seconds = DAY / step * (measured.step + measured.refit / update_every)
+        return cls(size, update_every, seconds)
 
     def __str__(self) -> str:
         return (
@@ -205,7 +207,7 @@ def affordable(budget: str, step: str | int | timedelta = "15min", *, horizon: i
     step
         Time between readings.
     horizon
-        H, how many steps are forecast.
+        H, how many steps are forecast; costs are those of one step ahead.
 
     Examples
     --------
@@ -216,9 +218,10 @@ def affordable(budget: str, step: str | int | timedelta = "15min", *, horizon: i
     rarer = [
         replace(size, every=times * size.every, measured=size.measured.worse_by(more))
         for size in SIZES
-        for times, more in SELDOM.items()
+        for times, more in RARER.items()
     ]
-    choices = [Choice.of(size, length, horizon) for size in (*SIZES, *rarer)]
+    every = [Choice.of(size, length, horizon) for size in (*SIZES, *rarer)]
+    choices = [choice for choice in every if choice.update_every <= choice.size.train_size]
     within = [choice for choice in choices if choice.seconds <= seconds]
     if not within:
         least = min(choice.seconds for choice in choices)

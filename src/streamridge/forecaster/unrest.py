@@ -16,7 +16,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, require_finite, require_shape
+from streamridge.arrays import Matrix, Vector, require_finite, require_positive, require_shape
 
 # The candidates: scores of late count half after one of these numbers of scores, (L,).
 HALF_LIVES = np.array([2.0, 8.0, 32.0])
@@ -108,4 +108,6 @@ class Unrest:
         arrays = {name: require_finite(name, state[name]) for name in vars(self)}
         for name, array in arrays.items():
             require_shape("unrest", array, getattr(self, name).shape)
+        for name in ("late", "usual"):  # what errors are divided by
+            require_positive(name, arrays[name])
         return Unrest(**arrays)

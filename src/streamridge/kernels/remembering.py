@@ -27,7 +27,6 @@ from streamridge.kernels.base import (
     Slopes,
     Weights,
 )
-from streamridge.kernels.drifting import Drifting
 from streamridge.kernels.mixture import Summand
 from streamridge.kernels.time_lags import TimeLags, time_lags
 from streamridge.memory import Heap
@@ -114,12 +113,20 @@ class Remembering(Summand):
         return RememberingEvaluation(inner, lags, ages, fading, shares, factor)
 
     def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
-        # Each memory is a kernel that drifts, whose sum over one row has a quick way.
-        parts = [
-            (share, Drifting(self.kernel, rate, None).predictor(rows, weights, layout))
-            for share, rate in zip(self.shares, self.rates, strict=True)
-        ]
-        return lambda t, x: np.sum([share * part(t, x) for share, part in parts], axis=0)
+        # Of an input after all rows, exp(-rate (t - t')) is one number times one that stays.
+        newest = float(rows.own.max(initial=-np.inf))
+        rates, ages = np.array(self.rates), newest - rows.own
+        pairs = zip(self.shares, self.rates, strict=True)
+        faded = [share * weights * np.exp(-rate * ages)[:, None] for share, rate in pairs]
+        after = self.kernel.predictor(rows.parts[0], np.hstack(faded), layout)
+        at_any_time = super().predictor(rows, weights, layout)
+
+        def summed(t: float, x: Vector) -> Vector:
+            if t < newest:
+                return at_any_time(t, x)
+            return np.exp(-rates * (t - newest)) @ after(t, x).reshape(len(rates), -1)
+
+        return summed
 
 
 @dataclass(frozen=True)

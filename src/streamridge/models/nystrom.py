@@ -24,7 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
-from streamridge.arrays import Block, Matrix, Vector, require_finite, require_shape
+from streamridge.arrays import (
+    Block,
+    Matrix,
+    Vector,
+    require_count,
+    require_finite,
+    require_shape,
+)
 from streamridge.errors import InvalidInputError
 from streamridge.kernels.base import Embedding, Evaluation, Slopes, Weights
 from streamridge.memory import Arena
@@ -82,10 +89,7 @@ class NystromRidge(RidgeModel):
     landmarks: int = 500
 
     def __post_init__(self) -> None:
-        if not isinstance(self.landmarks, int) or self.landmarks < 1:
-            raise InvalidInputError(
-                f"landmarks must be a whole number of at least 1, got {self.landmarks!r}."
-            )
+        object.__setattr__(self, "landmarks", require_count("landmarks", self.landmarks))
         super().__post_init__()
 
     def fit(
@@ -97,9 +101,12 @@ class NystromRidge(RidgeModel):
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
         require_samples(samples)
         memory = before.release() if before else Arena()
-        center = self._center(samples)
-        places = self._chosen(samples, center)
-        return NystromRidgeFit.made(self._ridge(lam), samples, center, places, memory)
+        ridge, center = self._ridge(lam), self._center(samples)
+        try:
+            places = self._chosen(samples, center)
+            return NystromRidgeFit.made(ridge, samples, center, places, memory)
+        except (np.linalg.LinAlgError, ValueError):  # entries that overflowed
+            raise no_factor(ridge, float(samples.t[-1])) from None
 
     def thinned(self, share: int) -> NystromRidge:
         """Return the model for a small part of the rows, with a share of the landmarks."""
@@ -124,7 +131,8 @@ class NystromRidge(RidgeModel):
     ) -> NystromRidgeFit:
         """Return the fit that `state` was taken from; samples and lam are the same as then."""
         places = np.asarray(state["landmarks"], dtype=np.intp)
-        if places.ndim != 1 or not ((places >= 0) & (places < len(samples))).all():
+        within = places.ndim == 1 and ((places >= 0) & (places < len(samples))).all()
+        if not within or (np.diff(places) < 1).any():
             raise InvalidInputError(f"landmarks must be rows of the samples, got {places}.")
         theta = _require_weights("weights", state, (len(places), samples.y.shape[1]))
         ridge, center = self._ridge(lam), self._center(samples)
@@ -132,7 +140,7 @@ class NystromRidge(RidgeModel):
         fit = NystromRidgeFit(ridge, samples, center, places, theta, _spare=memory)
         if "spread_weights" in state:
             phi = _require_weights("spread_weights", state, theta.shape)
-            mean, least, most = require_finite("spread_range", state["spread_range"])
+            mean, least, most = _require_weights("spread_range", state, (3, samples.y.shape[1]))
             fit.spread = Spread(phi.astype(np.float32), mean, least, most)
         return fit
 
@@ -167,6 +175,8 @@ class _System:
 
     def solve(self, b: Matrix) -> Matrix:
         """Return B^-1 b for right-hand sides b of shape (m, k)."""
+        if not len(b):  # the kernel of all rows is zero
+            return b
         x = solve_triangular(self.whitening, b, lower=True)
         x = solve_triangular(self.factor, x, lower=True)
         x = solve_triangular(self.factor, x, lower=True, trans=1)
@@ -241,8 +251,8 @@ class NystromRidgeFit:
 
     def release(self) -> Arena:
         """Drop the system and the landmarks, and return their memory for reuse."""
-        memory = self._system.memory if self._system else Arena()
-        self._system = None
+        memory = self._system.memory if self._system else self._spare or Arena()
+        self._system = self._spare = None
         self._landmarks = None
         self._pointwise = None
         memory.clear()
@@ -329,6 +339,8 @@ class NystromRidgeFit:
             if self._is_held:
                 held.append((rows, evaluation))
         among = kernel.evaluate(self.landmarks, self.landmarks)
+        if not m:  # the kernel of all rows is zero: there is nothing to solve
+            return _System(np.empty((0, 0)), np.empty((0, 0)), K, among, (), memory)
         L = self._cholesky(among.value)
         syrk, sygst = get_blas_funcs(("syrk",), (K,))[0], get_lapack_funcs(("sygst",), (K,))[0]
         # Row-major K is column-major K^T, and of symmetric matrices the lower triangle is enough.

@@ -210,8 +210,8 @@ class Fit:
 
     def release(self) -> Arena:
         """Drop the system and the embedding, and return their memory for reuse."""
-        memory = self._system.memory if self._system else Arena(self.ridge.dtype)
-        self._system = None
+        memory = self._system.memory if self._system else self._spare or Arena(self.ridge.dtype)
+        self._system = self._spare = None
         self._embedding = None
         self._pointwise = None
         memory.clear()

@@ -52,7 +52,8 @@ def compare(
         Of "ohl", "ohl+", "hoag", "random", "grid", "bayes" and "fixed"; "last" and "week" need no
         model: the last reading, and the one a week ago.
     model
-        The "default" model, the "paper"'s as printed, or with the settings of its "prototype".
+        The "default" model, a "compact" or a "long" one, the "paper"'s as printed, or with the
+        settings of the public code of its first author, "paper-prototype".
     warmup, steps
         Steps before the first scored one, and how many are scored at most.
     exclude

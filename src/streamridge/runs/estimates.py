@@ -121,13 +121,19 @@ def _fit(settings: Settings, at: NDArray[Any]) -> Vector:
     """Return what a fit after some steps costs, and the gradient of the window before it."""
     size = np.minimum(at, settings.train_size) / PROBE
     descends = settings.learn and settings.tuner is None
-    landmarks = landmarks_of(settings.preset)
-    if landmarks is not None:
-        thin = landmarks / PROBE
-        return (
-            (1 if descends else UNLEARNED) * size * (THIN_SQUARE * thin**2 + THIN * thin + EACH_ROW)
-        )
+    thin = _thin(settings)
+    if thin is not None:
+        return (1.0 if descends else UNLEARNED) * thin * size
     return CUBIC * size**3 + (SQUARE + GRADIENT * descends) * size**2
+
+
+def _thin(settings: Settings) -> float | None:
+    """Return what a fit on landmarks and its gradient cost for as many rows as `PROBE`."""
+    landmarks = landmarks_of(settings.preset)
+    if landmarks is None:
+        return None
+    thin = landmarks / PROBE
+    return THIN_SQUARE * thin**2 + THIN * thin + EACH_ROW
 
 
 def _search(settings: Settings, at: NDArray[Any]) -> Vector:
@@ -137,7 +143,9 @@ def _search(settings: Settings, at: NDArray[Any]) -> Vector:
     size = np.minimum(np.maximum(at - settings.validation_size, at // 2), settings.train_size)
     validated = np.minimum(at // 2, settings.validation_size) / PROBE
     size = size / PROBE
-    trial = CUBIC * size**3 + SQUARE * size**2 + VALIDATION * size * validated
+    thin = _thin(settings)
+    fit = CUBIC * size**3 + SQUARE * size**2 if thin is None else UNLEARNED * thin * size
+    trial = fit + VALIDATION * size * validated
     return settings.tuner.trials(settings.preset.model.space) * trial
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamridge.errors import InvalidInputError
-from streamridge.forecaster.sizes import SizeName
+from streamridge.forecaster.sizes import SizeName, size_of
 from streamridge.series.clock import parse_step
 from streamridge.service.plan import US, Plan, Rule
 
@@ -58,7 +58,9 @@ class ServiceSettings(BaseSettings):
     horizon: int = Field(1, ge=1, le=96, description="steps that are forecast")
     level: float = Field(0.9, gt=0, lt=1, description="share of values that bands should hold")
     model: SizeName = Field("default", description="size of the model")
-    train_size: int = Field(2880, ge=48, le=40_000, description="rows of a fit")
+    train_size: int | None = Field(
+        None, ge=48, le=40_000, description="rows of a fit; those of the model's size"
+    )
     learn: bool = Field(True, description="tune hyperparameters while serving")
     grace: Length = Field("10min", description="how long a step stays open for stragglers")
     rule: Rule | None = Field(None, description="how readings within a step combine")
@@ -90,7 +92,7 @@ class ServiceSettings(BaseSettings):
             step // US,
             self.horizon,
             self.level,
-            self.train_size,
+            self.train_size or size_of(self.model).train_size,
             grace // US,
             self.rule,
             self.learn,

@@ -15,6 +15,7 @@ import msgspec
 from threadpoolctl import threadpool_limits
 
 from streamridge.errors import StreamRidgeError
+from streamridge.files.checkpoint import decoded
 from streamridge.service.fleet.making import fingerprint
 from streamridge.service.fleet.tracker import Standing
 from streamridge.service.ledger.base import DamagedError, Ledger
@@ -155,12 +156,18 @@ def _summary(snapshot: Snapshot) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(standing, failed=failed))
 
 
+def _content(snapshot: Snapshot) -> tuple[object, ...]:
+    """Return what a state holds, however it is packed."""
+    header, arrays = decoded(snapshot.state, "the state")
+    return header, [(name, array.dtype, array.tobytes()) for name, array in arrays.items()]
+
+
 def _is_exact(stored: Snapshot | None, log: Log, made: Sequence[Snapshot]) -> bool:
     """Return whether a sensor is the same to the last bit, as it must be on the same machine."""
     if stored is None:
         return True
     return (
         stored.fingerprint == fingerprint()
-        and stored.state == made[-1].state
+        and _content(stored) == _content(made[-1])
         and log.tunings == [each.tuning for each in made]
     )

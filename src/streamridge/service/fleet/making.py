@@ -31,9 +31,10 @@ from streamridge.service.fleet.tracker import (
     without_costs,
 )
 from streamridge.service.ledger.records import Cut, Entry, Kind, Snapshot
-from streamridge.service.plan import Plan, Rule
+from streamridge.service.plan import Declaration, Plan, Rule
 
-# A history goes back so far beyond the training set: what its first rows look back at.
+# A history goes back so far beyond the training set of the default model: a week less than what its
+# first rows look back at, as it always was, so that logs of earlier versions are made again.
 LOOK_BACK = 36 * 86_400_000_000
 UTC = Writing(zoned=True, zone="UTC")
 
@@ -78,7 +79,7 @@ class Beginning(msgspec.Struct, frozen=True):
         """Return the beginning that readings make; those that are held do not count."""
         known = [entry for entry in entries if entry.kind != Kind.HELD]
         newest = plan.step_of(max((entry.time for entry in known), default=0), rule)
-        reach = newest - plan.train_size * plan.step - LOOK_BACK
+        reach = newest - plan.train_size * plan.step - _look_back(plan)
         late = [entry for entry in known if entry.time > reach]
         last = [entry for entry in late if plan.step_of(entry.time, rule) == newest]
         if rule is None or any(entry.kind != Kind.LIVE for entry in last):
@@ -94,6 +95,13 @@ class Beginning(msgspec.Struct, frozen=True):
     def cut(self, sensor: int, seq: int, kind: str) -> Cut:
         """Return the cut of a start from here."""
         return Cut(sensor, seq, self.until, kind, self.left)
+
+
+def _look_back(plan: Plan) -> int:
+    """Return how far beyond its training set a history goes back, in microseconds."""
+    if plan.model == "default":
+        return LOOK_BACK
+    return plan.settings(Declaration()).preset.features.reach * plan.step
 
 
 def started(

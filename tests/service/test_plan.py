@@ -1,0 +1,33 @@
+"""What the settings of a service ask of every sensor's forecaster."""
+
+import pytest
+
+from streamridge.forecaster.sizes import NAMED
+from streamridge.service.fleet.making import Beginning
+from streamridge.service.ledger.records import Entry
+from streamridge.service.plan import HOUR, MINUTE, Declaration, Plan
+from streamridge.service.settings import settings_of
+
+DAY = 24 * HOUR
+
+
+@pytest.mark.parametrize("model", NAMED)
+def test_a_model_has_the_rows_of_its_size(model):
+    plan = settings_of(model=model).plan
+
+    assert plan.train_size == NAMED[model].train_size
+    assert plan.settings(Declaration()).train_size == NAMED[model].train_size
+    assert settings_of(model=model, train_size=960).plan.train_size == 960
+
+
+@pytest.mark.parametrize("model", NAMED)
+def test_a_new_beginning_knows_what_rows_look_back_at(model):
+    plan = Plan(step=15 * MINUTE, train_size=96, model=model)
+    days = range(200)
+    entries = [Entry(seq, 1, day * DAY, 1.0, 0) for seq, day in enumerate(days, start=1)]
+
+    times = Beginning.of(entries, plan, None).times
+
+    known = (times[-1] - times[0]).astype(int)
+    reach = plan.settings(Declaration()).preset.features.reach * plan.step
+    assert known >= (35 * DAY if model == "default" else reach - DAY)
