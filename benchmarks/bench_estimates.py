@@ -57,6 +57,8 @@ CASES = {
     "15min-960": _case(15 * MINUTE, 60 * 96, "--train-size 960"),
     "15min-12-ahead": _case(15 * MINUTE, 60 * 96, "--train-size 960 --horizon 12"),
     "15min-fixed": _case(15 * MINUTE, 60 * 96, "--method fixed"),
+    "15min-compact": _case(15 * MINUTE, 60 * 96, "--model compact"),
+    "15min-long": _case(15 * MINUTE, 130 * 96, "--model long"),
     "15min-6000": _case(15 * MINUTE, 80 * 96, "--train-size 6000 --update-every 960"),
     "1min-month": _case(MINUTE, 30 * 1440),
     "1s-two-days": _case(1, 2 * DAY),

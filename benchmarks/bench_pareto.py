@@ -3,7 +3,7 @@
     python benchmarks/bench_pareto.py FILE [FILE ...] [--mask FLAGS] [--from DAY] [--figure PNG]
 
 Every stream of the files is known for a while, lived through for some days, and scored on the last
-of them. Compared are all sizes of `streamridge.forecaster.sizes`, some of them refitted less often,
+of them; twice, at two times of the year. Compared are all sizes of `streamridge.forecaster.sizes`, some of them refitted less often,
 LightGBM (regularized, on a month and on four, refitted daily), and the last value. Reported are the
 RMSE over that of LightGBM on a month and over that of the default size, processor seconds of a
 sensor and day, of a refit and of a step, and bytes at rest. `--json` writes the figures of all
@@ -36,6 +36,7 @@ from streamridge.runs.selection import Selection
 from streamridge.series.seasons import default_seasons
 
 DAY = 96
+TICKS, RARELY = (0.05, 0.1, 0.2, 0.5, 1), ", a refit every "
 MEASURED = {"seconds", "refit", "step", "bytes"}
 MONTH, MONTHS = 2880, 11520
 DEFAULT, COMPACT, TREES_NAME, LAST = "default", "compact", "LightGBM", "the last value"
@@ -87,9 +88,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--from", dest="first", help="first day")
     parser.add_argument("--mask", help="file of the same shape; rows with 1 are not scored")
     parser.add_argument("--sensor", action="append", help="stream to take; all by default")
-    parser.add_argument("--known-days", type=int, default=165, help="days before the first step")
-    parser.add_argument("--live-days", type=int, default=45, help="days that are lived through")
-    parser.add_argument("--days", type=int, default=30, help="days of these that are scored")
+    parser.add_argument("--known-days", type=int, nargs="+", default=[100, 165],
+                        help="days before the first step, each for itself")  # fmt: skip
+    parser.add_argument("--live-days", type=int, default=35, help="days that are lived through")
+    parser.add_argument("--days", type=int, default=25, help="days of these that are scored")
     parser.add_argument("--only", help="models to measure, separated by commas; all by default")
     parser.add_argument("--json", help="file for the figures of all streams")
     parser.add_argument("--figure", help="PNG file")
@@ -100,10 +102,13 @@ def parse() -> argparse.Namespace:
 def streams_of(options: argparse.Namespace) -> list[Stream]:
     """Return the streams of all files."""
     selection = Selection(sensors=options.sensor, from_=options.first)
-    plan = Plan(warmup_days=options.known_days, days=options.live_days, warmup_share=1.0)
-    return [
-        stream for file in options.files for stream in load(file, selection, plan, options.mask)
-    ]
+    streams = []
+    for known in options.known_days:
+        plan = Plan(warmup_days=known, days=options.live_days, warmup_share=1.0)
+        for file in options.files:
+            for stream in load(file, selection, plan, options.mask):
+                streams.append(replace(stream, name=f"{stream.name} after {known} days"))
+    return streams
 
 
 def measured(job: Job) -> Figures:
@@ -170,7 +175,7 @@ def name_of(size: Size) -> str:
     for name, each in NAMED.items():
         if each is size:
             return name
-    return str(size) if size.every == 1 else f"{size}, a refit every {size.every} days"
+    return str(size) if size.every == 1 else f"{size}{RARELY}{size.every} days"
 
 
 MODELS: dict[str, Callable[[Job], Figures]] = {
@@ -244,13 +249,21 @@ def draw(table: dict[str, Figures], path: str) -> None:
         if name == LAST:
             axes.text(0.01, 0.02, f"{name}: {ratio:.2f}, at no cost", transform=axes.transAxes)
             continue
+        if RARELY in name:  # they are in the table
+            continue
         ours = "refit" in row
         named = name in NAMED or not ours
         axes.plot(cost, ratio, "o" if ours else "s", color="#1f6feb" if ours else "#8a8f98",
                   alpha=1.0 if named else 0.45)  # fmt: skip
         style = {"fontsize": 9, "color": "black"} if named else {"fontsize": 7, "color": "#6e7681"}
-        axes.annotate(name, (cost, ratio), textcoords="offset points", xytext=(6, 4), **style)
+        # Sizes with a name have it left above, all others right below, so that none covers another.
+        above = name in NAMED
+        place = {"xytext": (-4, 5), "ha": "right"} if above else {"xytext": (6, -10), "ha": "left"}
+        axes.annotate(name, (cost, ratio), textcoords="offset points", **place, **style)
     axes.set_xscale("log")
+    axes.set_xlim(0.05, 1.1)
+    axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    axes.set_xticks([], minor=True)
     axes.set_xlabel("processor seconds of a sensor and day")
     axes.set_ylabel("RMSE over regularized LightGBM")
     axes.grid(alpha=0.3)

@@ -74,7 +74,7 @@ def test_an_index_has_no_days_to_pay_for():
 
 
 def test_no_window_is_longer_than_its_training_set():
-    choices = [affordable(f"{seconds:.3f}s/day", "1min") for seconds in np.geomspace(0.7, 9, 30)]
+    choices = [affordable(f"{seconds:.3f}s/day", "1min") for seconds in np.geomspace(0.8, 9, 30)]
 
     assert all(choice.update_every <= choice.size.train_size for choice in choices)
 
