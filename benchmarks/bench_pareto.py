@@ -3,12 +3,12 @@
     python benchmarks/bench_pareto.py FILE [FILE ...] [--mask FLAGS] [--from DAY] [--figure PNG]
 
 Every stream of the files is known for a while, lived through for some days, and scored on the last
-of them; twice, at two times of the year. Compared are all sizes of `streamridge.forecaster.sizes`, some of them refitted less often,
-LightGBM (regularized, on a month and on four, refitted daily), and the last value. Reported are the
-RMSE over that of LightGBM on a month and over that of the default size, processor seconds of a
-sensor and day, of a refit and of a step, and bytes at rest. `--json` writes the figures of all
-streams; a file that is there already is gone on with. LightGBM is no dependency of the project: run
-this with a Python that has it.
+of them; twice, at two times of the year. Compared are all sizes of `streamridge.forecaster.sizes`,
+one of them refitted less often, LightGBM (regularized, on a month and on four, refitted daily), and
+the last value. Reported are the RMSE over that of LightGBM on a month and over that of the default
+size, processor seconds of a sensor and day, of a refit and of a step, and bytes at rest. `--json`
+writes the figures of all streams; a file that is there already is gone on with. LightGBM is no
+dependency of the project: run this with a Python that has it.
 """
 
 from __future__ import annotations
