@@ -382,7 +382,7 @@ class TestOrder:
 
         assert late.has_model
         late.set(regularization=2.0)  # a refit takes in what was admitted
-        assert len(model.seen[-2]) > 4 * DAY  # a small fit follows
+        assert len(training(model)) > 4 * DAY
 
     @pytest.mark.parametrize("value", [1e9, -1e9])
     def test_a_late_reading_that_is_implausible_is_not_taken(self, value):

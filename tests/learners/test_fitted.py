@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamridge import AutoregressiveRidge, StateError, Workspace
+from streamridge import (
+    AutoregressiveRidge,
+    KernelRidge,
+    Matern,
+    NystromRidge,
+    Standardized,
+    StateError,
+    Workspace,
+)
 from streamridge.learners.fitted import Fitted, runs_of, times_of
 from streamridge.learners.record import KeptRows
 from tests.conftest import make_samples
@@ -37,10 +45,6 @@ class CountedModel:
     def fit(self, samples, lam, before=None):
         self.given.append(before)
         return MODEL.fit(samples, lam)
-
-    def resume(self, samples, lam, state, before=None):
-        self.given.append(before)
-        return MODEL.resume(samples, lam, state)
 
 
 class OtherModel(CountedModel):
@@ -137,7 +141,25 @@ class TestWorkspace:
 
         assert first.fit is not other.fit
         assert workspace.solved(fitted).fit is first.fit
-        assert model.given == [other.fit], "one was made, in the memory of the other"
+        assert model.given == [], "it was resumed, not fitted"
+
+    @pytest.mark.parametrize("kind", [KernelRidge, NystromRidge])
+    def test_it_takes_over_the_memory_of_another(self, samples, kind):
+        model, workspace = Standardized(kind(Matern(0.3))), Workspace()
+        lam = model.space.values
+        fits = [model.fit(samples, lam) for _ in range(2)]
+        fitted, other = (
+            Fitted.made(model, Asked(samples), lam, float(samples.t[-1]), (samples, fit))
+            for fit in fits
+        )
+        memory = other.fit.fit.system.memory
+        workspace.own(other)
+
+        solved = workspace.solved(fitted).fit
+
+        assert solved.fit.system.memory is memory
+        expected = fits[0].gradient_of(samples)
+        np.testing.assert_array_equal(solved.gradient_of(samples), expected)
 
     def test_the_next_fit_takes_over_the_memory_and_no_other_is_held(self, samples):
         model, workspace = CountedModel(), Workspace()

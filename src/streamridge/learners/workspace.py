@@ -6,7 +6,7 @@ from typing import Any
 
 from streamridge.arrays import Vector
 from streamridge.learners.fitted import Fitted
-from streamridge.models.base import FitT, Model
+from streamridge.models.base import FitT, Model, TakesOver
 from streamridge.models.joint import kind_of
 from streamridge.samples import Samples
 
@@ -42,8 +42,10 @@ class Workspace:
         samples, lam = fitted.samples, fitted.lam
         fit = next((fit for owner, fit in self._solved if owner is fitted), None)
         if fit is None:
+            fit = fitted.model.resume(samples, lam, fitted.numbers)
             spare = self._spare(fitted.model, None)
-            fit = fitted.model.resume(samples, lam, fitted.numbers, spare)
+            if spare is not None and isinstance(fit, TakesOver):
+                fit.take_over(spare)
             self._solved.append((fitted, fit))
         solved = Fitted.made(fitted.model, fitted.record, lam, fitted.since, (samples, fit))
         solved.refits_ago = fitted.refits_ago

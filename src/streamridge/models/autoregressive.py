@@ -64,13 +64,7 @@ class AutoregressiveRidge:
         system = self._system(samples, lam)
         return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y), samples)
 
-    def resume(
-        self,
-        samples: Samples,
-        lam: Vector,
-        state: Arrays,
-        before: AutoregressiveFit | None = None,
-    ) -> AutoregressiveFit:
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
         w = require_finite("weights", state["weights"])
         require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
         return AutoregressiveFit(self._system(samples, lam), w, samples)

@@ -117,6 +117,14 @@ class KnowsStart(Protocol):
 
 
 @runtime_checkable
+class TakesOver(Protocol):
+    """A fit that can recompute what it has dropped in the memory of another."""
+
+    def take_over(self, before: Self) -> None:
+        """Use the memory of a fit that is no longer needed; this releases `before`."""
+
+
+@runtime_checkable
 class Thins(Protocol):
     """A model that can do with less where there are few rows; it resumes what either has fitted."""
 
@@ -141,14 +149,8 @@ class Model(Protocol[FitT]):
         its solution. This releases `before`.
         """
 
-    def resume(
-        self, samples: Samples, lam: Vector, state: Arrays, before: FitT | None = None
-    ) -> FitT:
-        """Return the fit that `state` was taken from; samples and lam are the same as then.
-
-        What can be recomputed is made when it is needed; it may take over the memory of the fit
-        `before`, which is no longer needed. This releases `before`.
-        """
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
+        """Return the fit that `state` was taken from; samples and lam are the same as then."""
 
 
 @runtime_checkable

@@ -44,13 +44,12 @@ class Joint(Generic[FitT]):
     ) -> FitT:
         return approximate(self.model, samples, self._own(lam), tolerance, before)
 
-    def resume(
-        self, samples: Samples, lam: Vector, state: Arrays, before: FitT | None = None
-    ) -> FitT:
-        return self.model.resume(samples, self._own(lam), state, before)
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
+        return self.model.resume(samples, self._own(lam), state)
 
     def thinned(self, share: int) -> Self:
-        return replace(self, model=thinned(self.model, share))
+        model = thinned(self.model, share)
+        return self if model is self.model else replace(self, model=model)
 
     def _own(self, lam: Vector | None) -> Vector:
         """Return the hyperparameters of the model itself."""

@@ -91,16 +91,10 @@ class KernelRidge(RidgeModel):
             guesses=guesses,
         )
 
-    def resume(
-        self,
-        samples: Samples,
-        lam: Vector,
-        state: Arrays,
-        before: KernelRidgeFit | None = None,
-    ) -> KernelRidgeFit:
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
         theta = _require_weights("dual_weights", state, samples)
         ridge, center = self._ridge(lam, self.factor_dtype), self._center(samples)
-        fit = KernelRidgeFit(ridge, samples, center, theta, _spare=self._memory(before))
+        fit = KernelRidgeFit(ridge, samples, center, theta)
         if "spread_weights" in state:
             fit.spread = fit.spread_of(_require_weights("spread_weights", state, samples))
         return fit

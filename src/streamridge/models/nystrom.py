@@ -122,13 +122,7 @@ class NystromRidge(RidgeModel):
         rows = self.kernel.embed(center.inputs(samples.inputs[candidates]))
         return np.sort(candidates[chosen(self.kernel, rows, self.landmarks)])
 
-    def resume(
-        self,
-        samples: Samples,
-        lam: Vector,
-        state: Arrays,
-        before: NystromRidgeFit | None = None,
-    ) -> NystromRidgeFit:
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> NystromRidgeFit:
         """Return the fit that `state` was taken from; samples and lam are the same as then."""
         places = np.asarray(state["landmarks"], dtype=np.intp)
         within = places.ndim == 1 and ((places >= 0) & (places < len(samples))).all()
@@ -136,8 +130,7 @@ class NystromRidge(RidgeModel):
             raise InvalidInputError(f"landmarks must be rows of the samples, got {places}.")
         theta = _require_weights("weights", state, (len(places), samples.y.shape[1]))
         ridge, center = self._ridge(lam), self._center(samples)
-        memory = before.release() if before else None
-        fit = NystromRidgeFit(ridge, samples, center, places, theta, _spare=memory)
+        fit = NystromRidgeFit(ridge, samples, center, places, theta)
         if "spread_weights" in state:
             phi = _require_weights("spread_weights", state, theta.shape)
             mean, least, most = _require_weights("spread_range", state, (3, samples.y.shape[1]))
@@ -257,6 +250,10 @@ class NystromRidgeFit:
         self._pointwise = None
         memory.clear()
         return memory
+
+    def take_over(self, before: NystromRidgeFit) -> None:
+        """Use the memory of a fit that is no longer needed for the system."""
+        self._spare = before.release()
 
     @property
     def pointwise(self) -> Pointwise:

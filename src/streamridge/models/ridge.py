@@ -217,6 +217,11 @@ class Fit:
         memory.clear()
         return memory
 
+    def take_over(self, before: Fit) -> None:
+        """Use the memory of a fit that is no longer needed for the system, if it fits."""
+        memory = before.release()
+        self._spare = memory if memory.dtype == self.ridge.dtype else None
+
     def rows(self, inputs: Inputs) -> Evaluation:
         """Return the kernel between n inputs and the training inputs: the rows k_t."""
         kernel = self.ridge.kernel

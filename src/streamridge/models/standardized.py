@@ -15,6 +15,7 @@ from streamridge.models.base import (
     FitT,
     KnowsStart,
     Model,
+    TakesOver,
     Tangents,
     WindowLoss,
     approximate,
@@ -83,22 +84,16 @@ class Standardized(Generic[FitT]):
         fit = approximate(self.model, units.samples(samples), lam, tolerance, held)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
-    def resume(
-        self,
-        samples: Samples,
-        lam: Vector,
-        state: Arrays,
-        before: StandardizedFit[FitT] | None = None,
-    ) -> StandardizedFit[FitT]:
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> StandardizedFit[FitT]:
         """Return the fit that `state` was taken from; its units follow from the samples."""
         units = self._units(samples)
-        held = before.held if before else None
-        fit = self.model.resume(units.samples(samples), lam, state, held)
+        fit = self.model.resume(units.samples(samples), lam, state)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
     def thinned(self, share: int) -> Standardized[FitT]:
         """Return the model for a small part of the rows."""
-        return replace(self, model=thinned(self.model, share))
+        model = thinned(self.model, share)
+        return self if model is self.model else replace(self, model=model)
 
     def starting_at(self, lam: Vector) -> Standardized[FitT]:
         if not isinstance(self.model, KnowsStart):
@@ -232,6 +227,11 @@ class StandardizedFit(Generic[FitT]):
         """Return the gradient of each step in standardized units."""
         units = self._units
         return step_gradients(self.fit, units.samples(window), units.tangents(tangents))
+
+    def take_over(self, before: StandardizedFit[FitT]) -> None:
+        """Use the memory of a fit that is no longer needed."""
+        if isinstance(self.fit, TakesOver) and before.held is not None:
+            self.fit.take_over(before.held)
 
     def release(self) -> None:
         """Drop the fit and its standardized samples; keep its numbers."""
