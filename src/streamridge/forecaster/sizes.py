@@ -118,22 +118,22 @@ MEMORIES = (3e-4, 1e-5)
 # 6 kB more of readings to remember.
 LONGER, SMALLER = (28, 12), (28, 5)
 NAMED: Mapping[SizeName, Size] = {
-    "default": Size(2880, None, Measured(1.0, 0.412, 0.00052, 76)),
-    "compact": Size(1920, 150, Measured(1.003, 0.039, 0.00048, 36), courses=SMALLER),
-    "long": Size(8640, 600, Measured(0.971, 0.564, 0.00056, 68), rates=MEMORIES, courses=LONGER),
+    "default": Size(2880, None, Measured(1.0, 0.424, 0.00053, 75)),
+    "compact": Size(1920, 150, Measured(1.003, 0.039, 0.00049, 35), courses=SMALLER),
+    "long": Size(8640, 600, Measured(0.978, 0.6, 0.00055, 62), rates=MEMORIES, courses=LONGER),
 }
 SIZES = (
-    Size(960, 100, Measured(1.006, 0.022, 0.00049, 33), courses=SMALLER),
+    Size(960, 100, Measured(1.007, 0.022, 0.00048, 32), courses=SMALLER),
     NAMED["compact"],
-    Size(2880, 250, Measured(0.981, 0.077, 0.00049, 49), courses=LONGER),
-    Size(2880, None, Measured(0.975, 0.207, 0.00053, 84), courses=LONGER, single=True),
+    Size(2880, 250, Measured(0.988, 0.076, 0.00049, 48), courses=LONGER),
+    Size(2880, None, Measured(0.984, 0.196, 0.00053, 82), courses=LONGER, single=True),
     NAMED["default"],
-    Size(5760, 400, Measured(0.973, 0.247, 0.00055, 59), rates=MEMORIES, courses=LONGER),
+    Size(5760, 400, Measured(0.984, 0.25, 0.00053, 56), rates=MEMORIES, courses=LONGER),
     NAMED["long"],
 )
 # What it does to the error when there are so many times as many windows between refits, as it was
 # measured of the compact size.
-RARER = {2: 1.02, 4: 1.045, 7: 1.069}
+RARER = {2: 1.01, 4: 1.024, 7: 1.035}
 
 
 @dataclass(frozen=True)
