@@ -256,9 +256,13 @@ def draw(table: dict[str, Figures], path: str) -> None:
         axes.plot(cost, ratio, "o" if ours else "s", color="#1f6feb" if ours else "#8a8f98",
                   alpha=1.0 if named else 0.45)  # fmt: skip
         style = {"fontsize": 9, "color": "black"} if named else {"fontsize": 7, "color": "#6e7681"}
-        # Sizes with a name have it left above, all others right below, so that none covers another.
-        above = name in NAMED
-        place = {"xytext": (-4, 5), "ha": "right"} if above else {"xytext": (6, -10), "ha": "left"}
+        # Sizes with a name have it left above, those on landmarks right above, all others right
+        # below, so that none covers another.
+        left, above = name in NAMED, "landmarks" in name or name in NAMED
+        place = {
+            "xytext": (-5 if left else 6, 5 if above else -10),
+            "ha": "right" if left else "left",
+        }
         axes.annotate(name, (cost, ratio), textcoords="offset points", **place, **style)
     axes.set_xscale("log")
     axes.set_xlim(0.05, 1.1)
