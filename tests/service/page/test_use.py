@@ -36,6 +36,9 @@ def shared(browser):
         yield open_(service).page
 
 
+TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def overflow(page):
     return page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -187,6 +190,8 @@ def test_nothing_is_cut_off_on_a_phone_on_a_wall_or_with_large_text(shared, widt
     shared.set_viewport_size({"width": width, "height": height})
     shared.evaluate(f"document.documentElement.style.fontSize = '{text}%'")
     shared.wait_for_selector("#panels .panel")
+    until_page(shared, f"innerWidth === {width}")
+    shared.evaluate(TWO_FRAMES)  # the new size may still wait to be laid out
 
     assert overflow(shared) == 0
     assert shared.is_visible("#headline")
