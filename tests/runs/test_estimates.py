@@ -9,6 +9,7 @@ import pytest
 
 from streamridge import Forecaster
 from streamridge.forecaster.methods import tuned_by
+from streamridge.forecaster.presets import on_landmarks
 from streamridge.runs import estimates
 from streamridge.runs.estimates import (
     Speed,
@@ -35,7 +36,7 @@ def test_fits_cost_more_the_more_rows_they_have():
     at = np.flatnonzero(seconds)
     sizes = np.array([288, 480, 480]) / 960
     np.testing.assert_array_equal(at, [288, 528, 768])
-    np.testing.assert_allclose(seconds[at], 0.5 * sizes**3 + sizes**2)
+    np.testing.assert_allclose(seconds[at], 0.35 * sizes**3 + sizes**2)
 
 
 def test_descending_adds_a_gradient_to_each_fit():
@@ -51,9 +52,26 @@ def test_a_search_costs_its_trials_on_half_of_the_rows_at_least():
     )
 
     searched = random - fixed
-    trial = 0.5 * 0.15**3 + (1 + 1.4) * 0.15**2
+    trial = 0.35 * 0.15**3 + (1 + 1.4) * 0.15**2
     np.testing.assert_array_equal(np.flatnonzero(searched), [288, 788])
     assert searched[288] == pytest.approx(51 * trial)
+
+
+def test_a_low_rank_fit_costs_by_its_landmarks():
+    few, many = (
+        seconds_by_step(replace(task(), settings=on(landmarks)), ONLY_FITS)[768]
+        for landmarks in (96, 192)
+    )
+
+    thin = 3.5 * 0.1**2 + 5 * 0.1 + 1
+    assert few == pytest.approx(0.5 * thin)
+    assert many == pytest.approx(0.5 * (3.5 * 0.2**2 + 5 * 0.2 + 1))
+
+
+def on(landmarks):
+    """Return the settings of a task on so many landmarks."""
+    settings = task().settings
+    return replace(settings, preset=on_landmarks(settings.preset, landmarks))
 
 
 def test_a_search_that_is_never_repeated_costs_once():
@@ -66,8 +84,8 @@ def test_a_search_that_is_never_repeated_costs_once():
 def test_steps_before_the_first_fit_are_cheaper_than_those_with_a_model():
     seconds = seconds_by_step(task(), ONLY_STEPS)
 
-    assert set(seconds[:288]) == {0.6}
-    assert seconds[288:] == pytest.approx(0.8 + 6 * 0.25 + 0.3 / 2)
+    assert set(seconds[:288]) == {0.4}
+    assert seconds[288:] == pytest.approx(0.5 + 6 * 0.1 + 0.15 / 2)
 
 
 def test_methods_without_a_model_cost_nothing():
@@ -92,7 +110,7 @@ def test_two_at_a_time_take_half_as_long_and_have_a_process_beside_them(monkeypa
     ("larger", "smaller", "more"),
     [
         (task(2_000_000), task(1_000_000), 450 + 3 * 24),
-        (task(1_000_000, horizon=2), task(1_000_000), 3 * 24),
+        (task(1_000_000, horizon=2), task(1_000_000), 3 * 24 + 4 * 8e-6 * 480**2),
         (task(1_000_000, level=(0.8, 0.9)), task(1_000_000), 2 * 24),
     ],
 )

@@ -27,7 +27,7 @@ from streamridge.runs.tasks import Task
 PROBE, OPERATIONS, PROBES = 960, 200, 4
 # What a fit to `PROBE` rows costs in factorizations of as many: a part that grows with the cube of
 # the rows, and one with their square, for the kernel.
-CUBIC, SQUARE = 0.5, 1.0
+CUBIC, SQUARE = 0.35, 1.0
 # The same on landmarks: parts that grow with the rows and the square of the landmarks, with rows
 # and landmarks, and with the rows; and the share of that without the gradient of a window.
 THIN_SQUARE, THIN, EACH_ROW, UNLEARNED = 3.5, 5.0, 1.0, 0.6
@@ -35,12 +35,12 @@ THIN_SQUARE, THIN, EACH_ROW, UNLEARNED = 3.5, 5.0, 1.0, 0.6
 GRADIENT, VALIDATION = 1.0, 1.4
 # A step in probes of small operations: before the first fit, and with a model; for each block of
 # its row, and for as many rows as `PROBE`.
-EARLY, MODELLED, BLOCK, ROWS = 0.6, 0.8, 0.25, 0.3
+EARLY, MODELLED, BLOCK, ROWS = 0.4, 0.5, 0.1, 0.15
 
 # Memory of a process, in MB.
 PROCESS_MEGABYTES = 95.0
 # Arrays of N by N numbers of a fit, and of a search beside it.
-MATRICES, SEARCH_MATRICES = 2.6, 4.5
+MATRICES, SEARCH_MATRICES = 4.0, 4.5
 # Bytes of a step for its reading, its time and what is remembered of it; and of each number that
 # is forecast.
 STEP_BYTES, NUMBER_BYTES = 450.0, 24.0
