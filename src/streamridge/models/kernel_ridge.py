@@ -111,9 +111,6 @@ class KernelRidgeFit(Fit):
 
     _jacobian: Matrix | None = field(default=None, repr=False)
 
-    def window_loss(self, window: Samples) -> float:
-        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
-
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         return loss_and_gradient(self, window)
 

@@ -46,7 +46,7 @@ from streamridge.models.landmarks import (
     independent,
 )
 from streamridge.models.pointwise import Pointwise
-from streamridge.models.ridge import Center, Spread, log_sizes
+from streamridge.models.ridge import Center, Expansion, Spread, log_sizes
 from streamridge.models.ridge_model import RidgeModel
 from streamridge.models.systems import Blocks, Ridge, no_factor
 from streamridge.samples import Inputs, Samples
@@ -177,7 +177,7 @@ class _System:
 
 
 @dataclass
-class NystromRidgeFit:
+class NystromRidgeFit(Expansion):
     """Ridge regression on landmarks fitted to one training set, with its hyper-gradients.
 
     Parameters
@@ -203,7 +203,7 @@ class NystromRidgeFit:
     theta: Matrix
     spread: Spread | None = None
     _system: _System | None = field(default=None, repr=False)
-    _landmarks: Embedding | None = field(default=None, repr=False)
+    _embedding: Embedding | None = field(default=None, repr=False)
     _pointwise: Pointwise | None = field(default=None, repr=False)
     _spare: Arena | None = field(default=None, repr=False)  # memory for the system
 
@@ -221,74 +221,17 @@ class NystromRidgeFit:
             raise no_factor(ridge, float(samples.t[-1]))
         return fit
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: everything that cannot be recomputed."""
-        dropped = dict.fromkeys(("_system", "_landmarks", "_pointwise", "_spare"))
-        return self.__dict__ | dropped
-
     @property
-    def landmarks(self) -> Embedding:
-        """Return the landmarks as the kernel embeds them, recomputed if they were dropped."""
-        if self._landmarks is None:
-            inputs = self.center.inputs(self.samples.inputs[self.places])
-            self._landmarks = self.ridge.kernel.embed(inputs)
-        return self._landmarks
+    def basis(self) -> Inputs:
+        """Return the landmarks."""
+        return self.samples.inputs[self.places]
 
     @property
     def system(self) -> _System:
         """Return the solved system, recomputed if it was dropped."""
         if self._system is None:
-            memory, self._spare = self._spare or Arena(), None
-            self._system = self._factored(memory)
+            self._system = self._factored(self._memory())
         return self._system
-
-    def release(self) -> Arena:
-        """Drop the system and the landmarks, and return their memory for reuse."""
-        memory = self._system.memory if self._system else self._spare or Arena()
-        self._system = self._spare = None
-        self._landmarks = None
-        self._pointwise = None
-        memory.clear()
-        return memory
-
-    def take_over(self, before: NystromRidgeFit) -> None:
-        """Use the memory of a fit that is no longer needed for the system."""
-        self._spare = before.release()
-
-    @property
-    def pointwise(self) -> Pointwise:
-        """Return the fit as a function of one input, prepared again if it was dropped."""
-        if self._pointwise is None:
-            self._pointwise = Pointwise.of(
-                self.ridge.kernel,
-                self.landmarks,
-                self.samples.inputs.layout,
-                origin=self.center.x,
-                level=self.center.y,
-                theta=self.theta,
-                phi=None if self.spread is None else self.spread.phi,
-            )
-        return self._pointwise
-
-    def rows(self, inputs: Inputs) -> Evaluation:
-        """Return the kernel between n inputs and the landmarks: the rows k_t."""
-        kernel = self.ridge.kernel
-        return kernel.evaluate(kernel.embed(self.center.inputs(inputs)), self.landmarks)
-
-    def predict(self, inputs: Inputs) -> Matrix:
-        """Return k_t^T theta for n inputs, plus the center of y; shape (n, H)."""
-        if len(inputs) == 1:
-            return self.pointwise.at(inputs)[0]
-        return self.center.y + self.rows(inputs).value @ self.theta
-
-    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        """Return the predictions and the expected size of their errors, shape (n, H) each."""
-        spread = self.learn_spread()
-        if len(inputs) == 1:
-            predictions, sums = self.pointwise.at(inputs)
-            return predictions, spread.of(sums)
-        k = self.rows(inputs).value
-        return self.center.y + k @ self.theta, spread.at(k)
 
     def learn_spread(self) -> Spread:
         """Return the size of the residuals as a function of the input, learned once by one solve.
@@ -301,9 +244,6 @@ class NystromRidgeFit:
             self.spread = Spread.over(sizes, phi)
             self._pointwise = None
         return self.spread
-
-    def window_loss(self, window: Samples) -> float:
-        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
 
     def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
         return self._differentiated(window, None, None)
@@ -335,7 +275,7 @@ class NystromRidgeFit:
             evaluation.write_to(K[rows])
             if self._is_held:
                 held.append((rows, evaluation))
-        among = kernel.evaluate(self.landmarks, self.landmarks)
+        among = kernel.evaluate(self.embedding, self.embedding)
         if not m:  # the kernel of all rows is zero: there is nothing to solve
             return _System(np.empty((0, 0)), np.empty((0, 0)), K, among, (), memory)
         L = self._cholesky(among.value)
@@ -359,7 +299,7 @@ class NystromRidgeFit:
         embedding = kernel.embed(self.center.inputs(self.samples.inputs))
         for start in range(0, len(embedding), BLOCK_ROWS):
             rows = slice(start, min(start + BLOCK_ROWS, len(embedding)))
-            yield rows, kernel.evaluate(embedding.rows(rows), self.landmarks, memory)
+            yield rows, kernel.evaluate(embedding.rows(rows), self.embedding, memory)
             if not self._is_held:
                 memory.rewind(end)
 
@@ -427,7 +367,7 @@ class NystromRidgeFit:
         for theta, r in zip(self.theta.T, residuals.T, strict=True):
             total = -lam_R * self._moved(among, theta, at_landmarks, at_landmarks)
             for rows, evaluation in self._blocks:
-                mirrored = self.ridge.kernel.evaluate(self.landmarks, embedding.rows(rows))
+                mirrored = self.ridge.kernel.evaluate(self.embedding, embedding.rows(rows))
                 parts = tuple(each.rows(rows) for each in training)
                 total += self._moved(mirrored, r[rows], at_landmarks, parts)
                 moved = self._moved(evaluation, theta, parts, at_landmarks)

@@ -6,6 +6,7 @@ Whatever can be recomputed from the samples (the factor, the kernel's evaluation
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -97,8 +98,110 @@ def log_sizes(residuals: Matrix) -> Matrix:
     return np.log(np.maximum(sizes, least))
 
 
+class Expansion(ABC):
+    """A fit that predicts by k_t^T theta, with rows k_t of the kernel against some of its samples.
+
+    What can be recomputed is dropped and made again at need: the system that was solved, the
+    samples as the kernel embeds them, and the fit as a function of one input.
+    """
+
+    ridge: Ridge
+    samples: Samples
+    center: Center
+    theta: Matrix
+    spread: Spread | None
+    _system: Any
+    _embedding: Embedding | None
+    _pointwise: Pointwise | None
+    _spare: Arena | None  # memory for the system
+
+    @property
+    @abstractmethod
+    def basis(self) -> Inputs:
+        """Return the inputs that the weights belong to."""
+
+    @abstractmethod
+    def learn_spread(self) -> Spread:
+        """Return the size of the residuals as a function of the input, learned once."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: everything that cannot be recomputed."""
+        dropped = dict.fromkeys(("_system", "_embedding", "_pointwise", "_spare"))
+        return self.__dict__ | dropped
+
+    @property
+    def embedding(self) -> Embedding:
+        """Return the basis as the kernel embeds it, recomputed if it was dropped."""
+        if self._embedding is None:
+            self._embedding = self.ridge.kernel.embed(self.center.inputs(self.basis))
+        return self._embedding
+
+    @property
+    def pointwise(self) -> Pointwise:
+        """Return the fit as a function of one input, prepared again if it was dropped."""
+        if self._pointwise is None:
+            self._pointwise = Pointwise.of(
+                self.ridge.kernel,
+                self.embedding,
+                self.samples.inputs.layout,
+                origin=self.center.x,
+                level=self.center.y,
+                theta=self.theta,
+                phi=None if self.spread is None else self.spread.phi,
+            )
+        return self._pointwise
+
+    def release(self) -> Arena:
+        """Drop the system and the embedding, and return their memory for reuse."""
+        memory: Arena = self._system.memory if self._system else self._memory()
+        self._system = None
+        self._embedding = None
+        self._pointwise = None
+        memory.clear()
+        return memory
+
+    def take_over(self, before: Expansion) -> None:
+        """Use the memory of a fit that is no longer needed for the system, if it fits."""
+        memory = before.release()
+        self._spare = memory if memory.dtype == self.ridge.dtype else None
+
+    def _memory(self) -> Arena:
+        """Return memory for the system: what was taken over, or new."""
+        memory, self._spare = self._spare or Arena(self.ridge.dtype), None
+        return memory
+
+    def rows(self, inputs: Inputs) -> Evaluation:
+        """Return the kernel between n inputs and the basis: the rows k_t."""
+        kernel = self.ridge.kernel
+        return kernel.evaluate(kernel.embed(self.center.inputs(inputs)), self.embedding)
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return k_t^T theta for n inputs, eq. (12), plus the center of y; shape (n, H)."""
+        if len(inputs) == 1:
+            return self.pointwise.at(inputs)[0]
+        return self.center.y + self.rows(inputs).value @ self.theta
+
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
+        """Return the predictions and the expected size of their errors, shape (n, H) each.
+
+        Notes
+        -----
+        Cost: O(N) per input in addition to its row k, and one more solve per fit.
+        """
+        spread = self.learn_spread()
+        if len(inputs) == 1:
+            predictions, sums = self.pointwise.at(inputs)
+            return predictions, spread.of(sums)
+        k = self.rows(inputs).value
+        return self.center.y + k @ self.theta, spread.at(k)
+
+    def window_loss(self, window: Samples) -> float:
+        """Return the sum of squared errors of a window."""
+        return float(np.sum((window.y - self.predict(window.inputs)) ** 2))
+
+
 @dataclass
-class Fit:
+class Fit(Expansion):
     """A solved ridge system: dual weights for the horizons of y, ready to predict.
 
     Parameters
@@ -168,84 +271,22 @@ class Fit:
             raise no_factor(ridge, float(samples.t[-1]))
         return cls(ridge, samples, center, theta, _system=system, _embedding=embedding)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: everything that cannot be recomputed."""
-        dropped = dict.fromkeys(("_system", "_embedding", "_pointwise", "_spare"))
-        return self.__dict__ | dropped
-
     @property
-    def embedding(self) -> Embedding:
-        """Return the training inputs as the kernel embeds them, recomputed if they were dropped."""
-        if self._embedding is None:
-            self._embedding = self.ridge.kernel.embed(self.center.inputs(self.samples.inputs))
-        return self._embedding
-
-    @property
-    def pointwise(self) -> Pointwise:
-        """Return the fit as a function of one input, prepared again if it was dropped."""
-        if self._pointwise is None:
-            self._pointwise = Pointwise.of(
-                self.ridge.kernel,
-                self.embedding,
-                self.samples.inputs.layout,
-                origin=self.center.x,
-                level=self.center.y,
-                theta=self.theta,
-                phi=None if self.spread is None else self.spread.phi,
-            )
-        return self._pointwise
+    def basis(self) -> Inputs:
+        """Return the training inputs."""
+        return self.samples.inputs
 
     @property
     def system(self) -> System:
         """Return the solved system, recomputed if it was dropped."""
         if self._system is None:
-            memory, self._spare = self._spare or Arena(self.ridge.dtype), None
-            self._system = ready(self.ridge, self.embedding, self.samples.t, memory)
+            self._system = ready(self.ridge, self.embedding, self.samples.t, self._memory())
         return self._system
 
     @property
     def guesses(self) -> Guesses:
         """Return the solutions that the next approximate fit may start from."""
         return self._system.guesses if isinstance(self._system, IteratedSystem) else Guesses()
-
-    def release(self) -> Arena:
-        """Drop the system and the embedding, and return their memory for reuse."""
-        memory = self._system.memory if self._system else self._spare or Arena(self.ridge.dtype)
-        self._system = self._spare = None
-        self._embedding = None
-        self._pointwise = None
-        memory.clear()
-        return memory
-
-    def take_over(self, before: Fit) -> None:
-        """Use the memory of a fit that is no longer needed for the system, if it fits."""
-        memory = before.release()
-        self._spare = memory if memory.dtype == self.ridge.dtype else None
-
-    def rows(self, inputs: Inputs) -> Evaluation:
-        """Return the kernel between n inputs and the training inputs: the rows k_t."""
-        kernel = self.ridge.kernel
-        return kernel.evaluate(kernel.embed(self.center.inputs(inputs)), self.embedding)
-
-    def predict(self, inputs: Inputs) -> Matrix:
-        """Return k_t^T theta for n inputs, eq. (12), plus the center of y; shape (n, H)."""
-        if len(inputs) == 1:
-            return self.pointwise.at(inputs)[0]
-        return self.center.y + self.rows(inputs).value @ self.theta
-
-    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        """Return the predictions and the expected size of their errors, shape (n, H) each.
-
-        Notes
-        -----
-        Cost: O(N) per input in addition to its row k, and one more solve per fit.
-        """
-        spread = self.learn_spread()
-        if len(inputs) == 1:
-            predictions, sums = self.pointwise.at(inputs)
-            return predictions, spread.of(sums)
-        k = self.rows(inputs).value
-        return self.center.y + k @ self.theta, spread.at(k)
 
     def learn_spread(self) -> Spread:
         """Return the size of the residuals as a function of the input, learned once by one solve.
