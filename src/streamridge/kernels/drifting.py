@@ -31,8 +31,40 @@ from streamridge.memory import Heap
 from streamridge.samples import Inputs, Layout
 
 
+class Forgetting(Summand):
+    """A kernel times a factor of the time between two inputs."""
+
+    kernel: Kernel
+
+    def embed(self, inputs: Inputs) -> Embedding:
+        return Embedding(inputs.t, (self.kernel.embed(inputs),))
+
+    def embed_tangent(self, tangent: Inputs) -> Embedding:
+        return Embedding(np.empty((len(tangent), 0)), (self.kernel.embed_tangent(tangent),))
+
+    def diagonal(self, inputs: Inputs) -> Vector:
+        return self.kernel.diagonal(inputs)
+
+
+class ForgettingEvaluation(Evaluation):
+    """An evaluation times a factor of time, (n, n')."""
+
+    kernel: Evaluation
+    factor: Block
+
+    @property
+    def value(self) -> Block:
+        return self.kernel.value * self.factor
+
+    def tangent_dot(
+        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
+    ) -> Vector:
+        combined = self.factor if factor is None else self.factor * factor
+        return self.kernel.tangent_dot(v, a.parts[0], b.parts[0], combined)
+
+
 @dataclass(frozen=True)
-class Drifting(Summand):
+class Drifting(Forgetting):
     r"""A kernel that lets old samples count less: $k(a, b) \exp(-\rho |t - t'|)$.
 
     Parameters
@@ -70,15 +102,6 @@ class Drifting(Summand):
         values = require_values(values, 1 + len(self.kernel.values))
         return self._changed(rate=float(values[0]), kernel=self.kernel.replace(values[1:]))
 
-    def embed(self, inputs: Inputs) -> Embedding:
-        return Embedding(inputs.t, (self.kernel.embed(inputs),))
-
-    def embed_tangent(self, tangent: Inputs) -> Embedding:
-        return Embedding(np.empty((len(tangent), 0)), (self.kernel.embed_tangent(tangent),))
-
-    def diagonal(self, inputs: Inputs) -> Vector:
-        return self.kernel.diagonal(inputs)
-
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> DriftingEvaluation:
         lags = time_lags(a.own, b.own, tables=False)
         age = np.abs(lags.distinct)
@@ -103,27 +126,17 @@ class Drifting(Summand):
 
 
 @dataclass(frozen=True)
-class DriftingEvaluation(Evaluation):
+class DriftingEvaluation(ForgettingEvaluation):
     """An evaluation times the factor that forgets."""
 
     kernel: Evaluation
     age: Block
     factor: Block
 
-    @property
-    def value(self) -> Block:
-        return self.kernel.value * self.factor
-
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
         combined = self.factor if factor is None else self.factor * factor
         in_rate = -(self.kernel.value * combined * self.age) @ v
         return np.column_stack([in_rate, self.kernel.gradient_dot(v, combined)])
-
-    def tangent_dot(
-        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
-    ) -> Vector:
-        combined = self.factor if factor is None else self.factor * factor
-        return self.kernel.tangent_dot(v, a.parts[0], b.parts[0], combined)
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         forgetful = W.times(self.factor)

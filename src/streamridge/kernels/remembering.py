@@ -27,14 +27,14 @@ from streamridge.kernels.base import (
     Slopes,
     Weights,
 )
-from streamridge.kernels.mixture import Summand
+from streamridge.kernels.drifting import Forgetting, ForgettingEvaluation
 from streamridge.kernels.time_lags import TimeLags, time_lags
 from streamridge.memory import Heap
-from streamridge.samples import Inputs, Layout
+from streamridge.samples import Layout
 
 
 @dataclass(frozen=True)
-class Remembering(Summand):
+class Remembering(Forgetting):
     r"""A kernel with memories of several lengths: $k(a, b) \sum_i s_i \exp(-\rho_i |t - t'|)$.
 
     Parameters
@@ -94,15 +94,6 @@ class Remembering(Summand):
             kernel=self.kernel.replace(own),
         )
 
-    def embed(self, inputs: Inputs) -> Embedding:
-        return Embedding(inputs.t, (self.kernel.embed(inputs),))
-
-    def embed_tangent(self, tangent: Inputs) -> Embedding:
-        return Embedding(np.empty((len(tangent), 0)), (self.kernel.embed_tangent(tangent),))
-
-    def diagonal(self, inputs: Inputs) -> Vector:
-        return self.kernel.diagonal(inputs)
-
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> RememberingEvaluation:
         lags = time_lags(a.own, b.own, tables=False)
         ages = np.abs(lags.distinct).astype(memory.dtype, copy=False)
@@ -130,7 +121,7 @@ class Remembering(Summand):
 
 
 @dataclass(frozen=True)
-class RememberingEvaluation(Evaluation):
+class RememberingEvaluation(ForgettingEvaluation):
     """An evaluation times the factor of several memories.
 
     Parameters
@@ -154,21 +145,11 @@ class RememberingEvaluation(Evaluation):
     shares: Block
     factor: Block
 
-    @property
-    def value(self) -> Block:
-        return self.kernel.value * self.factor
-
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
         combined = self.factor if factor is None else self.factor * factor
         K = self.kernel.value if factor is None else self.kernel.value * factor
         own = [(K * self.lags.spread(each)) @ v for each in self._slopes()]
         return np.column_stack([*own, self.kernel.gradient_dot(v, combined)])
-
-    def tangent_dot(
-        self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
-    ) -> Vector:
-        combined = self.factor if factor is None else self.factor * factor
-        return self.kernel.tangent_dot(v, a.parts[0], b.parts[0], combined)
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         in_value, own = self.kernel.inner(W.times(self.factor), slopes and slopes.part(0))
