@@ -1,6 +1,10 @@
 # The commands people type. Each sets up what it needs in .venv by itself.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests start many processes, which would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
+# A worker runs whole files in order, so that servers and browsers are started once.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .PHONY: demo serve-demo test test-all lint bench recording reliability clean
 
@@ -11,10 +15,10 @@ serve-demo: .venv/.service  ## a service, simulated detectors and the page; Ctrl
 	$(BIN)/streamridge serve --demo
 
 test: .venv/.dev .venv/.tools  ## the quick suite
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: .venv/.dev .venv/.tools  ## the quick suite and the slow proofs
-	$(BIN)/python -m pytest -q -n 2
+	$(PYTEST)
 
 lint: .venv/.dev  ## format, lint, types, import contract
 	$(BIN)/ruff format --check .
@@ -30,7 +34,7 @@ recording: .venv/.demo  ## the main commands as they look now, written into docs
 
 # RUN=all runs the slow proofs as well.
 reliability: .venv/.dev  ## docs/reliability.md: what was tried, by which test, and what came out
-	-$(BIN)/python -m pytest -q -n 2 $(if $(filter all,$(RUN)),,-m "not slow") --junitxml=build/reliability.xml \
+	-$(PYTEST) $(if $(filter all,$(RUN)),,-m "not slow") --junitxml=build/reliability.xml \
 	    tests/service tests/cli/test_serve.py $$($(BIN)/python docs/record_reliability.py --proofs)
 	$(BIN)/python docs/record_reliability.py build/reliability.xml --run $(or $(RUN),quick)
 

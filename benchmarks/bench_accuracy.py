@@ -40,8 +40,8 @@ from accuracy.streams import Plan, Stream, load
 from accuracy.tables import markdown
 from threadpoolctl import threadpool_limits
 
-from streamridge.runs.selection import Selection
-from streamridge.series.clock import step_name
+from streamridge.files.options import ReadingOptions
+from streamridge.series.lengths import step_name
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
 
 def streams_of(options: argparse.Namespace) -> Iterator[Stream]:
     """Yield the streams of all files."""
-    selection = Selection(
+    reading = ReadingOptions(
         sensors=options.sensor,
         step=options.step,
         aggregate=options.aggregate,
@@ -126,7 +126,7 @@ def streams_of(options: argparse.Namespace) -> Iterator[Stream]:
         train_days=options.train_days,
     )
     for file in options.files:
-        yield from load(file, selection, plan, mask=options.mask, group=options.group)
+        yield from load(file, reading, plan, mask=options.mask, group=options.group)
 
 
 def job_of(stream: Stream, options: argparse.Namespace, cache: Cache) -> Job:

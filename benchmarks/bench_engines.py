@@ -1,8 +1,8 @@
 """Measure how the same replays speed up with more workers, on Dask and in local processes.
 
-Simulated detectors at 15 minutes, a run each, of the default model: seconds on one and on two Dask
-workers, and in one and in two processes of this machine. The workers are started before the clock
-is, as those of a cluster are; every engine must give the same numbers. Run it on an idle machine.
+Simulated detectors at 15 minutes, one run each, with the default model: seconds on one and on two
+Dask workers, and in one and in two worker processes. Workers are started before the clock, as the
+workers of a cluster are. Every engine must give the same numbers. Run it on an idle machine.
 
     python benchmarks/bench_engines.py [--json] [--detectors 16] [--days 10] [--train-size 600]
 """
@@ -18,11 +18,11 @@ import numpy as np
 
 from streamridge import DaskEngine, Forecaster, LocalEngine
 from streamridge.datasets import simulate_roads
-from streamridge.runs.carrying import carry_out
-from streamridge.runs.engines.base import Engine
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import read_series
+from streamridge.runs.engines import Engine
 from streamridge.runs.run import Run
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import opened_sources
+from streamridge.runs.run_tasks import run_tasks
 from streamridge.runs.tasks import Task
 
 ENGINES: dict[str, Engine] = {
@@ -45,9 +45,9 @@ def main() -> None:
         np.random.default_rng(0), detectors=options.detectors, days=options.days, step_minutes=15
     )
     settings = Forecaster("15min", train_size=options.train_size).settings
-    with opened_sources(roads.frame(), Selection()) as sources:
-        tasks = [Task(source, settings, "ohl") for source in sources.found]
-        measured = {name: measure(engine, tasks) for name, engine in ENGINES.items()}
+    every = read_series(roads.frame(), ReadingOptions()).series.values()
+    tasks = [Task(series, settings, "ohl") for series in every]
+    measured = {name: measure(engine, tasks) for name, engine in ENGINES.items()}
     require_same([runs for _, runs in measured.values()])
     figures = {f"{name}_seconds": seconds for name, (seconds, _) in measured.items()}
     figures |= {
@@ -63,17 +63,12 @@ def main() -> None:
 
 def measure(engine: Engine, tasks: Sequence[Task]) -> tuple[float, list[Run]]:
     """Return the seconds from the first task to the last outcome, and the runs."""
-    with engine.started(len(tasks)) as workers:
-        warm_up = tasks[: workers.width]
-        list(carry_out(warm_up, workers, ignore))  # workers import what they need
+    with engine.workers(len(tasks)) as workers:
+        list(run_tasks(tasks[:2], workers.executor))  # workers import their modules
         start = perf_counter()
-        outcomes = list(carry_out(tasks, workers, ignore))
+        outcomes = list(run_tasks(tasks, workers.executor))
         seconds = perf_counter() - start
     return seconds, [outcome.run for outcome in outcomes if outcome.run is not None]
-
-
-def ignore(number: int, done: int) -> None:
-    """Take no notice of progress."""
 
 
 def require_same(every: Sequence[Sequence[Run]]) -> None:

@@ -103,7 +103,7 @@ def rest_megabytes(content: bytes) -> float:
 
 def seconds_of_a_fit(forecaster: Forecaster) -> float:
     """Return how long the model takes to fit its training set once, in new memory."""
-    learner = forecaster._stepper.model.learner
+    learner = forecaster._model
     model, samples, lam = forecaster.settings.model, learner.training, learner.lam
     return median(seconds(lambda: model.fit(samples, lam)) for _ in range(5))
 

@@ -18,9 +18,9 @@ import numpy as np
 
 import streamridge as sr
 from streamridge.arrays import Mask
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import read_series
 from streamridge.runs.run import Run
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import opened_sources
 from streamridge.series.holidays import Holidays, parse_holidays
 from streamridge.series.series import Series
 
@@ -38,8 +38,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with opened_sources(options.file, Selection(gap="skip")) as sources:
-        every = [source.load() for source in sources.found]
+    every = list(read_series(options.file, ReadingOptions(gap="skip")).series.values())
     work = partial(
         measure,
         holidays=options.holidays,

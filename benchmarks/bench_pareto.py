@@ -31,9 +31,9 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster
 from streamridge.arrays import Vector
+from streamridge.files.options import ReadingOptions
 from streamridge.forecaster.sizes import NAMED, RARER, SIZES, Size
-from streamridge.runs.selection import Selection
-from streamridge.series.seasons import default_seasons
+from streamridge.series.lengths import default_seasons
 
 DAY = 96
 TICKS, RARELY = (0.05, 0.1, 0.2, 0.5, 1), ", a refit every "
@@ -101,12 +101,12 @@ def parse() -> argparse.Namespace:
 
 def streams_of(options: argparse.Namespace) -> list[Stream]:
     """Return the streams of all files."""
-    selection = Selection(sensors=options.sensor, from_=options.first)
+    reading = ReadingOptions(sensors=options.sensor, from_=options.first)
     streams = []
     for known in options.known_days:
         plan = Plan(warmup_days=known, days=options.live_days, warmup_share=1.0)
         for file in options.files:
-            for stream in load(file, selection, plan, options.mask):
+            for stream in load(file, reading, plan, options.mask):
                 streams.append(replace(stream, name=f"{stream.name} after {known} days"))
     return streams
 
@@ -128,7 +128,7 @@ def own(size: Size, job: Job) -> Figures:
         preset=size.preset(default_seasons(step), step),
     )
     history = replace(series, values=series.values[:known])
-    forecaster = Forecaster.of(forecaster.settings, history)
+    forecaster = Forecaster.from_settings(forecaster.settings, history)
     times, values = series.times[known:], series.values[known:]
     forecasts, seconds = np.empty(len(values)), np.empty(len(values))
     fits = np.zeros(len(values), dtype=bool)
@@ -218,7 +218,7 @@ def markdown(table: dict[str, Figures]) -> str:
     """Return the table as Markdown."""
     lines = [
         "| model | RMSE over LightGBM | over default | s/day | of default | refit, ms | step, ms "
-        "| kB at rest | sensors a core |",
+        "| kB saved | sensors a core |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     usual = table.get(DEFAULT, {}).get("seconds", np.nan)

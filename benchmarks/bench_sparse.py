@@ -23,8 +23,8 @@ import numpy as np
 import streamridge as sr
 from streamridge.arrays import Mask, Vector
 from streamridge.datasets import simulate_roads
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import opened_sources
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import read_series
 from streamridge.series.series import Series
 
 CLEAN, SCORED = 10, 15  # days
@@ -75,9 +75,8 @@ def main() -> None:
         np.random.default_rng(0), detectors=3, days=CLEAN + SCORED
     )
     given = source if options.file else source.frame()
-    selection = Selection(sensors=options.sensor, gap="skip", from_=options.first)
-    with opened_sources(given, selection) as sources:
-        every = [each.load() for each in sources.found]
+    reading = ReadingOptions(sensors=options.sensor, gap="skip", from_=options.first)
+    every = list(read_series(given, reading).series.values())
     work = list(product(every, cases()))
     with ProcessPoolExecutor(options.jobs) as pool:
         found = list(pool.map(measure, *zip(*work, strict=True)))

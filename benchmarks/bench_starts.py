@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster
 from streamridge.arrays import Vector
-from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
-from streamridge.runs.selection import Selection
-from streamridge.series.seasons import default_seasons
+from streamridge.files.options import ReadingOptions
+from streamridge.forecaster.presets import Preset, default_preset, seasonal_features
+from streamridge.series.lengths import default_seasons
 
 # Ways to go on from a start, as settings of a forecaster.
 WAYS: dict[str, dict[str, Any]] = {
@@ -48,9 +48,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    selection = Selection(sensors=[options.sensor], from_=options.first)
+    reading = ReadingOptions(sensors=[options.sensor], from_=options.first)
     plan = Plan(train_size=options.train_size)
-    (stream,) = load(options.file, selection, plan, mask=options.mask)
+    (stream,) = load(options.file, reading, plan, mask=options.mask)
     preset = preset_of(stream)
     rng = np.random.default_rng(options.seed)
     starts = [random_start(preset, rng) for _ in range(options.starts)]
@@ -73,7 +73,7 @@ def main() -> None:
 def preset_of(stream: Stream) -> Preset:
     """Return the default model of a stream."""
     step = stream.series.clock.step
-    return default_preset(usual_seasons(default_seasons(step), step))
+    return default_preset(seasonal_features(default_seasons(step), step))
 
 
 def random_start(preset: Preset, rng: np.random.Generator) -> Vector:

@@ -6,8 +6,7 @@ Simulated roads at 15 minutes, one step ahead, at full size (2,880 rows), on one
 
 - default_ms, compact_ms: median processor milliseconds of `predict` and `observe` together
 - default_predict_ms, compact_predict_ms: of `predict` alone
-- many_ms, loop_ms: of `predict_many` over so many compact forecasters, per sensor, and of a loop
-  over their `predict`
+- loop_ms: of a loop over the `predict` of `--sensors` compact forecasters, per sensor
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from time import process_time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from streamridge import Forecaster, predict_many
+from streamridge import Forecaster
 from streamridge.datasets import simulate_roads
 
 STEP, START = timedelta(minutes=15), datetime(2026, 1, 1)
@@ -35,7 +34,7 @@ def main() -> None:
     """Print every figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument("--sensors", type=int, default=200, help="forecasters of predict_many")
+    parser.add_argument("--sensors", type=int, default=200, help="forecasters in the loop")
     options = parser.parse_args()
     with threadpool_limits(1):
         roads = simulate_roads(np.random.default_rng(0), detectors=KINDS, days=62).flows
@@ -76,24 +75,20 @@ def stepped(name: str, make: Callable[..., Forecaster], values: np.ndarray) -> d
 
 
 def many(count: int, roads: np.ndarray) -> dict[str, float]:
-    """Return what the forecast of a sensor costs among many, at once and one by one."""
+    """Return the cost of one sensor's forecast in a loop over many sensors."""
     kinds = [started(Forecaster.compact, road) for road in roads.T]
     fleet = [Forecaster.from_bytes(kinds[at % KINDS]) for at in range(count)]
-    predict_many(fleet)  # all fits wake
-    at_once, one_by_one = [], []
+    for forecaster in fleet:
+        forecaster.predict()  # fits rebuild their rows
+    seconds = []
     for step in range(BEFORE, BEFORE + 2 * STEPS // 3):
         for at, forecaster in enumerate(fleet):
             forecaster.observe(START + step * STEP, float(roads[step, at % KINDS]))
         start = process_time()
-        if step % 2:
-            predict_many(fleet)
-            at_once.append(process_time() - start)
-        else:
-            for forecaster in fleet:
-                forecaster.predict()
-            one_by_one.append(process_time() - start)
-    pairs = {"many_ms": at_once, "loop_ms": one_by_one}
-    return {name: 1e3 * median(seconds) / count for name, seconds in pairs.items()}
+        for forecaster in fleet:
+            forecaster.predict()
+        seconds.append(process_time() - start)
+    return {"loop_ms": 1e3 * median(seconds) / count}
 
 
 if __name__ == "__main__":

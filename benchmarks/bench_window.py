@@ -37,9 +37,9 @@ from streamridge import (
     Samples,
 )
 from streamridge.datasets import simulate_roads
-from streamridge.memory import Arena
+from streamridge.kernels.base import Arena
 from streamridge.models.hypergradient import dual_jacobian, step_gradients
-from streamridge.models.ridge import Fit
+from streamridge.models.ridge import KernelFit
 from streamridge.models.systems import Ridge, fill
 
 DAY, WEEK = 96, 672
@@ -261,7 +261,7 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
     Console(file=sys.stdout).print(table)
 
 
-def forward_gradients(fit: Fit, window: Samples) -> np.ndarray:
+def forward_gradients(fit: KernelFit, window: Samples) -> np.ndarray:
     """Return every step's gradient with a Jacobian made for them, as after a refit."""
     return step_gradients(fit, dual_jacobian(fit), window)
 

@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import replay
 from streamridge.arrays import Vector
+from streamridge.files.options import ReadingOptions
 from streamridge.metrics import rmse
-from streamridge.runs.selection import Selection
 
 WARMUP_DAYS = 30.0
 
@@ -37,7 +37,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     plan = Plan(warmup_days=WARMUP_DAYS, days=np.inf, train_size=options.train_size)
-    (stream,) = load(options.file, Selection(sensors=[options.sensor]), plan, mask=options.mask)
+    (stream,) = load(
+        options.file, ReadingOptions(sensors=[options.sensor]), plan, mask=options.mask
+    )
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         tuned, fixed = pool.map(errors, (stream, stream), (True, False))
     quarters = [

@@ -56,7 +56,7 @@ ROWS = {
     "A12": Row("the log grows behind readers", "N"),
     "A13": Row("PostgreSQL gone at any moment", "N"),
     "A14": Row("a backup while readings are written", "F"),
-    "A15": Row("killed for want of memory", "N"),
+    "A15": Row("killed for lack of memory", "N"),
     "B1": Row("late readings, and out of order", "F, N"),
     "B2": Row("exact duplicates", "F"),
     "B3": Row("another value for the same time", "F"),
@@ -108,20 +108,19 @@ ROWS = {
 # Tests of the library that prove a row, or a part of one, and how many cases each tries; they were
 # there before the service.
 PROOFS = {
-    "B6": {"tests/series/test_local_time.py": 1},
+    "B6": {"tests/series/test_zones.py": 1},
     "C1": {
-        "tests/models/test_ridge.py::test_dual_weights_solve_the_normal_equations": 1,
-        "tests/models/test_ridge.py::test_the_least_pivot_allowed_grows_with_the_size": 1,
+        "tests/models/test_kernel_ridge.py::test_dual_weights_solve_the_normal_equations": 1,
+        "tests/models/test_kernel_ridge.py::test_the_least_pivot_allowed_grows_with_the_size": 1,
         "tests/learners/test_online.py::test_a_refit_that_keeps_failing_can_be_postponed": 1,
         "tests/learners/test_online.py"
-        "::test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on": 1,
+        "::test_a_refit_that_fails_changes_nothing_and_the_learner_continues": 1,
         "tests/forecaster/test_promises.py"
         "::TestFitsThatFail::test_any_fit_error_is_survived_the_same_way": 1,
     },
     "C3": {
         "tests/laws/test_steps.py::test_every_move_is_feasible_and_finite": 100,
-        "tests/laws/test_steps.py"
-        "::test_ten_thousand_runs_are_feasible_though_gradients_are_no_numbers": 0,
+        "tests/laws/test_steps.py::test_ten_thousand_runs_stay_feasible_with_nan_gradients": 0,
         "tests/learners/test_lazy_descent.py"
         "::test_weights_stay_on_the_simplex_under_any_gradients": 100,
         "tests/learners/test_lazy_descent.py"
@@ -130,11 +129,11 @@ PROOFS = {
     "C4": {
         "tests/laws/test_kernels.py::test_gram_matrix_is_symmetric_and_positive_semidefinite": 1,
         "tests/laws/test_kernels.py"
-        "::test_of_any_rows_it_is_symmetric_semidefinite_and_well_conditioned_with_a_ridge": 0,
+        "::test_any_gram_matrix_is_semidefinite_and_well_conditioned_with_a_ridge": 0,
     },
     "C5": {
         "tests/test_full_size.py"
-        "::test_a_forecaster_of_full_size_fits_into_a_megabyte_and_goes_on_bit_for_bit": 1,
+        "::test_a_full_size_forecaster_fits_into_a_megabyte_and_continues_bit_for_bit": 1,
     },
     "E5": {
         "tests/files/test_checkpoint.py::test_every_cut_is_noticed": 60,
@@ -168,10 +167,10 @@ class Case:
 
 
 def main() -> None:
-    """Write the page, or say which tests to run beside those of the service."""
+    """Write the page, or print the further tests to run."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("xml", type=Path, nargs="?", help="what pytest wrote by --junitxml")
-    parser.add_argument("--run", choices=COMMANDS, default="quick", help="which tests were run")
+    parser.add_argument("xml", type=Path, nargs="?", help="the file of pytest --junitxml")
+    parser.add_argument("--run", choices=COMMANDS, default="quick", help="the suite that was run")
     parser.add_argument("--out", type=Path, default=PAGE, help="the page to write")
     parser.add_argument("--proofs", action="store_true", help="print the tests of the library")
     options = parser.parse_args()
@@ -240,16 +239,16 @@ def _opening(xml: Path, run: str, proved: dict[str, list[Case]]) -> Iterator[str
     yield "# Reliability"
     yield ""
     yield (
-        "What the service must survive, the tests that try it, and what came out. This page is "
-        f"written by `{COMMANDS[run]}` from a run of the tests; the {run} suite of {day} took "
-        f"{seconds:.0f} seconds for these."
+        "This page lists the faults that the service must survive, the tests that cause them, and "
+        f"the results. `{COMMANDS[run]}` wrote it from a run of the {run} suite on {day}, which "
+        f"took {seconds:.0f} seconds."
     )
     yield ""
     yield (
-        f"Of {len(ROWS)} rows, {len(tried)} were tried and {len(tried) - len(failed)} of them "
-        f"passed. {_listed(failed)}Tier F is tried on every change; tier N before a release, by "
-        '`make test-all`. "Cases tried" counts what a test says it tried, such as points at '
-        "which a process was killed; a test that says nothing counts as one."
+        f"{len(tried)} of {len(ROWS)} rows were tested, and {len(tried) - len(failed)} of them "
+        f"passed. {_listed(failed)}Tier F runs on every change, tier N before a release with "
+        '`make test-all`. "Cases tried" is the number that a test records, such as the moments at '
+        "which a process was killed; a test that records none counts as one."
     )
 
 
@@ -315,12 +314,12 @@ def _broken(cases: list[Case]) -> Iterator[str]:
 
 
 def _others(cases: list[Case]) -> Iterator[str]:
-    """Yield the table of what is proved beside the rows."""
+    """Yield the table of further proofs."""
     known = {*ROWS, *(f"{row} broken" for row in ROWS)}
     others = sorted({row for case in cases for row in case.rows} - known)
     if not others:
         return
-    yield "## Beside the rows"
+    yield "## Further proofs"
     yield ""
     lines = []
     for row in others:

@@ -1,38 +1,60 @@
+import gc
+import multiprocessing
 import signal
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
+from typer.testing import CliRunner
 
-from streamridge import Layout, Samples
+from streamridge.cli.main import app
+from streamridge.runs import engines
+from streamridge_service.workers import pool, worker
+from tests.support.figures import save_quickly
+from tests.support.samples import HOURLY_TIMES
 
 # A shell lets its background jobs ignore Ctrl-C; tests of Ctrl-C are about jobs that do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is no counterexample.
-settings.register_profile("suite", deadline=None)
-settings.load_profile("suite")
+# A busy machine is no counterexample. The quick suite tries the same few examples in every run; the
+# whole suite looks for new ones.
+BUSY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("quick", derandomize=True, database=None, max_examples=40, **BUSY)
+settings.register_profile("all", **BUSY)
 
 # Results repeat to the last bit on one thread only, and two workers share two cores.
 threadpool_limits(1)
 
-LAYOUT = Layout((("lags", 3), ("calendar", 2)), unitless=("calendar",))
 
-HOURLY_DAY = 24
-# Five days by the hour, from a Sunday on.
-HOURLY_TIMES = np.datetime64("2021-06-13T00:00", "us") + np.arange(120) * np.timedelta64(1, "h")
+# Nothing in there is a test or an example.
+collect_ignore = ["support"]
 
 
-def make_samples(rng, n, *, horizon=1, layout=LAYOUT, start=0.0):
-    """Return random samples whose targets depend on their features, as read-only arrays."""
-    x = rng.normal(size=(n, layout.width))
-    y = np.sin(x[:, :1]) + 0.1 * rng.normal(size=(n, horizon))
-    samples = Samples.of(start + np.arange(n), x, y, layout)
-    for array in (samples.t, samples.x, samples.y):
-        array.flags.writeable = False
-    return samples
+def pytest_collection_finish(session):
+    # The modules stay: the garbage collector need not look at them again and again.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_processes():
+    """Start processes by a server that has imported the library, which takes each one a second.
+
+    Commands and services that run in processes of their own start others as ever.
+    """
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload([engines.__name__, worker.__name__])
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (engines, pool):
+            patched.setattr(module, "get_context", lambda method: server)
+        yield
 
 
 @pytest.fixture
@@ -46,3 +68,17 @@ def actual(rng):
     values = 100 + rng.normal(0, 10, len(HOURLY_TIMES))
     values[[3, 30, 31, 32, 34]] = np.nan
     return values
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """Return a function that runs the command in an empty folder, with its output in a pipe."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # output is as wide as it needs to be
+    return lambda *arguments, **more: CliRunner().invoke(app, list(arguments), **more)
+
+
+@pytest.fixture
+def quick_figures(monkeypatch):
+    """Write figures with few pixels and without a layout."""
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **_: save_quickly(figure, path))

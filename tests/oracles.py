@@ -1,10 +1,10 @@
-"""Slow, independent versions of what the package does: loops, explicit inverses, no structure."""
+"""Slow, independent versions of the package's numerics: loops, explicit inverses, no structure."""
 
 import numpy as np
 
 
 def central_difference(f, z):
-    """Return df/dz from two central differences, extrapolated: the period bends sharply."""
+    """Return df/dz from two central differences, extrapolated for strong curvature."""
 
     def differences(step):
         sides = zip(z + np.diag(step), z - np.diag(step), step, strict=True)

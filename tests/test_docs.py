@@ -5,7 +5,6 @@ import shlex
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from runpy import run_path
 from types import ModuleType
 
@@ -15,18 +14,32 @@ from typer.testing import CliRunner
 
 import streamridge
 from streamridge.cli.main import app
-from tests.tiers import tiered
+from tests.support.paths import ROOT
+from tests.support.tiers import tiered
 
-ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
 BLOCKS = re.compile(r"```(python|sh)\n(.*?)```", flags=re.DOTALL)
 
 
+# The guide takes a while, and a cluster is started; that they parse is checked on every change.
+LONG = ("engines.md", "guide.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_blocks_parse(document):
+    for language, block in BLOCKS.findall(document.read_text()):
+        if language == "python":
+            compile(block, document.name, "exec")
+        else:
+            for words in commands_of(block):
+                parse(words)
+
+
 @pytest.mark.parametrize(
     "document",
-    tiered(DOCUMENTS, quick=lambda path: path.name != "engines.md"),  # which starts a cluster
+    tiered(DOCUMENTS, quick=lambda path: path.name not in LONG),
     ids=lambda path: path.name,
 )
 def test_blocks_run_in_order_in_one_folder(document, tmp_path, monkeypatch):
@@ -36,15 +49,16 @@ def test_blocks_run_in_order_in_one_folder(document, tmp_path, monkeypatch):
         if language == "python":
             exec(compile(block, document.name, "exec"), namespace)
         else:
-            run_commands(block)
+            for words in commands_of(block):
+                result = CliRunner().invoke(app, words)
+                assert result.exit_code == 0, f"{words}\n{result.output}"
 
 
-def run_commands(block):
-    """Run the lines of a block that call the command, joined where they go on."""
-    for line in block.replace("\\\n", " ").splitlines():
-        if line.startswith("streamridge "):
-            result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
-            assert result.exit_code == 0, f"{line}\n{result.output}"
+def commands_of(block):
+    """Return the words of the lines of a block that call the command, joined where they go on."""
+    lines = block.replace("\\\n", " ").splitlines()
+    calls = [line for line in lines if line.startswith("streamridge ")]
+    return [shlex.split(line, comments=True)[1:] for line in calls]
 
 
 def recording():
@@ -119,13 +133,23 @@ def test_every_public_name_has_a_docstring_and_is_in_the_list():
         assert is_module == (name in ("datasets", "tuners")), name
 
 
-def test_every_module_is_on_the_map():
+@pytest.mark.parametrize("package", ["streamridge", "streamridge_service"])
+def test_every_package_is_on_the_map(package):
     architecture = (ROOT / "ARCHITECTURE.md").read_text()
-    package = ROOT / "src" / "streamridge"
-    modules = [path for path in package.rglob("*.py") if path.name != "__init__.py"]
+    parts = [path.stem for path in (ROOT / "src" / package).iterdir() if path.suffix in ("", ".py")]
 
-    missing = [path.name for path in modules if path.stem not in architecture]
-    assert not missing
+    missing = [part for part in parts if f"`{part}`" not in architecture]
+    assert set(missing) <= {"__init__", "__main__", "__pycache__", "py", "page"}
+
+
+def test_the_map_fits_a_page():
+    lines = (ROOT / "ARCHITECTURE.md").read_text().splitlines()
+
+    assert max(map(len, lines)) <= 120
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def test_importing_the_package_loads_nothing_heavy():

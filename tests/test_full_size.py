@@ -55,7 +55,7 @@ def test_float32_forecasts_stay_within_a_thousandth_of_a_deviation(samples, kern
     assert np.abs(single - double).max() <= 1e-3 * samples.y.std()
 
 
-def test_a_learner_put_back_goes_on_bit_for_bit(samples, kernel):
+def test_a_restored_learner_continues_bit_for_bit(samples, kernel):
     def build():
         return OnlineLearner(KernelRidge(kernel), samples[:N], train_size=N, update_every=DAY)
 
@@ -70,7 +70,7 @@ def test_a_learner_put_back_goes_on_bit_for_bit(samples, kernel):
     assert learner.hyperparameters == twin.hyperparameters
 
 
-def test_a_forecaster_of_full_size_fits_into_a_megabyte_and_goes_on_bit_for_bit(tmp_path):
+def test_a_full_size_forecaster_fits_into_a_megabyte_and_continues_bit_for_bit(tmp_path):
     roads = simulate_roads(np.random.default_rng(0), detectors=1, days=42)
     readings = list(zip(roads.times, roads.flows[:, 0], strict=True))
     forecaster = Forecaster("15min", warmup=40 * DAY)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamridge.files.reading import read_readings
+from tests.support.input_files import read_readings
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reproduction.md"
 META = """ID,Lat,Lng,District,County,Fwy,Lane,Type,Direction,ID2
@@ -32,7 +32,7 @@ def largest(tmp_path, monkeypatch):
     return frame
 
 
-def test_the_lines_make_a_file_of_the_papers_months(largest):
+def test_the_documented_lines_build_a_file_of_the_papers_months(largest):
     (lines,) = re.findall(r"```py\n(.*?)```", DOCUMENT.read_text(), flags=re.DOTALL)
 
     exec(compile(lines, DOCUMENT.name, "exec"), {})

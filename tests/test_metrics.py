@@ -12,8 +12,8 @@ from streamridge.metrics import (
     running_curve,
     running_rmse,
 )
-from tests.conftest import HOURLY_DAY as DAY
-from tests.conftest import HOURLY_TIMES as TIMES
+from tests.support.samples import HOURLY_DAY as DAY
+from tests.support.samples import HOURLY_TIMES as TIMES
 
 
 def test_running_rmse_is_the_rmse_of_every_prefix(rng):
@@ -46,7 +46,7 @@ def test_running_rmse_of_a_run_below_two_days_starts_at_a_tenth(rng):
     assert len(curve) == 36
 
 
-def test_errors_by_hour_and_weekday_are_those_of_their_steps(actual):
+def test_errors_by_hour_and_weekday_belong_to_their_steps(actual):
     errors = actual - 100
 
     by_hour, by_day = rmse_by_hour(TIMES, errors), rmse_by_weekday(TIMES, errors)

@@ -16,7 +16,7 @@ PACKAGES = [
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_no_name_of_a_package_hides_one_of_its_modules(name):
+def test_no_public_name_hides_a_module(name):
     package = importlib.import_module(name)
 
     for module in pkgutil.iter_modules(package.__path__):

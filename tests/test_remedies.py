@@ -43,7 +43,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES)
-def test_the_remedy_that_an_error_names_helps(way, case):
+def test_the_remedy_named_by_an_error_works(way, case):
     make, named, remedy = CASES[case]
     if (way, case) != ("compare", "sensor"):  # it compares all sensors
         with pytest.raises(InvalidInputError) as caught:
@@ -74,7 +74,7 @@ def test_many_lags_start_within_their_bounds():
 
 
 @pytest.mark.parametrize(
-    "call", [lambda f: f.save(5), lambda f: f.freeze(["a"])], ids=["save", "freeze"]
+    "call", [lambda f: f.save(5), lambda f: f.tuning.freeze(["a"])], ids=["save", "freeze"]
 )
 def test_wrong_types_are_invalid_input(call):
     forecaster = Forecaster.start(hourly(), **QUICK)

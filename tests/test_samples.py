@@ -14,7 +14,7 @@ def test_a_slice_is_a_view_with_the_same_layout():
     assert np.shares_memory(part.x, samples.x)
 
 
-def test_samples_do_not_follow_their_source():
+def test_samples_copy_their_arrays():
     x = np.ones((2, 1))
     samples = Samples.of([0, 1], x, [1.0, 2.0])
 

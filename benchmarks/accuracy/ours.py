@@ -10,10 +10,9 @@ from typing import Any
 from accuracy.rivals import Figures, errors
 from accuracy.streams import Stream
 from streamridge import Forecaster, replay
-from streamridge.forecaster.presets import Preset, default_preset, usual_seasons
+from streamridge.forecaster.presets import Preset, default_preset, seasonal_features
 from streamridge.metrics import coverage
-from streamridge.series.clock import Length
-from streamridge.series.seasons import default_seasons
+from streamridge.series.lengths import Length, default_seasons
 
 
 def own_figures(stream: Stream, forecaster: Forecaster) -> Figures:
@@ -46,7 +45,7 @@ def off(stream: Stream, *, learn: bool) -> Forecaster:
 
 def off_preset(step: Length) -> Preset:
     """Return the default preset with a ridge constant a hundred times too small."""
-    preset = default_preset(usual_seasons(default_seasons(step), step))
+    preset = default_preset(seasonal_features(default_seasons(step), step))
     model: Any = preset.model  # a standardized ridge model
     far = replace(model.model, regularization=model.model.regularization / 100)
     return replace(preset, model=replace(model, model=far))

@@ -16,8 +16,7 @@ from accuracy.streams import Stream
 from accuracy.trees import Trees, TunedTrees
 from streamridge.arrays import Vector
 from streamridge.metrics import mae, rmse
-from streamridge.series.clock import amount
-from streamridge.series.seasons import default_seasons, season_name
+from streamridge.series.lengths import amount, default_seasons, season_name
 
 Figures = dict[str, Any]
 

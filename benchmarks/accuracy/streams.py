@@ -11,9 +11,9 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import opened_sources
-from streamridge.series.clock import DAY, Length, step_name
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import read_series
+from streamridge.series.lengths import DAY, Length, step_name
 from streamridge.series.series import Series
 
 # The name of a column that names nothing; its stream is called by its file.
@@ -105,13 +105,17 @@ class Plan:
 
 
 def load(
-    file: str, selection: Selection, plan: Plan, mask: str | None = None, group: str | None = None
+    file: str,
+    reading: ReadingOptions,
+    plan: Plan,
+    mask: str | None = None,
+    group: str | None = None,
 ) -> list[Stream]:
     """Return the streams of a file, read and put on a grid as `streamridge replay` does it."""
     stem = Path(file).name.split(".")[0]
-    flags = {} if mask is None else {each.sensor: each for each in _series(mask, selection)}
+    flags = {} if mask is None else {each.sensor: each for each in _series(mask, reading)}
     streams = []
-    for series in _series(file, selection):
+    for series in _series(file, reading):
         name = stem if series.sensor == UNNAMED else series.sensor
         flagged = _flagged(series, flags.get(series.sensor))
         streams.append(plan.applied(name, group or stem, series, flagged))
@@ -140,9 +144,8 @@ def _steps(days: float | None, step: Length) -> float:
     return float(np.rint(days * days_in_steps(step)))
 
 
-def _series(file: str, selection: Selection) -> list[Series]:
-    with opened_sources(file, selection) as sources:
-        return [source.load() for source in sources.found]
+def _series(file: str, reading: ReadingOptions) -> list[Series]:
+    return list(read_series(file, reading).series.values())
 
 
 def _flagged(series: Series, flags: Series | None) -> Mask:

@@ -12,8 +12,7 @@ from accuracy.naive import shifted
 from accuracy.streams import Stream
 from streamridge.arrays import Matrix, Vector
 from streamridge.metrics import rmse
-from streamridge.series.clock import DAY, amount
-from streamridge.series.seasons import default_seasons
+from streamridge.series.lengths import DAY, amount, default_seasons
 from streamridge.series.series import Series
 
 LAGS = 20

@@ -3,6 +3,7 @@
 from streamridge import datasets, tuners
 from streamridge.errors import (
     FitError,
+    FormerFormatError,
     InvalidInputError,
     MissingExtraError,
     NotPositiveDefiniteError,
@@ -10,52 +11,61 @@ from streamridge.errors import (
     StreamRidgeError,
 )
 from streamridge.features.lags import Features
-from streamridge.features.profiles import Profiles, Season
+from streamridge.features.profiles import Profiles
+from streamridge.features.seasons import Season
+from streamridge.files.checkpoint import state_content
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import ReadResult, read
+from streamridge.files.tables import open_table
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.many import predict_many
 from streamridge.forecaster.presets import Preset
-from streamridge.forecaster.recipes import register
+from streamridge.forecaster.saving import register
+from streamridge.forecaster.settings import LARGEST_VALUE, Settings
 from streamridge.forecaster.sizes import affordable
-from streamridge.hyperparameters.box import Box
-from streamridge.hyperparameters.coordinates import Chart
-from streamridge.hyperparameters.feasible import Product
-from streamridge.hyperparameters.simplex import Simplex
-from streamridge.kernels.drifting import Drifting
+from streamridge.hyperparameters.feasible import Chart, Product
+from streamridge.hyperparameters.sets import Box, Simplex
+from streamridge.kernels.drifting import Drifting, Remembering
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD, Matern, SquaredExponential
-from streamridge.kernels.remembering import Remembering
 from streamridge.learners.base import Step, run
-from streamridge.learners.lazy_descent import LazyDescent
-from streamridge.learners.online import OnlineLearner
-from streamridge.learners.regret import gradient_variation, local_regret, projected_gradient
-from streamridge.learners.rolling import RollingLearner
-from streamridge.learners.smoothed_leader import SmoothedLeader
-from streamridge.learners.steps import (
+from streamridge.learners.lazy_descent import (
     AdaGradStep,
     AgreementStep,
     ConstantStep,
     DiscountedStep,
+    LazyDescent,
 )
+from streamridge.learners.online import OnlineLearner
+from streamridge.learners.regret import (
+    SmoothedLeader,
+    gradient_variation,
+    local_regret,
+    projected_gradient,
+)
+from streamridge.learners.rolling import RollingLearner
 from streamridge.learners.workspace import Workspace
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.nystrom import NystromRidge
 from streamridge.models.standardized import Standardized
-from streamridge.runs.compare import compare
-from streamridge.runs.comparison import Comparison
-from streamridge.runs.engines.dask import DaskEngine
-from streamridge.runs.engines.local import LocalEngine
+from streamridge.runs.compare import Comparison, compare
+from streamridge.runs.dask_engine import DaskEngine
+from streamridge.runs.engines import LocalEngine
 from streamridge.runs.replay import replay
 from streamridge.runs.run import Run
 from streamridge.samples import Inputs, Layout, Samples
+from streamridge.series.grid import series_from_arrays
+from streamridge.series.lengths import parse_length, step_name
+from streamridge.series.series import Series
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ARD",
+    "LARGEST_VALUE",
     "AdaGradStep",
     "AgreementStep",
     "AutoregressiveRidge",
@@ -70,6 +80,7 @@ __all__ = [
     "FitError",
     "Forecast",
     "Forecaster",
+    "FormerFormatError",
     "Inputs",
     "InvalidInputError",
     "KernelRidge",
@@ -87,11 +98,15 @@ __all__ = [
     "Preset",
     "Product",
     "Profiles",
+    "ReadResult",
+    "ReadingOptions",
     "Remembering",
     "RollingLearner",
     "Run",
     "Samples",
     "Season",
+    "Series",
+    "Settings",
     "Simplex",
     "SmoothedLeader",
     "SquaredExponential",
@@ -105,10 +120,15 @@ __all__ = [
     "datasets",
     "gradient_variation",
     "local_regret",
-    "predict_many",
+    "open_table",
+    "parse_length",
     "projected_gradient",
+    "read",
     "register",
     "replay",
     "run",
+    "series_from_arrays",
+    "state_content",
+    "step_name",
     "tuners",
 ]

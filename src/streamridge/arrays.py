@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,12 +18,13 @@ Mask: TypeAlias = NDArray[np.bool_]
 # An array in the precision of a factorization: float64 or float32.
 Block: TypeAlias = NDArray[Any]
 
+Value = TypeVar("Value")
+
 
 class SameContent:
-    """A dataclass that holds arrays, and equals another of its kind with the same content.
+    """A base of dataclasses that hold arrays: equality compares the content and returns one bool.
 
-    NaN equals NaN, and parts with `compare=False` do not count. Whatever it is compared with, the
-    answer is True or False, where arrays themselves would answer element by element.
+    NaN equals NaN, and fields with `compare=False` do not count.
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -39,7 +40,7 @@ class SameContent:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two parts are the same; NaN equals NaN."""
+    """Return whether two field values are equal; NaN equals NaN."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         exact = one.dtype.kind not in "fM"  # whole numbers and flags have no NaN
         return np.array_equal(one, other, equal_nan=not exact)
@@ -87,7 +88,7 @@ def require_number(name: str, value: ArrayLike) -> float:
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: y must be one number, got [1.0].
     """
-    if type(value) is float and isfinite(value):  # as a rule
+    if type(value) is float and isfinite(value):  # the usual case
         return value
     array = require_finite(name, value)
     if array.ndim:
@@ -149,7 +150,7 @@ def require_count(name: str, value: ArrayLike, *, least: int = 1, most: int | No
 
 
 def require_one_of(name: str, value: object, allowed: Collection[object]) -> None:
-    """Raise unless a value is one of those that are allowed.
+    """Raise unless a value is one of the allowed values.
 
     Examples
     --------
@@ -167,3 +168,30 @@ def require_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InvalidInputError(f"{name} must be True or False, got {shown(value)}.")
     return bool(value)
+
+
+def joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return the states of several parts in one mapping of arrays, each under its prefix.
+
+    Examples
+    --------
+    >>> joined({"a": {"x": 1.0}})
+    {'a.x': array(1.)}
+    """
+    return {
+        f"{part}.{name}": np.asarray(value)
+        for part, state in parts.items()
+        for name, value in state.items()
+    }
+
+
+def part(state: Mapping[str, Value], name: str) -> dict[str, Value]:
+    """Return the state of one part, without its prefix.
+
+    Examples
+    --------
+    >>> part({"a.x": 1.0, "b.x": 2.0}, "a")
+    {'x': 1.0}
+    """
+    prefix = f"{name}."
+    return {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}

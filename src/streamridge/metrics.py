@@ -1,4 +1,4 @@
-"""Figures of merit: how large errors are, when they are large, and how often bands hold."""
+"""Figures of merit: the size of errors over time, and the coverage of intervals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector
-from streamridge.series.clock import Times
+from streamridge.series.times import Times
 
 Places = NDArray[np.int64]
 
-# Days that a rolling coverage is taken over, and a recent RMSE.
+# Windows, in days, of the rolling coverage and of the recent RMSE.
 WEEK, RECENT = 7, 3
-# A chart may leave out this share of values on either side.
+# A chart may leave out this share of values on each side.
 TAIL = 0.01
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONDAY = np.datetime64("1970-01-05", "D")
@@ -24,8 +24,6 @@ MONDAY = np.datetime64("1970-01-05", "D")
 def rmse(errors: ArrayLike) -> float:
     """Return the root mean squared error; NaN if there are no errors.
 
-    Examples
-    --------
     >>> rmse([3.0, -4.0])
     3.5355339
     """
@@ -36,8 +34,6 @@ def rmse(errors: ArrayLike) -> float:
 def mae(errors: ArrayLike) -> float:
     """Return the mean absolute error; NaN if there are no errors.
 
-    Examples
-    --------
     >>> mae([3.0, -4.0])
     3.5
     """
@@ -46,10 +42,8 @@ def mae(errors: ArrayLike) -> float:
 
 
 def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
-    """Return the share of actual values within their bands; NaN values and bands do not count.
+    """Return the share of actual values within their interval; NaN values do not count.
 
-    Examples
-    --------
     >>> coverage(np.array([1.0, 5.0, np.nan]), np.zeros(3), np.full(3, 2.0))
     0.5
     """
@@ -59,12 +53,10 @@ def coverage(actual: Vector, lower: Vector, upper: Vector) -> float:
 
 
 def made_ahead(forecasts: Matrix, ahead: int) -> Vector:
-    """Return the forecasts made `ahead` steps before; that of the step `ahead - 1` comes first.
+    """Return the forecasts made `ahead` steps before; the first is for step `ahead - 1`.
 
-    Row i of the forecasts, (T, H), was made for the steps from i on.
+    Row i of the forecasts, (T, H), is for the steps i, i + 1, ...
 
-    Examples
-    --------
     >>> made_ahead(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
     array([2., 4.])
     """
@@ -72,10 +64,8 @@ def made_ahead(forecasts: Matrix, ahead: int) -> Vector:
 
 
 def errors_ahead(actual: Vector, forecasts: Matrix, ahead: int) -> Vector:
-    """Return actual less forecast, made `ahead` steps before; NaN where there is no value.
+    """Return actual values minus the forecasts made `ahead` steps before; NaN without a value.
 
-    Examples
-    --------
     >>> errors_ahead(np.array([1.0, 2.0, 7.0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
     array([0., 3.])
     """
@@ -83,15 +73,13 @@ def errors_ahead(actual: Vector, forecasts: Matrix, ahead: int) -> Vector:
 
 
 def finite_or_none(figure: float) -> float | None:
-    """Return a figure as JSON holds it: None in place of NaN and infinity."""
+    """Return a number for JSON: None instead of NaN and infinity."""
     return figure if np.isfinite(figure) else None
 
 
 def percent(share: float) -> str:
-    """Return a share as a number of percent, with the digits that it was written with.
+    """Return a share in percent, with the digits of the share.
 
-    Examples
-    --------
     >>> percent(0.9), percent(0.975)
     ('90', '97.5')
     """
@@ -101,12 +89,8 @@ def percent(share: float) -> str:
 def running_rmse(errors: ArrayLike) -> Vector:
     """Return RMSE(t), the root mean squared error of all steps up to t, shape (T,).
 
-    Notes
-    -----
     Paper: section 6.2.3. The paper divides t + 1 terms by t; here they are divided by t + 1.
 
-    Examples
-    --------
     >>> running_rmse([3.0, -4.0])
     array([3.        , 3.53553391])
     """
@@ -119,25 +103,17 @@ def rolling_rmse(errors: Vector, window: int) -> Vector:
 
     It is NaN before the first whole window, and where a window has no error.
 
-    Examples
-    --------
     >>> rolling_rmse(np.array([3.0, np.nan, -4.0, 4.0]), 2)
     array([nan,  3.,  4.,  4.])
     """
     known = ~np.isnan(errors)
     squares = _rolling_sum(np.where(known, np.square(errors), 0.0), window)
-    counts = _rolling_sum(known, window)
-    sizes = np.full(len(errors), np.nan)
-    whole = sizes[window - 1 :]
-    whole[counts > 0] = np.sqrt(squares[counts > 0] / counts[counts > 0])
-    return sizes
+    return np.sqrt(_rolling_ratio(squares, known, window))
 
 
 def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.datetime64]]:
     """Return the start and end of every gap, widened by half a step on either side.
 
-    Examples
-    --------
     >>> hours = np.datetime64("2021-06-13T00", "m") + np.arange(4) * np.timedelta64(60, "m")
     >>> [[str(end) for end in span] for span in gap_spans(hours, np.array([1, np.nan, np.nan, 2]))]
     [['2021-06-13T00:30', '2021-06-13T02:30']]
@@ -145,36 +121,25 @@ def gap_spans(times: Times, actual: Vector) -> list[tuple[np.datetime64, np.date
     if len(times) < 2:
         return []
     half = (times[1] - times[0]) / 2
-    firsts, lasts = _stretches(np.isnan(actual))
+    firsts, lasts = _runs(np.isnan(actual))
     return [(times[i] - half, times[j] + half) for i, j in zip(firsts, lasts, strict=True)]
 
 
 def lone_readings(actual: Vector) -> Places:
     """Return the places of readings between two gaps, where no line can be drawn.
 
-    Examples
-    --------
     >>> lone_readings(np.array([1.0, np.nan, 2.0, 3.0, np.nan, 4.0]))
     array([0, 5])
     """
-    firsts, lasts = _stretches(~np.isnan(actual))
+    firsts, lasts = _runs(~np.isnan(actual))
     return firsts[firsts == lasts]
 
 
 def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
-    """Return the steps of a curve of RMSE(t), and its values, from the end of the first day on.
+    """Return the steps and values of the curve RMSE(t), without the first day.
 
     If a run is shorter than two days, its first tenth is left out instead.
 
-    Parameters
-    ----------
-    errors
-        (T,), NaN where there was no reading.
-    steps_a_day
-        Number of steps in a day.
-
-    Examples
-    --------
     >>> running_curve(np.array([3.0, np.nan, -4.0]), 96)
     (array([0, 2]), array([3.        , 3.53553391]))
     """
@@ -185,13 +150,11 @@ def running_curve(errors: Vector, steps_a_day: int) -> tuple[Places, Vector]:
 
 
 def bulk_range(*columns: Vector) -> tuple[float, float]:
-    """Return the range that a chart of some columns shows: all of them, or the bulk of them.
+    """Return the range of a chart of some columns, without a few extreme values.
 
-    A few values may lie farther outside the others than these are wide, such as glitches. The range
-    is that of the others, and a chart marks these at its edge. NaN does not count.
+    A value is extreme if its distance from the bulk exceeds the width of the bulk. A chart marks
+    such glitches at its edge. NaN does not count.
 
-    Examples
-    --------
     >>> bulk_range(np.array([1.0, 2.0, 3.0] * 100), np.array([9e11]))
     (1.0, 3.0)
     """
@@ -208,8 +171,6 @@ def bulk_range(*columns: Vector) -> tuple[float, float]:
 def rmse_by_hour(times: Times, errors: Vector) -> Vector:
     """Return the RMSE of every hour of the day, shape (24,); NaN if an hour has no error.
 
-    Examples
-    --------
     >>> rmse_by_hour(np.array(["2021-06-13T01:15", "2021-06-14T01:45"], "M8[us]"), [3, -4])[:2]
     array([       nan, 3.53553391])
     """
@@ -220,8 +181,6 @@ def rmse_by_hour(times: Times, errors: Vector) -> Vector:
 def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
     """Return the RMSE of every day of the week, Monday first, shape (7,).
 
-    Examples
-    --------
     >>> rmse_by_weekday(np.array(["2021-06-13T01:15"], "M8[us]"), [3.0])[-2:]
     array([nan,  3.])
     """
@@ -230,37 +189,40 @@ def rmse_by_weekday(times: Times, errors: Vector) -> Vector:
 
 
 def recent_window(steps: int, steps_a_day: int) -> int:
-    """Return the number of steps that a recent RMSE is of: three days, or half of a short run."""
+    """Return the window of the recent RMSE, in steps: three days, or half of a short run."""
     return max(1, min(RECENT * steps_a_day, steps // 2))
 
 
 def coverage_window(steps: int, steps_a_day: int) -> int:
-    """Return the number of steps to average coverage over: a week, or half of a short run."""
+    """Return the window of the rolling coverage, in steps: a week, or half of a short run."""
     return max(1, min(WEEK * steps_a_day, steps // 2))
 
 
 def rolling_coverage(actual: Vector, lower: Vector, upper: Vector, window: int) -> Vector:
-    """Return, at each step, the share of values within their band over the last `window` steps.
+    """Return, at each step, the share of values within their interval in the last `window` steps.
 
     It is NaN before the first whole window, and where a window has no reading.
 
-    Examples
-    --------
     >>> actual = np.array([1.0, 1.0, 5.0, np.nan, np.nan])
     >>> rolling_coverage(actual, np.zeros(5), np.full(5, 2.0), 2)
     array([nan, 1. , 0.5, 0. , nan])
     """
     inside = _rolling_sum((actual >= lower) & (actual <= upper), window)
-    known = _rolling_sum(~np.isnan(actual), window)
-    shares = np.full(len(actual), np.nan)
-    whole = shares[window - 1 :]
-    whole[known > 0] = inside[known > 0] / known[known > 0]
-    return shares
+    return _rolling_ratio(inside, ~np.isnan(actual), window)
 
 
 def _rolling_sum(values: NDArray[Any], window: int) -> NDArray[Any]:
     sums = np.concatenate([[0], np.cumsum(values)])
-    return np.maximum(sums[window:] - sums[:-window], 0)  # rounding may leave less than nothing
+    return np.maximum(sums[window:] - sums[:-window], 0)  # rounding may give a negative sum
+
+
+def _rolling_ratio(sums: NDArray[Any], known: Mask, window: int) -> Vector:
+    """Return rolling sums divided by the number of known values, shape (T,); NaN without any."""
+    counts = _rolling_sum(known, window)
+    ratios = np.full(len(known), np.nan)
+    whole = ratios[window - 1 :]
+    whole[counts > 0] = sums[counts > 0] / counts[counts > 0]
+    return ratios
 
 
 def _rmse_by(groups: Places, errors: Vector, count: int) -> Vector:
@@ -270,7 +232,7 @@ def _rmse_by(groups: Places, errors: Vector, count: int) -> Vector:
     return np.sqrt(np.where(sizes > 0, squares / np.maximum(sizes, 1), np.nan))
 
 
-def _stretches(marked: Mask) -> tuple[Places, Places]:
-    """Return the first and the last place of every stretch of consecutive marks."""
+def _runs(marked: Mask) -> tuple[Places, Places]:
+    """Return the first and the last place of every run of consecutive marks."""
     edges = np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from streamridge.errors import InvalidInputError, listed
 
 @dataclass(frozen=True)
 class Layout:
-    """The blocks of columns in x, by name, with what is known of their units.
+    """The blocks of columns in x, by name, and their units.
 
     Parameters
     ----------
@@ -56,43 +56,35 @@ class Layout:
             for i in range(1, width + 1)
         )
 
-    @property
+    def columns(self, names: tuple[str, ...] | None) -> slice | NDArray[np.intp]:
+        """Return the columns of named blocks: a slice, or indices if they are not adjacent.
+
+        None names all blocks. An unknown name raises an error.
+
+        Examples
+        --------
+        >>> Layout((("lags", 20), ("calendar", 4))).columns(("calendar",))
+        slice(20, 24, None)
+        """
+        if names is None:
+            return slice(0, self.width)
+        if not names:
+            raise InvalidInputError("features must name at least one block, got none.")
+        known, places = self.spans, list[int]()
+        for name in names:
+            if name not in known:
+                raise InvalidInputError(f"features must be among {listed(known)}, got {name!r}.")
+            places += range(known[name].start, known[name].stop)
+        start = known[names[0]].start
+        adjacent = range(start, start + len(places))
+        return slice(start, adjacent.stop) if places == list(adjacent) else np.array(places)
+
+    @cached_property
     def spans(self) -> dict[str, slice]:
         """Return the columns of each block, as a slice by name."""
         ends = accumulate(width for _, width in self.blocks)
-        return {
-            name: slice(end - width, end)
-            for (name, width), end in zip(self.blocks, ends, strict=True)
-        }
-
-
-@lru_cache(maxsize=256)  # every forecast asks for the same few
-def columns(layout: Layout, names: tuple[str, ...] | None) -> slice | tuple[int, ...]:
-    """Return the columns of the named blocks (None: all), as indices if they are not adjacent.
-
-    Examples
-    --------
-    >>> columns(Layout((("lags", 20), ("calendar", 4))), ("calendar",))
-    slice(20, 24, None)
-    """
-    if names is None:
-        return slice(0, layout.width)
-    if not names:
-        raise InvalidInputError("features must name at least one block, got none.")
-    known = layout.spans
-    for name in names:
-        if name not in known:
-            raise InvalidInputError(f"features must be among {listed(known)}, got {name!r}.")
-    spans = [known[name] for name in names]
-    if all(a.stop == b.start for a, b in pairwise(spans)):
-        return slice(spans[0].start, spans[-1].stop)
-    return tuple(column for span in spans for column in range(span.start, span.stop))
-
-
-def places(layout: Layout, names: tuple[str, ...] | None) -> slice | NDArray[np.intp]:
-    """Return the columns of the named blocks, as an index into a row."""
-    where = columns(layout, names)
-    return where if isinstance(where, slice) else np.array(where)
+        pairs = zip(self.blocks, ends, strict=True)
+        return {name: slice(end - width, end) for (name, width), end in pairs}
 
 
 @dataclass(frozen=True)
@@ -123,10 +115,15 @@ class Inputs:
     def __getitem__(self, rows: slice | NDArray[np.int64]) -> Inputs:
         return Inputs(self.t[rows], self.x[rows], self.layout)
 
+    @property
+    def latest(self) -> Matrix:
+        """Return the latest value of the series before each row, shape (n, 1)."""
+        column = self.layout.latest
+        return self.x[:, column : column + 1]
+
     def block(self, features: tuple[str, ...] | None) -> Matrix:
         """Return the columns of the named blocks; None means all columns."""
-        where = columns(self.layout, features)
-        return self.x[:, where if isinstance(where, slice) else list(where)]
+        return self.x[:, self.layout.columns(features)]
 
 
 @dataclass(frozen=True)
@@ -162,7 +159,7 @@ class Samples:
         return self.inputs.x
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return len(self.inputs.t)
 
     def __getitem__(self, rows: slice | NDArray[np.int64]) -> Samples:
         return Samples(self.inputs[rows], self.y[rows])
@@ -177,7 +174,7 @@ def concatenate(parts: Sequence[Samples]) -> Samples:
 
 
 def require_width(x: Matrix, layout: Layout) -> None:
-    """Raise unless the last axis of x is as long as the layout is wide.
+    """Raise unless the last axis of x has the width of the layout.
 
     Examples
     --------

@@ -8,7 +8,7 @@ import pytest
 from streamridge import Forecaster
 from streamridge.cli.compare import compare
 from streamridge.cli.replay import replay
-from tests.forecaster.test_forecaster import DAY, daily
+from tests.support.forecasters import DAY, daily
 
 QUICK = ["--train-size", "96", "--update-every", "24", "--tune-every", "48", "--quiet"]
 
@@ -32,7 +32,7 @@ def without_seconds(record):
     return {name: value for name, value in record.items() if not name.startswith("seconds_")}
 
 
-def test_every_method_is_set_beside_the_others(invoke, flows):
+def test_all_methods_are_compared(invoke, flows):
     every = "ohl,hoag,random,grid,bayes,fixed"
     once = [*QUICK, "--tune-every", "0"]
 
@@ -58,7 +58,7 @@ def test_the_papers_methods_are_compared_by_default(invoke, flows):
     assert [run["method"] for run in records(result)] == ["ohl", "hoag", "random", "fixed"]
 
 
-def test_a_comparison_is_the_replays_of_its_methods(invoke, flows):
+def test_a_comparison_equals_the_replays_of_its_methods(invoke, flows):
     together = records(
         invoke("compare", "flows.csv", *QUICK, "--methods", "random,fixed", "--json")
     )
@@ -75,7 +75,7 @@ def test_a_comparison_is_the_replays_of_its_methods(invoke, flows):
         assert without_seconds(each) == by_name[each["sensor"], each["method"]]
 
 
-def test_processes_give_the_results_of_one(invoke, flows):
+def test_several_processes_give_the_same_results_as_one(invoke, flows):
     alone, together = (
         records(
             invoke("compare", "flows.csv", *QUICK, "--methods", "ohl,random", "--json", "--jobs", n)
@@ -91,7 +91,7 @@ def test_the_table_shows_errors_costs_and_the_change_against_fixed(invoke, flows
     result = invoke("compare", "flows.csv", *QUICK, "--sensor", "ramp", "--methods", "ohl,fixed")
 
     assert result.exit_code == 0, result.output
-    for word in ("RMSE", "relative", "coverage", "fits", "tuning, s", "against fixed", "%"):
+    for word in ("RMSE", "relative", "coverage", "fits", "tuning (s)", "against fixed", "%"):
         assert word in result.stdout
     ohl, fixed = (line.split() for line in result.stdout.splitlines() if "ramp" in line)
     change = float(ohl[2]) / float(fixed[2]) - 1
@@ -109,9 +109,9 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
     assert "Comparison of flows.csv" in page
     for words in (
         "RMSE(t), the RMSE of all steps so far",
-        "Where the seconds went",
+        "Running time",
         "Hyperparameters of ohl",
-        "Methods whose hyperparameters did not move: fixed",
+        "Methods with constant hyperparameters: fixed",
     ):
         assert words in page
 
@@ -138,7 +138,7 @@ def test_a_report_has_every_method(invoke, flows, tmp_path):
         (["flows.csv", "--predictions", "p.txt"], "error: path must end in .csv"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_any_work(
+def test_invalid_requests_are_refused_before_any_work(
     arguments, message, invoke, flows, monkeypatch
 ):
     monkeypatch.setattr(Forecaster, "predict", pytest.fail)
@@ -149,7 +149,7 @@ def test_what_cannot_be_done_is_said_before_any_work(
     assert message in result.stderr
 
 
-def test_predictions_name_their_method(invoke, flows, tmp_path):
+def test_predictions_have_a_column_of_methods(invoke, flows, tmp_path):
     invoke(
         *("compare", "flows.csv", *QUICK, "--sensor", "ramp", "--methods", "ohl,fixed"),
         *("--predictions", "p.csv"),
@@ -162,7 +162,7 @@ def test_predictions_name_their_method(invoke, flows, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["default", "paper"])
-def test_ohl_plus_runs_beside_ohl_and_is_saved_under_its_name(model, invoke, tmp_path):
+def test_ohl_plus_runs_with_ohl_and_is_saved_under_its_name(model, invoke, tmp_path):
     times = pd.date_range("2021-06-13", periods=24 * DAY, freq="h")
     table = pd.DataFrame({"time": times, "ramp": daily(24 * DAY)})
     table.to_csv(tmp_path / "flows.csv", index=False)
@@ -196,7 +196,7 @@ def test_help_ends_with_an_example_that_runs(invoke):
     assert [run["method"] for run in records(result)] == ["ohl", "random", "fixed"]
 
 
-def test_forecasts_without_a_model_are_rows_beside_the_methods(invoke, flows):
+def test_naive_forecasts_have_rows_of_their_own(invoke, flows):
     result = invoke(
         "compare", "flows.csv", *QUICK, "--sensor", "ramp", "--methods", "fixed,last,week", "--json"
     )
@@ -211,7 +211,7 @@ def test_forecasts_without_a_model_are_rows_beside_the_methods(invoke, flows):
     assert runs[0]["rmse_relative"] == pytest.approx(runs[0]["rmse"] / runs[2]["rmse"])
 
 
-def test_all_methods_start_where_a_flag_says(invoke, flows):
+def test_all_methods_start_at_a_given_hyperparameter(invoke, flows):
     start = ["--hyperparameter", "regularization=0.05"]
 
     result = invoke(

@@ -1,24 +1,27 @@
 import json
 
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from streamridge.cli.main import app
+from tests.support.figures import save_quickly
 
 SMALL = ["demo", "--days", "2", "--warmup-days", "4", "--train-size", "192", "--jobs", "1"]
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """Give what the demo says, and the folder it leaves."""
+    """Return the output of the demo and its folder."""
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         patched.delenv("COLUMNS", raising=False)
+        patched.setattr(Figure, "savefig", save_quickly)
         return CliRunner().invoke(app, [*SMALL, "--out", "here"]), folder / "here"
 
 
-def test_the_demo_leaves_a_report_and_says_where_it_is(shown):
+def test_the_demo_writes_a_report_and_prints_its_path(shown):
     result, folder = shown
 
     assert result.exit_code == 0, result.output
@@ -68,7 +71,7 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_work(invoke, tmp_pa
 
 
 def test_without_matplotlib_the_extra_is_named_before_any_work(invoke, monkeypatch, tmp_path):
-    monkeypatch.setattr("streamridge.cli.checks.find_spec", lambda name: None)
+    monkeypatch.setattr("streamridge.cli.commands.find_spec", lambda name: None)
 
     result = invoke(*SMALL)
 
@@ -77,8 +80,8 @@ def test_without_matplotlib_the_extra_is_named_before_any_work(invoke, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-def test_the_demo_leaves_a_picture_of_the_works_and_says_when_they_begin(shown):
+def test_the_demo_writes_a_picture_and_prints_the_start_of_the_roadworks(shown):
     result, folder = shown
 
-    assert "Works begin on 2017-01-06." in " ".join(result.stderr.split())
+    assert "Roadworks begin on 2017-01-06." in " ".join(result.stderr.split())
     assert 20_000 < (folder / "demo.png").stat().st_size < 300_000

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from streamridge import Forecaster, Run
-from tests.cli.conftest import press_after
-from tests.forecaster.test_forecaster import DAY, daily
+from tests.support.commands import press_after
+from tests.support.forecasters import DAY, daily
 
 QUICK = ["--train-size", "96", "--update-every", "24", "--warmup", "72", "--quiet"]
 SECONDS = ("seconds_total", "seconds_tuning", "seconds_fitting", "seconds_predicting")
@@ -50,13 +50,13 @@ def test_dask_gives_the_results_of_this_process(invoke, flows, tmp_path):
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
-def test_a_run_is_printed_before_the_next_begins_and_predictions_appear_whole(
+def test_a_run_is_printed_before_the_next_starts_and_predictions_appear_complete(
     invoke, flows, tmp_path, monkeypatch
 ):
     predict, seen = Forecaster.predict, []
 
     def look(self, *arguments):
-        if not self.has_readings:
+        if self.next_time is None:
             lines = sys.stdout.buffer.getvalue().splitlines()
             seen.append((len(lines), len(list(tmp_path.glob(".p.csv*")))))
             assert not (tmp_path / "p.csv").exists()
@@ -74,11 +74,11 @@ def test_a_run_is_printed_before_the_next_begins_and_predictions_appear_whole(
     "way",
     [pytest.param(["--json"], id="json"), pytest.param([], id="table", marks=pytest.mark.slow)],
 )
-def test_only_runs_of_the_sensor_at_hand_are_held(way, invoke, flows, monkeypatch):
+def test_only_runs_of_the_current_sensor_are_in_memory(way, invoke, flows, monkeypatch):
     predict, held = Forecaster.predict, []
 
     def look(self, *arguments):
-        if not self.has_readings:
+        if self.next_time is None:
             gc.collect()
             held.append(sum(isinstance(each, Run) for each in gc.get_objects()))
         return predict(self, *arguments)
@@ -102,7 +102,7 @@ def test_predictions_in_parquet_have_a_row_group_for_each_run(invoke, flows, tmp
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_sensor_that_fails_is_named_and_the_others_are_there(jobs, invoke, flows, tmp_path):
+def test_a_failed_sensor_is_reported_and_the_others_are_complete(jobs, invoke, flows, tmp_path):
     spoil(flows)
 
     result = invoke(
@@ -121,7 +121,7 @@ def test_a_sensor_that_fails_is_named_and_the_others_are_there(jobs, invoke, flo
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"a.sr", "c.sr"}
 
 
-def test_if_all_fail_nothing_is_written(invoke, flows, tmp_path):
+def test_nothing_is_written_if_all_sensors_fail(invoke, flows, tmp_path):
     spoil(flows)
 
     result = invoke("replay", "flows.csv", *QUICK, "--sensor", "b", "--predictions", "p.csv")
@@ -130,7 +130,7 @@ def test_if_all_fail_nothing_is_written(invoke, flows, tmp_path):
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_the_same_command_goes_on_with_what_is_missing(invoke, flows, tmp_path, monkeypatch):
+def test_the_same_command_makes_only_the_missing_runs(invoke, flows, tmp_path, monkeypatch):
     loud = ["compare", "flows.csv", *QUICK[:-1], "--methods", "fixed", "--json"]
     whole = invoke(*loud)
 
@@ -144,12 +144,12 @@ def test_the_same_command_goes_on_with_what_is_missing(invoke, flows, tmp_path, 
     assert "Stopped early" in first.stderr
     assert records(first)[0] == records(whole)[0]
     assert set(part.sensor) == {"a"}
-    assert "1 of 3 runs is there already." in second.stderr
+    assert "1 of 3 runs is already stored." in second.stderr
     assert records(second) == records(whole)
     assert list(dict.fromkeys(pd.read_csv(tmp_path / "p.csv").sensor)) == ["a", "b", "c"]
 
 
-def test_a_folder_of_something_else_is_refused(invoke, flows):
+def test_a_folder_with_another_plan_is_refused(invoke, flows):
     invoke("replay", "flows.csv", *QUICK, "--keep", "runs")
 
     result = invoke("replay", "flows.csv", *QUICK, "--keep", "runs", "--seed", "3")
@@ -160,7 +160,7 @@ def test_a_folder_of_something_else_is_refused(invoke, flows):
     )
 
 
-def test_the_table_shows_what_there_is_when_stopped(invoke, flows, monkeypatch):
+def test_the_table_shows_finished_and_interrupted_runs_after_ctrl_c(invoke, flows, monkeypatch):
     press_after(monkeypatch, 5 * DAY + 100)
 
     result = invoke("replay", "flows.csv", *QUICK[:-1])
@@ -172,7 +172,7 @@ def test_the_table_shows_what_there_is_when_stopped(invoke, flows, monkeypatch):
     assert "* b (ohl): interrupted after 27 scored steps." in result.stdout
 
 
-def test_a_sensor_that_is_too_short_is_said_and_left_out(invoke, flows):
+def test_a_sensor_that_is_too_short_is_reported_and_left_out(invoke, flows):
     table = pd.read_csv(flows)
     table.loc[50:, "b"] = np.nan
     table.to_csv(flows, index=False)
@@ -191,7 +191,7 @@ def test_a_sensor_that_is_too_short_is_said_and_left_out(invoke, flows):
         (["--engine", "cloud"], "--engine"),
     ],
 )
-def test_an_engine_that_cannot_be_used_is_refused(arguments, message, invoke, flows):
+def test_an_unusable_engine_is_refused(arguments, message, invoke, flows):
     for command in (["replay", "flows.csv"], ["reproduce", "traffic", "--quick", "--out", "s"]):
         result = invoke(*command, *arguments)
 

@@ -1,6 +1,7 @@
 """A saved forecaster forecasts from the command line; help, versions and tables fit."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -9,11 +10,11 @@ import pandas as pd
 import pytest
 
 from streamridge import Forecaster, __version__
-from streamridge.cli.tables import Column, fitted
 
 HOURS = pd.date_range("2021-06-13", periods=140, freq="h")
 VALUES = 100 + 50 * np.sin(2 * np.pi * np.arange(140) / 24)
-COMMANDS = ["demo", "replay", "compare", "forecast", "inspect", "simulate", "reproduce traffic"]
+COMMANDS = ["demo", "replay", "compare", "forecast", "inspect", "simulate"]
+COMMANDS += [f"reproduce {study}" for study in ("synthetic", "traffic", "regret")]
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def saved(tmp_path):
     return forecaster
 
 
-def test_new_readings_are_learned_from_and_known_ones_left_out(invoke, saved, tmp_path):
+def test_new_readings_are_learned_and_known_readings_are_skipped(invoke, saved, tmp_path):
     before = (tmp_path / "ramp.sr").read_bytes()
 
     result = invoke("forecast", "ramp.sr", "--readings", "new.csv", "--json")
@@ -40,11 +41,11 @@ def test_new_readings_are_learned_from_and_known_ones_left_out(invoke, saved, tm
     for time, value in zip(HOURS[120:], VALUES[120:], strict=True):
         saved.observe(time.to_pydatetime(), value)
     assert [line["value"] for line in lines] == saved.predict().value.tolist()
-    assert "ramp: 20 new steps, 120 known already and left out" in result.stderr
+    assert "ramp: 20 new steps, 120 known and skipped" in result.stderr
     assert (tmp_path / "ramp.sr").read_bytes() == before
 
 
-def test_a_reading_of_a_gap_before_comes_late(invoke, tmp_path):
+def test_a_reading_for_an_earlier_gap_counts_as_late(invoke, tmp_path):
     history = pd.Series(VALUES[:120], HOURS[:120], name="ramp")
     history.iloc[110] = np.nan
     Forecaster.start(history, train_size=48).save(tmp_path / "ramp.sr")
@@ -52,11 +53,11 @@ def test_a_reading_of_a_gap_before_comes_late(invoke, tmp_path):
 
     result = invoke("forecast", "ramp.sr", "--readings", "new.csv", "--save")
 
-    assert "ramp: 20 new steps, 1 late, 119 known already and left out" in result.stderr
+    assert "ramp: 20 new steps, 1 late, 119 known and skipped" in result.stderr
     assert Forecaster.load(tmp_path / "ramp.sr").counts["late"] == 1
 
 
-def test_it_is_written_back_when_asked(invoke, saved, tmp_path):
+def test_the_forecaster_is_saved_on_request(invoke, saved, tmp_path):
     result = invoke("forecast", "ramp.sr", "--readings", "new.csv", "--save")
 
     assert "Saved: ramp.sr" in result.stderr
@@ -65,7 +66,7 @@ def test_it_is_written_back_when_asked(invoke, saved, tmp_path):
 
 
 @pytest.mark.parametrize(("column", "code"), [("flow", 0), ("other", 2)])
-def test_another_sensor_is_not_taken_for_its_own(column, code, invoke, saved, tmp_path):
+def test_the_column_of_another_sensor_is_refused(column, code, invoke, saved, tmp_path):
     path = tmp_path / "new.csv"
     path.write_text(path.read_text().replace("ramp", column))
 
@@ -105,12 +106,28 @@ def test_help_fits_eighty_columns_and_ends_with_an_example(command, invoke):
     assert f"Example:\n    streamridge {command} " in result.stdout
 
 
-def test_the_version_is_said(invoke):
+def test_the_examples_of_simulate_inspect_and_forecast_run(invoke, tmp_path):
+    examples = {
+        command: shlex.split(invoke(command, "--help").stdout.partition("Example:\n")[2])[1:]
+        for command in ("simulate", "inspect", "forecast")
+    }
+    quick = ["--detectors", "3", "--days", "5"]
+    assert invoke(*examples["simulate"], *quick).exit_code == 0
+    small = ["--sensor", "ramp-3", "--train-size", "96", "--quiet"]
+    assert invoke("replay", "roads.csv", *small, "--save", "models").exit_code == 0
+    (tmp_path / "roads.csv").rename(tmp_path / "new.csv")
+
+    results = [invoke(*examples[command]) for command in ("inspect", "forecast")]
+
+    assert [result.exit_code for result in results] == [0, 0], results[1].output
+
+
+def test_the_version_is_printed(invoke):
     assert invoke("--version").stdout == f"streamridge {__version__}\n"
     assert "--install-completion" in invoke("--help").stdout
 
 
-def test_it_runs_as_a_module():
+def test_the_package_runs_as_a_module():
     said = subprocess.run(
         [sys.executable, "-m", "streamridge", "--version"], capture_output=True, text=True
     )
@@ -118,20 +135,7 @@ def test_it_runs_as_a_module():
     assert said.stdout == f"streamridge {__version__}\n"
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120])
-def test_numbers_are_whole_and_names_distinct_at_any_width(width):
-    names = [f"motorway-A{i}-northbound-carriageway-exit-7" for i in range(10, 30)]
-    numbers = [Column(f"figure {i}", ["123456.789"] * 20) for i in range(9)]
-
-    text = fitted([Column("sensor", names, is_name=True), *numbers], width, "\u2026").text("-")
-
-    rows = [line.split() for line in text.splitlines()[2:]]
-    assert max(map(len, text.splitlines())) <= width
-    assert len({row[0] for row in rows}) == 20
-    assert {cell for row in rows for cell in row[1:]} == {"123456.789"}
-
-
-def test_escape_sequences_in_names_do_not_reach_the_terminal(invoke, tmp_path):
+def test_escape_sequences_in_names_are_made_visible(invoke, tmp_path):
     table = pd.DataFrame({"time": HOURS, "ra\x1b[31mmp": VALUES, "x\u202ey": VALUES})
     table.to_csv(tmp_path / "f.csv", index=False)
 

@@ -16,15 +16,15 @@ from streamridge import Forecaster
 from streamridge.cli import reproduce
 from streamridge.datasets import simulate_roads
 from streamridge.experiments import outputs
-from streamridge.experiments.regret import play as regret_play
 from streamridge.experiments.regret import study as regret_study
 from streamridge.experiments.synthetic import page as synthetic_page
 from streamridge.experiments.synthetic import study as synthetic
 from streamridge.experiments.traffic import page as traffic_page
-from streamridge.runs.engines import processes
-from tests.cli.conftest import press_after
-from tests.experiments.regret.test_regret import TOY as TOY_REGRET
-from tests.experiments.traffic.test_study import TOY, study_of
+from streamridge.runs.engines import ProcessWorkers
+from tests.support.commands import press_after
+from tests.support.engine_tasks import kill_this_process
+from tests.support.studies import TOY, TOY_REGRET, study_of
+from tests.support.waiting import LIMIT
 
 TRAFFIC = ["reproduce", "traffic", "--quick", "--methods", "fixed,ohl"]
 
@@ -40,8 +40,7 @@ def tiny(monkeypatch):
 @pytest.fixture
 def plain_pages(monkeypatch):
     """Leave the pictures out."""
-    monkeypatch.setattr(traffic_page, "write_figure", lambda path, figure: None)
-    monkeypatch.setattr(synthetic_page, "write_figure", lambda path, figure: None)
+    monkeypatch.setattr(outputs, "write_figure", lambda path, figure: None)
     for name in ("figure_of_runtimes", "figure_of_errors"):
         monkeypatch.setattr(traffic_page, name, lambda results, **options: None)
     for name in ("figure_of_forecasts", "figure_of_learning"):
@@ -62,7 +61,7 @@ def cells(folder):
     return {path.name: path.stat().st_mtime_ns for path in (folder / "cells").iterdir()}
 
 
-def test_a_traffic_study_leaves_its_files_and_says_where(invoke, tmp_path):
+def test_a_traffic_study_writes_its_files_and_prints_their_path(invoke, tmp_path):
     result = invoke(*TRAFFIC, "--out", "s")
 
     assert result.exit_code == 0, result.output
@@ -77,7 +76,7 @@ def test_a_traffic_study_leaves_its_files_and_says_where(invoke, tmp_path):
     assert len(content["cells"]) == 4
 
 
-def test_the_same_command_again_runs_nothing(invoke, tmp_path, monkeypatch, plain_pages):
+def test_a_repeated_command_runs_nothing(invoke, tmp_path, monkeypatch, plain_pages):
     invoke(*TRAFFIC, "--out", "s", "--quiet")
     before = cells(tmp_path / "s")
     monkeypatch.setattr(Forecaster, "predict", pytest.fail)
@@ -85,11 +84,11 @@ def test_the_same_command_again_runs_nothing(invoke, tmp_path, monkeypatch, plai
     result = invoke(*TRAFFIC, "--out", "s")
 
     assert result.exit_code == 0, result.output
-    assert "4 of 4 runs are there already." in result.stderr
+    assert "4 of 4 runs are already stored." in result.stderr
     assert cells(tmp_path / "s") == before
 
 
-def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
+def test_ctrl_c_keeps_complete_runs_and_the_command_continues(
     invoke, tmp_path, monkeypatch, plain_pages
 ):
     with monkeypatch.context() as patched:
@@ -104,13 +103,13 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_command_goes_on(
     assert list(before) == ["mainline-1-fixed.run"]
     assert "Not finished: this page shows 1 of 4 runs." in page
     assert "Not finished" not in (tmp_path / "s" / "index.html").read_text()
-    assert "1 of 4 runs is there already." in second.stderr
+    assert "1 of 4 runs is already stored." in second.stderr
     after = cells(tmp_path / "s")
     assert len(after) == 4
     assert after["mainline-1-fixed.run"] == before["mainline-1-fixed.run"]
 
 
-def test_a_study_stopped_before_its_first_run_leaves_no_page(invoke, tmp_path, monkeypatch):
+def test_a_study_stopped_before_its_first_run_writes_no_page(invoke, tmp_path, monkeypatch):
     press_after(monkeypatch, 10)
 
     assert invoke(*TRAFFIC, "--out", "s").exit_code == 130
@@ -133,23 +132,20 @@ def test_a_detector_that_fails_does_not_stop_the_others(invoke, flows, tmp_path,
     )
 
 
-def test_a_worker_that_dies_is_named_and_the_others_go_on(
+def test_a_crashed_worker_is_reported_and_the_others_continue(
     invoke, tmp_path, monkeypatch, plain_pages
 ):
-    give = processes._Worker.give
+    submit = ProcessWorkers.submit
 
-    def killed_at_the_second_cell(worker, number, packed, attempts=1):
-        give(worker, number, packed, attempts)
-        if number == 1:
-            worker._process.kill()
+    def deadly_at_the_second_cell(workers, number, call):
+        return submit(workers, number, kill_this_process if number == 1 else call)
 
-    monkeypatch.setattr(processes._Worker, "give", killed_at_the_second_cell)
-    monkeypatch.setattr(processes, "ATTEMPTS", 2)
+    monkeypatch.setattr(ProcessWorkers, "submit", deadly_at_the_second_cell)
 
     result = invoke(*TRAFFIC, "--out", "s", "--jobs", "2", "--quiet")
 
     assert result.exit_code == 3
-    assert "error: mainline-1 (OHL): its process died 2 times, at last by SIGKILL" in result.stderr
+    assert "error: mainline-1 (OHL): its worker process died 2 times." in result.stderr
     assert set(cells(tmp_path / "s")) == {
         *("mainline-1-fixed.run", "mainline-2-fixed.run", "mainline-2-ohl.run"),
     }
@@ -168,7 +164,7 @@ def test_other_detectors_can_be_added_to_a_study(invoke, flows, tmp_path, plain_
     content = json.loads((tmp_path / "s" / "results.json").read_text())
     assert {cell["detector"] for cell in content["cells"]} == {"mainline-1", "mainline-2"}
     again = invoke(*shlex.split(content["command"])[1:], "--out", "s")
-    assert "4 of 4 runs are there already." in again.stderr
+    assert "4 of 4 runs are already stored." in again.stderr
 
 
 def test_the_settings_of_the_authors_code_can_be_chosen(invoke, tmp_path, plain_pages):
@@ -184,10 +180,10 @@ def test_the_settings_of_the_authors_code_can_be_chosen(invoke, tmp_path, plain_
 PROGRAM = """
 import sys
 from streamridge.cli import main, reproduce
-from streamridge.experiments.traffic.study import Size
+from streamridge.experiments.traffic.study import TrafficSize
 from streamridge.runs import tasks
 
-reproduce.QUICK = Size(2, 12, warmup=150, steps=900, train_size=250, validation_size=40,
+reproduce.QUICK = TrafficSize(2, 12, warmup=150, steps=900, train_size=250, validation_size=40,
                        update_every=2, tune_every=96)
 write = tasks.write_run
 
@@ -207,7 +203,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     "how", [["--jobs", "1"], ["--jobs", "2"], ["--engine", "dask", "--jobs", "2"]], ids=" ".join
 )
-def test_an_interrupt_ends_a_study_cleanly(how, tmp_path):
+def test_an_interrupt_stops_a_study_cleanly(how, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, str(program), *TRAFFIC, "--out", "s", *how]
@@ -222,7 +218,7 @@ def test_an_interrupt_ends_a_study_cleanly(how, tmp_path):
     assert running.stdout.readline() == "a run is kept\n"
 
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)  # ends once no process holds the other end
+    _, said = running.communicate(timeout=LIMIT)  # ends once no process holds the other end
 
     assert running.returncode == 130, said
     assert "Stopped early" in said
@@ -232,7 +228,7 @@ def test_an_interrupt_ends_a_study_cleanly(how, tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_give_the_results_of_one(invoke, tmp_path):
+def test_several_processes_give_the_same_results_as_one(invoke, tmp_path):
     for jobs in ("1", "2"):
         result = invoke(*TRAFFIC, "--out", jobs, "--jobs", jobs, "--quiet")
         assert result.exit_code == 0, result.output
@@ -242,13 +238,13 @@ def test_processes_give_the_results_of_one(invoke, tmp_path):
     pd.testing.assert_frame_equal(tables[0][same], tables[1][same], check_exact=True)
 
 
-def test_quiet_says_nothing(invoke, plain_pages):
+def test_quiet_prints_nothing(invoke, plain_pages):
     result = invoke(*TRAFFIC, "--out", "s", "--quiet")
 
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_the_page_names_the_command_that_makes_it_again(invoke, flows, tmp_path, plain_pages):
+def test_the_page_names_the_command_that_repeats_the_study(invoke, flows, tmp_path, plain_pages):
     arguments = ["--data", "flows.csv", "--sensor", "mainline-1", "--steps", "50", "--seed", "3"]
 
     invoke(*TRAFFIC, *arguments, "--out", "s", "--quiet")
@@ -301,7 +297,7 @@ def test_finer_counts_are_summed_to_15_minutes(invoke, tmp_path, plain_pages):
         ),
     ],
 )
-def test_what_cannot_be_done_is_said_before_any_work(
+def test_invalid_requests_are_refused_before_any_work(
     arguments, message, invoke, flows, tmp_path, monkeypatch
 ):
     hourly = pd.read_csv(flows).iloc[::4]
@@ -362,21 +358,19 @@ def reproduce_steps(monkeypatch):
     return asked
 
 
-def test_ctrl_c_keeps_whole_plays_of_regret_and_the_same_command_goes_on(
-    invoke, tmp_path, monkeypatch
-):
+def test_ctrl_c_keeps_complete_plays_and_the_command_continues(invoke, tmp_path, monkeypatch):
     command = ["reproduce", "regret", "--quick", "--out"]
     with monkeypatch.context() as patched:
-        patched.setattr(regret_play, "play_leader", interrupted)
+        patched.setattr(regret_study, "play_leader", interrupted)
         first = invoke(*command, "r")
     kept = {file.name: file.read_bytes() for file in (tmp_path / "r" / "plays").iterdir()}
     second = invoke(*command, "r")
     whole = invoke(*command, "whole")
 
     assert (first.exit_code, second.exit_code, whole.exit_code) == (130, 0, 0)
-    assert "Stopped early: 2 of 4 methods are kept in r." in first.stderr
+    assert "Stopped early: 2 of 4 methods are stored in r." in first.stderr
     assert set(kept) == {"lazy_m_1.play", "lazy_m_4.play"}
-    assert "2 of 4 methods are there already." in second.stderr
+    assert "2 of 4 methods are already stored." in second.stderr
     assert {name: (tmp_path / "r" / "plays" / name).read_bytes() for name in kept} == kept
     assert regret_numbers(tmp_path / "r") == regret_numbers(tmp_path / "whole")
 
@@ -392,9 +386,9 @@ def regret_numbers(folder):
     return [{name: each[name] for name in each if name != "seconds"} for each in records]
 
 
-def test_another_experiment_on_regret_in_the_same_folder_is_refused(invoke, monkeypatch):
+def test_another_study_of_regret_in_the_same_folder_is_refused(invoke, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(regret_play, "play_lazily", interrupted)
+        patched.setattr(regret_study, "play_lazily", interrupted)
         invoke("reproduce", "regret", "--quick", "--out", "r")
 
     other = invoke("reproduce", "regret", "--quick", "--seed", "4", "--out", "r")
@@ -403,9 +397,9 @@ def test_another_experiment_on_regret_in_the_same_folder_is_refused(invoke, monk
     assert "with another seed. Choose another folder, or remove this one." in other.stderr
 
 
-def test_a_damaged_play_is_named_with_what_mends_it(invoke, tmp_path, monkeypatch):
+def test_a_damaged_play_is_named_with_a_remedy(invoke, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(regret_play, "play_lazily", interrupted)
+        patched.setattr(regret_study, "play_lazily", interrupted)
         invoke("reproduce", "regret", "--quick", "--out", "r")
     (tmp_path / "r" / "plays" / "lazy_m_4.play").write_bytes(b"rubbish")
 
@@ -424,7 +418,9 @@ def test_the_seed_of_regret_is_in_its_results(invoke, tmp_path):
     assert content["command"] == "streamridge reproduce regret --seed 4 --quick"
 
 
-def test_the_full_synthetic_study_tries_every_reading(invoke, tmp_path, monkeypatch, plain_pages):
+def test_the_full_synthetic_study_has_every_interpretation(
+    invoke, tmp_path, monkeypatch, plain_pages
+):
     asked = reproduce_steps(monkeypatch)
 
     invoke("reproduce", "synthetic", "--seeds", "1", "--out", "s", "--quiet")
@@ -461,7 +457,7 @@ def station_row(time, station, kind, flow):
     return f"{stamp},{station},7,210,E,{kind},.5,30,100,{flow},.05,65,10,.05,65"
 
 
-def test_the_papers_months_run_from_station_files_by_one_command(invoke, tmp_path, plain_pages):
+def test_the_months_of_the_paper_are_read_from_station_files(invoke, tmp_path, plain_pages):
     rng = np.random.default_rng(0)
     for day in pd.date_range("2017-01-01", periods=3):
         rows = [

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import threading
 from contextlib import contextmanager
 from urllib.request import Request, urlopen
 
@@ -16,15 +16,17 @@ import pandas as pd
 import pytest
 import structlog
 
-from streamridge.cli.exits import CONFIGURATION, IN_USE, USAGE
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.settings import ServiceSettings
-from tests.service.web.live import Live
+from streamridge_service.cli.database import CONFIGURATION, IN_USE, USAGE
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.settings import ServiceSettings
+from tests.support.service.live_server import Live
+from tests.support.waiting import LIMIT, wait_until
 
 COMMANDS = [
     "serve", "feed", "backup", "restore", "verify", "export", "prune", "migrate", "doctor",
     "token create", "token list", "token revoke",
 ]  # fmt: skip
+
 SMALL = ["--train-size", "96", "--workers", "1", "--memory", "200MB", "--clock", "stream"]
 
 
@@ -203,41 +205,48 @@ def started(*arguments, folder):
 
 
 def line_with(process, words):
-    """Return the next line that has some words."""
-    for line in process.stderr:
-        if words in line:
-            return line.rstrip()
-    raise AssertionError(f"it never said {words!r}")
+    """Return the next line with some words; a process that never prints them is killed."""
+    timer = threading.Timer(LIMIT, process.kill)
+    timer.start()
+    try:
+        for line in process.stderr:
+            if words in line:
+                return line.rstrip()
+    finally:
+        timer.cancel()
+    raise AssertionError(f"it never printed {words!r}")
 
 
 def test_the_first_words_show_how_to_send_a_reading(tmp_path):
     with started("--database", "roads.db", *SMALL, folder=tmp_path) as process:
         assert line_with(process, "streamridge serves http://127.0.0.1:")
-        assert str(tmp_path / "roads.db") in line_with(process, "Its data are in")
+        assert str(tmp_path / "roads.db") in line_with(process, "Database:")
         curl, url, flag, body = shlex.split(line_with(process, "curl "))
         request = Request(url, body.encode(), {"Content-Type": "application/json"})
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=LIMIT) as answer:
             counts = json.loads(answer.read())
         process.send_signal(signal.SIGINT)
-        code = process.wait(20)
+        code = process.wait(LIMIT)
 
     assert (curl, flag) == ("curl", "--json")
     assert counts["accepted"] == 1
     assert code == 0
 
 
+def summary_with_readings(url):
+    with urlopen(f"{url}/v1/summary", timeout=LIMIT) as answer:
+        summary = json.loads(answer.read())
+    return summary if summary["newest"] is not None and summary["total"] >= 24 else None
+
+
 def test_the_demo_has_something_to_see_and_leaves_nothing_behind(tmp_path):
     with started("--demo", folder=tmp_path) as process:
         url = re.search(r"http://\S+", line_with(process, "Open http://"))[0]
-        until, summary = time.monotonic() + 60, {"newest": None}
-        while summary["newest"] is None and time.monotonic() < until:
-            with urlopen(f"{url}/v1/summary", timeout=30) as answer:
-                summary = json.loads(answer.read())
-            time.sleep(0.1)
-        with urlopen(f"{url}/v1/sensors/mainline-7", timeout=30) as answer:
+        summary = wait_until(lambda: summary_with_readings(url), "readings in the demo")
+        with urlopen(f"{url}/v1/sensors/mainline-7", timeout=LIMIT) as answer:
             sensor = json.loads(answer.read())
         process.send_signal(signal.SIGINT)
-        code = process.wait(20)
+        code = process.wait(LIMIT)
 
     assert summary["total"] == 24
     assert sensor["label"] == "A2 km 16.8"
@@ -267,4 +276,4 @@ def test_a_file_is_fed_into_a_service_and_its_storage_verifies(invoke, tmp_path)
     assert locked.exit_code == IN_USE
     verified = invoke("verify", "--all", "--database", "a.db")
     assert verified.exit_code == 0, verified.output
-    assert "2 sensors and 80 forecasts made again from the log" in verified.stdout
+    assert "2 sensors and 80 forecasts replayed from the log" in verified.stdout

@@ -34,7 +34,7 @@ def dates(count, freq):
         (np.arange(180), 12, "1", ["--seasons", "12", "--from", "20"]),
     ],
 )
-def test_any_step_is_found_and_forecast(invoke, tmp_path, times, period, step, flags):
+def test_any_step_is_detected_and_forecast(invoke, tmp_path, times, period, step, flags):
     last = write(tmp_path / "flow.csv", times, period)
 
     result = invoke("replay", "flow.csv", "--json", *flags)
@@ -47,7 +47,7 @@ def test_any_step_is_found_and_forecast(invoke, tmp_path, times, period, step, f
     assert 0.8 < record["coverage"] <= 1
 
 
-def test_forecasts_of_an_index_are_written_with_whole_numbers(invoke, tmp_path):
+def test_forecasts_of_an_index_have_integer_times(invoke, tmp_path):
     write(tmp_path / "flow.csv", np.arange(100), 12)
 
     result = invoke("replay", "flow.csv", "--predictions", "p.csv", "--keep", "kept")
@@ -68,7 +68,7 @@ def test_forecasts_of_an_index_are_written_with_whole_numbers(invoke, tmp_path):
         pytest.param(dates(120, "60min"), True, True, id="hours"),
     ],
 )
-def test_a_report_shows_what_its_steps_can_tell(invoke, tmp_path, times, by_hour, by_weekday):
+def test_a_report_has_the_figures_that_suit_its_step(invoke, tmp_path, times, by_hour, by_weekday):
     write(tmp_path / "flow.csv", times, 12)
 
     result = invoke("replay", "flow.csv", "--report", "report", "--warmup", "60")
@@ -77,12 +77,12 @@ def test_a_report_shows_what_its_steps_can_tell(invoke, tmp_path, times, by_hour
     page = (tmp_path / "report" / "index.html").read_text()
     assert ("Error by hour of day" in page) == by_hour
     assert ("Error by day of week" in page) == by_weekday
-    assert ("over the week before it" in page) == by_hour
-    assert ("over the 168 steps before it" in page) == (not by_hour)
+    assert ("over the week before each step" in page) == by_hour
+    assert ("over the 168 steps before each step" in page) == (not by_hour)
     assert ("At most the last four weeks" in page) == by_hour
 
 
-def test_seconds_since_1970_are_not_taken_for_an_index(invoke, tmp_path):
+def test_seconds_since_1970_are_not_an_index(invoke, tmp_path):
     write(tmp_path / "flow.csv", 1_700_000_000 + 900 * np.arange(400), 12)
 
     result = invoke("replay", "flow.csv", "--steps", "1", "--warmup", "300")
@@ -92,7 +92,7 @@ def test_seconds_since_1970_are_not_taken_for_an_index(invoke, tmp_path):
     assert "flow.csv: times are read as seconds since 1970, in UTC" in result.stderr
 
 
-def test_a_whole_number_is_no_time_of_a_file_with_times(invoke, tmp_path):
+def test_an_integer_is_refused_as_a_time_of_a_file_with_dates(invoke, tmp_path):
     write(tmp_path / "flow.csv", dates(180, "7D"), 52.18)
 
     result = invoke("replay", "flow.csv", "--from", "2002")
@@ -101,7 +101,7 @@ def test_a_whole_number_is_no_time_of_a_file_with_times(invoke, tmp_path):
     assert "flow: time must be an ISO 8601 time such as 2021-06-13T08:15, got 2" in result.stderr
 
 
-def test_dates_and_whole_numbers_do_not_mix(invoke, tmp_path):
+def test_dates_and_integers_cannot_be_mixed(invoke, tmp_path):
     write(tmp_path / "one.csv", dates(120, "7D"), 12)
     table = pd.DataFrame({"time": np.arange(120), "other": np.arange(120.0)})
     table.to_csv(tmp_path / "two.csv", index=False)
@@ -109,4 +109,6 @@ def test_dates_and_whole_numbers_do_not_mix(invoke, tmp_path):
     result = invoke("replay", "one.csv", "two.csv", "--report", "report")
 
     assert result.exit_code == 2
-    assert "got dates for 'flow' and whole numbers for 'other'. Run them apart." in result.stderr
+    assert (
+        "got dates for 'flow' and whole numbers for 'other'. Run them separately." in result.stderr
+    )

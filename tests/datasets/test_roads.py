@@ -52,7 +52,7 @@ def test_mainlines_carry_more_than_ramps(roads):
 
 
 def test_counts_vary_more_than_poisson_counts(roads):
-    # Second differences take out all that is smooth; for white noise their variance is 6 fold.
+    # Second differences remove smooth parts; for white noise their variance is sixfold.
     noise = np.diff(roads.flows, n=2, axis=0).var(axis=0) / 6
 
     assert (noise > 1.5 * roads.flows.mean(axis=0)).all()
@@ -66,7 +66,7 @@ def test_levels_drift_over_weeks(roads):
     assert (spread < 0.4).all()
 
 
-def test_incidents_cut_the_flow_of_neighbours():
+def test_incidents_reduce_the_flow_of_neighbours():
     rng = np.random.default_rng(3)
     quiet = simulate_roads(rng, days=300, detectors=4)
     ratio = quiet.flows[48::96] / np.median(quiet.flows[48::96], axis=0)
@@ -111,7 +111,7 @@ def working(day):
     return simulate_roads(np.random.default_rng(3), days=28, works=day)
 
 
-def test_works_change_nothing_before_they_begin():
+def test_roadworks_change_nothing_before_they_begin():
     with_works, without = working(14), working(None)
 
     begin = 14 * 96
@@ -119,7 +119,7 @@ def test_works_change_nothing_before_they_begin():
     assert (with_works.flows[begin:] != without.flows[begin:]).any(axis=0).all()
 
 
-def test_works_flatten_the_peaks_of_the_mainline_and_fill_the_ramps():
+def test_roadworks_flatten_mainline_peaks_and_fill_the_ramps():
     before, after = working(None), working(0)
 
     ramps = np.array([name.startswith("ramp") for name in before.names])
@@ -129,6 +129,6 @@ def test_works_flatten_the_peaks_of_the_mainline_and_fill_the_ramps():
     assert (after.flows == np.rint(after.flows)).all()
 
 
-def test_works_before_the_first_day_are_refused():
+def test_roadworks_before_the_first_day_are_refused():
     with pytest.raises(InvalidInputError, match=r"works must be .* got -1"):
         working(-1)

@@ -6,7 +6,7 @@ from streamridge.datasets.synthetic import ar_coefficients, drifting_series, syn
 
 
 @pytest.mark.parametrize(("norm", "radius"), [(1, 0.952), (2, 1.053)])
-def test_the_two_readings_of_the_norm_are_stable_and_explosive(norm, radius):
+def test_the_two_interpretations_of_the_norm_are_stable_and_explosive(norm, radius):
     companion = np.eye(20, k=-1)
     companion[0] = ar_coefficients(norm)
 

@@ -1,21 +1,21 @@
-"""Courses that forget: their weights, and how rows move with the rates."""
+"""Seasonal profiles that forget: their weights, and the derivatives of rows in the rates."""
 
 import numpy as np
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.features.base import made_with, numbers_of
+from streamridge.features.base import parameter_space, with_parameters
 from streamridge.features.lags import Features
-from streamridge.features.profiles import Profiles, Season
+from streamridge.features.profiles import Profiles
+from streamridge.features.seasons import Season
 from streamridge.series.holidays import Holidays
-from tests.features.test_profiles import profiles
-from tests.features.test_rows_in_bulk import AUTUMN, SPRING, past_of
 from tests.oracles import central_difference
+from tests.support.features import AUTUMN, SPRING, past_of, profiles
 
 RATES = np.array([0.3, 0.8])
 
 
-def test_with_each_season_back_a_value_counts_less():
+def test_values_of_earlier_seasons_have_smaller_weights():
     season = Season("day", 24, count=3, beside=1, forgetting=np.log(2))
 
     np.testing.assert_allclose(season.weights, np.repeat([1.0, 0.5, 0.25], 3))
@@ -30,36 +30,36 @@ def test_with_each_season_back_a_value_counts_less():
         (np.nan, None, "forgetting must be"),
     ],
 )
-def test_a_rate_that_makes_no_sense_is_refused(forgetting, bounds, message):
+def test_an_invalid_rate_is_refused(forgetting, bounds, message):
     with pytest.raises(InvalidInputError, match=message):
         Season("day", 24, forgetting=forgetting, forgetting_bounds=bounds)
 
 
-def test_seasons_that_forget_have_a_number_each():
+def test_each_season_that_forgets_has_one_parameter():
     day, week = Season("day", 24, forgetting=0.2), Season("week", 168)
 
     assert Profiles((day, week)).space.names == ("day_forgetting",)
     assert profiles(forgetting=0.2).space.names == ("day_forgetting", "week_forgetting")
     assert profiles(forgetting=0.2).space.learned.all()
     assert not Profiles((day, week)).space.learned.any()
-    assert numbers_of(profiles()).names == numbers_of(Features(3)).names == ()
+    assert parameter_space(profiles()).names == parameter_space(Features(3)).names == ()
 
 
-def test_at_other_rates_nothing_else_changes():
+def test_other_rates_change_nothing_else():
     features = profiles(24, forgetting=0.2)
     layout = features.layout
 
-    moved = made_with(features, np.array([9.0, *RATES]))
+    moved = with_parameters(features, np.array([9.0, *RATES]))
 
     assert [season.forgetting for season in moved.seasons] == RATES.tolist()
     assert moved.layout is layout
     np.testing.assert_array_equal(moved.space.values, RATES)
     np.testing.assert_array_equal(features.space.values, [0.2, 0.2])
     assert moved.at(features.space.values) == features
-    assert made_with(Features(3), RATES) == Features(3)
+    assert with_parameters(Features(3), RATES) == Features(3)
 
 
-def test_rows_made_at_other_rates_are_those_of_features_with_these_rates():
+def test_rows_at_other_rates_equal_rows_of_features_with_these_rates():
     past = past_of(5)
     steps = past.timeline.newest - np.arange(50)
     features = profiles(24, lags=4, forgetting=0.2)
@@ -94,7 +94,7 @@ def test_tangents_are_the_derivatives_of_the_rows(zone, start, holidays, ahead):
     np.testing.assert_allclose(tangents, wanted, rtol=1e-6, atol=1e-10 * scale)
 
 
-def test_tangents_are_one_by_one_what_they_are_in_bulk():
+def test_tangents_of_one_row_equal_tangents_in_bulk():
     past, features = past_of(7), profiles(24, lags=4, forgetting=0.2)
     steps = past.timeline.newest - np.arange(40)
 
@@ -104,7 +104,7 @@ def test_tangents_are_one_by_one_what_they_are_in_bulk():
     np.testing.assert_array_equal(at_once, np.concatenate(alone, axis=1))
 
 
-def test_the_latest_value_and_the_calendar_do_not_move():
+def test_the_latest_value_and_the_calendar_have_zero_tangents():
     past, features = past_of(8, extras=1), profiles(24, forgetting=0.2, extras=("rain",))
 
     tangents = features.tangents(past, past.timeline.newest - np.arange(9))

@@ -4,7 +4,7 @@ import pytest
 from streamridge import Features, InvalidInputError
 
 
-def test_every_block_holds_what_its_name_says():
+def test_every_block_holds_the_values_it_names():
     series = np.arange(100.0) ** 1.5
     features = Features(lags=3, seasonal=(10, 20), calendar=(24,))
 

@@ -5,17 +5,18 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from streamridge.features.past import Past
+from streamridge.features.base import Past
 from streamridge.features.timeline import Timeline
-from streamridge.series.clock import Clock, parse_zone
+from streamridge.series.clock import Clock
 from streamridge.series.holidays import Holidays
+from streamridge.series.zones import parse_zone
 
 ZONES = [None, "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "America/New_York"]
 
 
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("holidays", [None, Holidays(("2021-03-24", "2021-03-30"))])
-def test_a_season_ago_is_the_step_of_an_array(zone, holidays):
+def test_one_step_a_season_ago_equals_the_steps_of_an_array(zone, holidays):
     clock = Clock(timedelta(hours=1), zone=parse_zone(zone), holidays=holidays)
     timeline = Timeline()
     timeline.start_at(448_000)

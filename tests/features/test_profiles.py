@@ -1,4 +1,4 @@
-"""Rows of a timeline against slow independent ones."""
+"""Rows of a timeline, compared with slow independent ones."""
 
 from datetime import timedelta
 
@@ -6,24 +6,15 @@ import numpy as np
 import pytest
 
 from streamridge import Features, InvalidInputError, Profiles
-from streamridge.features.base import samples_at
-from streamridge.features.past import Past
-from streamridge.features.profiles import Season
+from streamridge.features.base import Past, samples_at
+from streamridge.features.seasons import Season
 from streamridge.features.timeline import Timeline
-from streamridge.series.clock import Clock, parse_zone
+from streamridge.series.clock import Clock
+from streamridge.series.zones import parse_zone
+from tests.support.features import profiles
 
 DAY = 8
 START = 5000
-BOUNDS = (0.01, 2.0)
-
-
-def profiles(day=DAY, *, lags=16, week_lags=4, days=7, weeks=4, forgetting=0.0, **rest):
-    """Return the features of a sensor with days and weeks."""
-    seasons = (
-        Season("day", day, days, lags, forgetting=forgetting, forgetting_bounds=BOUNDS),
-        Season("week", 7 * day, weeks, week_lags, forgetting=forgetting, forgetting_bounds=BOUNDS),
-    )
-    return Profiles(seasons, **rest)
 
 
 def past_of(values, trusted=None, zone=None, capacity=None):
@@ -38,7 +29,7 @@ def past_of(values, trusted=None, zone=None, capacity=None):
 
 
 def slow_mean(values, trusted, t, season, now):
-    """Return the mean of the readings whole seasons before t and beside; None without any."""
+    """Return the mean of the readings whole seasons before t and their neighbours, or None."""
     at = [
         (t - round(season.period * k) + season.apart * j, np.exp(-season.forgetting * (k - 1)))
         for k in range(1, season.count + 1)
@@ -50,7 +41,7 @@ def slow_mean(values, trusted, t, season, now):
 
 
 def slow_course(values, trusted, t, seasons, now):
-    """Return the typical value of the last of the seasons, or else of the one before it."""
+    """Return the typical value of the last season, or else of the season before it."""
     found = slow_mean(values, trusted, t, seasons[-1], now)
     return slow_course(values, trusted, t, seasons[:-1], now) if found is None else found
 
@@ -71,7 +62,7 @@ def slow_row(values, trusted, t, features):
 
 @pytest.mark.parametrize("forgetting", [0.0, 0.4])
 @pytest.mark.parametrize("ahead", [1, 3, DAY + 2])
-def test_a_row_holds_what_its_blocks_say(ahead, forgetting, rng):
+def test_a_row_holds_the_values_its_blocks_name(ahead, forgetting, rng):
     values = rng.normal(100, 20, 40 * DAY)
     trusted = rng.random(len(values)) < 0.9
     features = profiles(DAY, lags=5, week_lags=3, ahead=ahead, forgetting=forgetting)
@@ -121,12 +112,12 @@ def test_without_seasons_a_row_holds_the_latest_changes():
     assert complete.tolist() == [False, True]
 
 
-def test_days_beside_reach_less_than_a_season():
+def test_neighbouring_steps_reach_less_than_a_season():
     with pytest.raises(InvalidInputError, match="beside must reach less than a season, got 3"):
         Season("day", 6, beside=3, apart=2)
 
 
-def test_in_the_first_week_days_stand_for_weeks():
+def test_in_the_first_week_the_daily_profile_replaces_the_weekly_one():
     values = np.arange(3.0 * DAY)
     features = profiles(DAY, lags=2, week_lags=2)
 
@@ -153,7 +144,7 @@ def test_no_row_sees_its_own_value_or_later(rng):
         np.testing.assert_array_equal(before, after)
 
 
-def test_batch_and_stream_make_the_same_rows(rng):
+def test_batch_and_stream_give_the_same_rows(rng):
     values = rng.normal(100, 20, 30 * DAY)
     features = profiles(DAY, lags=4)
 
@@ -166,7 +157,7 @@ def test_batch_and_stream_make_the_same_rows(rng):
     np.testing.assert_allclose(at_once, one_by_one)
 
 
-def test_rows_of_a_timeline_are_those_of_the_whole_series(rng):
+def test_rows_of_a_timeline_equal_rows_of_the_whole_series(rng):
     values = rng.normal(100, 20, 10 * DAY)
     features = Features(lags=3, seasonal=(DAY, 2 * DAY), calendar=(DAY,))
     whole = features.samples(values, horizon=2, start=START)
@@ -188,6 +179,6 @@ def test_rows_of_a_timeline_are_those_of_the_whole_series(rng):
         ("ahead", "ahead must be a whole number of at least 1, got 0"),
     ],
 )
-def test_counts_are_counts(name, message):
+def test_counts_must_be_positive_whole_numbers(name, message):
     with pytest.raises(InvalidInputError, match=message):
         profiles(**{name: 0})

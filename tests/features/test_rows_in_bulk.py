@@ -1,6 +1,4 @@
-"""Rows made many at once are the rows made one by one, to the last bit."""
-
-from datetime import timedelta
+"""Rows computed in bulk equal rows computed one by one, bit for bit."""
 
 import numpy as np
 import pytest
@@ -8,32 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamridge import Features, Profiles
-from streamridge.features.base import input_at
-from streamridge.features.calendar import calendar_at, calendar_of
-from streamridge.features.past import Past
-from streamridge.features.profiles import Season
+from streamridge.features.base import Past, input_at
+from streamridge.features.seasons import Season, calendar_at, calendar_of
 from streamridge.features.timeline import Timeline
-from streamridge.series.clock import Clock, parse_zone
+from streamridge.series.clock import Clock
 from streamridge.series.holidays import Holidays
-from tests.features.test_profiles import profiles
-
-HOURLY = timedelta(hours=1)
-# Some weeks before clocks go forward in Berlin, in hours since 1970.
-SPRING = (np.datetime64("2021-02-10T00", "h") - np.datetime64("1970-01-01T00", "h")).astype(int)
-AUTUMN = SPRING + 31 * 7 * 24
-
-
-def past_of(seed, *, start=SPRING, zone=None, extras=0, count=1300, capacity=1200, holidays=None):
-    """Return a past with gaps, readings that are not trusted, and unknown further columns."""
-    rng = np.random.default_rng(seed)
-    timeline = Timeline(extras)
-    timeline.start_at(int(start))
-    for value in rng.normal(100, 30, count) * 10.0 ** rng.integers(-6, 6, count):
-        read = rng.random() < 0.97
-        columns = rng.normal(size=extras) if rng.random() < 0.9 else None
-        timeline.push(value, read=read, trusted=read and rng.random() < 0.97, extras=columns)
-    timeline.forget_before(timeline.newest - capacity + 1)
-    return Past(timeline, Clock(HOURLY, zone=parse_zone(zone), holidays=holidays))
+from tests.support.features import AUTUMN, HOURLY, SPRING, past_of, profiles
 
 
 def assert_one_by_one(features, past, steps):
@@ -72,7 +50,7 @@ def assert_one_by_one(features, past, steps):
 @pytest.mark.parametrize(
     ("zone", "start"), [(None, 0), ("Europe/Berlin", SPRING), ("Europe/Berlin", AUTUMN)]
 )
-def test_bulk_is_one_by_one(features, zone, start):
+def test_rows_in_bulk_equal_single_rows(features, zone, start):
     past = past_of(1, start=start, zone=zone)
     newest = past.timeline.newest
     steps = np.concatenate(
@@ -83,7 +61,7 @@ def test_bulk_is_one_by_one(features, zone, start):
 
 
 @pytest.mark.parametrize("start", [SPRING, AUTUMN])
-def test_bulk_is_one_by_one_where_a_day_ago_is_less_than_a_day_ahead(start):
+def test_rows_in_bulk_equal_single_rows_if_profiles_reach_ahead(start):
     """The day after clocks went forward, a day ago is 23 hours ago."""
     past = past_of(5, start=start, zone="Europe/Berlin")
 
@@ -92,7 +70,7 @@ def test_bulk_is_one_by_one_where_a_day_ago_is_less_than_a_day_ahead(start):
 
 @pytest.mark.parametrize("ahead", [1, 30])
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-def test_bulk_is_one_by_one_around_holidays(zone, ahead):
+def test_rows_in_bulk_equal_single_rows_around_holidays(zone, ahead):
     days = np.arange("2021-03-03", "2021-04-05", 5, dtype="M8[D]")
     past = past_of(4, zone=zone, holidays=Holidays(tuple(map(str, days))))
 
@@ -106,7 +84,7 @@ def test_bulk_is_one_by_one_around_holidays(zone, ahead):
     ahead=st.sampled_from([1, 4]),
     zone=st.sampled_from([None, "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]),
 )
-def test_bulk_is_one_by_one_at_any_steps(seed, back, ahead, zone):
+def test_rows_in_bulk_equal_single_rows_at_any_steps(seed, back, ahead, zone):
     features = profiles(24, lags=6, ahead=ahead, extras=("rain", "sun"))
     past = past_of(seed, zone=zone, extras=2)
 
@@ -115,9 +93,9 @@ def test_bulk_is_one_by_one_at_any_steps(seed, back, ahead, zone):
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 @pytest.mark.parametrize("since", [2, 300, 900])
-def test_bulk_is_one_by_one_before_and_after_a_long_gap(zone, since):
+def test_rows_in_bulk_equal_single_rows_around_a_long_gap(zone, since):
     features, past = profiles(24, lags=6, ahead=2, forgetting=0.2), past_of(6, zone=zone)
-    past.timeline.leap(3000, 24, needed=400)
+    past.timeline.append_gap(3000, 24, needed=400)
     rng = np.random.default_rng(since)
     for value in rng.normal(100, 30, since):
         past.timeline.push(value, read=True, trusted=rng.random() < 0.98)
@@ -126,7 +104,7 @@ def test_bulk_is_one_by_one_before_and_after_a_long_gap(zone, since):
     assert_one_by_one(features, past, steps)
 
 
-def test_all_readings_trusted_or_one_in_doubt_make_rows_of_their_own():
+def test_a_distrusted_reading_changes_the_row():
     timeline = Timeline()
     for value in np.random.default_rng(7).normal(100, 30, 1300):
         timeline.push(value, read=True, trusted=True)
@@ -141,7 +119,7 @@ def test_all_readings_trusted_or_one_in_doubt_make_rows_of_their_own():
     assert not np.array_equal(features.rows(past, steps)[0], whole)
 
 
-def test_other_rates_of_forgetting_weigh_one_row_anew():
+def test_other_rates_of_forgetting_change_a_single_row():
     timeline = Timeline()
     for value in np.random.default_rng(8).normal(100, 30, 1300):
         timeline.push(value, read=True, trusted=True)
@@ -155,7 +133,7 @@ def test_other_rates_of_forgetting_weigh_one_row_anew():
     assert not np.array_equal(faster.rows(past, step)[0], features.rows(past, step)[0])
 
 
-def test_a_hole_of_years_takes_no_room():
+def test_rows_around_a_gap_of_years_take_little_memory():
     features, past = profiles(24), past_of(2)
     steps = np.array([past.timeline.newest - 10**12, past.timeline.newest])
 
@@ -174,7 +152,7 @@ def test_without_steps_there_are_no_rows():
 
 
 @pytest.mark.parametrize("period", [96, 7 * 288, 1440 / 7, 365.25, 100 * np.pi])
-def test_a_coordinate_of_the_calendar_depends_on_its_step_alone(period):
+def test_a_calendar_coordinate_depends_only_on_its_step(period):
     steps = 1_700_000 + np.arange(1003)
 
     at_once = calendar_at(steps, (period,))

@@ -1,4 +1,4 @@
-"""The timeline against a plain dictionary of steps, whatever happens to both."""
+"""The timeline, compared with a plain dictionary of steps after any actions."""
 
 from dataclasses import dataclass, field, replace
 
@@ -13,9 +13,14 @@ from streamridge.features.timeline import CHUNK, Timeline, updated
 FIRST, PERIOD = 1000, 7
 
 
+def filled_in(timeline, steps):
+    """Return a mask of the steps that are filled in by forecasts."""
+    return timeline.sound(steps) & ~timeline.trusted(steps)
+
+
 @dataclass(frozen=True)
 class Known:
-    """What is known of one step; `then` is what the last refit knew, and the one before."""
+    """The data of one step; `then` holds the data at the last two refits."""
 
     value: float
     extra: float = np.nan
@@ -27,13 +32,13 @@ class Known:
 
 @dataclass
 class PlainTimeline:
-    """The remembered steps, by number."""
+    """The stored steps, by number."""
 
     steps: dict = field(default_factory=dict)
     newest: int = FIRST - 1
 
     def at(self, which):
-        """Return one of the remembered steps."""
+        """Return one of the stored steps."""
         return sorted(self.steps)[which % len(self.steps)]
 
     def put(self, known):
@@ -43,7 +48,7 @@ class PlainTimeline:
     def change(self, step, **news):
         self.steps[step] = replace(self.steps[step], **news)
 
-    def leap(self, count, period, needed):
+    def append_gap(self, count, period, needed):
         last = range(self.newest - period + 1, self.newest + 1)
         first = self.newest
         while first - 1 in self.steps:
@@ -54,7 +59,7 @@ class PlainTimeline:
             self.steps[step] = Known(pattern[(step - last[0]) % period], filled=True)
         self.newest = end
 
-    def mark(self):
+    def mark_refit(self):
         for step, known in self.steps.items():
             self.change(step, then=(replace(known, then=(None, None)), known.then[0]))
 
@@ -69,7 +74,7 @@ def restored(state):
 
 
 class Both:
-    """A timeline and its plain version, with the state that was kept since the last mark."""
+    """A timeline and its plain version, with the state at the last refit."""
 
     def __init__(self):
         self.timeline, self.plain, self.pushed = Timeline(extras=1), PlainTimeline(), 0
@@ -89,7 +94,7 @@ class Both:
 
     def correct(self, which):
         step = self.plain.at(which)
-        if self.plain.steps[step].filled:  # of an excluded step, no reading is ever taken
+        if self.plain.steps[step].filled:  # an excluded step never takes a reading
             self.pushed += 1
             self.timeline.correct(step, float(self.pushed))
             news = {"value": float(self.pushed), "read": True, "trusted": True, "filled": False}
@@ -103,7 +108,7 @@ class Both:
 
     def unread(self, which):
         step = self.plain.at(which)
-        self.timeline.unread(np.array([step]))
+        self.timeline.mark_missing(np.array([step]))
         self.plain.change(step, read=False, trusted=False)
 
     def cut(self, which, count):
@@ -117,13 +122,13 @@ class Both:
 
     def leap(self, count, beyond):
         for each in (self.timeline, self.plain):
-            each.leap(count, PERIOD, PERIOD + beyond)
+            each.append_gap(count, PERIOD, PERIOD + beyond)
 
     def refit(self, which, after):
-        """Mark the timeline and forget what is old, as a refit does, and keep its state."""
+        """Mark a refit, drop old steps, and keep the state, as a refit does."""
         oldest = min(self.plain.at(which) + after, self.plain.newest)
         for each in (self.timeline, self.plain):
-            each.mark()
+            each.mark_refit()
             each.forget_before(oldest)
         self.keep()
 
@@ -134,7 +139,7 @@ class Both:
         self.timeline = restored(self.timeline.state())
 
     def check(self):
-        """Compare all that can be asked of the timeline, also of steps that it does not know."""
+        """Compare all lookups of the timeline, including steps that it does not store."""
         timeline, known = self.timeline, self.plain.steps
         steps = np.arange(FIRST - 2, self.plain.newest + 3)
         each = [known.get(int(step), Known(np.nan)) for step in steps]
@@ -152,7 +157,7 @@ class Both:
         self.check_parts()
 
     def check_parts(self):
-        """Compare the timeline with one made of the state that was kept and of the changes."""
+        """Compare the timeline with the stored state plus the changes."""
         twin = updated(self.kept, self.timeline.changes())
         state, wanted = twin.state(), self.timeline.state()
         for name in state:
@@ -161,17 +166,19 @@ class Both:
     def check_trust(self, steps, each):
         timeline = self.timeline
         assert timeline.trusted(steps).tolist() == [one.trusted for one in each]
-        assert timeline.filled(steps).tolist() == [one.filled for one in each]
+        assert filled_in(timeline, steps).tolist() == [one.filled for one in each]
         for refits_ago in (0, 1):
             view, then = timeline.as_at_refit(refits_ago), [one.then[refits_ago] for one in each]
             assert view.trusted(steps).tolist() == [bool(one and one.trusted) for one in then]
-            # What was neither trusted nor filled was not learned from.
+            # Steps that were neither trusted nor filled were not learned from.
             known = [i for i, one in enumerate(then) if one and (one.trusted or one.filled)]
-            assert view.filled(steps[known]).tolist() == [then[i].filled for i in known]
+            assert filled_in(view, steps[known]).tolist() == [then[i].filled for i in known]
             values = [then[i].value for i in known]
             np.testing.assert_array_equal(view.values(steps[known]), values)
             if refits_ago == 0:  # and before that refit, it is the same with what came since
-                np.testing.assert_array_equal(timeline.as_it_came().values(steps[known]), values)
+                np.testing.assert_array_equal(
+                    timeline.without_late_readings().values(steps[known]), values
+                )
 
 
 COUNTS, PLACES = st.integers(1, 40), st.integers(0, 400)
@@ -190,7 +197,7 @@ ACTS = st.one_of(
 
 @settings(max_examples=100)
 @given(st.lists(ACTS, max_size=14))
-def test_whatever_happens_it_is_a_dictionary_of_steps(acts):
+def test_a_timeline_equals_a_dictionary_of_steps_after_any_actions(acts):
     both = Both()
 
     for name, *args in acts:
@@ -199,36 +206,36 @@ def test_whatever_happens_it_is_a_dictionary_of_steps(acts):
         both.check()
 
 
-def test_what_came_in_time_since_a_refit_is_known_and_what_came_late_is_not():
+def test_readings_since_a_refit_are_known_unless_they_came_late():
     timeline = grown()
     timeline.push(5.0, read=False, trusted=False)
-    timeline.mark()
+    timeline.mark_refit()
     timeline.push(6.0, read=True, trusted=True)
     timeline.push(7.0, read=False, trusted=False)
     timeline.correct(5, 77.0)
     timeline.correct(7, 78.0)
 
-    view, steps = timeline.as_it_came(), np.arange(4, 8)
+    view, steps = timeline.without_late_readings(), np.arange(4, 8)
 
     assert view.values(steps).tolist() == [4, 5, 6, 7]
     assert view.trusted(steps).tolist() == [True, False, True, False]
-    assert view.filled(steps).tolist() == [False, True, False, True]
+    assert filled_in(view, steps).tolist() == [False, True, False, True]
 
 
 def test_a_late_reading_is_undone_for_the_refits_before_it():
     timeline = grown()
     timeline.push(5.0, read=False, trusted=False)
-    timeline.mark()
+    timeline.mark_refit()
     timeline.correct(5, 77.0)
     step = np.array([5])
 
     for refits in range(3):
         views = [timeline.as_at_refit(refits_ago) for refits_ago in (0, 1)]
-        filled = [bool(view.filled(step)[0]) for view in views]
+        filled = [bool(filled_in(view, step)[0]) for view in views]
         assert filled == [refits == 0, refits < 2]
         wanted = [5.0 if each else 77.0 for each in filled]
         assert [view.value(5) for view in views] == wanted
-        timeline.mark()
+        timeline.mark_refit()
 
     assert len(timeline.state()["replaced"]) == 0  # no refit that may be asked for saw the fill
 
@@ -241,10 +248,10 @@ def grown(count=5):
     return timeline
 
 
-def test_a_reading_that_came_late_and_was_excluded_since_is_among_the_changes():
+def test_changes_hold_a_late_reading_that_was_excluded_since():
     timeline = grown()
     timeline.push(5.0, read=False, trusted=False)
-    timeline.mark()
+    timeline.mark_refit()
     whole = timeline.state()
     timeline.correct(5, 77.0)
     timeline.distrust(np.array([5]))
@@ -255,9 +262,9 @@ def test_a_reading_that_came_late_and_was_excluded_since_is_among_the_changes():
     assert twin.values(np.array([5])) == 77.0
 
 
-def test_only_what_changed_since_the_mark_is_among_the_changes():
+def test_changes_hold_only_steps_changed_since_the_refit():
     timeline = grown(20)
-    timeline.mark()
+    timeline.mark_refit()
     timeline.push(20.0, read=True, trusted=True)
     timeline.distrust(np.array([3]))
 
@@ -267,12 +274,12 @@ def test_only_what_changed_since_the_mark_is_among_the_changes():
 def test_a_gap_of_years_takes_no_memory():
     timeline = grown()
 
-    timeline.leap(10**9, period=3, needed=4)
+    timeline.append_gap(10**9, period=3, needed=4)
 
     assert timeline.state()["values"].tolist() == [0, 1, 2, 3, 4, 2, 3, 4, 2]
 
 
-def test_what_is_forgotten_gives_its_memory_back():
+def test_dropped_steps_free_their_memory():
     timeline = grown(10 * CHUNK)
 
     timeline.forget_before(timeline.newest)
@@ -282,9 +289,9 @@ def test_what_is_forgotten_gives_its_memory_back():
 
 
 @pytest.mark.parametrize(("oldest", "left"), [(4, [4, 15, 16]), (5, [15, 16]), (14, [15, 16])])
-def test_a_long_gap_is_forgotten_with_the_steps_before_it(oldest, left):
+def test_a_long_gap_is_dropped_with_the_steps_before_it(oldest, left):
     timeline = grown()
-    timeline.leap(12, period=2, needed=2)
+    timeline.append_gap(12, period=2, needed=2)
 
     timeline.forget_before(oldest)
 
@@ -292,7 +299,7 @@ def test_a_long_gap_is_forgotten_with_the_steps_before_it(oldest, left):
     assert timeline.values(np.array([15, 16])).tolist() == [3, 4]
 
 
-def test_when_all_is_forgotten_the_next_step_comes_next():
+def test_a_step_can_be_added_after_all_steps_are_dropped():
     timeline = grown()
 
     timeline.forget_before(99)
@@ -301,7 +308,7 @@ def test_when_all_is_forgotten_the_next_step_comes_next():
     assert timeline.remembered().tolist() == [5]
 
 
-def test_without_a_step_it_can_be_saved_too():
+def test_an_empty_timeline_can_be_saved():
     timeline = Timeline()
     timeline.start_at(7)
 
@@ -312,7 +319,7 @@ def test_without_a_step_it_can_be_saved_too():
     assert again.remembered().tolist() == [7]
 
 
-def test_nothing_that_is_forgotten_comes_back():
+def test_dropped_steps_do_not_come_back():
     timeline = grown()
     timeline.forget_before(3)
 
@@ -345,7 +352,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("name", "array", "error", "message"), BAD.values(), ids=BAD)
-def test_a_state_that_does_not_fit_together_is_refused(name, array, error, message):
+def test_an_inconsistent_state_is_refused(name, array, error, message):
     timeline = grown()
     state = {**timeline.state(), name: np.array(array)}
 

@@ -8,9 +8,9 @@ import pytest
 from streamridge import Forecaster, InvalidInputError, StateError
 from streamridge.files import checkpoint
 from streamridge.files.checkpoint import decoded, encoded, read_checkpoint, write_checkpoint
-from streamridge.forecaster.recipes import build, describe
-from tests.forecaster.test_forecaster import DAY, daily, live, same, small
-from tests.tiers import tiered
+from streamridge.forecaster.saving import build, describe
+from tests.support.forecasters import DAY, daily, live, same, small
+from tests.support.tiers import tiered
 
 ARRAYS = {
     "values": np.array([[1.5, np.nan], [np.inf, -0.0]]),
@@ -99,6 +99,16 @@ def test_every_flipped_byte_is_noticed(saved):
             Forecaster.load(saved)
 
 
+def test_a_file_of_the_former_numbering_is_refused_and_says_what_to_do(saved):
+    former = checkpoint.FORMER_MAGIC + saved.read_bytes()[len(checkpoint.MAGIC) :]
+    saved.write_bytes(former)
+
+    with pytest.raises(StateError, match=r"development version .* Start again from the readings"):
+        Forecaster.load(saved)
+
+    assert saved.read_bytes() == former
+
+
 def test_a_newer_format_is_refused_and_left_alone(saved, monkeypatch):
     forecaster = Forecaster.load(saved)
     monkeypatch.setattr(checkpoint, "VERSION", 9)
@@ -184,7 +194,7 @@ QUICK = {1: (5, 4 * DAY - 1), 3: (0, 3 * DAY + 1, 5 * DAY + 7)}
         quick=lambda horizon, moment: moment in QUICK[horizon],
     ),
 )
-def test_a_loaded_forecaster_goes_on_bit_for_bit(horizon, moment, tmp_path):
+def test_a_loaded_forecaster_continues_bit_for_bit(horizon, moment, tmp_path):
     values = daily(9 * DAY)
     values[4 * DAY : 4 * DAY + 5] = np.nan
     values[5 * DAY + 5 : 5 * DAY + 12] = np.nan
@@ -201,17 +211,17 @@ def test_a_loaded_forecaster_goes_on_bit_for_bit(horizon, moment, tmp_path):
         live(resumed, values[step : step + 1], first=step)
     assert uninterrupted.counts == resumed.counts
     assert uninterrupted.hyperparameters == resumed.hyperparameters
-    np.testing.assert_array_equal(uninterrupted.path.values, resumed.path.values)
+    np.testing.assert_array_equal(uninterrupted.tuning.path.values, resumed.tuning.path.values)
 
 
 def test_frozen_hyperparameters_stay_frozen_after_loading(tmp_path):
     forecaster = small()
     live(forecaster, daily(5 * DAY))
-    forecaster.freeze("regularization", "weight.linear")
+    forecaster.tuning.freeze("regularization", "weight.linear")
 
     forecaster.save(tmp_path / "a.sr")
 
-    frozen = Forecaster.load(tmp_path / "a.sr").frozen
+    frozen = Forecaster.load(tmp_path / "a.sr").tuning.frozen
     assert frozen == ("weight.drifting", "weight.linear", "regularization")
 
 

@@ -13,9 +13,8 @@ import pytest
 
 from streamridge import InvalidInputError
 from streamridge.errors import MissingExtraError
-from streamridge.files.reading import read_readings
-from streamridge.series.readings import index_of
-from tests.files.test_reading import BOTH, SAME, assert_same
+from streamridge.series.times import index_of
+from tests.support.input_files import BOTH, SAME, assert_same, read_readings
 
 BACKENDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
@@ -116,7 +115,7 @@ def test_a_datetime_index_is_the_time(name):
     assert_same(read_readings(pd.Series([1, 2], index=index, name="a")), {"a": [1, 2]})
 
 
-def test_a_datetime_index_goes_before_a_column_of_times():
+def test_a_datetime_index_takes_precedence_over_a_column_of_times():
     frame = pd.DataFrame({"time": ["x", "y"], "a": [1, 2]}, index=pd.DatetimeIndex(BOTH))
 
     assert_same(read_readings(frame), {"a": [1, 2]})
@@ -152,7 +151,7 @@ def test_times_with_a_zone_become_utc(times):
 
     [readings] = read_readings(frame)
 
-    assert readings.zoned
+    assert readings.time_format.zoned
     np.testing.assert_array_equal(
         readings.times, np.array(["2021-06-13T06:00", "2021-06-13T07:00"], "datetime64[us]")
     )
@@ -163,20 +162,20 @@ def test_times_with_a_zone_become_utc(times):
     [pa.array([10**14], pa.timestamp("s")), pa.array([10**8], pa.int32()).cast(pa.date32())],
     ids=["time", "date"],
 )
-def test_times_that_no_calendar_holds_are_refused(beyond):
+def test_times_outside_the_calendar_are_refused(beyond):
     with pytest.raises(InvalidInputError, match=r"Table row 0, column time: must be .* got '\d+-"):
         read_readings(pa.table({"time": beyond, "a": [1]}))
 
 
 @pytest.mark.parametrize("source", [None, 5, {"a": [1]}, b"flow.csv", pl.LazyFrame()], ids=type)
-def test_what_is_no_source_is_refused(source):
+def test_an_object_that_is_not_a_source_is_refused(source):
     with pytest.raises(
         InvalidInputError, match=r'sources must be a path, "-", a list of paths, or'
     ):
         read_readings(source)
 
 
-def test_parquet_is_told_by_its_content(tmp_path):
+def test_parquet_is_recognized_by_its_content(tmp_path):
     path = tmp_path / "flow.csv"
     pl.DataFrame({"time": BOTH, "a": [1, None], "b": [2.5, 4.0]}).write_parquet(path)
     (tmp_path / "packed").write_bytes(gzip.compress(path.read_bytes()))

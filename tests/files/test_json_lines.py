@@ -4,9 +4,8 @@ import math
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.files import blocks
-from streamridge.files.reading import read_readings
-from tests.files.writing import same, written
+from streamridge.files import raw_table
+from tests.support.input_files import read_readings, same, written
 
 NAN = math.nan
 
@@ -16,8 +15,8 @@ def ndjson(*records):
 
 
 @pytest.mark.parametrize("block", [1, 500_000])
-def test_wide_records_are_read_and_a_key_that_is_lacking_is_missing(block, tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "CELLS_IN_A_BLOCK", block)
+def test_wide_records_are_read_and_an_absent_key_is_missing(block, tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_table, "CELLS_IN_A_PART", block)
     content = ndjson(
         {"time": "2021-06-13", "a": 1, "b": 2.5},
         {"time": "2021-06-14", "b": None},
@@ -38,7 +37,7 @@ def test_long_records_are_read(tmp_path):
     first, second = read_readings(written(content, tmp_path))
 
     assert (first.values.tolist(), second.values.tolist()) == ([0, 1], [2])
-    assert first.zoned
+    assert first.time_format.zoned
 
 
 def test_numbers_of_json_have_decimal_dots(tmp_path):

@@ -2,7 +2,6 @@ import gzip
 import io
 import math
 import sys
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +12,12 @@ from hypothesis import strategies as st
 
 from streamridge import InvalidInputError
 from streamridge.errors import StreamRidgeError
-from streamridge.files import blocks
-from streamridge.files.reading import read_readings
+from streamridge.files import raw_table
+from tests.support.input_files import BOTH, EIGHT, NINE, SAME, assert_same, read_readings, values_of
 
-EIGHT, NINE = "2021-06-13T08:00", "2021-06-13T09:00"
-BOTH = [datetime.fromisoformat(EIGHT), datetime.fromisoformat(NINE)]
 WIDE = f"time,a,b\n{EIGHT},1,2.5\n{NINE},,4\n"
 LONG = f"unique_id,ds,y\na,{EIGHT},1\nb,{EIGHT},2.5\na,{NINE},\nb,{NINE},4\n"
 PEMS = "06/13/2021 08:00:00,716078,7,210,W,ML,.5,40,100,31,.05,64,31\n"
-SAME = {"a": [1, math.nan], "b": [2.5, 4]}
 
 
 @pytest.fixture
@@ -34,17 +30,6 @@ def flow(tmp_path, monkeypatch):
         return name
 
     return write
-
-
-def values_of(readings):
-    return {one.sensor: one.values.tolist() for one in readings}
-
-
-def assert_same(readings, expected):
-    values = values_of(readings)
-    assert list(values) == list(expected)
-    for sensor, column in expected.items():
-        np.testing.assert_array_equal(values[sensor], column)
 
 
 def with_cells(cells, head="time,a"):
@@ -186,7 +171,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("content", "expected"), ACCEPTED.values(), ids=ACCEPTED)
-def test_odd_files_are_read(content, expected, flow):
+def test_unusual_files_are_read(content, expected, flow):
     readings = read_readings(flow(content))
 
     assert_same(readings, expected)
@@ -194,7 +179,7 @@ def test_odd_files_are_read(content, expected, flow):
 
 
 @pytest.mark.parametrize(("content", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_is_refused_with_its_place(content, message, flow):
+def test_unreadable_files_are_refused_with_the_place_of_the_problem(content, message, flow):
     with pytest.raises(InvalidInputError, match=message):
         read_readings(flow(content))
 
@@ -211,27 +196,27 @@ def test_rows_keep_the_order_of_the_source(flow):
     np.testing.assert_array_equal(second.values, [5])
 
 
-def test_blocks_of_any_size_give_the_same_readings(flow, monkeypatch):
+def test_parts_of_any_size_give_the_same_readings(flow, monkeypatch):
     path = flow(LONG)
     whole = values_of(read_readings(path))
 
-    monkeypatch.setattr(blocks, "CELLS_IN_A_BLOCK", 1)
+    monkeypatch.setattr(raw_table, "CELLS_IN_A_PART", 1)
 
     assert_same(read_readings(path), whole)
 
 
-def test_each_sensor_says_for_itself_whether_its_times_carry_an_offset(flow):
+def test_some_sensors_may_have_times_with_an_offset_and_others_without(flow):
     content = f"sensor,time,value\na,{EIGHT},1\nb,{EIGHT}+02:00,2\nb,{EIGHT}Z,3\n"
 
     first, second = read_readings(flow(content))
 
-    assert (first.zoned, second.zoned) == (False, True)
+    assert (first.time_format.zoned, second.time_format.zoned) == (False, True)
     np.testing.assert_array_equal(
         second.times, np.array(["2021-06-13T06:00", EIGHT], "datetime64[us]")
     )
 
 
-def test_sensors_are_returned_in_the_order_asked_for(flow):
+def test_sensors_are_returned_in_the_requested_order(flow):
     wide, long = flow(WIDE), flow(LONG, "long.csv")
 
     for path in (wide, long):
@@ -244,7 +229,7 @@ def test_sensors_are_returned_in_the_order_asked_for(flow):
     [f"time,a,weather\n{EIGHT},1,rain\n", f"sensor,time,value\na,{EIGHT},1\nb,never,x\n"],
     ids=["wide", "long"],
 )
-def test_what_belongs_to_no_sensor_asked_for_may_be_bad(content, flow):
+def test_bad_cells_of_other_sensors_than_the_requested_ones_do_not_matter(content, flow):
     assert_same(read_readings(flow(content), sensors=["a"]), {"a": [1]})
 
 
@@ -257,7 +242,7 @@ def test_an_unknown_sensor_is_refused_with_ten_that_are_known(flow):
         read_readings(path, sensors=["s1", "x"])
 
 
-def test_extras_go_along_with_the_readings(flow):
+def test_extras_are_read_with_the_readings(flow):
     wide = flow(f"time,a,rain,b\n{EIGHT},1,0,2\n{NINE},3,0.5,4\n")
     long = flow(f"sensor,time,value,rain\na,{EIGHT},1,0\nb,{NINE},4,0.5\n", "long.csv")
 
@@ -269,7 +254,7 @@ def test_extras_go_along_with_the_readings(flow):
 
 
 @pytest.mark.parametrize("content", [WIDE, LONG], ids=["wide", "long"])
-def test_an_extra_that_is_no_column_is_refused(content, flow):
+def test_an_extra_that_is_not_a_column_is_refused(content, flow):
     message = r"extras must be columns of flow\.csv, got 'rain'\. It has '"
 
     with pytest.raises(InvalidInputError, match=message):
@@ -298,7 +283,7 @@ def test_with_skip_a_bad_row_is_left_out_of_every_sensor(bad, flow):
     assert [one.skipped for one in readings] == [1, 1]
 
 
-def test_with_skip_a_bad_extra_takes_its_reading_along(flow):
+def test_with_skip_a_bad_extra_removes_its_reading(flow):
     path = flow(f"time,a,rain\n{EIGHT},1,wet\n{NINE},2,0\n")
 
     [readings] = read_readings(path, extras=["rain"], gap="skip")
@@ -330,7 +315,7 @@ def test_files_are_joined_in_the_order_given(flow):
     assert readings[0].times[2] == np.datetime64("2021-06-12T08:00")
 
 
-def test_an_empty_file_among_others_is_no_error(flow):
+def test_an_empty_file_among_others_is_not_an_error(flow):
     assert_same(read_readings([flow("time,a\n", "none.csv"), flow(WIDE)]), SAME)
 
 
@@ -347,7 +332,7 @@ def test_a_dash_is_standard_input(monkeypatch):
     assert_same(read_readings("-"), SAME)
 
 
-def test_a_bad_cell_of_standard_input_is_named_so(monkeypatch):
+def test_a_bad_cell_of_standard_input_is_named(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"time,a\n2021-06-13,x\n")))
 
     with pytest.raises(InvalidInputError, match=r"^standard input line 2, column a: must be"):
@@ -370,7 +355,7 @@ def test_closed_standard_input_is_refused(monkeypatch):
         ("a\0b", "embedded null byte"),
     ],
 )
-def test_a_path_that_is_no_file_is_named(path, reason, flow):
+def test_a_path_that_is_not_a_file_is_named(path, reason, flow):
     flow(WIDE)
 
     with pytest.raises(InvalidInputError, match=f"must be a file that can be read, got: {reason}"):

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from streamridge import InvalidInputError
 from streamridge.errors import MissingExtraError
+from streamridge.files.atomic import replacing
 from streamridge.files.layouts import HOURS
-from streamridge.files.reading import read_readings
-from streamridge.files.tables import growing_table, write_table
+from streamridge.files.tables import open_table, write_table
+from tests.support.input_files import read_readings
 
 ENDINGS = [".csv", ".csv.gz", ".parquet"]
 TIMES = np.array(["2021-06-13T08:15", "2021-06-13T08:30"], "datetime64[m]")
@@ -45,7 +46,7 @@ def same_readings(left, right):
         (pl.Series([1.5, None]), ["1.5", '""']),
     ],
 )
-def test_cells_are_written_so_that_they_are_read_back(column, cells, tmp_path):
+def test_written_cells_are_read_back(column, cells, tmp_path):
     write_table(tmp_path / "table.csv", {"a": column})
 
     assert (tmp_path / "table.csv").read_text().splitlines() == ["a", *cells]
@@ -67,7 +68,7 @@ def test_the_same_table_gives_the_same_packed_bytes(tmp_path):
     assert gzip.decompress(packed) == b"a\n1\n2\n"
 
 
-def test_parquet_keeps_kinds_and_has_nulls_for_what_is_missing(tmp_path):
+def test_parquet_keeps_types_and_has_nulls_for_missing_values(tmp_path):
     columns = {"time": TIMES, "sensor": ["a", "b"], "value": [math.nan, 1.5], "horizon": [1, 2]}
 
     write_table(str(tmp_path / "table.parquet"), columns)
@@ -78,9 +79,9 @@ def test_parquet_keeps_kinds_and_has_nulls_for_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_rows_that_come_one_after_the_other_make_one_table(ending, tmp_path):
+def test_rows_are_appended_to_one_table(ending, tmp_path):
     path = tmp_path / f"table{ending}"
-    with growing_table(path) as append:
+    with open_table(path) as append:
         append({"name": ["a", "b"], "value": [1.5, math.nan]})
         assert not path.exists()
         append({"name": ["c"], "value": [2.5]})
@@ -92,9 +93,9 @@ def test_rows_that_come_one_after_the_other_make_one_table(ending, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_table_that_is_broken_off_leaves_no_file(ending, tmp_path):
+def test_an_interrupted_table_leaves_no_file(ending, tmp_path):
     def break_off():
-        with growing_table(tmp_path / f"table{ending}") as append:
+        with open_table(tmp_path / f"table{ending}") as append:
             append({"a": [1]})
             raise KeyboardInterrupt
 
@@ -126,7 +127,7 @@ def test_what_is_written_is_read_back(ending, name, rows, tmp_path_factory):
     assert same_readings(readings.values, values)
 
 
-def test_a_file_takes_the_place_of_an_old_one_and_leaves_nothing_else(tmp_path):
+def test_a_file_replaces_an_old_one_without_leftovers(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("old")
 
@@ -136,7 +137,7 @@ def test_a_file_takes_the_place_of_an_old_one_and_leaves_nothing_else(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_new_file_has_the_rights_that_any_new_file_has(tmp_path):
+def test_a_new_file_has_the_usual_permissions(tmp_path):
     (tmp_path / "other").touch()
 
     write_table(tmp_path / "table.csv", {"a": [1]})
@@ -145,7 +146,7 @@ def test_a_new_file_has_the_rights_that_any_new_file_has(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_after_an_error_the_old_file_is_there_and_nothing_else(ending, tmp_path):
+def test_an_error_keeps_the_old_file_without_leftovers(ending, tmp_path):
     path = tmp_path / f"table{ending}"
     path.write_text("old")
 
@@ -180,7 +181,7 @@ def test_a_folder_that_cannot_be_written_is_named(ending, folder, reason, tmp_pa
         write_table(tmp_path / folder / f"table{ending}", {"a": [1]})
 
 
-def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
+def test_a_folder_with_the_name_of_the_file_is_refused(tmp_path):
     (tmp_path / "table.csv").mkdir()
 
     with pytest.raises(InvalidInputError, match=r"table\.csv must be a file that can be written"):
@@ -223,3 +224,10 @@ def test_a_series_of_pandas_is_a_column(tmp_path):
     write_table(tmp_path / "table.csv", {"a": pd.Series([1.5, 2.5], index=[7, 8])})
 
     assert (tmp_path / "table.csv").read_text() == "a\n1.5\n2.5\n"
+
+
+def test_a_closed_pipe_is_not_reported_as_an_error_of_the_file(tmp_path):
+    with pytest.raises(BrokenPipeError), replacing(tmp_path / "p.csv"):
+        raise BrokenPipeError
+
+    assert not list(tmp_path.iterdir())

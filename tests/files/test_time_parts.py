@@ -2,8 +2,7 @@ import pandas as pd
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.files.reading import read_readings
-from tests.files.writing import times, written
+from tests.support.input_files import read_readings, times, written
 
 JOINED = {
     "date and hour": (
@@ -26,7 +25,7 @@ JOINED = {
 
 
 @pytest.mark.parametrize(("content", "expected"), JOINED.values(), ids=JOINED)
-def test_parts_of_times_are_joined_and_none_becomes_a_sensor(content, expected, tmp_path):
+def test_columns_of_times_are_joined_and_none_becomes_a_sensor(content, expected, tmp_path):
     path = written(content, tmp_path)
 
     assert times(path) == (expected, False)
@@ -46,12 +45,12 @@ def test_parts_of_times_are_joined_and_none_becomes_a_sensor(content, expected, 
         ("hour,flow\n8,5\n9,6\n", "column hour: must be an ISO 8601 time"),
     ],
 )
-def test_parts_that_make_no_time_are_refused(content, message, tmp_path):
+def test_columns_that_do_not_make_a_time_are_refused(content, message, tmp_path):
     with pytest.raises(InvalidInputError, match=message):
         read_readings(written(content, tmp_path))
 
 
-def test_frames_and_parquet_may_have_parts(tmp_path):
+def test_times_of_frames_and_parquet_may_be_in_several_columns(tmp_path):
     frame = pd.DataFrame(
         {"date": pd.to_datetime(["2021-06-13"]), "hour": [8], "flow": [5.0], "exit": [6.0]}
     )

@@ -3,8 +3,8 @@ import pytest
 
 from streamridge import InvalidInputError
 from streamridge.forecaster.aggregation import MLPoly
-from streamridge.forecaster.experts import Experts
-from tests.forecaster.plain_experts import PlainExperts, PlainWeights
+from tests.support.forecasters import noisy
+from tests.support.plain_experts import PlainWeights
 
 EVEN = np.full(3, 1 / 3)
 ALL = np.ones(3, dtype=bool)
@@ -17,12 +17,6 @@ def walk(weights, values, opinions):
         mixtures.append(weights.mixed(said[:, None])[:, 0])
         weights = weights.observe(0, said, mixtures[-1], value)
     return np.array(mixtures)[:, 0], weights
-
-
-def noisy(seed, count, deviations=(1.0, 2.0, 3.0)):
-    rng = np.random.default_rng(seed)
-    values = 10 * np.sin(np.arange(count) / 9)
-    return values, values[:, None] + rng.standard_normal((count, len(deviations))) * deviations
 
 
 class TestMLPoly:
@@ -108,7 +102,7 @@ class TestMLPoly:
 
         assert after is weights
 
-    def test_restored_it_goes_on_and_refuses_other_shapes(self):
+    def test_restored_it_continues_and_refuses_other_shapes(self):
         values, opinions = noisy(6, 50)
         start = MLPoly.start(1, EVEN, (20.0,))
         _, before = walk(start, values, opinions)
@@ -118,64 +112,3 @@ class TestMLPoly:
         np.testing.assert_array_equal(restored.weights(ALL), before.weights(ALL))
         with pytest.raises(InvalidInputError, match="experts must have shape"):
             MLPoly.start(2, EVEN, (20.0,)).restore(before.state())
-
-
-class TestExperts:
-    NAMES = ("model", "day", "last")
-
-    def lived(self, deviations, count=960):
-        """Return the losses of the mixture and of each expert, and the weights at the end."""
-        values, opinions = noisy(7, count, deviations)
-        experts, losses = Experts.start(self.NAMES, 1, day=96), np.zeros(4)
-        for value, said in zip(values, opinions, strict=True):
-            heard = experts.heard(said[:, None])
-            mixture = experts.mixed(heard)[0]
-            losses += (np.append(mixture, said) - value) ** 2
-            experts = experts.observe(0, heard[:, 0], mixture, value)
-        return losses / count, experts.weights(ALL)[0]
-
-    def test_at_first_the_model_is_trusted_alone(self):
-        experts = Experts.start(self.NAMES, 2, day=96)
-
-        np.testing.assert_array_equal(experts.weights(ALL), [[1, 0, 0], [1, 0, 0]])
-
-    def test_where_the_model_is_right_the_others_cost_next_to_nothing(self):
-        (mixture, model, *_), weights = self.lived((1.0, 5.0, 5.0))
-
-        assert mixture < 1.01 * model
-        assert weights[0] > 0.9
-
-    def test_where_the_model_is_wrong_it_is_left(self):
-        (mixture, model, _, last), weights = self.lived((9.0, 5.0, 1.0))
-
-        assert mixture < 1.35 * last < 0.1 * model
-        assert weights[2] > 0.9
-
-    def test_weights_sum_to_one_and_none_is_below_zero(self):
-        weights = self.lived((1.0, 1.0, 1.0))[1]
-
-        assert weights.sum() == pytest.approx(1.0)
-        assert (weights >= 0).all()
-
-    def test_every_mixture_is_that_of_the_plain_version(self):
-        values, opinions = noisy(8, 200)
-        opinions[100:110, 2] = np.nan
-        ours, plain = Experts.start(self.NAMES, 1, day=24), PlainExperts(3, 1, 24)
-
-        for value, said in zip(values, opinions, strict=True):
-            heard = ours.heard(said[:, None])
-            mixture = ours.mixed(heard)[0]
-            expected, spoken = plain.mix(said[:, None])
-            assert mixture == pytest.approx(expected[0])
-            np.testing.assert_allclose(ours.weights(~np.isnan(said))[0], plain.weights(said))
-            ours = ours.observe(0, heard[:, 0], mixture, value)
-            plain.learn(0, said, spoken[0], mixture, value)
-
-    def test_one_lucky_step_of_the_others_leaves_the_model_the_largest_share(self):
-        experts = Experts.start(self.NAMES, 1, day=96)
-        heard = experts.heard(np.array([[10.0], [12.0], [12.0]]))
-
-        after = experts.observe(0, heard[:, 0], experts.mixed(heard)[0], value=12.0)
-
-        # The model has as much of the vote as each of the three committees, and a say in them.
-        assert after.weights(ALL)[0].argmax() == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, InvalidInputError
-from tests.forecaster.test_forecaster import DAY, START, daily, live, small
+from tests.support.forecasters import DAY, START, daily, live, small
 
 
 class Unknown:

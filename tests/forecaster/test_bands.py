@@ -1,10 +1,149 @@
+"""Tests of sizes of errors, of bands, and of the errors of naive forecasts."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamridge import Inputs, InvalidInputError, KernelRidge, Linear, Samples
-from streamridge.forecaster.bands import RATE, ConformalBands
+from streamridge.forecaster.bands import (
+    FEW,
+    HALF_LIFE,
+    HALF_LIVES,
+    KEEP,
+    LEAST,
+    MOST,
+    RATE,
+    ConformalBands,
+    NaiveErrors,
+    RecentErrors,
+    Volatility,
+)
+
+
+def means_after(sizes):
+    """Return the means after some sizes of errors, one forecast in each column."""
+    errors = RecentErrors.start(np.shape(sizes)[1])
+    for each in sizes:
+        errors = errors.observe(list(each))
+    return errors
+
+
+def test_an_error_counts_half_after_its_half_life():
+    sizes = np.random.default_rng(0).exponential(size=(100, 3))
+
+    errors = means_after(sizes)
+
+    weights = 0.5 ** (np.arange(100)[::-1] / HALF_LIFE)
+    np.testing.assert_allclose(errors.means, np.average(sizes, axis=0, weights=weights))
+
+
+def test_before_any_error_a_mean_is_infinite():
+    errors = means_after([[1.0, np.nan], [3.0, np.nan]])
+
+    assert errors.means[0] < errors.means[1] == np.inf
+
+
+def test_a_forecast_that_was_not_made_keeps_its_mean():
+    errors = means_after([[2.0, 8.0]] * 5)
+
+    assert errors.observe([np.nan, np.nan]).means.tolist() == errors.means.tolist()
+
+
+@pytest.mark.parametrize("count", [0, 1, FEW - 1, FEW, FEW + 1])
+def test_few_errors_say_little(count):
+    assert means_after(np.ones((count, 1))).are_few == (count < FEW)
+
+
+def test_recent_errors_restore_their_state():
+    errors = means_after([[2.0, 8.0]] * 5)
+
+    resumed = RecentErrors.start(2).restore(errors.state())
+
+    np.testing.assert_array_equal(resumed.means, errors.means)
+
+
+@pytest.mark.parametrize("bad", [np.ones(3), np.array([np.nan, 1.0])], ids=["more", "not finite"])
+def test_recent_errors_refuse_a_state_of_another_size(bad):
+    with pytest.raises(InvalidInputError):
+        RecentErrors.start(2).restore({"totals": bad, "weights": bad})
+
+
+def volatility_after(scores, horizon=1):
+    volatility = Volatility.start(horizon)
+    for score in scores:
+        volatility = volatility.observe(0, score)
+    return volatility
+
+
+def test_scores_as_usual_change_nothing():
+    assert volatility_after(300 * [2.5]).factors() == pytest.approx([1.0], abs=0.02)
+
+
+def test_larger_scores_widen_and_smaller_ones_narrow():
+    assert volatility_after(300 * [1.0] + 10 * [4.0]).factors()[0] > 1.4
+    assert volatility_after(300 * [1.0] + 10 * [0.25]).factors()[0] < 0.75
+
+
+def test_a_single_glitch_is_forgotten_within_a_day():
+    calm = 500 * [1.0]
+
+    glitch = volatility_after([*calm, 1e9])
+
+    assert glitch.factors()[0] < np.sqrt(MOST)
+    later = volatility_after([*calm, 1e9, *(96 * [1.0])])
+    assert later.factors() == pytest.approx([1.0], abs=0.1)
+
+
+def test_sizes_stay_positive_when_every_forecast_is_right():
+    still = volatility_after(3000 * [0.0])
+
+    assert np.isfinite(still.factors()).all()
+    assert still.factors()[0] > 0
+    assert (still.recent >= LEAST - 1e-12).all()
+    awake = volatility_after([*(3000 * [0.0]), *(400 * [1.0])])
+    assert 0.5 < awake.factors()[0] < 3
+
+
+def test_each_horizon_has_its_own_volatility():
+    volatility = volatility_after(100 * [1.0] + 20 * [5.0], horizon=2)
+
+    assert volatility.factors()[0] > 1.3
+    assert volatility.factors()[1] == 1.0
+
+
+@pytest.mark.parametrize("length", [3, 200])
+def test_half_lives_follow_the_length_of_volatile_spells(length):
+    rng = np.random.default_rng(0)
+    sizes = np.repeat(np.exp(1.2 * rng.standard_normal(4000 // length + 1)), length)[:4000]
+
+    half_life = volatility_after(sizes * rng.standard_exponential(4000)).half_life
+
+    middle = np.exp(np.log(HALF_LIVES).mean())
+    assert (half_life > middle) == (length == 200)
+
+
+def test_two_scores_worked_by_hand():
+    volatility = volatility_after([2.0, 3.0])
+
+    # The first counts for a ninth or more: eight scores of one count as seen before.
+    usual = [1.0, 1 + 1 / 8]
+    recent = [1.0, 1 + (1 - 0.5**0.5)]
+    factor = np.sqrt(recent[1] / usual[1])
+    second = -np.log(factor) - 3 / (factor * usual[1])
+    assert volatility.usual == pytest.approx([usual[1] + (3 - usual[1]) / 9])
+    assert volatility.recent[0, 0] == pytest.approx(recent[1] + (1 - 0.5**0.5) * (3 - recent[1]))
+    assert volatility.fits[0, 0] == pytest.approx((1 - 1 / 200) * -2 + second)
+    assert volatility.seen == [2]
+
+
+def test_volatility_restores_its_state():
+    volatility = volatility_after([1.0, 3.0, 0.5])
+
+    restored = Volatility.start(1).restore(volatility.state())
+
+    for name, array in vars(volatility).items():
+        np.testing.assert_array_equal(getattr(restored, name), array)
 
 
 def run(errors, spreads, level=0.9):
@@ -20,7 +159,7 @@ def run(errors, spreads, level=0.9):
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["jump", "drift", "heavy"]))
-def test_misses_come_within_the_bound_of_their_share_whatever_the_series_does(seed, kind):
+def test_the_share_of_misses_is_within_its_bound_for_every_series(seed, kind):
     rng = np.random.default_rng(seed)
     count = 2000
     scale = {"jump": np.where(np.arange(count) < 900, 1, 20), "drift": np.geomspace(1, 9, count)}
@@ -145,3 +284,96 @@ def test_the_size_of_error_to_expect_stays_within_the_sizes_seen(rng):
     _, sizes = fit.predict_with_spread(Inputs.of([40, 41], [[-1e3], [1e3]]))
 
     np.testing.assert_allclose(sizes[:, 0], [residuals.min(), residuals.max()])
+
+
+MULTIPLE = 1.3 * 1.6448536269514722 / 0.53  # of a band of 90 %, before anything is known
+START = NaiveErrors.start(seasons=2, level=0.9)
+
+
+def of_sizes(*sizes):
+    """Return the state after first errors of these sizes: of week, day and last reading."""
+    return START.observe(0, sizes[0], list(sizes), least=1e-9)
+
+
+def offsets(naive, values=(50.0,), least=0.1, best=0):
+    return naive.offsets(best, np.array(values), least, (0.9,))
+
+
+def test_before_any_error_the_band_reaches_as_far_as_the_values():
+    below, above = offsets(START, (-7.0, 5.0))
+
+    np.testing.assert_allclose(below, -7 * MULTIPLE)
+    np.testing.assert_allclose(above, 7 * MULTIPLE)
+
+
+def test_before_any_error_a_value_of_zero_has_the_least_band():
+    np.testing.assert_allclose(offsets(START, (0.0, 0.0))[1], 0.1 * MULTIPLE)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "best", "seasonal"),
+    [((9.0, 5.0, 1.0), 2, 1), ((1.0, 5.0, 9.0), 0, 0), ((2.0, 2.0, 2.0), 0, 0)],
+)
+def test_the_best_has_the_smallest_recent_errors_and_ties_prefer_the_longest_season(
+    sizes, best, seasonal
+):
+    naive = of_sizes(*sizes)
+
+    assert naive.best(seasonal=False) == best
+    assert naive.best(seasonal=True) == seasonal
+
+
+def test_without_a_season_the_last_reading_is_all_there_is():
+    assert NaiveErrors.start(seasons=0, level=0.9).best(seasonal=True) == 0
+
+
+def test_the_first_error_says_how_large_they_are_but_is_no_miss():
+    below, above = offsets(of_sizes(40.0, 1.0, 1.0))
+
+    np.testing.assert_allclose([below[0, 0], above[0, 0]], [-40 * MULTIPLE, 40 * MULTIPLE])
+
+
+def test_the_band_belongs_to_the_best_forecast():
+    _, above = offsets(of_sizes(40.0, 3.0, 1.0), best=1)
+
+    assert above[0, 0] == pytest.approx(3 * MULTIPLE)
+
+
+def test_sizes_follow_recent_errors():
+    naive = of_sizes(10.0, 1.0, 1.0).observe(0, 20.0, [20.0, 1.0, 1.0], least=0.1)
+
+    assert naive.errors.means[0] == pytest.approx((10 * KEEP + 20) / (KEEP + 1))
+
+
+@pytest.mark.parametrize(("share", "rate"), [(1.0001, 0.95), (0.9999, -0.05)])
+def test_an_error_is_held_against_the_size_before_it(share, rate):
+    naive = of_sizes(10.0, 1.0, 1.0)
+    error = share * 10 * MULTIPLE
+
+    after = naive.observe(0, error, 3 * [error], least=0.1)
+
+    # The first score moves the multiples at a rate of one.
+    assert after.bands.reach[0, 1, 0] == pytest.approx(MULTIPLE * np.exp(rate))
+
+
+def test_the_band_is_never_narrower_than_the_least_error():
+    _, above = offsets(of_sizes(0.0, 0.0, 0.0), least=2.0)
+
+    assert above[0, 0] == pytest.approx(2 * MULTIPLE)
+
+
+def test_an_error_after_none_is_held_against_the_least_error():
+    naive, sizes = of_sizes(0.0, 0.0, 0.0), 3 * [0.1]
+
+    # A third of the least error is no miss, however small errors were.
+    assert naive.observe(0, 0.1, sizes, least=0.3).bands.reach[0, 1] < MULTIPLE
+    assert naive.observe(0, 0.1, sizes, least=0.001).bands.reach[0, 1] > MULTIPLE
+
+
+def test_a_state_is_restored():
+    naive = of_sizes(4.0, 2.0, 1.0).observe(2, -9.0, [9.0, 1.0, 9.0], least=0.1)
+
+    resumed = START.restore(naive.state())
+
+    np.testing.assert_array_equal(resumed.errors.means, naive.errors.means)
+    np.testing.assert_array_equal(resumed.bands.reach, naive.bands.reach)

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streamridge.forecaster.calibration import Calibration, Made
+from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import HALF_LIVES, KEEPS, MEMORIES, ErrorCorrection
 
 ONE = np.ones(1)
+NO_LIMITS = (-np.inf, np.inf)
 # The place of the half-life of three steps.
 THREE = HALF_LIVES.tolist().index(3)
 
@@ -21,14 +22,14 @@ def too_low_by_two(steps):
     """Return the state after so many forecasts of zero, as a model makes them, of values of two."""
     state = started()
     for step in range(steps):
-        made = state.made(step, np.zeros(1), ONE)
+        made = state.forecast(step, np.zeros(1), ONE, NO_LIMITS)
         state = state.observe(step, 2.0, made, learns=True)
     return state
 
 
 def made_at(step, *, raw, values, spreads, mean=0.0):
     parts = (np.array(part, dtype=float) for part in (raw, values, spreads))
-    return Made(step, *parts, np.ones(len(raw)), np.full(len(HALF_LIVES), mean))
+    return ModelForecast(step, *parts, np.ones(len(raw)), np.full(len(HALF_LIVES), mean))
 
 
 class TestCorrection:
@@ -62,7 +63,7 @@ class TestCorrection:
 
     def test_a_doubted_value_teaches_it_nothing_and_lets_its_mean_fade(self):
         state = too_low_by_two(6)
-        made = state.made(6, np.zeros(1), ONE)
+        made = state.forecast(6, np.zeros(1), ONE, NO_LIMITS)
 
         after = state.observe(6, 1e6, made, learns=False)
 
@@ -81,14 +82,14 @@ class TestCorrection:
         state = too_low_by_two(6)
 
         for _ in range(3):
-            state = state.pass_over()
+            state = state.skip()
 
         assert state.correction.means[THREE] == pytest.approx(0.75)
 
     def test_a_forecast_holds_the_means_it_was_made_at(self):
         state = too_low_by_two(6)
 
-        made = state.made(6, np.array([40.0]), ONE)
+        made = state.forecast(6, np.array([40.0]), ONE, NO_LIMITS)
 
         assert made.means[THREE] == pytest.approx(1.5)
         assert made.raw == 40.0
@@ -97,9 +98,11 @@ class TestCorrection:
 
     def test_without_it_forecasts_stay_as_the_model_makes_them(self):
         state = Calibration.start(1, 0.9, corrects=False)
-        state = state.observe(0, 5.0, state.made(0, np.zeros(1), ONE), learns=True).pass_over()
+        state = state.observe(
+            0, 5.0, state.forecast(0, np.zeros(1), ONE, NO_LIMITS), learns=True
+        ).skip()
 
-        made = state.made(1, np.array([7.0]), ONE)
+        made = state.forecast(1, np.array([7.0]), ONE, NO_LIMITS)
 
         assert made.values == made.raw == 7.0
         assert state.correction is None
@@ -135,7 +138,7 @@ class TestBands:
     def test_a_doubted_value_teaches_them_too(self):
         state = started()
 
-        after = state.observe(0, 1e6, state.made(0, np.zeros(1), ONE), learns=False)
+        after = state.observe(0, 1e6, state.forecast(0, np.zeros(1), ONE, NO_LIMITS), learns=False)
 
         assert after.bands.seen == [1]
         assert after.bands.reach[0, 1] > state.bands.reach[0, 1]
@@ -143,7 +146,7 @@ class TestBands:
     def test_every_forecast_of_a_step_teaches_its_own_horizon(self):
         state = started(horizon=3)
         for step in range(10):
-            made = state.made(step, np.zeros(3), np.ones(3))
+            made = state.forecast(step, np.zeros(3), np.ones(3), NO_LIMITS)
             state = state.observe(step, 0.0, made, learns=True)
 
         assert state.bands.seen.tolist() == [10, 9, 8]
@@ -151,19 +154,19 @@ class TestBands:
 
     def test_after_a_gap_forecasts_of_long_ago_teach_nothing(self):
         state = started(horizon=3)
-        made = state.made(0, np.zeros(3), np.ones(3))
+        made = state.forecast(0, np.zeros(3), np.ones(3), NO_LIMITS)
         state = state.observe(0, 0.0, made, learns=True)
 
-        after = state.pass_over().pass_over().pass_over().observe(4, 0.0, None, learns=True)
+        after = state.skip().skip().skip().observe(4, 0.0, None, learns=True)
 
         assert after.bands.seen.tolist() == [1, 0, 0]
         assert after.pending == ()
 
 
-def test_a_state_goes_on_bit_for_bit():
+def test_a_state_continues_bit_for_bit():
     state, rng = started(horizon=3), np.random.default_rng(0)
     for step in range(8):
-        made = state.made(step, rng.normal(size=3), np.ones(3))
+        made = state.forecast(step, rng.normal(size=3), np.ones(3), NO_LIMITS)
         state = state.observe(step, rng.normal(), made, learns=True)
 
     resumed = started(horizon=3).restore(state.state())
@@ -171,38 +174,40 @@ def test_a_state_goes_on_bit_for_bit():
     for step in range(8, 16):
         value, raw = rng.normal(), rng.normal(size=3)
         state, resumed = (
-            each.observe(step, value, each.made(step, raw, np.ones(3)), learns=True)
+            each.observe(step, value, each.forecast(step, raw, np.ones(3), NO_LIMITS), learns=True)
             for each in (state, resumed)
         )
     for name, array in state.state().items():
         np.testing.assert_array_equal(array, resumed.state()[name])
 
 
-class TestUnrest:
-    def test_larger_errors_of_late_widen_the_next_bands(self):
+class TestVolatility:
+    def test_larger_recent_errors_widen_the_next_bands(self):
         state = started()
         for step in range(60):
-            made = state.made(step, np.zeros(1), ONE)
+            made = state.forecast(step, np.zeros(1), ONE, NO_LIMITS)
             state = state.observe(step, 1.0 if step < 50 else 6.0, made, learns=False)
 
-        made = state.made(60, np.zeros(1), ONE)
+        made = state.forecast(60, np.zeros(1), ONE, NO_LIMITS)
 
         assert made.spreads[0] == made.factors[0] > 1.3
-        assert made.calm == pytest.approx([1.0])
+        assert made.spreads / made.factors == pytest.approx([1.0])
 
     def test_it_learns_from_errors_in_sizes_that_the_model_expects(self):
         state = started()
-        made = replace(state.made(0, np.zeros(1), ONE), spreads=6 * ONE, factors=3 * ONE)
+        made = replace(
+            state.forecast(0, np.zeros(1), ONE, NO_LIMITS), spreads=6 * ONE, factors=3 * ONE
+        )
 
         after = state.observe(0, 4.0, made, learns=True)
 
-        assert after.unrest.usual == state.unrest.observe(0, 2.0).usual
+        assert after.volatility.usual == state.volatility.observe(0, 2.0).usual
 
-    def test_a_glitch_leaves_it_as_it_was(self):
+    def test_a_glitch_does_not_change_it(self):
         state = started()
 
         after = state.observe(
-            0, 1e9, state.made(0, np.zeros(1), ONE), learns=False, plausible=False
+            0, 1e9, state.forecast(0, np.zeros(1), ONE, NO_LIMITS), learns=False, plausible=False
         )
 
-        assert after.unrest is state.unrest
+        assert after.volatility is state.volatility

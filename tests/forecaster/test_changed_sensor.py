@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, Workspace
-from tests.forecaster.test_forecaster import DAY, HOUR, START, column, daily, live, small
+from tests.support.forecasters import DAY, HOUR, START, column, daily, live, small
+from tests.support.tiers import each_horizon
 
 CHANGED = slice(12 * DAY, 16 * DAY)
 
@@ -57,8 +58,8 @@ class TestEverySecondReadingLost:
 
     def test_its_rows_are_trained_on(self, lived):
         forecaster, _, _ = lived
-        first = forecaster.path.steps[0] - (3 * DAY - 1)
-        trained = forecaster._stepper.model.learner.training.t - first
+        first = forecaster.tuning.path.steps[0] - (3 * DAY - 1)
+        trained = forecaster._model.training.t - first
 
         assert (trained >= 12 * DAY + DAY // 2).sum() > DAY // 2
 
@@ -138,35 +139,39 @@ class TestLateReadings:
         forecaster.refit()
         return forecaster
 
-    @pytest.mark.parametrize("horizon", [1, 3])
+    def training_sets(self, forecaster):
+        model = forecaster._model
+        fits = (model.progress.current, model.progress.retired)
+        return [model._in_memory(fitted)[0] for fitted in fits if fitted is not None]
+
+    @each_horizon(1, 3)
     @pytest.mark.parametrize("saved", [False, True], ids=["rested", "saved"])
-    def test_rows_are_made_again_as_the_refit_saw_them(self, horizon, saved):
+    def test_rows_are_rebuilt_as_the_refit_saw_them(self, horizon, saved):
         forecaster = self.fitted(horizon)
-        fits = forecaster._stepper.model.learner._progress.fits
-        were = [fitted.samples for fitted in fits]
-        first = forecaster.path.steps[0] - (3 * DAY - 1)
+        were = self.training_sets(forecaster)
+        first = forecaster.tuning.path.steps[0] - (3 * DAY - 1)
         assert self.GAPS[0] + 1 in were[0].t - first  # its last lag is filled in
 
         for gap in self.GAPS:
             forecaster.observe(START + gap * HOUR, 77.0)
         assert forecaster.counts["late"] == len(self.GAPS)
-        forecaster.release()
+        forecaster.workspace = None
         if saved:
             forecaster = Forecaster.from_bytes(forecaster.to_bytes())
 
-        again = [fitted.samples for fitted in forecaster._stepper.model.learner._progress.fits]
+        again = self.training_sets(forecaster)
         for one, other in zip(again, were, strict=True):
             for letter in "txy":
                 assert getattr(one, letter).tobytes() == getattr(other, letter).tobytes()
 
     def test_the_next_refit_sees_what_came(self):
         forecaster = self.fitted(horizon=1)
-        before = forecaster._stepper.model.learner.training
+        before = forecaster._model.training
 
         forecaster.observe(START + self.GAPS[0] * HOUR, 77.0)
         forecaster.refit()
 
-        after = forecaster._stepper.model.learner.training
+        after = forecaster._model.training
         shared = np.isin(after.t, before.t)
         assert not np.array_equal(after.x[shared], before.x[np.isin(before.t, after.t)])
         assert 77.0 in after.y

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, InvalidInputError
-from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, hours, live, same, small
+from tests.support.forecasters import DAY, HOUR, START, daily, hours, live, same, small
+from tests.support.tiers import each_horizon
 
 CLOSURE = range(8 * DAY, 10 * DAY)
 
@@ -27,7 +28,7 @@ def exclude_closure(forecaster):
     forecaster.exclude(START + CLOSURE.start * HOUR, START + (CLOSURE.stop - 1) * HOUR)
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon(1, 3)
 def test_a_span_excluded_beforehand_leaves_no_trace(horizon):
     values = daily(16 * DAY)
     excluded, lacking = small(horizon=horizon), small(horizon=horizon)
@@ -42,7 +43,7 @@ def test_a_span_excluded_beforehand_leaves_no_trace(horizon):
     assert excluded.counts.pop("excluded") == len(CLOSURE)
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon(1, 3)
 def test_an_excluded_week_is_as_if_nothing_had_come_at_all(horizon):
     values, week = daily(30 * DAY), range(14 * DAY, 21 * DAY)
     excluded, lacking = small(horizon=horizon), small(horizon=horizon)
@@ -61,20 +62,20 @@ def test_an_excluded_week_is_as_if_nothing_had_come_at_all(horizon):
 def test_a_span_excluded_afterwards_leaves_the_training_set_at_the_next_refit():
     forecaster = small()
     live(forecaster, closed(daily(12 * DAY)))
-    first = forecaster._stepper.sensor.clock.known.steps(np.array([START]))[0]
+    first = forecaster._history.clock.known.steps(np.array([START]))[0]
     lags = forecaster.settings.preset.features.lags
     reading_it = np.arange(CLOSURE.start, CLOSURE.stop + lags) + first
 
     exclude_closure(forecaster)
 
-    learner = forecaster._stepper.model.learner
+    learner = forecaster._model
     assert np.isin(learner.training.t, reading_it).any()
     forecaster.refit()
     assert not np.isin(learner.training.t, reading_it).any()
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
-def test_when_all_is_excluded_the_fit_in_force_goes_on(horizon):
+@each_horizon(1, 3)
+def test_when_all_readings_are_excluded_the_fit_in_force_stays(horizon):
     forecaster = small(horizon=horizon)
     values = daily(12 * DAY)
     live(forecaster, values[: 6 * DAY])
@@ -90,15 +91,15 @@ def test_when_all_is_excluded_the_fit_in_force_goes_on(horizon):
     assert forecaster.counts["fits"] > 4
 
 
-def test_until_that_refit_the_fit_in_force_stays_as_it_was(tmp_path):
+def test_until_that_refit_the_fit_in_force_does_not_change(tmp_path):
     forecaster = small()
     live(forecaster, closed(daily(11 * DAY)))
-    trained = forecaster._stepper.model.learner.training
+    trained = forecaster._model.training
 
     exclude_closure(forecaster)
-    forecaster.release()
+    forecaster.workspace = None
 
-    np.testing.assert_array_equal(forecaster._stepper.model.learner.training.x, trained.x)
+    np.testing.assert_array_equal(forecaster._model.training.x, trained.x)
 
 
 def test_a_late_reading_of_an_excluded_step_is_not_taken():
@@ -161,7 +162,7 @@ def test_a_local_time_that_occurs_twice_is_excluded_both_times():
 BAD = {
     "end first": (("2021-06-14", "2021-06-13"), "end must not be before start, got 2021-06-14 to"),
     "no time": (("yesterday", "2021-06-13"), "time must be an ISO 8601 time"),
-    "too early": (("1066-10-14", "2021-06-13"), "time must be between the years 1800 and 2500"),
+    "too early": (("0966-10-14", "2021-06-13"), "time must be between the years 1000 and 2500"),
     "an offset and none": (
         ("2021-06-13T00:00+02:00", "2021-06-14"),
         "start and end must both have an offset or none",
@@ -194,7 +195,7 @@ def test_times_must_go_on_as_a_span_was_given():
         forecaster.observe("2021-06-13T00:00", 1.0)
 
 
-def test_what_is_excluded_before_the_first_fit_does_not_set_what_is_plausible():
+def test_readings_excluded_before_the_first_fit_do_not_set_the_plausible_range():
     values = daily(5 * DAY)
     values[20:60] = 5000.0
     values[64] = 900.0
@@ -208,5 +209,5 @@ def test_what_is_excluded_before_the_first_fit_does_not_set_what_is_plausible():
 
     live(excluded, values[66:], 66)
     live(lacking, lacked[66:], 66)
-    judges = [each._stepper.sensor._plausibility for each in (excluded, lacking)]
+    judges = [each._history._plausibility for each in (excluded, lacking)]
     assert judges[0].high == judges[1].high < 900

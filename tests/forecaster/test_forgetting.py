@@ -8,8 +8,10 @@ import pytest
 from streamridge import Forecaster, InvalidInputError
 from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.presets import FORGETTING
+from streamridge.learners.workspace import times_of
 from streamridge.tuners import HOAG, Grid, RandomSearch
 from tests.oracles import central_difference
+from tests.support.tiers import each_horizon
 
 START, STEP, DAY = np.datetime64("2021-03-20T00:00", "m"), np.timedelta64(180, "m"), 8
 RATES = ("day_forgetting", "week_forgetting")
@@ -51,29 +53,30 @@ def test_rates_are_hyperparameters_that_move():
 
     assert all(rate != FORGETTING for rate in rates(forecaster))
     for name in RATES:
-        path = forecaster.path[name]
+        path = forecaster.tuning.path[name]
         assert path[0] == pytest.approx(FORGETTING, rel=1e-12)
         assert len(set(path.tolist())) > 3
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon(1, 3)
 def test_the_gradient_is_the_derivative_of_the_loss_refit_included(horizon):
     holidays = ["2021-04-02", "2021-04-05"]
     forecaster = lived(horizon=horizon, holidays=holidays, guard=False)
-    forecaster.set(day_forgetting=0.3, week_forgetting=0.2)
+    forecaster.tuning.set(day_forgetting=0.3, week_forgetting=0.2)
     feed(forecaster, 30 * DAY, 30 * DAY + 16)
-    model, learner = forecaster.settings.model, forecaster._stepper.model.learner
-    progress = learner._progress
-    fitted = progress.current
+    model, history = forecaster.settings.model, forecaster._history
+    fitted, fit = forecaster._model.progress.current, forecaster._model.fit
 
     def window_at(lam):
-        return progress.record.under(lam).between(fitted.since, np.inf)
+        return history.between(fitted.since, np.inf, lam)
 
     def loss(lam):
-        rows = progress.record.under(lam).at(fitted.times, 0)
+        rows = history.at(times_of(fitted.runs), lam, 0)
         return model.fit(rows, lam).window_loss(window_at(lam))
 
-    g = fitted.gradient_of(window_at(fitted.lam))
+    window = window_at(fitted.lam)
+    tangents = history.tangents(times_of(fitted.runs), window.t, fitted.lam, 0)
+    g = fit.loss_and_gradient(window, tangents)[1]
 
     names = list(forecaster.hyperparameters)
     chosen = [names.index(name) for name in (*RATES, "regularization", "drifting.rate")]
@@ -85,7 +88,7 @@ def test_the_gradient_is_the_derivative_of_the_loss_refit_included(horizon):
 
     wanted = central_difference(moved, fitted.lam[chosen])
     np.testing.assert_allclose(g[chosen], wanted, rtol=1e-6, atol=1e-7)
-    summed = fitted.step_gradients(window_at(fitted.lam)).sum(axis=0)
+    summed = fit.step_gradients(window, tangents).sum(axis=0)
     np.testing.assert_allclose(summed, g, rtol=1e-9, atol=1e-9 * abs(g).max())
 
 
@@ -93,22 +96,22 @@ def test_the_next_row_is_made_with_the_rates_in_force():
     forecaster = lived()
     before = forecaster.predict().value
 
-    forecaster.set(week_forgetting=1.9)
+    forecaster.tuning.set(week_forgetting=1.9)
     after = forecaster.predict().value
 
     assert rates(forecaster)[1] == 1.9
-    features = forecaster._stepper.model.features
+    features = forecaster._model.features
     assert [season.forgetting for season in features.seasons] == rates(forecaster)
     assert after != before
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
-def test_a_forecaster_at_rest_or_saved_goes_on_bit_for_bit(horizon):
+@each_horizon(1, 3)
+def test_a_forecaster_at_rest_or_saved_continues_bit_for_bit(horizon):
     awake = lived(horizon=horizon)
     twin = Forecaster.from_bytes(awake.to_bytes())
 
     for first in range(30 * DAY, 36 * DAY, 5):
-        twin.release()
+        twin.workspace = None
         for each in (awake, twin):
             feed(each, first, first + 5)
         np.testing.assert_array_equal(awake.predict().value, twin.predict().value)
@@ -118,14 +121,14 @@ def test_a_forecaster_at_rest_or_saved_goes_on_bit_for_bit(horizon):
 
 def test_a_frozen_rate_stays_and_the_other_moves():
     forecaster = lived()
-    forecaster.freeze("day_forgetting")
+    forecaster.tuning.freeze("day_forgetting")
     day, week = rates(forecaster)
 
     feed(forecaster, 30 * DAY, 40 * DAY)
 
     assert rates(forecaster)[0] == day
     assert rates(forecaster)[1] != week
-    assert forecaster.frozen == ("day_forgetting",)
+    assert forecaster.tuning.frozen == ("day_forgetting",)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +140,12 @@ def test_a_search_on_the_past_leaves_the_rates_as_they_are(tuner):
     assert rates(forecaster) == [FORGETTING, FORGETTING]
     assert forecaster.counts["fits"] > 1
     with pytest.raises(InvalidInputError, match=r"must lie .* got day_forgetting = 0.3"):
-        forecaster.set(day_forgetting=0.3)
+        forecaster.tuning.set(day_forgetting=0.3)
 
 
 def test_without_learning_rates_stay_and_can_be_set():
     forecaster = lived(15 * DAY, learn=False)
-    forecaster.set(day_forgetting=0.5)
+    forecaster.tuning.set(day_forgetting=0.5)
     feed(forecaster, 15 * DAY, 20 * DAY)
 
     assert rates(forecaster) == pytest.approx([0.5, FORGETTING], rel=1e-12)
@@ -151,11 +154,14 @@ def test_without_learning_rates_stay_and_can_be_set():
 def test_a_start_may_name_a_rate():
     settings = starting_at({"week_forgetting": 0.7, "regularization": 1.0}, lived(0).settings)
 
-    forecaster = Forecaster.of(settings)
+    forecaster = Forecaster.from_settings(settings)
 
     assert rates(forecaster) == [FORGETTING, 0.7]
     assert forecaster.hyperparameters["regularization"] == 1.0
-    assert Forecaster.of(replace(settings, learn=False)).hyperparameters["week_forgetting"] == 0.7
+    assert (
+        Forecaster.from_settings(replace(settings, learn=False)).hyperparameters["week_forgetting"]
+        == 0.7
+    )
 
 
 def test_the_papers_model_knows_no_rates():

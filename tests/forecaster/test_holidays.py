@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, compare, replay
-from streamridge.features.past import Past
+from streamridge.features.base import Past
 from streamridge.features.timeline import Timeline
 from streamridge.forecaster.settings import Settings
-from streamridge.series.clock import Clock, parse_step, parse_zone
+from streamridge.series.clock import Clock
 from streamridge.series.holidays import Holidays
-from tests.features.test_profiles import profiles
-from tests.forecaster.test_forecaster import DAY, START, small
-from tests.runs.test_replay import frame
+from streamridge.series.lengths import parse_step
+from streamridge.series.zones import parse_zone
+from tests.support.features import profiles
+from tests.support.forecasters import DAY, START, small
+from tests.support.series import frame
 
 WEEK = 7 * DAY
 # Wednesdays of the sixth and the seventh week; the first day is a Sunday.
@@ -62,7 +64,7 @@ def test_without_a_holiday_in_reach_forecasts_are_the_same_to_the_last_bit():
 
 
 @pytest.mark.parametrize("zone", [None, "America/New_York"])
-def test_the_course_of_a_holiday_is_that_of_the_last_sundays(zone):
+def test_the_profile_of_a_holiday_uses_the_last_sundays(zone):
     # From a Sunday on; in New York it begins four hours after that of UTC.
     start = np.datetime64("2021-06-13T00" if zone is None else "2021-06-13T04")
     local = np.arange(6 * WEEK)
@@ -93,7 +95,7 @@ def test_the_calendar_shows_a_holiday_as_a_sunday():
     np.testing.assert_array_equal(calendar[0], calendar[1])
 
 
-def test_before_the_first_fit_a_holiday_is_that_of_the_last_sunday():
+def test_before_the_first_fit_a_holiday_repeats_the_last_sunday():
     values, _ = working_week(6, dates=DATES[:1])
     forecaster = small(warmup=10 * WEEK, train_size=10 * WEEK, holidays=DATES[:1])
     at = 5 * WEEK + 3 * DAY + 12

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, KernelRidge, StateError, Workspace
-from streamridge.files.checkpoint import decoded
-from streamridge.learners.online import Descending
+from streamridge.learners.refitted_model import RefittedModel
 from streamridge.tuners import RandomSearch
-from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same, small
-from tests.tiers import tiered
+from tests.support.forecasters import DAY, HOUR, START, daily, live, same, small, state_of
+from tests.support.tiers import each_horizon, tiered
 
 
 def saved_and_loaded(forecaster, folder):
@@ -37,12 +36,17 @@ def up_to_date(forecaster):
     return Forecaster.from_bytes(whole, later)
 
 
+def released(forecaster):
+    forecaster.workspace = None
+    return forecaster
+
+
 WAYS = {
     "bytes": lambda forecaster, _: Forecaster.from_bytes(forecaster.to_bytes()),
     "bytes since the refit": lambda forecaster, _: up_to_date(forecaster),
     "pickle": lambda forecaster, _: pickle.loads(pickle.dumps(forecaster)),
     "file": saved_and_loaded,
-    "released": lambda forecaster, _: forecaster.release() or forecaster,
+    "released": lambda forecaster, _: released(forecaster),
 }
 FIRST = 4 * DAY  # the model has been fitted
 
@@ -68,14 +72,8 @@ def take(forecaster, reading):
     return forecast
 
 
-def state_of(forecaster):
-    """Return everything that is saved but the seconds spent."""
-    _, state = decoded(forecaster.to_bytes(), "content")
-    return {name: array for name, array in state.items() if name != "costs.seconds"}
-
-
 def rows(forecaster):
-    return forecaster._stepper.model.learner.training
+    return forecaster._model.training
 
 
 @pytest.mark.parametrize(
@@ -84,10 +82,10 @@ def rows(forecaster):
         WAYS,
         [1, 4],
         [False, True],
-        quick=lambda *case: case[1:] == (4, True) or case == ("bytes", 1, False),
+        quick=lambda *case: case in (("bytes", 4, True), ("pickle", 4, True)),
     ),
 )
-def test_put_away_at_every_moment_it_goes_on_as_if_nothing_had_been(way, horizon, defer, tmp_path):
+def test_saved_at_every_moment_it_continues_unchanged(way, horizon, defer, tmp_path):
     way = WAYS[way]
     kept, moved = (small(horizon=horizon, train_size=60, defer_refits=defer) for _ in range(2))
 
@@ -108,25 +106,25 @@ def test_put_away_at_every_moment_it_goes_on_as_if_nothing_had_been(way, horizon
         assert one[name].tobytes() == other[name].tobytes(), name
 
 
-@pytest.mark.parametrize("horizon", [1, 4])
-def test_rows_made_again_are_the_rows_that_were(horizon):
+@each_horizon(1, 4)
+def test_rebuilt_rows_equal_the_original_rows(horizon):
     forecaster = small(horizon=horizon, train_size=60)
     forecaster.workspace = Workspace()  # holds the rows of each refit as they were made
 
     for i, reading in enumerate(troubled()):
         take(forecaster, reading)
         if i > FIRST:
-            learner = forecaster._stepper.model.learner
-            for fitted in learner._progress.fits:
-                were = fitted.samples
+            model = forecaster._model
+            for fitted in filter(None, (model.progress.current, model.progress.retired)):
+                were, _ = model._in_memory(fitted)
                 fitted.release()
-                again = fitted.samples
+                again, _ = model._in_memory(fitted)
                 for letter in "txy":
                     assert getattr(again, letter).tobytes() == getattr(were, letter).tobytes()
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_rows_of_the_fit_before_are_made_again_with_its_own_trust(way, tmp_path):
+def test_rows_of_the_previous_fit_are_rebuilt_with_its_own_trust(way, tmp_path):
     forecaster, values = small(horizon=4, train_size=60), daily(5 * DAY)
     late, values[4 * DAY] = values[4 * DAY], np.nan
     live(forecaster, values)
@@ -136,15 +134,15 @@ def test_rows_of_the_fit_before_are_made_again_with_its_own_trust(way, tmp_path)
     forecaster.refit()
 
     forecaster = way(forecaster, tmp_path)
-    forecaster.release()
+    forecaster.workspace = None
 
-    progress = forecaster._stepper.model.learner._progress
-    assert progress.retired.samples.x.tobytes() == trained.x.tobytes()
-    assert len(progress.current.samples) == len(trained)
+    retired = forecaster._model.progress.retired
+    assert forecaster._model._in_memory(retired)[0].x.tobytes() == trained.x.tobytes()
+    assert len(rows(forecaster)) == len(trained)
 
 
 class TestDeferredRefits:
-    @pytest.mark.parametrize("horizon", [1, 4])
+    @each_horizon(1, 4)
     def test_made_when_they_are_due_they_change_nothing(self, horizon):
         at_once, deferred = (small(horizon=horizon, defer_refits=defer) for defer in (False, True))
 
@@ -156,7 +154,7 @@ class TestDeferredRefits:
         assert deferred.hyperparameters == at_once.hyperparameters
         assert deferred.counts == at_once.counts
 
-    @pytest.mark.parametrize("horizon", [1, 4])
+    @each_horizon(1, 4)
     def test_made_when_due_they_change_nothing_though_a_window_ends_in_a_gap(self, horizon):
         at_once, deferred = (small(horizon=horizon, defer_refits=defer) for defer in (False, True))
         values = daily(9 * DAY)
@@ -187,8 +185,8 @@ class TestDeferredRefits:
         assert late.counts["fits"] == 2
         assert not np.array_equal(late.predict().value, never.predict().value)
 
-    @pytest.mark.parametrize("horizon", [1, 4])
-    def test_k_readings_late_it_is_that_of_a_window_k_readings_longer(self, horizon):
+    @each_horizon(1, 4)
+    def test_k_readings_late_it_equals_a_refit_of_a_window_k_readings_longer(self, horizon):
         k, values = 5, daily(12 * DAY)
         late = small(horizon=horizon, train_size=60, defer_refits=True)
         longer = small(horizon=horizon, train_size=60, update_every=DAY + k)
@@ -203,7 +201,7 @@ class TestDeferredRefits:
         assert late.counts == longer.counts
         np.testing.assert_array_equal(rows(late).x, rows(longer).x)
 
-    @pytest.mark.parametrize("horizon", [1, 4])
+    @each_horizon(1, 4)
     def test_no_row_is_trained_on_before_it_is_known(self, horizon):
         forecaster = small(horizon=horizon, defer_refits=True)
 
@@ -211,7 +209,7 @@ class TestDeferredRefits:
             take(forecaster, reading)
             if forecaster.refit_due and i % 5 == 0:
                 forecaster.refit()
-                newest = forecaster._stepper.sensor.timeline.newest
+                newest = forecaster._history.timeline.newest
                 assert rows(forecaster).t[-1] + horizon - 1 <= newest
 
     def test_the_first_fit_waits_too_and_one_too_early_is_refused(self):
@@ -245,17 +243,19 @@ class TestDeferredRefits:
         live(forecaster, daily(4 * DAY))
         forecaster.refit()
         live(forecaster, daily(4 * DAY + 9)[4 * DAY :], 4 * DAY)
-        first, taught = forecaster._stepper.model.learner._progress.current, []
+        first, taught = forecaster._model.progress.current, []
         forecaster.refit()
         live(forecaster, daily(4 * DAY + 10)[4 * DAY + 9 :], 4 * DAY + 9)
-        absorb = Descending.absorb
+        learned = RefittedModel._learned
 
-        def watched(policy, fitted, window):
-            taught.append((fitted.since, window.t.tolist()))
-            return absorb(policy, fitted, window)
+        def watched(model, progress, fitted, after, until, *rest):
+            window = model._rows.between(after, until, fitted.lam)
+            if len(window):
+                taught.append((fitted.since, window.t.tolist()))
+            return learned(model, progress, fitted, after, until, *rest)
 
         monkeypatch = pytest.MonkeyPatch()
-        monkeypatch.setattr(Descending, "absorb", watched)
+        monkeypatch.setattr(RefittedModel, "_learned", watched)
         try:
             forecaster.refit()
             live(forecaster, daily(4 * DAY + 15)[4 * DAY + 10 :], 4 * DAY + 10)
@@ -289,11 +289,8 @@ class TestDeferredRefits:
         assert forecaster.predict().source == "model"
 
 
-each_horizon = pytest.mark.parametrize("horizon", tiered([1, 4], quick=lambda horizon: horizon > 1))
-
-
 class TestWorkspace:
-    @each_horizon
+    @each_horizon(1, 4)
     def test_one_serves_many_in_turn_and_changes_no_number(self, horizon):
         workspace = Workspace()
         alone = [small(horizon=horizon, train_size=60 + 20 * i) for i in range(3)]
@@ -311,7 +308,7 @@ class TestWorkspace:
         for one, other in zip(alone, sharing, strict=True):
             assert one.hyperparameters == other.hyperparameters
 
-    @each_horizon
+    @each_horizon(1, 4)
     def test_one_of_its_own_changes_no_number(self, horizon):
         holding, resting = (small(horizon=horizon) for _ in range(2))
         holding.workspace = Workspace()
@@ -337,7 +334,7 @@ class TestWorkspace:
     def test_after_a_refit_nothing_but_the_result_is_held(self):
         forecaster = small(train_size=240)
         live(forecaster, daily(12 * DAY))
-        forecaster.release()
+        forecaster.workspace = None
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
@@ -348,17 +345,16 @@ class TestWorkspace:
 
         assert held < 240 * 240  # an eighth of one matrix
 
-    def test_with_a_workspace_the_matrices_are_held_and_a_release_gives_them_back(self):
+    def test_with_a_workspace_the_matrices_are_held_until_it_is_taken_away(self):
         forecaster = small(train_size=240)
-        forecaster.workspace = Workspace()
         live(forecaster, daily(12 * DAY))
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
-            forecaster.release()
+            forecaster.workspace = Workspace()
             forecaster.refit()
             held = tracemalloc.get_traced_memory()[0] - before
-            forecaster.release()
+            forecaster.workspace = None
             after = tracemalloc.get_traced_memory()[0] - before
         finally:
             tracemalloc.stop()
@@ -390,7 +386,7 @@ def test_silences_that_follow_one_another_are_filled_with_the_season_that_was_be
     for weeks in (8, 16):
         live(forecaster, week[:1], weeks * 7 * DAY)
 
-    timeline = forecaster._stepper.sensor.timeline
+    timeline = forecaster._history.timeline
     steps = timeline.newest - np.arange(1, 3 * DAY)  # a day ago was better than longer ago
     filled = timeline.values(steps)
     assert filled.tolist() == timeline.values(steps - DAY).tolist()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster
-from streamridge.forecaster.plausibility import CONVINCING, RUN, Plausibility
-from streamridge.forecaster.sensor import Sensor
+from streamridge.forecaster.plausibility import CONVINCING, RUN, Plausibility, clipped
+from streamridge.forecaster.sensor_history import SensorHistory
 
 
 def of(*readings):
@@ -27,11 +27,11 @@ CALM = of(80.0, 120.0, 100.0, 90.0)
         (1e308, 1e308, 20.0, "implausible"),
     ],
 )
-def test_a_reading_is_judged_by_its_error_and_by_the_range_of_late(value, error, band, verdict):
+def test_a_reading_is_judged_by_its_error_and_by_the_recent_range(value, error, band, verdict):
     assert CALM.judge(value, error, band)[0] == verdict
 
 
-def test_so_many_in_a_row_are_believed():
+def test_many_strange_readings_in_a_row_are_believed():
     judge, verdicts = CALM, []
     for step in range(CONVINCING + 3):
         verdict, judge = judge.judge(5000.0 + step, 4900.0, 20.0)
@@ -61,7 +61,7 @@ def test_equal_readings_are_believed_in_the_end():
 
 @pytest.mark.parametrize(("step", "doubted"), [("1h", 24), ("15min", 96), ("6h", 24)])
 def test_equal_readings_are_doubted_for_a_season_but_for_a_day_of_hours_at_least(step, doubted):
-    assert Sensor(Forecaster(step).settings)._plausibility.stuck_for == doubted
+    assert SensorHistory(Forecaster(step).settings)._plausibility.stuck_for == doubted
 
 
 def test_equal_readings_are_suspicious_when_there_are_more_than_ever():
@@ -113,14 +113,13 @@ def test_before_anything_is_known_nothing_is_doubted():
 
 def test_forecasts_stay_within_twice_the_range_and_above_zero():
     np.testing.assert_array_equal(
-        CALM.bounded(np.array([-500.0, 100.0, 1e9])), np.array([40.0, 100.0, 160.0])
+        clipped(np.array([-500.0, 100.0, 1e9]), CALM.limits), np.array([40.0, 100.0, 160.0])
     )
-    some_below = of(-5.0, 5.0)
-    assert some_below.floor == -np.inf
-    assert of(1.0, 5.0).bounded(np.array([-9.0])) == [0.0]
+    assert of(-5.0, 5.0).limits == (-15.0, 15.0)
+    assert clipped(np.array([-9.0]), of(1.0, 5.0).limits) == [0.0]
 
 
-def test_a_state_is_put_back():
+def test_a_state_is_restored():
     _, judge = CALM.judge(100.0, 0.0, 20.0)
 
     assert Plausibility().restore(judge.state()) == judge
@@ -147,7 +146,7 @@ def test_three_ranges_away_is_just_plausible(edge, beyond):
     assert CALM.is_implausible(beyond)
 
 
-def test_one_plausible_reading_between_makes_strange_ones_start_anew():
+def test_one_plausible_reading_restarts_the_count_of_strange_ones():
     strange = [5000.0 + step for step in range(CONVINCING)]
 
     verdicts, _ = verdicts_of(CALM, [*strange, 100.0, *strange])
@@ -175,7 +174,7 @@ def test_good_readings_widen_the_range_and_outliers_do_not():
     assert (same.low, same.high) == (80.0, 120.0)
 
 
-def test_a_range_that_is_renewed_forgets_what_is_no_longer_there():
+def test_an_updated_range_forgets_old_readings():
     renewed = CALM.renewed(np.array([95.0, 105.0, 999.0, 0.0]), np.array([1, 1, 0, 0], bool))
 
     assert (renewed.low, renewed.high) == (95.0, 105.0)
@@ -189,9 +188,8 @@ def test_a_sensor_that_never_changed_may_change():
     constant = of(5.0, 5.0, 5.0)
 
     assert constant.judge(9.0, 0.1, 1.0)[0] == "good"
-    np.testing.assert_array_equal(constant.bounded(np.array([-3.0, 900.0])), [0.0, 900.0])
+    np.testing.assert_array_equal(clipped(np.array([-3.0, 900.0]), constant.limits), [0.0, 900.0])
 
 
 def test_zero_is_not_below_zero():
-    assert of(0.0, 5.0).floor == 0.0
-    np.testing.assert_array_equal(of(0.0, 5.0).bounded(np.array([-9.0, 11.0])), [0.0, 10.0])
+    np.testing.assert_array_equal(clipped(np.array([-9.0, 11.0]), of(0.0, 5.0).limits), [0.0, 10.0])

@@ -3,9 +3,8 @@
 import pytest
 
 from streamridge import Season
-from streamridge.forecaster.presets import FORGETTING, FORGETTING_BOUNDS, usual_seasons
-from streamridge.series.clock import parse_step
-from streamridge.series.seasons import default_seasons
+from streamridge.forecaster.presets import FORGETTING, FORGETTING_BOUNDS, seasonal_features
+from streamridge.series.lengths import default_seasons, parse_step
 
 
 def season(*given, **named):
@@ -38,10 +37,10 @@ def season(*given, **named):
 def test_a_typical_value_is_the_mean_of_what_suits_the_step(step, seasons):
     length = parse_step(step)
 
-    assert usual_seasons(default_seasons(length), length) == seasons
+    assert seasonal_features(default_seasons(length), length) == seasons
 
 
 def test_times_around_stay_within_a_short_season():
-    (usual,) = usual_seasons((parse_step("15min"),), parse_step("10s"))
+    (usual,) = seasonal_features((parse_step("15min"),), parse_step("10s"))
 
     assert usual == season("15min", 90, 7, 16, beside=0, apart=30)

@@ -7,8 +7,8 @@ import pytest
 
 from streamridge import FitError, Forecaster, KernelRidge
 from streamridge.files.checkpoint import read_checkpoint
-from tests.forecaster.test_forecaster import DAY, daily, hours, live, same, small
-from tests.tiers import tiered
+from tests.support.forecasters import DAY, daily, hours, live, same, small
+from tests.support.tiers import tiered
 
 
 def with_rain(**settings):
@@ -44,7 +44,7 @@ class TestLookingAheadChangesNothing:
         for one, other in zip(plain, curious, strict=True):
             same(one, other)
 
-    def test_in_what_is_saved(self, tmp_path):
+    def test_predicting_changes_no_saved_state(self, tmp_path):
         forecaster = with_rain()
         live_with_rain(forecaster, daily(4 * DAY))
         forecaster.save(tmp_path / "before.sr")
@@ -84,12 +84,12 @@ class TestPickles:
             quick=lambda settings, released, _: settings == ({"horizon": 3} if released else {}),
         ),
     )
-    def test_a_pickled_forecaster_goes_on_bit_for_bit(self, steps, released, settings):
+    def test_a_pickled_forecaster_continues_bit_for_bit(self, steps, released, settings):
         values = daily(7 * DAY)
         forecaster = small(train_size=60, **settings)
         live(forecaster, values[:steps])
         if released:
-            forecaster.release()
+            forecaster.workspace = None
 
         twin = pickle.loads(pickle.dumps(forecaster))
 
@@ -139,3 +139,16 @@ class TestLoading:
         loaded = Forecaster.load(tmp_path / "f.sr")
 
         same(loaded.predict(), forecaster.predict())
+
+
+def test_forecasts_with_other_extras_are_not_accumulated():
+    forecaster = small(extras=("rain",))
+    for hour, value in enumerate(daily(4 * DAY)):
+        time = np.datetime64("2021-06-13T00:00", "m") + hour * np.timedelta64(60, "m")
+        forecaster.observe(time, value, {"rain": 0.0})
+    before = len(pickle.dumps(vars(forecaster)))
+
+    for rain in range(50):
+        forecaster.predict({"rain": float(rain)})
+
+    assert len(pickle.dumps(vars(forecaster))) < before + 5000

@@ -16,14 +16,15 @@ from streamridge import (
     StateError,
     register,
 )
-from streamridge.forecaster import recipes
+from streamridge.forecaster import saving
+from streamridge.models.base import Model, ModelFit
 from streamridge.tuners import Tuned, Tuner
-from tests.forecaster.test_forecaster import DAY, daily, live, same
+from tests.support.forecasters import DAY, daily, live, same
 
 
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch):
-    monkeypatch.setattr(recipes, "KINDS", dict(recipes.KINDS))
+    monkeypatch.setattr(saving, "KINDS", dict(saving.KINDS))
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Doubled(Linear):
 
 
 @dataclass(frozen=True)
-class Wrapped:
-    """A model from outside, with the core of the contract and nothing else."""
+class Wrapped(Model):
+    """A model from outside that implements the abstract methods only."""
 
     model: KernelRidge
 
@@ -48,10 +49,25 @@ class Wrapped:
         return CoreFit(self.model.resume(samples, lam, state))
 
 
-class CoreFit:
-    def __init__(self, fit):
-        for name in ("predict", "window_loss", "loss_and_gradient", "release", "state"):
-            setattr(self, name, getattr(fit, name))
+@dataclass
+class CoreFit(ModelFit):
+    fit: ModelFit
+
+    def predict(self, inputs):
+        return self.fit.predict(inputs)
+
+    def window_loss(self, window):
+        return self.fit.window_loss(window)
+
+    def loss_and_gradient(self, window, tangents=None, loss=None):
+        value, gradient = self.fit.loss_and_gradient(window)
+        return value, np.append(gradient, np.zeros(0 if tangents is None else len(tangents.window)))
+
+    def release(self):
+        return self.fit.release()
+
+    def state(self):
+        return self.fit.state()
 
 
 @dataclass(frozen=True)
@@ -100,7 +116,7 @@ KINDS = (Doubled, Wrapped, ShortLags, Halving, Middle)
 
 
 @pytest.mark.parametrize("tuner", [None, Middle()], ids=["online", "rolling"])
-def test_a_forecaster_with_parts_from_outside_is_saved_and_goes_on_bit_for_bit(tuner, tmp_path):
+def test_a_forecaster_with_parts_from_outside_is_saved_and_continues_bit_for_bit(tuner, tmp_path):
     for kind in KINDS:
         register(kind)
     values = daily(8 * DAY)
@@ -119,20 +135,20 @@ def test_a_forecaster_with_parts_from_outside_is_saved_and_goes_on_bit_for_bit(t
     assert loaded.has_model
 
 
-def test_what_is_not_registered_cannot_be_saved_and_the_error_says_how_to_mend_it(tmp_path):
+def test_an_unregistered_class_cannot_be_saved_and_the_error_says_what_to_do(tmp_path):
     with pytest.raises(InvalidInputError, match=r"classes given to streamridge\.register"):
         outside().save(tmp_path / "outside.sr")
 
     assert not (tmp_path / "outside.sr").exists()
 
 
-def test_what_is_not_registered_cannot_be_loaded_and_the_error_says_how_to_mend_it(
+def test_an_unregistered_class_cannot_be_loaded_and_the_error_says_what_to_do(
     tmp_path, monkeypatch
 ):
     for kind in KINDS:
         register(kind)
     outside().save(tmp_path / "outside.sr")
-    monkeypatch.delitem(recipes.KINDS, "ShortLags")
+    monkeypatch.delitem(saving.KINDS, "ShortLags")
 
     with pytest.raises(StateError, match=r"got 'ShortLags'\. Import the module that gives it to"):
         Forecaster.load(tmp_path / "outside.sr")
@@ -146,7 +162,7 @@ def test_only_dataclasses_can_be_registered():
 def test_a_name_that_is_taken_is_refused():
     other = dataclass(frozen=True)(type("Linear", (), {"__module__": "elsewhere"}))
 
-    with pytest.raises(InvalidInputError, match=r"Linear, which is taken by streamridge\.kernels"):
+    with pytest.raises(InvalidInputError, match=r"Linear, which is used by streamridge\.kernels"):
         register(other)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, StateError
-from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same, small
-from tests.forecaster.test_operated import state_of
+from tests.support.forecasters import DAY, HOUR, START, daily, live, same, small, state_of
+from tests.support.tiers import each_horizon
 
 
 def assert_twins(one, other):
@@ -23,7 +23,7 @@ def in_parts(whole, forecaster):
 
 
 @pytest.mark.parametrize("when", [0, 5], ids=["right after", "some steps after"])
-@pytest.mark.parametrize("horizon", [1, 4])
+@each_horizon(1, 4)
 def test_the_whole_of_any_time_since_the_refit_will_do(horizon, when):
     forecaster, values = small(horizon=horizon, train_size=60), daily(7 * DAY)
     live(forecaster, values[: 5 * DAY])
@@ -56,13 +56,13 @@ def test_a_reading_that_came_late_and_was_excluded_since_is_in_the_part():
 def test_set_and_frozen_hyperparameters_are_in_the_parts():
     forecaster = small()
     live(forecaster, daily(5 * DAY))
-    forecaster.set(regularization=3.0)
+    forecaster.tuning.set(regularization=3.0)
     whole = forecaster.to_bytes()
-    forecaster.freeze("regularization")
+    forecaster.tuning.freeze("regularization")
 
     twin = in_parts(whole, forecaster)
 
-    assert twin.frozen == ("regularization",)
+    assert twin.tuning.frozen == ("regularization",)
     assert_twins(twin, forecaster)
 
 

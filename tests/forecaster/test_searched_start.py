@@ -5,6 +5,7 @@ import pytest
 
 from streamridge import Forecaster, InvalidInputError, StateError
 from streamridge.datasets import simulate_roads
+from streamridge.files.checkpoint import decoded, encoded
 from streamridge.forecaster.methods import starting_at
 from streamridge.tuners import RandomSearch
 
@@ -31,7 +32,7 @@ def feed(forecaster, roads, steps):
 
 
 def started_badly(start):
-    return Forecaster.of(starting_at(BAD, small(start).settings))
+    return Forecaster.from_settings(starting_at(BAD, small(start).settings))
 
 
 def test_a_long_history_is_searched_at_the_first_fit(roads):
@@ -40,9 +41,9 @@ def test_a_long_history_is_searched_at_the_first_fit(roads):
 
     assert forecaster.counts["tunings"] == 1
     assert forecaster.counts["tuning_fits"] > 40
-    assert forecaster.costs.tuning > 0
+    assert forecaster.tuning.costs.tuning > 0
     assert forecaster.hyperparameters["regularization"] < 50
-    assert forecaster.path["regularization"].tolist() == [
+    assert forecaster.tuning.path["regularization"].tolist() == [
         forecaster.hyperparameters["regularization"]
     ]
 
@@ -82,7 +83,7 @@ def test_a_bad_start_costs_less_when_it_is_searched(roads):
 
 
 @pytest.mark.parametrize("at", [200, 331, 450])
-def test_saved_and_loaded_it_goes_on_bit_for_bit(roads, tmp_path, at):
+def test_saved_and_loaded_it_continues_bit_for_bit(roads, tmp_path, at):
     forecaster = started_badly("search")
     feed(forecaster, roads, slice(0, at))
     forecaster.save(tmp_path / "road.sr")
@@ -165,11 +166,11 @@ def test_an_unknown_start_is_refused(start):
         Forecaster(start=start)
 
 
-def test_a_damaged_state_is_told(roads):
+def test_a_damaged_schedule_is_refused(roads):
     forecaster = small()
     feed(forecaster, roads, slice(0, 340))
-    state = {name: array for name, array in forecaster._stepper.state().items()}
-    state["model.seeker.counts"] = -state["model.seeker.counts"]
+    header, state = decoded(forecaster.to_bytes(), "content")
+    state["model.schedule.counts"] = -state["model.schedule.counts"]
 
-    with pytest.raises((StateError, InvalidInputError), match="counts must be"):
-        Forecaster.of(forecaster.settings)._stepper.restore(state, fitted=True)
+    with pytest.raises(StateError, match="counts must be"):
+        Forecaster.from_bytes(encoded(header, state))

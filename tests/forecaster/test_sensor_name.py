@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, StateError
+from streamridge import Forecaster, InvalidInputError
 from streamridge.forecaster.settings import Settings
-from tests.forecaster.test_forecaster import DAY, START, daily, live, small, watched
+from tests.support.forecasters import DAY, START, daily, live, small, watched
 
 NAMED_ERRORS = {
     "observe": (
@@ -25,12 +25,15 @@ NAMED_ERRORS = {
         InvalidInputError,
         "A1: extras must give",
     ),
-    "set": (lambda each: each.set(rate=1.0), InvalidInputError, "A1: the model must"),
-    "freeze": (lambda each: each.freeze("rate"), InvalidInputError, "A1: the model must"),
-    "unfreeze": (lambda each: each.unfreeze("rate"), InvalidInputError, "A1: the model must"),
-    "path": (lambda each: each.path, InvalidInputError, "A1: the model must"),
-    "refit_times": (lambda each: each.refit_times, StateError, "A1: clock must be set"),
-    "next_time": (lambda each: each.next_time, StateError, "A1: clock must be set"),
+    "set": (lambda each: each.tuning.set(rate=1.0), InvalidInputError, "A1: the model must"),
+    "freeze": (lambda each: each.tuning.freeze("rate"), InvalidInputError, "A1: the model must"),
+    "unfreeze": (
+        lambda each: each.tuning.unfreeze("rate"),
+        InvalidInputError,
+        "A1: the model must",
+    ),
+    "path": (lambda each: each.tuning.path, InvalidInputError, "A1: the model must"),
+    "refit_times": (lambda each: each.tuning.refit_times, InvalidInputError, "A1: the model must"),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from streamridge import Forecaster, InvalidInputError, NystromRidge, Remembering, affordable
 from streamridge.forecaster.sizes import NAMED, SIZES, Choice, parse_budget
-from streamridge.series.clock import parse_step
+from streamridge.series.lengths import parse_step
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_day_of_longer_steps_costs_less():
 
 
 def test_an_index_has_no_days_to_pay_for():
-    with pytest.raises(InvalidInputError, match="budget must be left out where steps are those of"):
+    with pytest.raises(InvalidInputError, match="budget must be left out for an integer index"):
         Forecaster(1, budget="1s/sensor/day")
 
 
@@ -136,6 +136,7 @@ def test_the_long_model_knows_more_and_forgets_at_two_rates():
     )
 
 
+@pytest.mark.slow
 def test_a_training_set_may_be_as_long_as_a_year():
     days = 40
     t = np.arange(96 * days)

@@ -9,7 +9,7 @@ import pytest
 from streamridge import Forecaster, InvalidInputError
 from streamridge.series.clock import Clock
 from streamridge.series.series import Series
-from tests.forecaster.test_forecaster import DAY, HOUR, START, daily, live, same
+from tests.support.forecasters import DAY, HOUR, START, daily, live, same
 
 SIZES = {"train_size": 120, "update_every": DAY, "lags": 5}
 
@@ -38,7 +38,7 @@ def troubled(count):
     ],
     ids=str,
 )
-def test_it_goes_on_as_one_that_lived_through_the_history(settings):
+def test_it_continues_like_a_forecaster_that_observed_the_history(settings):
     values, later = troubled(6 * DAY), daily(9 * DAY)[6 * DAY :]
     slow = Forecaster("1h", warmup=6 * DAY, **SIZES, **settings)
     live(slow, values)
@@ -101,7 +101,7 @@ def test_extras_of_a_preset_are_taken_with_it():
     assert quick.predict({"rain": 0.3}).source == "model"
 
 
-def test_its_sensor_is_that_of_the_series_if_it_has_a_name():
+def test_it_gets_the_name_of_the_series():
     values = daily(2 * DAY)
 
     assert Forecaster.start(as_series(values)).settings.sensor == "ramp"

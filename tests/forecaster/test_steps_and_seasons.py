@@ -67,7 +67,7 @@ def fed(values):
 @pytest.mark.parametrize(
     ("period", "source"), [(365, "seasonal"), (7, "seasonal"), (400, "last")], ids=str
 )
-def test_before_a_model_the_season_that_was_best_of_late_stands_in(period, source):
+def test_before_the_first_fit_the_best_recent_season_is_the_fallback(period, source):
     values = 90.0 * np.arange(400) if period == 400 else np.sin(np.arange(400) % period) * 90
 
     forecast = fed(values).predict()
@@ -76,7 +76,7 @@ def test_before_a_model_the_season_that_was_best_of_late_stands_in(period, sourc
     assert forecast.value[0] == values[-1 if period == 400 else 400 - period]
 
 
-def test_where_two_seasons_are_as_good_the_longer_one_stands_in():
+def test_of_two_equally_good_seasons_the_longer_is_the_fallback():
     values = np.where(np.arange(365) % 7 == 0, 5.0, 1.0)
 
     forecast = fed([*values, *values]).predict()
@@ -154,7 +154,7 @@ def test_a_series_with_whole_numbers_is_replayed():
         (5_000_000, "time must be within 1000000 steps of the newest reading, got 5000000"),
     ],
 )
-def test_what_is_no_index_is_refused_and_changes_nothing(time, message):
+def test_a_time_that_is_no_index_is_refused_and_changes_nothing(time, message):
     forecaster = Forecaster(step=1)
     forecaster.observe(0, 5.0)
 

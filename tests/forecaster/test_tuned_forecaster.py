@@ -6,7 +6,7 @@ import pytest
 from streamridge import Forecaster, InvalidInputError, replay
 from streamridge.datasets import simulate_roads
 from streamridge.tuners import HOAG, Bayesian, Fixed, Grid, RandomSearch
-from tests.tiers import tiered
+from tests.support.tiers import each_horizon
 
 TUNERS = {
     "random": RandomSearch(4),
@@ -44,8 +44,8 @@ def feed(forecaster, roads, steps):
 
 
 @every_tuner
-@pytest.mark.parametrize("horizon", tiered([1, 3], quick=lambda horizon: horizon > 1))
-def test_saved_and_loaded_it_goes_on_bit_for_bit(roads, tmp_path, tuner, horizon):
+@each_horizon(1, 3)
+def test_saved_and_loaded_it_continues_bit_for_bit(roads, tmp_path, tuner, horizon):
     forecaster = small(tuner, horizon=horizon)
     feed(forecaster, roads, slice(0, 130))
     forecaster.save(tmp_path / "road.sr")
@@ -68,7 +68,7 @@ def test_it_counts_searches_and_their_fits(roads):
 
     assert forecaster.counts["tunings"] == 2
     assert forecaster.counts["tuning_fits"] == 10
-    assert forecaster.costs.tuning > 0
+    assert forecaster.tuning.costs.tuning > 0
 
 
 def test_a_cadence_of_zero_searches_before_the_first_fit_only(roads):
@@ -87,7 +87,7 @@ def test_a_run_is_called_by_its_tuner_and_counts_all_fits(roads):
     assert record["fits"] == run.counts["fits"] + run.counts["tuning_fits"]
 
 
-def test_a_tuner_cannot_be_told_not_to_learn():
+def test_a_tuner_without_learning_is_refused():
     with pytest.raises(InvalidInputError, match="learn must be True with a tuner, got False"):
         small(RandomSearch(4), learn=False)
 

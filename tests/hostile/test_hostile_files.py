@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.hostile.rows import (
+from tests.support.hostile_files import (
     SHOWN,
     column,
     read,
@@ -327,7 +327,7 @@ HEADERS = {
 
 NUMBERS = {
     "thousands that another cell explains": read(
-        column('"1,200"', "12.5"), [1200, 12.5], said="',' is read as a mark between thousands"
+        column('"1,200"', "12.5"), [1200, 12.5], said="',' is read as a separator of thousands"
     ),
     "thousands or decimals": refused(
         column('"1,200"', "900"),
@@ -356,7 +356,8 @@ NUMBERS = {
         column(1, "n/a", 3), [1, nan, 3], "--missing", "n/a"
     ),
     "a number for no value": refused(
-        column(5, 6, -9999, 7), "-9999 must be a value, got it 1 time, while all others go from 5"
+        column(5, 6, -9999, 7),
+        "-9999 appears 1 time and looks like a missing-value marker: all others go from 5",
     ),
     "a number for no value, as said": read(
         column(5, 6, -9999, 7), [5, 6, nan, 7], "--missing", "-9999"
@@ -603,7 +604,7 @@ ROWS = {f"{kind}: {name}": row for kind, table in TABLES.items() for name, row i
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_a_file_is_read_as_meant_or_refused(row, invoke, tmp_path):
+def test_a_file_is_read_correctly_or_refused(row, invoke, tmp_path):
     written(row.content, tmp_path / "flow.csv")
 
     result = invoke("replay", "flow.csv", *SHOWN, *row.flags)
@@ -644,7 +645,7 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize(("content", "said"), TOGETHER.values(), ids=TOGETHER)
-def test_files_that_do_not_go_together_are_refused(content, said, invoke, tmp_path):
+def test_files_that_do_not_fit_together_are_refused(content, said, invoke, tmp_path):
     written(GOOD, tmp_path / "flow.csv")
     written(content, tmp_path / "other.csv")
 
@@ -658,5 +659,5 @@ def test_files_that_do_not_go_together_are_refused(content, said, invoke, tmp_pa
     [(b"", "standard input must be CSV"), (b"\x89PNG\r\n\x1a\n", "a picture")],
     ids=["nothing", "a picture"],
 )
-def test_what_comes_through_a_pipe_is_named(content, said, invoke):
+def test_a_problem_of_standard_input_is_named(content, said, invoke):
     require_contract(invoke("replay", "-", *SHOWN, input=content), 2, said)

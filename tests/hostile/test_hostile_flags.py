@@ -6,8 +6,8 @@ import re
 import pytest
 
 from streamridge import Forecaster
-from streamridge.texts import visible
-from tests.hostile.rows import (
+from streamridge.errors import visible
+from tests.support.hostile_files import (
     SHOWN,
     Row,
     column,
@@ -226,7 +226,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_name_is_shown_and_never_obeyed(name, invoke, tmp_path):
+def test_control_characters_of_a_name_are_escaped(name, invoke, tmp_path):
     written(named(name), tmp_path / "flow.csv")
 
     result = invoke("replay", "flow.csv", *SHOWN)
@@ -236,7 +236,7 @@ def test_a_name_is_shown_and_never_obeyed(name, invoke, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_name_saves_a_file_in_its_folder_alone(name, invoke, tmp_path):
+def test_a_name_never_leads_outside_the_folder(name, invoke, tmp_path):
     (tmp_path / "here").mkdir()
     written(named(name), tmp_path / "here" / "flow.csv")
 
@@ -249,7 +249,7 @@ def test_a_name_saves_a_file_in_its_folder_alone(name, invoke, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
 
 
-def test_names_that_differ_in_case_alone_have_files_of_their_own(invoke, tmp_path):
+def test_names_that_differ_only_in_case_have_distinct_files(invoke, tmp_path):
     written("time,Ramp,ramp\n2021-06-01,1,3\n2021-06-02,2,4\n", tmp_path / "flow.csv")
 
     result = invoke("replay", "flow.csv", "--warmup", "0", "--save", "models", "--quiet")

@@ -7,7 +7,7 @@ import pytest
 
 from streamridge import Forecaster
 from streamridge.files import checkpoint
-from tests.hostile.rows import column, require_contract, written
+from tests.support.hostile_files import column, require_contract, written
 
 GOOD = column(1, 2, 3)
 QUICK = ("replay", "flow.csv", "--method", "last", "--warmup", "0")
@@ -40,7 +40,7 @@ REFUSED = {
     "a folder, by force": (["--predictions", "folder.csv", "--force"], "got the folder"),
     "a file of others": (
         ["--predictions", "diary.csv"],
-        "predictions must be new or replace what this command wrote before, got 'diary.csv'. Pass "
+        "predictions must be new or replace a file that this command wrote, got 'diary.csv'. Pass "
         "--force to replace it",
     ),
     "within a file": (["--predictions", "file/p.csv"], "must be a folder that can be written"),
@@ -56,7 +56,7 @@ REFUSED = {
     "predictions and JSON on one stream": (["--predictions", "-", "--json"], "json"),
     "a file and a folder of one name": (
         ["--predictions", "out.csv", "--report", "out.csv"],
-        "report must be in a folder of its own, got 'out.csv', which is to be another file",
+        "report must not be inside another output file, got 'out.csv'",
     ),
 }
 
@@ -81,7 +81,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(("flags", "name"), WRITTEN.values(), ids=WRITTEN)
-def test_an_output_is_written_twice_over(flags, name, invoke, folder):
+def test_an_output_is_replaced_by_the_next_run(flags, name, invoke, folder):
     for _ in range(2):  # the second time it replaces what the first one wrote
         result = invoke(*QUICK, *flags)
 
@@ -91,7 +91,7 @@ def test_an_output_is_written_twice_over(flags, name, invoke, folder):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-def test_a_full_disk_is_said_and_the_table_is_there(invoke, folder):
+def test_a_full_disk_is_reported_and_the_table_is_printed(invoke, folder):
     (folder / "full.csv").symlink_to("/dev/full")
 
     result = invoke(*QUICK, "--predictions", "full.csv")
@@ -101,7 +101,7 @@ def test_a_full_disk_is_said_and_the_table_is_there(invoke, folder):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_is_named(invoke, folder):
+def test_a_read_only_folder_is_named(invoke, folder):
     (folder / "closed").mkdir(mode=0o500)
 
     result = invoke(*QUICK, "--predictions", "closed/p.csv")
@@ -143,7 +143,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("command", ["inspect", "forecast"])
 @pytest.mark.parametrize(("damage", "said"), DAMAGED.values(), ids=DAMAGED)
-def test_a_checkpoint_that_is_none_is_refused(damage, said, command, saved, invoke, tmp_path):
+def test_a_file_that_is_not_a_checkpoint_is_refused(damage, said, command, saved, invoke, tmp_path):
     written(damage(saved), tmp_path / "a.sr")
 
     result = invoke(command, "a.sr")
@@ -163,7 +163,7 @@ def test_a_checkpoint_that_is_none_is_refused(damage, said, command, saved, invo
     ],
     ids=["a folder", "not there", "a null character", "no name"],
 )
-def test_a_checkpoint_that_is_no_file_is_refused(path, said, command, invoke, tmp_path):
+def test_a_checkpoint_that_does_not_exist_is_refused(path, said, command, invoke, tmp_path):
     (tmp_path / "folder").mkdir()
 
     require_contract(invoke(command, path), 2, said)
@@ -179,9 +179,7 @@ NEW = {
 
 
 @pytest.mark.parametrize(("content", "said"), NEW.values(), ids=NEW)
-def test_new_readings_that_do_not_fit_leave_a_forecaster_as_it_was(
-    content, said, saved, invoke, tmp_path
-):
+def test_unsuitable_new_readings_do_not_change_a_forecaster(content, said, saved, invoke, tmp_path):
     written(saved, tmp_path / "a.sr")
     written(content, tmp_path / "new.csv")
 
@@ -202,7 +200,7 @@ def test_new_readings_that_do_not_fit_leave_a_forecaster_as_it_was(
     ],
     ids=["not there", "a folder", "a null character", "no name", "an address"],
 )
-def test_an_input_that_is_no_file_is_refused(path, said, invoke, tmp_path):
+def test_an_input_that_is_not_a_file_is_refused(path, said, invoke, tmp_path):
     (tmp_path / "folder").mkdir()
 
     require_contract(invoke("replay", path), 2, said)

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from streamridge import Box, Chart, InvalidInputError, Product, Simplex
-from streamridge.hyperparameters.coordinates import chart_of
-from streamridge.hyperparameters.simplex import project_simplex
+from streamridge.hyperparameters.feasible import chart_of
 from tests.oracles import central_difference, project_simplex_by_bisection
 
 vectors = arrays(float, st.integers(1, 8), elements=st.floats(-1e3, 1e3))
@@ -14,7 +13,7 @@ vectors = arrays(float, st.integers(1, 8), elements=st.floats(-1e3, 1e3))
 
 @given(vectors)
 def test_simplex_projection_is_the_nearest_point(u):
-    p = project_simplex(u)
+    p = Simplex(len(u)).project(u)
 
     assert p.min() >= 0
     assert np.isclose(p.sum(), 1.0)
@@ -24,12 +23,14 @@ def test_simplex_projection_is_the_nearest_point(u):
 
 @given(vectors)
 def test_simplex_projection_equals_bisection(u):
-    np.testing.assert_allclose(project_simplex(u), project_simplex_by_bisection(u), atol=1e-9)
+    np.testing.assert_allclose(
+        Simplex(len(u)).project(u), project_simplex_by_bisection(u), atol=1e-9
+    )
 
 
 @given(arrays(float, 5, elements=st.floats(-1e300, 1e300)))
 def test_simplex_projection_survives_any_finite_point(u):
-    p = project_simplex(u)
+    p = Simplex(len(u)).project(u)
 
     assert p.min() >= 0
     assert abs(p.sum() - 1) <= 1e-12
@@ -58,7 +59,7 @@ def test_a_product_projects_part_by_part():
     assert not product.contains(p + 0.1)
 
 
-def test_active_bounds_are_told_apart():
+def test_lower_and_upper_active_bounds_are_distinguished():
     product = Product((Box([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]), Simplex(3)))
 
     sides = product.active(np.array([0.0, 0.5, 1.0, 0.0, 0.4, 0.6]))
@@ -91,7 +92,7 @@ def test_log_coordinates_apply_to_positive_boxes_only():
 
 
 @pytest.mark.parametrize("coordinates", [Chart.natural, Chart.log])
-def test_coordinates_go_there_and_back_and_carry_gradients(coordinates):
+def test_coordinates_are_inverted_exactly_and_transform_gradients(coordinates):
     chart = coordinates(Product((Box([1e-3, 1e-3], [1e3, 1e3]), Simplex(2))))
     lam = np.array([0.02, 5.0, 0.3, 0.7])
 
@@ -112,7 +113,7 @@ def test_coordinates_go_there_and_back_and_carry_gradients(coordinates):
         ("log", [np.log(10), np.inf, 1.0, 1.0, 2.0]),
     ],
 )
-def test_widths_are_those_of_the_intervals_and_infinite_for_constants(coordinates, widths):
+def test_widths_are_interval_lengths_and_infinite_for_constants(coordinates, widths):
     product = Product((Box([0.1, 3.0], [1.0, 3.0]), Simplex(2), Box([-1.0], [1.0])))
 
     chart = chart_of(coordinates, product)
@@ -120,11 +121,11 @@ def test_widths_are_those_of_the_intervals_and_infinite_for_constants(coordinate
     np.testing.assert_allclose(chart.widths, widths)
 
 
-def test_nothing_has_no_widths():
+def test_an_empty_set_has_no_widths():
     assert chart_of("log", Product(())).widths.shape == (0,)
 
 
-def test_a_chart_is_known_by_its_name():
+def test_a_chart_is_selected_by_name():
     product = Product((Box([0.1], [1.0]), Simplex(2)))
 
     assert chart_of("log", product).logged.tolist() == [True, False, False]
@@ -135,7 +136,7 @@ def test_a_chart_is_known_by_its_name():
         chart_of("polar", product)
 
 
-def test_a_box_does_not_follow_its_source():
+def test_a_box_copies_its_bounds():
     low = np.array([0.0])
     box = Box(low, [1.0])
 
@@ -144,7 +145,7 @@ def test_a_box_does_not_follow_its_source():
     assert box.low.tolist() == [0.0]
 
 
-def test_a_box_refuses_bounds_the_wrong_way_round():
+def test_a_box_refuses_reversed_bounds():
     with pytest.raises(InvalidInputError, match=r"low must not exceed high, got 2\.0 > 1\.0\."):
         Box([0.0, 2.0], [1.0, 1.0])
 
@@ -159,7 +160,7 @@ def test_a_simplex_refuses_no_dimension():
         Simplex(0)
 
 
-def test_only_weights_lose_what_leads_out_of_their_plane():
+def test_only_weights_have_a_tangent_plane():
     product = Product((Box([0.0], [1.0]), Simplex(2), Box([-1.0], [0.0])))
 
     assert product.tangent(np.array([5.0, 3.0, 1.0, 7.0])).tolist() == [5.0, 1.0, -1.0, 7.0]

@@ -1,4 +1,4 @@
-"""What single kernels promise beyond the laws: closed forms, structure, construction."""
+"""Claims of single kernels beyond the laws: closed forms, structure, construction."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ from streamridge import (
     SquaredExponential,
 )
 from streamridge.kernels.base import Weights
-from streamridge.kernels.time_lags import FreeLags, TabledLags, ToeplitzLags, time_lags
+from streamridge.kernels.drifting import FreeLags, TabledLags, ToeplitzLags, time_lags
 from tests import oracles
-from tests.conftest import make_samples
+from tests.support.samples import make_samples
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_linear_is_the_inner_product_of_its_block(rows):
     np.testing.assert_allclose(K, rows.x[:, 3:] @ rows.x[:, 3:].T)
 
 
-def test_drifting_multiplies_by_the_age(rows):
+def test_drifting_multiplies_by_the_exponential_of_the_age(rows):
     K = Drifting(Linear(), rate=1e-3)(rows, rows)
 
     age = np.abs(rows.t[:, None] - rows.t)
@@ -119,13 +119,13 @@ def test_hyperparameters_are_named_by_their_kernel():
     )
 
 
-def test_one_drifting_kernel_inside_another_keeps_both_names():
+def test_nested_drifting_kernels_have_distinct_names():
     kernel = Drifting(Drifting(Linear(), rate=1e-3), rate=1e-4)
 
     assert kernel.space.named(kernel.values) == {"rate": 1e-4, "drifting.rate": 1e-3}
 
 
-def test_a_weight_that_is_alone_is_at_no_bound():
+def test_a_single_weight_is_not_at_a_bound():
     mixture = Mixture([Linear()])
 
     assert mixture.space.active_bounds(mixture.values) == {}
@@ -136,7 +136,7 @@ def test_the_period_is_constant_unless_bounds_are_given():
     assert Periodic(96.0, period_bounds=(90, 100)).space.learned.tolist() == [True, True]
 
 
-def test_duplicate_rows_are_alike_exactly_and_have_a_finite_gradient():
+def test_duplicate_rows_have_distance_zero_and_a_finite_gradient():
     twice = Inputs.of([0.0, 1.0, 2.0], [[1e3, 2.0], [1e3, 2.0], [1e3, 2.0]])
     kernel = Matern([0.7, 0.3])
 
@@ -175,14 +175,14 @@ def test_time_lags_take_the_most_compact_form(t, other, kind, rng):
     lags = time_lags(t, other)
 
     assert isinstance(lags, kind)
-    np.testing.assert_allclose(lags.spread(lags.distinct), t[:, None] - other)
+    np.testing.assert_allclose(lags.expand(lags.distinct), t[:, None] - other)
     left, right = rng.normal(size=(len(t), 2)), rng.normal(size=(len(other), 2))
     values = rng.normal(size=lags.distinct.shape)
     for factor in (None, rng.normal(size=(len(t), len(other)))):
         W = Weights(left, right, factor)
-        # gather is the transpose of spread.
+        # `collect` is the transpose of `expand`.
         np.testing.assert_allclose(
-            (lags.gather(W) * values).sum(), (W.dense * lags.spread(values)).sum()
+            (lags.collect(W) * values).sum(), (W.dense * lags.expand(values)).sum()
         )
 
 
@@ -257,20 +257,20 @@ def test_a_kernel_refuses_to_read_nothing(rows):
         Linear(())(rows, rows)
 
 
-def test_plus_does_not_free_weights_that_were_fixed():
+def test_plus_keeps_fixed_weights_fixed():
     fixed = Mixture([Linear(), Periodic(96.0)], learn_weights=False)
 
     assert not (fixed + Linear()).learn_weights
     assert not (Linear() + fixed).learn_weights
 
 
-def test_blocks_that_are_apart_are_read_together():
+def test_blocks_that_are_not_adjacent_are_read_together():
     layout = Layout((("a", 1), ("b", 2), ("c", 1)))
     inputs = Inputs.of([0.0], [[1.0, 2.0, 3.0, 4.0]], layout)
 
     np.testing.assert_array_equal(inputs.block(("a", "c")), [[1.0, 4.0]])
 
 
-def test_adding_something_that_is_no_kernel_is_a_type_error():
+def test_adding_an_object_that_is_not_a_kernel_raises_a_type_error():
     with pytest.raises(TypeError, match="unsupported operand"):
         Linear() + 1.0

@@ -1,10 +1,10 @@
-"""Differences between times: exact whatever their grid, and as few as their grid allows."""
+"""Time differences: exact on any grid, and stored in the most compact form."""
 
 import numpy as np
 import pytest
 
 from streamridge.kernels.base import Weights
-from streamridge.kernels.time_lags import FreeLags, TabledLags, ToeplitzLags, time_lags
+from streamridge.kernels.drifting import FreeLags, TabledLags, ToeplitzLags, time_lags
 
 GRID = np.arange(6.0)
 CASES = {
@@ -23,31 +23,31 @@ CASES = {
 
 
 @pytest.mark.parametrize(("t", "other", "kind"), CASES.values(), ids=CASES)
-def test_every_difference_is_exact_in_its_form(t, other, kind):
+def test_time_differences_are_exact_in_every_form(t, other, kind):
     lags = time_lags(t, other)
 
     assert isinstance(lags, kind)
-    np.testing.assert_allclose(lags.spread(lags.distinct), t[:, None] - other, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(lags.expand(lags.distinct), t[:, None] - other, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("low_rank", [True, False])
 @pytest.mark.parametrize(("t", "other", "kind"), CASES.values(), ids=CASES)
-def test_gather_sums_the_entries_that_share_a_difference(t, other, kind, low_rank, rng):
+def test_collect_sums_the_entries_that_share_a_difference(t, other, kind, low_rank, rng):
     lags = time_lags(t, other)
     left, right = rng.normal(size=(len(t), 2)), rng.normal(size=(len(other), 2))
     W = Weights(left, right, None if low_rank else rng.normal(size=(len(t), len(other))))
 
-    gathered = lags.gather(W)
+    gathered = lags.collect(W)
 
     assert gathered.shape == lags.distinct.shape
-    # One where entry k is spread to, and zero elsewhere, picks the entries that share it.
+    # The expansion of a unit vector selects the entries with the same difference.
     for k in np.ndindex(lags.distinct.shape):
         one = np.zeros(lags.distinct.shape)
         one[k] = 1.0
-        assert gathered[k] == pytest.approx((W.dense * lags.spread(one)).sum(), abs=1e-12)
+        assert gathered[k] == pytest.approx((W.dense * lags.expand(one)).sum(), abs=1e-12)
 
 
 @pytest.mark.parametrize(("gap", "kind"), [(250.0, TabledLags), (260.0, FreeLags)])
-def test_a_table_that_would_save_nothing_is_not_made(gap, kind):
+def test_a_table_that_saves_nothing_is_not_built(gap, kind):
     # Two rows a side may have 64 entries each: differences from -1 to the gap.
     assert isinstance(time_lags(np.array([0.0, gap]), np.array([0.0, 1.0])), kind)

@@ -15,10 +15,9 @@ from streamridge import (
     Remembering,
     SquaredExponential,
 )
-from streamridge.kernels.base import Slopes, Weights
-from streamridge.memory import Arena, Heap
-from tests.conftest import make_samples
+from streamridge.kernels.base import Arena, Heap, Slopes, Weights
 from tests.oracles import central_difference
+from tests.support.samples import make_samples
 
 SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
 
@@ -53,7 +52,7 @@ KERNELS = {
     ),
 }
 
-# A regular grid, a grid with gaps, and times off any grid take different paths through time.
+# Regular grids, grids with gaps and times without a grid use different code.
 TIMES = {
     "regular": np.arange(30.0),
     "half steps": 0.5 * np.arange(30.0),
@@ -82,7 +81,7 @@ def test_gram_matrix_is_symmetric_and_positive_semidefinite(kernel, times, rng):
 
 
 def any_inputs(rng):
-    """Return up to thirty rows of any scale, some of them equal, at times of any kind."""
+    """Return at most thirty rows of any scale, some of them equal, at any kind of times."""
     times = rng.choice(list(TIMES.values()))[: rng.integers(1, 31)]
     rows = make_inputs(rng, times)
     x = rows.x * 10 ** rng.uniform(-3, 3)
@@ -90,7 +89,7 @@ def any_inputs(rng):
 
 
 @every_kernel
-def test_of_any_rows_it_is_symmetric_semidefinite_and_well_conditioned_with_a_ridge(
+def test_any_gram_matrix_is_semidefinite_and_well_conditioned_with_a_ridge(
     kernel, rng, record_property
 ):
     record_property("row", "C4")
@@ -154,7 +153,7 @@ def test_tangent_dot_is_the_derivative_of_the_value_as_rows_move(kernel, times, 
 
     evaluation = kernel.evaluate(kernel.embed(a), kernel.embed(b))
     tangents = kernel.embed_tangent(da), kernel.embed_tangent(db)
-    # From zero on, two steps of a tenth of a thousandth, extrapolated.
+    # One-sided differences from zero with two steps, extrapolated.
     dK = (4 * (value(5e-5) - value(-5e-5)) / 1e-4 - (value(1e-4) - value(-1e-4)) / 2e-4) / 3
     for part, given in ((dK @ v, None), ((dK * factor) @ v, factor)):
         moved = evaluation.tangent_dot(v, *tangents, given)
@@ -163,7 +162,7 @@ def test_tangent_dot_is_the_derivative_of_the_value_as_rows_move(kernel, times, 
 
 @every_kernel
 @all_times
-def test_slopes_gather_what_moves_of_all_rows_change(kernel, times, rng):
+def test_slopes_are_the_derivatives_in_all_rows(kernel, times, rng):
     a, b = make_inputs(rng, times)[::2], make_inputs(rng, times)
     tangents = [kernel.embed_tangent(each) for each in (make_inputs(rng, times)[::2], b)]
     evaluation = kernel.evaluate(kernel.embed(a), kernel.embed(b))
@@ -189,26 +188,19 @@ def test_slopes_gather_what_moves_of_all_rows_change(kernel, times, rng):
 
 
 def along(inputs, tangent, share):
-    """Return rows that have moved along a tangent."""
+    """Return rows moved along a tangent."""
     return Inputs(inputs.t, inputs.x + share * tangent.x, inputs.layout)
 
 
 @every_kernel
 @all_times
-def test_value_does_not_depend_on_the_rows_beside_it(kernel, times, rng):
+def test_a_value_does_not_depend_on_other_rows(kernel, times, rng):
     a, b = make_inputs(rng, times), make_inputs(rng, times)
 
     together = kernel(a, b)
 
     alone = np.vstack([kernel(a[i : i + 1], b) for i in range(len(a))])
     np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-14)
-
-
-@every_kernel
-def test_diagonal_is_the_diagonal_of_the_value(kernel, rng):
-    inputs = make_inputs(rng, TIMES["gaps"])
-
-    np.testing.assert_allclose(kernel.diagonal(inputs), np.diag(kernel(inputs, inputs)), rtol=1e-12)
 
 
 @every_kernel
@@ -273,29 +265,29 @@ def _differences(kernel, f):
 @every_kernel
 @all_times
 @pytest.mark.parametrize("late", [0.0, 0.5, 40.0, -3.0], ids=["now", "soon", "later", "before"])
-def test_predictor_sums_over_the_row_of_one_input(kernel, times, late, rng):
+def test_a_weighted_sum_is_the_product_with_the_row_of_one_input(kernel, times, late, rng):
     rows, one = make_inputs(rng, times), make_inputs(rng, times)[:1]
     one = Inputs(times[-1:] + late, one.x, one.layout)
     weights = rng.normal(size=(len(rows), 3))
 
-    predictor = kernel.predictor(kernel.embed(rows), weights, rows.layout)
-    sums = predictor(float(one.t[0]), one.x[0])
+    weighted_sum = kernel.weighted_sum(kernel.embed(rows), weights, rows.layout)
+    sums = weighted_sum(float(one.t[0]), one.x[0])
 
     k = kernel(one, rows)[0]
     assert sums.shape == (3,)
     # A sum may be far smaller than its parts; it is as exact as they are.
     assert (np.abs(sums - k @ weights) <= 1e-12 * (np.abs(k) @ np.abs(weights))).all()
-    np.testing.assert_array_equal(predictor(float(one.t[0]), one.x[0]), sums)
+    np.testing.assert_array_equal(weighted_sum(float(one.t[0]), one.x[0]), sums)
 
 
 @every_kernel
-def test_predictor_at_a_row_itself_is_as_exact(kernel, rng):
+def test_a_weighted_sum_at_a_training_row_is_as_exact(kernel, rng):
     rows = make_inputs(rng, TIMES["gaps"])
     weights = rng.normal(size=(len(rows), 1))
 
-    predictor = kernel.predictor(kernel.embed(rows), weights, rows.layout)
+    weighted_sum = kernel.weighted_sum(kernel.embed(rows), weights, rows.layout)
 
     for i in range(len(rows)):
         k = kernel(rows[i : i + 1], rows)[0]
-        error = predictor(float(rows.t[i]), rows.x[i]) - k @ weights
+        error = weighted_sum(float(rows.t[i]), rows.x[i]) - k @ weights
         assert abs(error) <= 1e-12 * (np.abs(k) @ np.abs(weights))

@@ -111,7 +111,7 @@ def test_predicting_changes_nothing(build, horizon, rng):
 
 @every_learner
 @horizons
-def test_taken_out_and_put_back_it_goes_on_bit_for_bit_from_every_step(build, horizon, rng):
+def test_a_restored_learner_continues_bit_for_bit_from_every_step(build, horizon, rng):
     history, stream = make_stream(rng, horizon)
     learner = build(history)
     for stop in range(2 * M + 2):
@@ -143,7 +143,7 @@ def test_releasing_changes_no_forecast(build, horizon, rng):
 
 
 @every_learner
-def test_every_hyperparameter_stays_feasible_and_constants_stay_put(build, rng):
+def test_hyperparameters_stay_feasible_and_constants_stay_constant(build, rng):
     history, stream = make_stream(rng, 1)
     learner = build(history)
     start = learner.hyperparameters

@@ -19,21 +19,10 @@ from streamridge import (
     SquaredExponential,
     Standardized,
 )
-from streamridge.models.base import (
-    FitsApproximately,
-    KnowsGradients,
-    KnowsSpread,
-    KnowsStepGradients,
-    Tangents,
-    approximate,
-    gradient_of,
-    learn_spread,
-    predict_with_residuals,
-    step_gradients,
-)
+from streamridge.models.base import Model, ModelFit, Tangents, predict_with_residuals
 from streamridge.samples import Inputs, Samples
-from tests.conftest import make_samples
 from tests.oracles import central_difference
+from tests.support.samples import make_samples
 
 SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
 PERIODIC = Periodic(period=7.3, period_bounds=(5, 9))
@@ -71,10 +60,12 @@ MODELS |= {
 }
 
 
-def those_that(capability, values):
-    """Return the models among which `values` of each have a capability."""
+def models_with(method, base, values):
+    """Return the models whose `values` override a method of the base class."""
     chosen = {
-        name: model for name, model in MODELS.items() if isinstance(values(model), capability)
+        name: model
+        for name, model in MODELS.items()
+        if getattr(type(values(model)), method) is not getattr(base, method)
     }
     return pytest.mark.parametrize("model", chosen.values(), ids=chosen)
 
@@ -84,10 +75,8 @@ def small_fit(model):
 
 
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-models_with_spread = those_that(KnowsSpread, small_fit)
-models_with_step_gradients = those_that(KnowsStepGradients, small_fit)
-models_with_row_gradients = those_that(KnowsGradients, small_fit)
-models_with_approximate_fits = those_that(FitsApproximately, lambda model: model)
+models_with_spread = models_with("predict_with_spread", ModelFit, small_fit)
+models_with_approximate_fits = models_with("approximate", Model, lambda model: model)
 horizons = pytest.mark.parametrize("horizon", [1, 3])
 
 
@@ -106,7 +95,7 @@ def test_window_gradient_is_the_derivative_of_the_loss_refit_included(model, hor
     np.testing.assert_allclose(g, central_difference(loss, lam), rtol=1e-6, atol=1e-7)
 
 
-@models_with_step_gradients
+@every_model
 @horizons
 def test_forward_and_adjoint_gradients_are_equal(model, horizon, rng):
     fit = model.fit(make_samples(rng, 150, horizon=horizon), model.space.values)
@@ -120,7 +109,7 @@ def test_forward_and_adjoint_gradients_are_equal(model, horizon, rng):
 
 
 def make_moving(rng, samples):
-    """Return how rows move with two numbers, of which one moves two columns only.
+    """Return tangents of rows for two parameters; the second moves two columns only.
 
     The first column, the latest value, stays: units follow from it.
     """
@@ -131,13 +120,13 @@ def make_moving(rng, samples):
 
 
 def moved(samples, tangents, numbers):
-    """Return samples whose rows have moved along their tangents, in a bend."""
+    """Return samples whose rows moved along their tangents, on a curve."""
     along = np.tensordot(numbers + numbers**2, tangents, axes=1)
     inputs = Inputs(samples.t, samples.x + along, samples.inputs.layout)
     return Samples(inputs, samples.y)
 
 
-@models_with_row_gradients
+@every_model
 @horizons
 def test_the_gradient_through_rows_is_the_derivative_of_the_loss_refit_included(
     model, horizon, rng
@@ -157,7 +146,7 @@ def test_the_gradient_through_rows_is_the_derivative_of_the_loss_refit_included(
     history, ahead = rows(numbers)
     bend = (1 + 2 * numbers)[:, None, None]
     along = Tangents(bend * tangents.training, bend * tangents.window)
-    g = model.fit(history, lam).gradient_of(ahead, along)
+    g = model.fit(history, lam).loss_and_gradient(ahead, along)[1]
 
     plain = model.fit(history, lam).loss_and_gradient(ahead)[1]
     np.testing.assert_allclose(g[:-2], plain, rtol=1e-9, atol=1e-12)
@@ -165,7 +154,7 @@ def test_the_gradient_through_rows_is_the_derivative_of_the_loss_refit_included(
     np.testing.assert_allclose(g[-2:], wanted, rtol=1e-6, atol=1e-7)
 
 
-@models_with_row_gradients
+@every_model
 @horizons
 def test_forward_and_adjoint_gradients_through_rows_are_equal(model, horizon, rng):
     train = make_samples(rng, 130, horizon=horizon)
@@ -173,20 +162,11 @@ def test_forward_and_adjoint_gradients_through_rows_are_equal(model, horizon, rn
     tangents = Tangents(make_moving(rng, train), make_moving(rng, window))
     fit = model.fit(train, model.space.values)
 
-    each = step_gradients(fit, window, tangents)
+    each = fit.step_gradients(window, tangents)
 
     assert each.shape == (40, len(model.space.names) + 2)
-    summed = gradient_of(fit, window, tangents)
+    summed = fit.loss_and_gradient(window, tangents)[1]
     np.testing.assert_allclose(each.sum(axis=0), summed, rtol=1e-9, atol=1e-9 * abs(summed).max())
-
-
-def test_a_fit_that_cannot_differentiate_through_rows_leaves_their_numbers(rng):
-    fit = CoreOnly(MODELS["ard"].fit(make_samples(rng, 30)))
-    window, tangents = make_samples(rng, 9), Tangents(np.ones((2, 30, 5)), np.ones((2, 9, 5)))
-
-    g = gradient_of(fit, window, tangents)
-
-    np.testing.assert_array_equal(g, [*fit.loss_and_gradient(window)[1], 0, 0])
 
 
 @every_model
@@ -215,7 +195,7 @@ def test_predictions_with_their_spread_are_the_predictions(model, horizon, rng):
 
 @every_model
 @horizons
-def test_one_row_is_predicted_as_among_others(model, horizon, rng):
+def test_a_single_row_is_predicted_as_in_a_batch(model, horizon, rng):
     fit = model.fit(make_samples(rng, 80, horizon=horizon), model.space.values)
     rows = make_samples(rng, 5, start=80.0).inputs
     together = fit.predict(rows)
@@ -230,10 +210,10 @@ def test_one_row_is_predicted_as_among_others(model, horizon, rng):
 
 @models_with_spread
 @horizons
-def test_one_row_has_the_spread_that_it_has_among_others(model, horizon, rng):
+def test_a_single_row_has_the_same_spread_as_in_a_batch(model, horizon, rng):
     fit = model.fit(make_samples(rng, 80, horizon=horizon), model.space.values)
     rows = make_samples(rng, 5, start=80.0).inputs
-    before = fit.predict(rows[:1])  # what it prepares for one row knows of no spread yet
+    before = fit.predict(rows[:1])  # its weighted sum does not include the spread yet
     together = fit.predict_with_spread(rows)
 
     alone = [fit.predict_with_spread(rows[i : i + 1]) for i in range(5)]
@@ -259,7 +239,7 @@ def test_a_resumed_fit_has_the_same_spread_bit_for_bit(model, horizon, rng):
 
 
 @models_with_spread
-def test_a_spread_learned_at_once_is_the_one_that_is_learned_when_asked_for(model, rng):
+def test_a_spread_learned_early_equals_a_spread_learned_on_demand(model, rng):
     train, rows = make_samples(rng, 90), make_samples(rng, 5, start=90.0).inputs
     early, late = (model.fit(train, model.space.values) for _ in range(2))
 
@@ -272,9 +252,13 @@ def test_a_spread_learned_at_once_is_the_one_that_is_learned_when_asked_for(mode
 
 
 def results(fit, window):
-    """Return all that a fit gives for a window."""
-    every = [fit.predict(window.inputs), fit.loss_and_gradient(window)[1], fit.window_loss(window)]
-    return [*every, fit.step_gradients(window)] if isinstance(fit, KnowsStepGradients) else every
+    """Return all results of a fit for a window."""
+    return [
+        fit.predict(window.inputs),
+        fit.loss_and_gradient(window)[1],
+        fit.window_loss(window),
+        fit.step_gradients(window),
+    ]
 
 
 @every_model
@@ -326,7 +310,7 @@ def test_a_fit_may_take_over_the_memory_of_a_retired_one(model, rng):
 
 @every_model
 @horizons
-def test_a_resumed_fit_goes_on_bit_for_bit(model, horizon, rng):
+def test_a_resumed_fit_continues_bit_for_bit(model, horizon, rng):
     train = make_samples(rng, 90, horizon=horizon)
     lam = model.space.values
     fit = model.fit(train, lam)
@@ -357,7 +341,7 @@ def test_the_loss_of_a_window_is_the_sum_of_its_squared_errors_in_the_units_of_t
 
 
 def units_of(model, train):
-    """Return what a model measures errors in: its own units, or those of the series."""
+    """Return the units in which a model measures errors."""
     if not isinstance(model, Standardized):
         return 1.0
     return model.unit or (train.y - train.x[:, :1]).std(axis=0)
@@ -365,7 +349,7 @@ def units_of(model, train):
 
 @models_with_approximate_fits
 @horizons
-def test_an_approximate_fit_with_a_tight_tolerance_is_the_exact_one(model, horizon, rng):
+def test_an_approximate_fit_with_a_tight_tolerance_equals_the_exact_fit(model, horizon, rng):
     train = make_samples(rng, 100, horizon=horizon)
     window = make_samples(rng, 40, horizon=horizon, start=100.0)
     lam = model.space.values
@@ -382,7 +366,7 @@ def test_an_approximate_fit_with_a_tight_tolerance_is_the_exact_one(model, horiz
 
 
 @models_with_approximate_fits
-def test_approximate_fits_in_a_row_come_to_the_exact_one(model, rng):
+def test_successive_approximate_fits_converge_to_the_exact_fit(model, rng):
     train, window = make_samples(rng, 100), make_samples(rng, 40, start=100.0)
     start = model.space.values
     lam = model.space.feasible.project(1.2 * start)
@@ -398,7 +382,7 @@ def test_approximate_fits_in_a_row_come_to_the_exact_one(model, rng):
 
 
 @models_with_approximate_fits
-def test_an_approximate_fit_does_not_write_to_what_it_is_given(model, rng):
+def test_an_approximate_fit_does_not_change_its_arguments(model, rng):
     train = make_samples(rng, 60)
     lam = model.space.values
 
@@ -409,7 +393,7 @@ def test_an_approximate_fit_does_not_write_to_what_it_is_given(model, rng):
 
 
 @every_model
-def test_predicting_does_not_depend_on_the_rows_beside_it(model, rng):
+def test_predictions_do_not_depend_on_other_rows(model, rng):
     fit = model.fit(make_samples(rng, 90), model.space.values)
     rows = make_samples(rng, 15, start=90.0).inputs
 
@@ -419,7 +403,7 @@ def test_predicting_does_not_depend_on_the_rows_beside_it(model, rng):
 
 
 @every_model
-def test_horizons_do_not_see_each_other(model, rng):
+def test_horizons_are_independent(model, rng):
     both = make_samples(rng, 90, horizon=2)
     rows = make_samples(rng, 15, start=90.0).inputs
     lam = model.space.values
@@ -443,22 +427,37 @@ def test_a_wrong_number_of_hyperparameters_is_refused(model, rng):
         model.fit(make_samples(rng, 3), np.ones(99))
 
 
-class CoreOnly:
-    """A fit stripped of every capability."""
+class CoreOnly(ModelFit):
+    """A fit that implements the abstract methods only."""
 
     def __init__(self, fit):
-        for name in ("predict", "window_loss", "loss_and_gradient", "release", "state"):
-            setattr(self, name, getattr(fit, name))
+        self.fit = fit
+
+    def predict(self, inputs):
+        return self.fit.predict(inputs)
+
+    def window_loss(self, window):
+        return self.fit.window_loss(window)
+
+    def loss_and_gradient(self, window, tangents=None, loss=None):
+        return self.fit.loss_and_gradient(window)
+
+    def release(self):
+        return self.fit.release()
+
+    def state(self):
+        return self.fit.state()
 
 
 @every_model
 @horizons
-def test_without_a_spread_of_its_own_a_fit_is_as_wrong_as_on_its_samples(model, horizon, rng):
+def test_without_a_spread_of_its_own_a_fit_has_the_errors_of_its_samples(model, horizon, rng):
     train = make_samples(rng, 90, horizon=horizon)
     fit = CoreOnly(model.fit(train, model.space.values))
     rows = make_samples(rng, 4, horizon=horizon, start=90.0).inputs
 
-    learn_spread(fit)
+    fit.learn_spread()
+    assert fit.predict_with_spread(rows) is None
     predictions, spreads = predict_with_residuals(fit, train, rows)
 
     np.testing.assert_array_equal(predictions, fit.predict(rows))
@@ -466,17 +465,17 @@ def test_without_a_spread_of_its_own_a_fit_is_as_wrong_as_on_its_samples(model, 
     np.testing.assert_allclose(spreads, np.broadcast_to(rms, (4, horizon)))
 
 
-def test_a_fit_without_gradients_of_single_steps_says_so(rng):
+def test_a_fit_without_step_gradients_raises_an_error(rng):
     fit = CoreOnly(MODELS["ard"].fit(make_samples(rng, 9)))
 
     with pytest.raises(InvalidInputError, match="must have step_gradients to be watched, got Core"):
-        step_gradients(fit, make_samples(rng, 3))
+        fit.step_gradients(make_samples(rng, 3))
 
 
 def test_a_model_without_approximate_fits_is_fitted_exactly(rng):
     model, train = MODELS["autoregressive"], make_samples(rng, 60)
 
-    fit = approximate(model, train, model.space.values, 0.5, None)
+    fit = model.approximate(train, model.space.values, 0.5)
 
     expected = model.fit(train, model.space.values)
     np.testing.assert_array_equal(fit.predict(train.inputs), expected.predict(train.inputs))

@@ -1,4 +1,4 @@
-"""Laws that every set of hyperparameters must pass: what searches and charts ask of it."""
+"""Laws that every set of hyperparameters must pass for searches and charts."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_a_grid_lies_in_the_set_and_reaches_its_ends(feasible, points):
 
 
 @every_set
-def test_independent_numbers_make_points_and_points_give_them_back(feasible, rng):
+def test_draws_and_points_convert_to_each_other(feasible, rng):
     low, high = feasible.draws
     for _ in range(50):
         point = feasible.from_draws(rng.uniform(low, high))
@@ -64,7 +64,7 @@ def test_independent_numbers_make_points_and_points_give_them_back(feasible, rng
 
 
 @every_set
-def test_a_step_along_the_tangent_ends_where_the_whole_step_does(feasible, rng):
+def test_a_step_along_the_tangent_ends_at_the_same_point_as_the_full_step(feasible, rng):
     for _ in range(50):
         point, g = feasible.project(rng.normal(size=feasible.size)), rng.normal(size=feasible.size)
 
@@ -74,7 +74,7 @@ def test_a_step_along_the_tangent_ends_where_the_whole_step_does(feasible, rng):
 
 
 @every_set
-def test_what_is_held_stays_and_what_is_free_keeps_its_bounds(feasible, rng):
+def test_held_coordinates_are_fixed_and_free_ones_keep_their_bounds(feasible, rng):
     point = feasible.project(rng.normal(size=feasible.size))
     held = np.arange(feasible.size) == 0
 
@@ -99,7 +99,7 @@ def test_holding_nothing_changes_nothing(feasible, rng):
 
 
 @every_set
-def test_given_coordinates_stay_and_the_rest_is_made_to_fit(feasible, rng):
+def test_given_coordinates_stay_and_the_others_are_adjusted(feasible, rng):
     point = feasible.project(rng.normal(size=feasible.size))
     given = np.arange(feasible.size) == 0
     wanted = point.copy()
@@ -123,5 +123,5 @@ def test_logarithms_of_points_are_the_points_of_the_logarithmic_set(feasible, rn
 
 
 @every_set
-def test_limits_are_said_in_words(feasible):
+def test_limits_are_words(feasible):
     assert "between" in feasible.limits or "at the constant" in feasible.limits

@@ -1,4 +1,4 @@
-"""What every step rule owes a descent, and what those that need no rate owe beside."""
+"""Laws that every step rule must pass, and laws for rules without a rate."""
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ from streamridge import (
     Simplex,
     Standardized,
 )
-from tests.forecaster.plain_steps import displacement
-from tests.forecaster.test_forecaster import DAY, daily, live
+from tests.support.forecasters import DAY, daily, live
+from tests.support.plain_steps import displacement
 
 RATE_FREE = {
     "discounted": DiscountedStep(),
@@ -49,7 +49,7 @@ def descended(rule, gradients, start=MIDDLE, feasible=MIXED):
 
 
 def followed(rule, minimum, windows, *, noise=0.0, start=None, bursts=()):
-    """Return how far a descent is from a minimum that moves, per window and coordinate.
+    """Return the distance of a descent from a moving minimum, per window and coordinate.
 
     The gradients of the coordinates differ by eight orders. Noise is in units of the distance.
     """
@@ -73,7 +73,7 @@ def first_within(distances, limit):
 
 
 HUGE = arrays(float, (12, 5), elements=st.floats(-1e150, 1e150))
-# Where a number that is none, or beyond all bounds, is planted.
+# The places of NaN and infinity in the gradients.
 SPOILT = st.lists(
     st.tuples(
         st.integers(0, 11),
@@ -99,7 +99,7 @@ def test_every_move_is_feasible_and_finite(rule, gradients):
 
 @pytest.mark.slow
 @every_rule
-def test_ten_thousand_runs_are_feasible_though_gradients_are_no_numbers(rule, record_property):
+def test_ten_thousand_runs_stay_feasible_with_nan_gradients(rule, record_property):
     cases = 10_000 // len(RULES)
 
     @settings(max_examples=cases, database=None)
@@ -139,7 +139,7 @@ def test_a_zero_gradient_holds_its_own_coordinate(rule):
 
 
 @every_rule
-def test_moves_are_those_of_the_plain_version(rule):
+def test_moves_equal_the_plain_version(rule):
     rng = np.random.default_rng(6)
     gradients = CURVATURES * np.exp(rng.normal(size=(40, 5))) * rng.normal(0.5, 1.0, size=(40, 5))
     gradients[:3, 1] = gradients[10:20, 2] = 0.0
@@ -151,7 +151,7 @@ def test_moves_are_those_of_the_plain_version(rule):
 
 
 @every_rule
-def test_a_restored_descent_goes_on_bit_for_bit(rule):
+def test_a_restored_descent_continues_bit_for_bit(rule):
     rng = np.random.default_rng(4)
     fresh, *_, walked = descended(rule, rng.normal(size=(30, 5)))
 
@@ -164,7 +164,7 @@ def test_a_restored_descent_goes_on_bit_for_bit(rule):
 
 
 @every_rule
-def test_a_forecaster_is_saved_with_its_rule_and_goes_on_bit_for_bit(rule, tmp_path):
+def test_a_saved_forecaster_continues_with_its_step_rule_bit_for_bit(rule, tmp_path):
     model = Standardized(KernelRidge(Linear(("lags",)), regularization=0.5))
     preset = Preset(Features(lags=2), model, rule)
     sizes = {"train_size": 60, "update_every": DAY, "warmup": 3 * DAY}
@@ -191,7 +191,7 @@ def test_memory_of_another_shape_is_refused(rule):
 
 
 @every_rule
-def test_what_is_given_is_not_written_to(rule):
+def test_arguments_are_not_changed(rule):
     z, g = np.zeros(5), np.arange(5.0)
     memory = rule.start(z)
     for array in (z, g, memory):
@@ -225,7 +225,7 @@ def test_starts_that_are_a_hundred_times_off_find_the_minimum(rule, factor):
 
 
 @rate_free
-def test_noise_alone_leads_not_far(rule):
+def test_pure_noise_moves_hyperparameters_only_a_little(rule):
     distances = followed(rule, lambda window: 0.0, 400, noise=1.0)
 
     assert np.sqrt(np.mean(distances**2)) < 0.35
@@ -242,12 +242,12 @@ def windows_to_return(rule, **troubles):
 
 
 @rate_free
-def test_a_minimum_that_jumps_after_years_is_followed(rule):
+def test_a_minimum_that_jumps_after_years_is_tracked(rule):
     assert windows_to_return(rule) <= 30
 
 
 def quieter(rule):
-    """Return after how many windows a rule has come halfway, when noise of years has ended."""
+    """Return the number of windows until a rule is halfway, after years of noise."""
     rng = np.random.default_rng(8)
     loud = 100 * CURVATURES * rng.normal(size=(500, 5))
     walked = descended(rule, loud, np.zeros(5), WIDE)[-1].moved_to(np.full(5, 2.0))
@@ -259,7 +259,7 @@ def quieter(rule):
 
 
 @rate_free
-def test_gradients_that_were_loud_for_years_are_forgotten(rule):
+def test_large_gradients_of_past_years_are_forgotten(rule):
     assert quieter(rule) <= 180
 
 
@@ -267,7 +267,7 @@ def test_a_memory_that_only_grows_does_not_forget():
     assert quieter(AdaGradStep()) == 201
 
 
-def test_a_memory_that_only_grows_does_not_follow_a_jump():
+def test_a_memory_that_only_grows_does_not_track_a_jump():
     assert windows_to_return(AdaGradStep()) > 90
 
 
@@ -289,7 +289,7 @@ def test_a_memory_that_only_grows_does_not_survive_a_burst():
     [
         (lambda: DiscountedStep(0.0), r"size must be positive, got 0\.0\."),
         (lambda: AgreementStep(-0.1), r"size must be positive, got -0\.1\."),
-        (lambda: DiscountedStep(memory=0.5), r"memory must be one window at least, got 0\.5\."),
+        (lambda: DiscountedStep(memory=0.5), r"memory must be at least one window, got 0\.5\."),
         (lambda: AgreementStep(memory=[20.0]), r"memory must be one number, got \[20\.0\]"),
     ],
 )

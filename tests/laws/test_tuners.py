@@ -16,9 +16,9 @@ from streamridge import (
     Standardized,
 )
 from streamridge.tuners import HOAG, Bayesian, Fixed, Grid, RandomSearch
-from streamridge.tuners.backtest import Backtest
-from tests.conftest import make_samples
-from tests.tuners.toys import Watched, search
+from streamridge.tuners.base import Backtest
+from tests.support.samples import make_samples
+from tests.support.toy_models import Watched, search
 
 SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
 
@@ -104,7 +104,7 @@ def test_several_horizons_are_searched_together(tuner):
 
 @every_tuner
 @every_problem
-def test_the_reported_loss_is_that_of_the_result(problem, tuner):
+def test_the_reported_loss_belongs_to_the_result(problem, tuner):
     found = search(tuner, make_backtest(problem))
 
     expected = np.nan if isinstance(tuner, Fixed) else exact_loss(problem, found.lam)
@@ -125,7 +125,7 @@ def test_the_same_seed_gives_the_same_result_bit_for_bit(problem, tuner):
 
 @drawing_tuners
 @every_problem
-def test_another_seed_tries_something_else(problem, tuner):
+def test_another_seed_tries_other_candidates(problem, tuner):
     tried = []
     for seed in (3, 4):
         model = Watched(problem)
@@ -138,7 +138,7 @@ def test_another_seed_tries_something_else(problem, tuner):
 
 @every_tuner
 @every_problem
-def test_what_is_held_stays_exactly_in_all_that_is_tried(problem, tuner):
+def test_held_hyperparameters_are_constant_in_all_trials(problem, tuner):
     model = Watched(problem)
     start = problem.space.values
     held = np.zeros(len(start), dtype=bool)
@@ -156,7 +156,7 @@ def test_what_is_held_stays_exactly_in_all_that_is_tried(problem, tuner):
 
 @every_tuner
 @every_problem
-def test_where_all_is_held_the_start_comes_back(problem, tuner):
+def test_with_all_hyperparameters_held_the_start_is_returned(problem, tuner):
     start = problem.space.values
     space = problem.space.holding(start, np.ones(len(start), dtype=bool))
 
@@ -167,7 +167,7 @@ def test_where_all_is_held_the_start_comes_back(problem, tuner):
 
 @every_tuner
 @every_problem
-def test_all_that_is_tried_is_feasible_and_the_start_is_among_it(problem, tuner):
+def test_all_trials_are_feasible_and_include_the_start(problem, tuner):
     model = Watched(problem)
 
     search(tuner, make_backtest(model))
@@ -179,7 +179,7 @@ def test_all_that_is_tried_is_feasible_and_the_start_is_among_it(problem, tuner)
 
 @every_tuner
 @every_problem
-def test_costs_are_what_the_model_was_asked_for_and_within_what_was_announced(problem, tuner):
+def test_costs_count_the_fits_and_stay_within_the_announced_trials(problem, tuner):
     model = Watched(problem)
 
     began = thread_time()
@@ -196,7 +196,7 @@ def test_costs_are_what_the_model_was_asked_for_and_within_what_was_announced(pr
 
 @every_tuner
 @every_problem
-def test_candidates_without_a_factor_are_passed_over(problem, tuner):
+def test_candidates_without_a_factor_are_skipped(problem, tuner):
     last = problem.space.values[-1]
     model = Watched(problem, refused=lambda lam: lam[-1] < 0.9 * last)
 
@@ -210,7 +210,7 @@ def test_candidates_without_a_factor_are_passed_over(problem, tuner):
 
 @every_tuner
 @every_problem
-def test_where_every_candidate_has_no_factor_the_start_comes_back(problem, tuner):
+def test_without_any_factor_the_start_is_returned(problem, tuner):
     model = Watched(problem, refused=lambda lam: True)
 
     found = search(tuner, make_backtest(model))

@@ -16,7 +16,7 @@ from streamridge import (
     LazyDescent,
     Simplex,
 )
-from streamridge.learners.smoothed_leader import SmoothedLeader
+from streamridge.learners.regret import SmoothedLeader
 
 SQUARE = Box([-2.0, -2.0], [2.0, 2.0])
 
@@ -182,7 +182,7 @@ def test_a_skipped_move_forgets_its_gradients():
     assert after.observe(lambda z: np.ones(2)).z.tolist() == [-1.0, -1.0]
 
 
-def test_state_can_be_taken_out_and_put_back():
+def test_a_state_can_be_saved_and_restored():
     fresh = LazyDescent.start([0.0, 0.0], SQUARE, AdaGradStep(), update_every=3)
     run = fresh
     for _ in range(4):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import streamridge.models.ridge
+import streamridge.models.kernel_ridge
 from streamridge import (
     ARD,
     AdaGradStep,
@@ -34,9 +34,9 @@ N, M, STEPS = 60, 8, 40
 @pytest.fixture
 def factored(monkeypatch):
     """Return a list that grows with every system that is made ready."""
-    made, ready = [], streamridge.models.ridge.ready
+    made, solvable = [], streamridge.models.kernel_ridge.solvable
     monkeypatch.setattr(
-        streamridge.models.ridge, "ready", lambda *args: made.append(1) or ready(*args)
+        streamridge.models.kernel_ridge, "solvable", lambda *args: made.append(1) or solvable(*args)
     )
     return made
 
@@ -172,7 +172,9 @@ def test_extreme_units_give_sane_forecasts_through_many_windows(scale, rng):
 def test_a_gradient_that_is_not_finite_is_skipped_and_counted(samples, monkeypatch):
     learner = make_learner(samples)
     monkeypatch.setattr(
-        "streamridge.models.kernel_ridge.loss_and_gradient", lambda *_: (0.0, np.full(9, np.nan))
+        streamridge.models.kernel_ridge.KernelRidgeFit,
+        "loss_and_gradient",
+        lambda *_: (0.0, np.full(9, np.nan)),
     )
     before = learner.hyperparameters
 
@@ -211,7 +213,7 @@ def test_a_refit_that_keeps_failing_can_be_postponed(rng):
     state = learner.state()
     assert state["newest"] == samples.t[-1]
     # The watcher has seen every row of the closed windows once, however often they were tried.
-    assert sum(seen) + len(state["record.window.t"]) == len(samples) - N
+    assert sum(seen) + len(state["rows.window.t"]) == len(samples) - N
 
 
 def test_memory_passes_from_fit_to_fit(samples):
@@ -300,7 +302,9 @@ def test_without_learning_no_gradient_is_computed(samples, monkeypatch):
     model = KernelRidge(Matern(np.full(4, 0.2)))
     learner = OnlineLearner(model, samples[:N], train_size=N, update_every=M, learn=False)
     monkeypatch.setattr(
-        "streamridge.models.kernel_ridge.loss_and_gradient", lambda *_: pytest.fail("was called")
+        streamridge.models.kernel_ridge.KernelRidgeFit,
+        "loss_and_gradient",
+        lambda *_: pytest.fail("was called"),
     )
 
     learn(learner, samples[N : N + STEPS])
@@ -415,7 +419,7 @@ class TestHorizon:
         assert trained.t[-1] == samples.t[N + M - self.H]
         last = N + M - self.H
         np.testing.assert_array_equal(trained.y[-1], samples.y[last])
-        assert len(learner.state()["record.waiting.t"]) == self.H - 1
+        assert len(learner.state()["rows.waiting.t"]) == self.H - 1
 
     def test_the_first_move_follows_the_complete_rows_and_the_second_the_late_ones_too(
         self, samples
@@ -453,7 +457,7 @@ class TestHorizon:
 
         assert len(factored) == learner.refits == 5
 
-    def test_the_watcher_is_told_where_the_late_gradients_were_taken(self, samples):
+    def test_the_watcher_gets_the_point_of_the_late_gradients(self, samples):
         seen = []
         learner = self.make_learner(samples, watch=lambda z, g: seen.append((z, len(g))))
 
@@ -593,28 +597,28 @@ def test_the_callers_arrays_may_be_reused(samples):
         x[:] = samples.x[row]
         reused.observe(samples.t[row], x, samples.y[row, 0])
         x[:] = np.nan
-    reused.state()["record.settled.x"][:] = np.nan
+    reused.state()["rows.settled.x"][:] = np.nan
 
     assert_same_state(plain.state(), reused.state())
 
 
-def test_a_refit_that_fails_changes_nothing_and_the_learner_goes_on(samples, monkeypatch):
+def test_a_refit_that_fails_changes_nothing_and_the_learner_continues(samples, monkeypatch):
     learner = make_learner(samples)
     learn(learner, samples[N : N + M - 1])
     before = learner.state()
     last = N + M - 1
     row = samples.t[last], samples.x[last], samples.y[last, 0]
-    real = streamridge.models.ridge.ready
+    real = streamridge.models.kernel_ridge.solvable
 
-    def fails(ridge, embedding, times, memory):
+    def fails(ridge, A, blocks, memory, times):
         memory.clear()
         raise NotPositiveDefiniteError("A", times[-1], "regularization", 0.3, 0.03)
 
     # The gradient is computed with the old system; the new one has no factor.
-    monkeypatch.setattr(streamridge.models.ridge, "ready", fails)
+    monkeypatch.setattr(streamridge.models.kernel_ridge, "solvable", fails)
     with pytest.raises(NotPositiveDefiniteError, match="has no Cholesky factor"):
         learner.observe(*row)
-    monkeypatch.setattr(streamridge.models.ridge, "ready", real)
+    monkeypatch.setattr(streamridge.models.kernel_ridge, "solvable", real)
 
     assert_same_state(learner.state(), before)
     twin = make_learner(samples)
@@ -647,7 +651,7 @@ def test_bad_settings_are_refused(build, message, samples):
 def test_a_state_without_a_part_is_refused(samples):
     learner = make_learner(samples)
     state = learner.state()
-    del state["record.window.y"]
+    del state["rows.window.y"]
 
     with pytest.raises(StateError, match=r"state must hold 'window\.y', got"):
         learner.restore(state)
@@ -664,7 +668,7 @@ def test_a_state_of_another_model_is_refused(samples):
 def test_a_state_with_other_features_is_refused(samples):
     learner = make_learner(samples)
     state = learner.state()
-    state["record.settled.x"] = state["record.settled.x"][:, :2]
+    state["rows.settled.x"] = state["rows.settled.x"][:, :2]
 
     with pytest.raises(
         StateError, match="state must hold rows of 4 features and 1 labels in 'settled'"
@@ -676,8 +680,8 @@ DAMAGED = {
     "steps": (np.int64(99), "state must have fewer than 8 steps since its refit, got 99"),
     "refits": (None, "state is damaged: refits must be a whole number of at least 1, got None"),
     "policy.moves": (np.ones(2), "state is damaged: moves must be a whole number"),
-    "record.settled.x": (np.full((N, 4), np.nan), "state is damaged: settled.x must be finite"),
-    "record.settled.y": (np.full((N, 1), np.nan), "state is damaged: settled.y must be finite"),
+    "rows.settled.x": (np.full((N, 4), np.nan), "state is damaged: settled.x must be finite"),
+    "rows.settled.y": (np.full((N, 1), np.nan), "state is damaged: settled.y must be finite"),
     "newest": (np.nan, "state is damaged: newest must be finite, got nan"),
     "policy.z": (np.full(9, 1e9), "state is damaged: z must lie in the feasible set"),
     "policy.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
@@ -685,7 +689,7 @@ DAMAGED = {
     "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
     "retired.lam": (np.ones(9), r"state must hold 'retired\.runs'"),
     "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),
-    "record.window.t": (
+    "rows.window.t": (
         np.float64(3.0),
         "state must hold rows of 4 features and 1 labels in 'window'",
     ),

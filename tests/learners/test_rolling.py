@@ -13,10 +13,10 @@ from streamridge import (
     Samples,
     run,
 )
-from streamridge.learners.costs import Costs
+from streamridge.learners.base import Costs
 from streamridge.learners.rolling import LEAST_SAMPLES
 from streamridge.tuners import Fixed, Grid, RandomSearch, Tuned
-from streamridge.tuners.backtest import Backtest
+from streamridge.tuners.base import Backtest
 
 LAGS, N, V = 3, 30, 20
 # A start so bad that every search finds something better.
@@ -234,7 +234,6 @@ def test_seconds_of_a_search_are_tuning_and_nothing_else(rng):
     assert learner.costs is costs
     assert costs.tuning > 0
     assert costs.fitting == fitting  # 6 fits of the search are not among them
-    assert costs.fitting < costs.tuning
 
 
 def test_kernel_weights_are_searched_on_their_simplex(rng):
@@ -283,7 +282,7 @@ class Halving:
         return Tuned.of(backtest, backtest.space.feasible.project(start / 2), 0.0)
 
 
-def test_what_is_frozen_stays_though_a_search_has_found_another_value_for_the_next_refit(rng):
+def test_a_frozen_value_stays_though_a_search_has_found_another(rng):
     samples, history = make_samples(rng), 80
     learner = make_learner(samples[:history], Halving(), m=8, n=3)
     for _ in run(learner, samples[history : history + 3]):

@@ -86,7 +86,7 @@ def test_a_frozen_hyperparameter_stays_and_a_weight_holds_its_simplex(samples):
     assert after["squaredexponential.inverse_scale"] != before["squaredexponential.inverse_scale"]
 
 
-def test_what_is_frozen_stays_frozen_in_its_state(samples):
+def test_frozen_hyperparameters_stay_frozen_in_a_state(samples):
     learner, other = make(samples), make(samples)
     learner.freeze("regularization")
 

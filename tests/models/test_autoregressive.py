@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from streamridge import AutoregressiveRidge, InvalidInputError, NotPositiveDefiniteError, Samples
-from tests.conftest import make_samples
+from tests.support.samples import make_samples
 
 
 def test_the_filter_is_ridge_regression_with_one_penalty_per_lag(rng):

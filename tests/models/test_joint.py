@@ -1,25 +1,25 @@
-"""A model together with the numbers that its rows are made with."""
+"""A model together with the parameters of its features."""
 
 import numpy as np
 import pytest
 
 from streamridge import ARD, InvalidInputError, KernelRidge, Season
 from streamridge.features.profiles import Profiles
-from streamridge.models.joint import Joint, kind_of
-from tests.conftest import make_samples
+from streamridge.models.standardized import Joint, kind_of
+from tests.support.samples import make_samples
 
 MODEL = KernelRidge(ARD([0.3, 0.05, 0.7, 0.2, 0.4]))
 ROWS = Profiles((Season("day", 24, forgetting=0.1, forgetting_bounds=(0.01, 2.0)),)).space
 
 
-def test_its_hyperparameters_are_the_models_and_then_those_of_the_rows():
+def test_hyperparameters_of_the_model_come_before_parameters_of_the_features():
     joint = Joint(MODEL, ROWS)
 
     assert joint.space.names == (*MODEL.space.names, "day_forgetting")
     np.testing.assert_array_equal(joint.space.values, [*MODEL.space.values, 0.1])
 
 
-def test_a_fit_is_that_of_the_model_at_its_own_hyperparameters(rng):
+def test_a_joint_fit_equals_the_fit_of_the_model_at_its_own_hyperparameters(rng):
     joint, train = Joint(MODEL, ROWS), make_samples(rng, 40)
     rows = make_samples(rng, 5, start=40.0).inputs
     lam = 1.1 * joint.space.values

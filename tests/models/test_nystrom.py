@@ -1,4 +1,4 @@
-"""Ridge regression on landmarks: what is its own beside the laws of every model."""
+"""Ridge regression on landmarks: claims beyond the laws of every model."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from streamridge import (
 from streamridge.forecaster.presets import on_landmarks
 from streamridge.models import landmarks, nystrom
 from streamridge.models.landmarks import HALF_LIFE, chosen, drawn
-from tests.conftest import make_samples
+from tests.support.samples import make_samples
 
 SCALES = [0.3, 0.05, 0.7, 0.2, 0.4]
 KERNELS = {
@@ -36,7 +36,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 @every_kernel
 @pytest.mark.parametrize("centered", [True, False])
-def test_with_every_row_a_landmark_it_is_kernel_ridge_regression(kernel, centered, rng):
+def test_every_row_as_landmark_gives_kernel_ridge_regression(kernel, centered, rng):
     train = make_samples(rng, 150, horizon=3)
     window = make_samples(rng, 40, horizon=3, start=150.0)
     exact = KernelRidge(kernel, centered=centered).fit(train)
@@ -52,7 +52,7 @@ def test_with_every_row_a_landmark_it_is_kernel_ridge_regression(kernel, centere
 
 
 @every_kernel
-def test_the_weights_solve_the_equations_as_they_stand(kernel, rng):
+def test_the_weights_solve_the_normal_equations_of_the_module(kernel, rng):
     train = make_samples(rng, 120)
     fit = NystromRidge(kernel, landmarks=25, regularization=0.5).fit(train)
     rows = fit.center.inputs(train.inputs)
@@ -65,7 +65,7 @@ def test_the_weights_solve_the_equations_as_they_stand(kernel, rng):
     np.testing.assert_allclose(against @ fit.theta, against @ wanted, rtol=1e-6, atol=1e-7)
 
 
-def test_landmarks_that_others_explain_are_left_out(rng):
+def test_redundant_landmarks_are_left_out(rng):
     train = make_samples(rng, 90)
 
     fit = NystromRidge(Linear(), landmarks=60).fit(train)
@@ -73,7 +73,7 @@ def test_landmarks_that_others_explain_are_left_out(rng):
     assert len(fit.places) == train.x.shape[1]
 
 
-def test_rows_that_are_all_the_same_have_one_landmark(rng):
+def test_identical_rows_have_one_landmark(rng):
     rows = make_samples(rng, 40)
     same = Inputs(rows.t, np.broadcast_to(rows.x[0], rows.x.shape), rows.inputs.layout)
 
@@ -83,7 +83,7 @@ def test_rows_that_are_all_the_same_have_one_landmark(rng):
     assert np.isfinite(fit.predict(same)).all()
 
 
-def test_rows_without_a_kernel_are_forecast_by_their_mean(rng):
+def test_rows_with_a_kernel_of_zero_are_forecast_by_their_mean(rng):
     rows = make_samples(rng, 40)
     same = Inputs(rows.t, np.ones_like(rows.x), rows.inputs.layout)
     train = Samples(same, rows.y)
@@ -106,7 +106,7 @@ def test_rows_that_overflow_have_no_fit(kernel, rng):
         NystromRidge(kernel, landmarks=20).fit(Samples(huge, rows.y))
 
 
-def test_a_large_kernel_that_is_not_held_has_the_same_gradients(rng, monkeypatch):
+def test_a_kernel_too_large_to_keep_has_the_same_gradients(rng, monkeypatch):
     train, window = make_samples(rng, 500), make_samples(rng, 30, start=500.0)
     model = NystromRidge(KERNELS["remembering"], landmarks=60)
     held = model.fit(train)
@@ -135,7 +135,7 @@ def test_more_landmarks_come_closer_to_the_exact_fit(rng):
 
 @pytest.mark.parametrize("rows", [1, 7, 96, 2880])
 @pytest.mark.parametrize("count", [1, 5, 250])
-def test_as_many_candidates_are_drawn_as_asked_for_or_there_are(rows, count):
+def test_the_number_of_candidates_is_limited_by_the_rows(rows, count):
     places = drawn(np.arange(float(rows)), count)
 
     assert len(np.unique(places)) == min(rows, count)
@@ -162,7 +162,7 @@ def test_a_row_stays_a_candidate_while_the_training_set_moves_on():
 
 
 def explained_least(K, candidates, count, taken=()):
-    """Return the candidates that those taken before leave most to explain, one after the other."""
+    """Return the least explained candidates, one after the other."""
     taken = list(taken)
     before = len(taken)
     for _ in range(count):
@@ -188,7 +188,7 @@ def test_landmarks_are_the_candidates_that_others_explain_least(rng, monkeypatch
 
 
 def crowd(samples):
-    """Return samples of which three quarters lie close together."""
+    """Return samples with three quarters of them close together."""
     scale = np.where(np.arange(len(samples)) % 4, 0.1, 1.0)[:, None]
     inputs = Inputs(samples.t, scale * samples.x, samples.inputs.layout)
     return Samples(inputs, np.sin(inputs.x.sum(axis=1, keepdims=True)))
@@ -229,7 +229,7 @@ def test_bad_numbers_of_landmarks_are_refused(landmarks):
         ),
     ],
 )
-def test_states_that_do_not_fit_are_refused(changed, message, rng):
+def test_states_of_the_wrong_shape_are_refused(changed, message, rng):
     train, model = make_samples(rng, 60), NystromRidge(KERNELS["matern"], landmarks=20)
     state = dict(model.fit(train).state()) | changed
 
@@ -237,7 +237,7 @@ def test_states_that_do_not_fit_are_refused(changed, message, rng):
         model.resume(train, model.space.values, state)
 
 
-def test_a_compact_forecaster_goes_on_bit_for_bit_and_is_smaller():
+def test_a_compact_forecaster_continues_bit_for_bit_and_is_smaller():
     steps, sizes = 96 * 12, []
     values = 100 + 50 * np.sin(2 * np.pi * np.arange(steps) / 96)
     values += np.random.default_rng(0).normal(0, 5, steps)
@@ -258,8 +258,8 @@ def test_a_compact_forecaster_goes_on_bit_for_bit_and_is_smaller():
     assert sizes[1] < sizes[0], "few landmarks instead of 960 rows"
 
 
-def test_only_kernel_ridge_regression_is_put_on_landmarks():
+def test_only_kernel_ridge_regression_can_use_landmarks():
     preset = Forecaster.compact().settings.preset
 
-    with pytest.raises(InvalidInputError, match="preset must be of a standardized kernel ridge"):
+    with pytest.raises(InvalidInputError, match="preset must have a standardized kernel ridge"):
         on_landmarks(preset, 100)

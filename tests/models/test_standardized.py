@@ -41,7 +41,7 @@ def test_units_and_levels_do_not_matter(unit):
     )
 
 
-def test_it_is_the_model_on_differences_in_deviations(rng):
+def test_the_model_sees_differences_in_standard_deviations(rng):
     train, rows = samples(rng, 60, horizon=2), samples(rng, 7, horizon=2, start=60)
     unit, extra = train.x[:, 0].std(), train.x[:, 6].std()
     scales = np.array([unit, unit, unit, unit, 1.0, 1.0, extra])
@@ -55,7 +55,7 @@ def test_it_is_the_model_on_differences_in_deviations(rng):
     np.testing.assert_allclose(fit.predict(rows.inputs), rows.x[:, :1] + deviations * expected)
 
 
-def test_the_gradient_is_that_of_the_standardized_loss(rng):
+def test_the_gradient_belongs_to_the_standardized_loss(rng):
     train, window = samples(rng, 60, horizon=2, unit=50), samples(rng, 9, horizon=2, unit=50)
     deviations = (train.y - train.x[:, :1]).std(axis=0)
 
@@ -77,7 +77,7 @@ def test_the_gradient_is_that_of_the_standardized_loss(rng):
     )
 
 
-def test_a_constant_unit_divides_everything_and_takes_nothing_off(rng):
+def test_a_constant_unit_divides_everything_and_subtracts_nothing(rng):
     train, rows = samples(rng, 60, unit=300), samples(rng, 7, unit=300, start=60)
     inner = RIDGE.fit(Samples.of(train.t, train.x / 100, train.y / 100, LAYOUT))
 
@@ -97,7 +97,7 @@ def test_columns_that_do_not_vary_keep_their_unit(value):
     np.testing.assert_array_equal(units.y, 1.0)
 
 
-def test_a_resumed_fit_goes_on_bit_for_bit(rng):
+def test_a_resumed_fit_continues_bit_for_bit(rng):
     train, rows = samples(rng, 60), samples(rng, 1, start=60)
     fit = MODEL.fit(train, RIDGE.space.values)
 
@@ -118,7 +118,7 @@ def test_the_loss_of_a_window_is_in_deviations_of_the_training_set(rng):
     np.testing.assert_allclose(loss, fit.loss_and_gradient(window)[0], rtol=1e-12)
 
 
-def test_the_layout_says_where_the_latest_value_is_and_which_blocks_share_its_unit(rng):
+def test_the_layout_defines_the_latest_value_and_the_blocks_with_its_unit(rng):
     train, rows = samples(rng, 60, horizon=2, unit=30), samples(rng, 7, horizon=2, start=60)
     order = [4, 5, 6, 1, 2, 3, 0]  # calendar, extras, day_lags, latest
     moved = Layout(

@@ -15,21 +15,21 @@ def test_importing_the_library_loads_no_plotting_library():
     assert done.stdout.strip() == "set()"
 
 
-def test_a_missing_matplotlib_is_named_with_the_extra_that_brings_it(monkeypatch):
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
 
     with pytest.raises(MissingExtraError, match=r"matplotlib must be .* 'streamridge\[plot\]'"):
         new_figure(1)
 
 
-def test_a_figure_has_the_rows_asked_for():
+def test_a_figure_has_the_requested_rows():
     figure = new_figure(3, width=5.0, height_per_row=2.0)
 
     assert len(figure.axes) == 3
     assert tuple(figure.get_size_inches()) == (5.0, 6.0)
 
 
-def test_methods_have_colours_of_their_own():
+def test_methods_have_different_colours():
     assert len(set(COLORS)) == len(COLORS) == 8
 
 
@@ -61,7 +61,7 @@ def test_logarithmic_axes_have_plain_numbers(name, values, labels):
     assert axis.get_ticklabels(minor=True) == []
 
 
-def test_lines_look_different_until_colours_and_dashes_are_used_up():
+def test_the_styles_of_lines_differ_until_all_are_used():
     looks = {tuple(line_style(i).values()) for i in range(len(COLORS) * len(DASHES))}
 
     assert len(looks) == 32

@@ -8,10 +8,10 @@ import pytest
 import streamridge as sr
 from streamridge import Forecaster, InvalidInputError, compare, replay
 from streamridge.forecaster.methods import tuned_by
-from streamridge.runs.comparison import Comparison
+from streamridge.runs.compare import Comparison
 from streamridge.runs.tasks import model_settings
-from tests.forecaster.test_forecaster import DAY, daily, small
-from tests.runs.test_replay import frame, series
+from tests.support.forecasters import DAY, daily, small
+from tests.support.series import frame, series
 
 QUICK = {"lags": 6, "train_size": 96, "update_every": DAY, "tune_every": 2 * DAY, "warmup": 3 * DAY}
 COUNTED = ("sensor", "method", "steps", "scored", "missing", "fits", "gradients", "hyperparameters")
@@ -30,12 +30,12 @@ def test_compare_is_a_public_name():
 
 
 @pytest.mark.parametrize("method", ["ohl", "random", "fixed"])
-def test_a_run_is_that_of_the_method_alone(method, table):
+def test_a_run_of_a_comparison_equals_the_run_of_its_method_alone(method, table):
     warmup = QUICK["warmup"]
     rest = {name: value for name, value in QUICK.items() if name != "warmup"}
     settings = tuned_by(method, Forecaster("1h", **rest).settings)
 
-    alone = replay(Forecaster.of(settings), frame(daily(5 * DAY)), warmup=warmup)
+    alone = replay(Forecaster.from_settings(settings), frame(daily(5 * DAY)), warmup=warmup)
 
     run = table.run(method, "ramp")
     for part in ("times", "actual", "value", "lower", "upper", "by_model"):
@@ -45,7 +45,7 @@ def test_a_run_is_that_of_the_method_alone(method, table):
     assert run.method == alone.method == method
 
 
-def test_processes_give_the_results_of_one():
+def test_two_processes_give_the_results_of_one():
     both = [series("a", 0), series("b", 1)]
     methods = ["ohl", "random"]
 
@@ -71,7 +71,7 @@ def test_every_sensor_is_run_by_every_method_on_the_same_steps(table):
         np.testing.assert_array_equal(run.actual, table.run("fixed", run.sensor).actual)
 
 
-def test_fits_are_those_of_the_run_and_of_its_searches(table):
+def test_fits_include_the_fits_of_searches(table):
     run = table.run("random")
 
     (row,) = [row for row in table.rows() if (row["sensor"], row["method"]) == ("ramp", "random")]
@@ -86,7 +86,7 @@ def test_another_seed_gives_another_random_search():
     assert runs[0].hyperparameters != runs[1].hyperparameters
 
 
-def test_change_is_the_share_by_which_the_error_differs_from_that_of_fixed(table):
+def test_change_is_relative_to_the_rmse_of_fixed(table):
     ohl, fixed = table.run("ohl", "main"), table.run("fixed", "main")
 
     assert table.change(ohl) == pytest.approx((ohl.rmse - fixed.rmse) / fixed.rmse)
@@ -95,7 +95,7 @@ def test_change_is_the_share_by_which_the_error_differs_from_that_of_fixed(table
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_figures_come_out_as_the_kind_of_frame_that_went_in(kind):
+def test_a_frame_comes_from_the_library_of_the_input(kind):
     flows = frame(daily(4 * DAY), kind)
 
     result = compare(flows, "fixed,ohl", **QUICK).frame()
@@ -108,7 +108,7 @@ def test_figures_come_out_as_the_kind_of_frame_that_went_in(kind):
     ]
 
 
-def test_another_kind_of_frame_can_be_asked_for(table):
+def test_a_frame_of_another_library_can_be_requested(table):
     assert isinstance(table.frame("polars"), pl.DataFrame)
 
 
@@ -123,7 +123,7 @@ def test_a_path_and_a_frame_give_the_same_runs(tmp_path):
     )
 
 
-def test_extra_columns_are_read_and_are_no_sensors():
+def test_extra_columns_are_not_sensors():
     flows = frame(daily(5 * DAY)).assign(holiday=np.repeat([0.0, 1.0, 0.0, 1.0, 0.0], DAY))
 
     runs = compare(flows, "fixed", extras=("holiday",), **QUICK).runs
@@ -134,7 +134,7 @@ def test_extra_columns_are_read_and_are_no_sensors():
     np.testing.assert_array_equal(runs[0].value, alone.value)
 
 
-def test_local_times_are_those_of_the_zone():
+def test_local_times_follow_the_zone():
     local = pd.date_range("2023-10-27", periods=5 * DAY, freq="h", tz="Europe/Berlin")
     flows = pd.DataFrame({"time": local.tz_localize(None), "ramp": daily(5 * DAY)})
 
@@ -144,7 +144,7 @@ def test_local_times_are_those_of_the_zone():
     np.testing.assert_array_equal(run.local_times, flows.time.to_numpy()[3 * DAY :])
 
 
-def test_finer_readings_are_put_together_as_asked():
+def test_finer_readings_are_aggregated_as_requested():
     values = daily(5 * DAY)
     halves = np.repeat(values / 2, 2)
     times = np.datetime64("2021-06-13T00:00", "m") + 30 * np.arange(len(halves))
@@ -157,14 +157,14 @@ def test_finer_readings_are_put_together_as_asked():
         compare(finer, "fixed", step="1h", **QUICK)
 
 
-def test_steps_and_warm_up_say_what_is_scored():
+def test_steps_and_warmup_select_the_scored_steps():
     (run,) = compare(series("a", 0), "fixed", **QUICK | {"warmup": 80}, steps=10).runs
 
-    assert (len(run.times), run.lived) == (10, 90)
+    assert (len(run.times), run.steps_done) == (10, 90)
 
 
 @pytest.mark.parametrize("sensors", ["b", ["b"]])
-def test_some_of_several_series_can_be_taken(sensors):
+def test_some_of_several_series_can_be_selected(sensors):
     every = [series("a", 0), series("b", 1)]
 
     assert [run.sensor for run in compare(every, "fixed", sensors=sensors, **QUICK).runs] == ["b"]
@@ -177,7 +177,7 @@ def test_some_of_several_series_can_be_taken(sensors):
         ({"methods": []}, "method must be one of 'ohl', .*, got none"),
         ({"model": "papers"}, "model must be one of 'default', 'compact', .*, got 'papers'"),
         ({"sensors": ["x"]}, "sensors must be among 'a', 'b', got 'x'"),
-        ({"step": "15min"}, "a: step must be that of the series, 1h, got 15min"),
+        ({"step": "15min"}, "a: step must be the step of the series, 1h, got 15min"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
         ({"warmup": "a day"}, "warmup must be a whole number of at least 0, got 'a day'"),
         ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
@@ -186,11 +186,11 @@ def test_some_of_several_series_can_be_taken(sensors):
             r"a: the series must have more than the 500 steps of the warm-up, got 120\. "
             r"Pass a smaller --warmup \(warmup= in Python\)",
         ),
-        ({"engine": "cloud"}, "engine must be 'local', 'dask' or an engine .*, got 'cloud'"),
+        ({"engine": "cloud"}, "engine must be 'local', 'dask', an engine .*, got 'cloud'"),
         ({"series": []}, "series must hold at least one sensor, got none"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_any_work(arguments, message, monkeypatch):
+def test_bad_arguments_are_refused_before_any_work(arguments, message, monkeypatch):
     told = []
     given = {"series": [series("a", 0), series("b", 1)], "methods": ["fixed"], **QUICK, **arguments}
 
@@ -199,7 +199,7 @@ def test_what_cannot_be_done_is_said_before_any_work(arguments, message, monkeyp
     assert told == []
 
 
-def test_a_series_that_is_too_short_is_left_out_and_said(caplog):
+def test_a_series_that_is_too_short_is_left_out_and_reported(caplog):
     short = series("b", 1).between(None, series("b", 1).times[DAY])
 
     table = compare([series("a", 0), short], "fixed,ohl", **QUICK)
@@ -210,7 +210,7 @@ def test_a_series_that_is_too_short_is_left_out_and_said(caplog):
     assert [record.getMessage() for record in caplog.records] == [said]
 
 
-def test_a_sensor_without_values_is_left_out_and_said():
+def test_a_sensor_without_values_is_left_out_and_reported():
     flows = frame(daily(5 * DAY)).assign(dead=np.nan)
 
     table = compare(flows, "fixed", **QUICK)
@@ -225,41 +225,41 @@ def test_an_unknown_sensor_of_a_file_is_refused():
 
 
 @pytest.mark.parametrize("ask", ["run", "plot"])
-def test_a_sensor_that_is_not_there_is_named(ask, table):
+def test_an_unknown_sensor_is_refused(ask, table):
     arguments = {"run": ("ohl", "x"), "plot": ("x",)}[ask]
 
     with pytest.raises(InvalidInputError, match="sensor must be one of 'ramp', 'main', got 'x'"):
         getattr(table, ask)(*arguments)
 
 
-def test_a_method_that_was_not_run_is_named(table):
+def test_a_method_that_was_not_run_is_refused(table):
     with pytest.raises(
         InvalidInputError, match="method must be one of 'ohl', 'random', 'fixed', got 'hoag'"
     ):
         table.run("hoag")
 
 
-def test_the_first_sensor_is_meant_unless_one_is_named(table):
+def test_the_first_sensor_is_the_default(table):
     assert table.run("fixed") is table.runs[2]
     assert table.run("fixed", "main") is table.runs[5]
 
 
-def test_as_text_it_is_a_table_with_columns_under_their_heads(table):
+def test_its_text_is_an_aligned_table(table):
     head, *lines = str(table).splitlines()
 
-    assert head.split() == ["sensor", "method", "RMSE", "change", "tuning,", "s", "total,", "s"]
+    assert head.split() == ["sensor", "method", "RMSE", "change", "tuning", "(s)", "total", "(s)"]
     assert len(lines) == 6
     assert {len(line) for line in lines} == {len(head)}
     assert lines[2].split()[:4] == ["ramp", "fixed", f"{table.run('fixed').rmse:.4g}", "+0.0%"]
 
 
-def test_without_fixed_there_is_no_change_to_show(table):
+def test_without_fixed_the_change_is_empty(table):
     alone = Comparison((table.run("ohl"),))
 
     assert "%" not in str(alone)
 
 
-def test_it_can_be_looked_at(table):
+def test_it_has_a_short_text_and_a_figure(table):
     figure = table.plot("main")
 
     errors, costs = figure.axes
@@ -270,7 +270,7 @@ def test_it_can_be_looked_at(table):
     figure.canvas.draw()
 
 
-def test_progress_is_told_run_by_run():
+def test_progress_is_reported_for_each_run():
     told = {}
 
     compare(
@@ -283,7 +283,7 @@ def test_progress_is_told_run_by_run():
     assert told == {0: 5 * DAY, 1: 5 * DAY}
 
 
-def test_ctrl_c_ends_with_what_there_is():
+def test_ctrl_c_returns_the_finished_runs():
     def press(number, done):
         if number == 1:
             raise KeyboardInterrupt
@@ -294,7 +294,7 @@ def test_ctrl_c_ends_with_what_there_is():
     assert "ohl" in str(stopped)
 
 
-def test_levels_and_bounds_are_those_of_every_method(tmp_path):
+def test_levels_and_bounds_apply_to_every_method(tmp_path):
     values = daily(4 * DAY)
     values[[20, 80]] = -9.0
     arguments = {"level": (0.8, 0.95), "bounds": (0, None), "train_size": 96, "keep": tmp_path}
@@ -319,7 +319,7 @@ def test_settings_that_are_none_keep_their_default():
     assert model_settings("paper", step, horizon=None) == Forecaster.paper(step).settings
 
 
-def test_a_run_that_was_cut_short_is_compared_over_the_steps_that_both_scored(table):
+def test_an_interrupted_run_is_compared_over_the_common_steps(table):
     ohl, fixed = table.run("ohl"), table.run("fixed")
     early = 20
     cut = replace(
@@ -336,3 +336,26 @@ def test_a_run_that_was_cut_short_is_compared_over_the_steps_that_both_scored(ta
     errors = [(each.actual - each.value[:, 0])[:early] for each in (ohl, fixed)]
     expected = np.sqrt(np.mean(errors[0] ** 2) / np.mean(errors[1] ** 2)) - 1
     assert change == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_interrupted_comparison_names_the_missing_runs():
+    def press(number, done):
+        if number == 1:
+            raise KeyboardInterrupt
+
+    table = compare([series("a", 0), series("b", 1)], ["fixed", "ohl"], progress=press, **QUICK)
+
+    made = {(run.sensor, run.method) for run in table.runs}
+    assert made == {("a", "fixed"), ("a", "ohl")}
+    assert table.missing == ("b (fixed)", "b (ohl)")
+
+
+def test_compare_refuses_an_unknown_option():
+    with pytest.raises(InvalidInputError, match=r"options among sensor, .*train_size.*'last'"):
+        compare(frame(daily(5 * DAY)), "fixed", last="2021-06-15", **QUICK)
+
+
+def test_an_empty_list_of_sensors_selects_all():
+    every = [series("a", 0), series("b", 1)]
+
+    assert len(compare(every, "fixed", sensors=[], **QUICK).runs) == 2

@@ -8,10 +8,9 @@ import pytest
 
 from streamridge import Forecaster, InvalidInputError, compare, replay
 from streamridge.runs.run_files import read_run, write_run
-from tests.forecaster.test_forecaster import DAY, START, daily, small
-from tests.runs.test_keeping import QUICK
-from tests.runs.test_replay import frame, series
-from tests.runs.toys import assert_same_runs
+from tests.support.engine_tasks import QUICK, assert_same_runs
+from tests.support.forecasters import DAY, START, daily, small
+from tests.support.series import frame, series
 
 # Half a day of the fifth day; the warm-up takes three.
 FIRST, LAST = 4 * DAY, 4 * DAY + 11
@@ -53,7 +52,7 @@ def test_nothing_is_learned_from_an_excluded_span():
     np.testing.assert_array_equal(one.value[LAST + 1 - 3 * DAY :], two.value[LAST + 1 - 3 * DAY :])
 
 
-def test_a_span_is_local_where_there_is_a_zone():
+def test_a_span_is_in_local_time_with_a_zone():
     zoned = replay(small(tz="Europe/Berlin"), frame(wrong()), exclude=[TEXT])
 
     named = np.isnan(zoned.errors_in_time)
@@ -79,7 +78,7 @@ def test_a_missing_step_of_a_span_counts_as_missing():
     assert (record["excluded"], record["missing"]) == (10, 2)
 
 
-def test_a_run_in_a_file_keeps_what_was_excluded(tmp_path):
+def test_a_stored_run_has_its_excluded_spans(tmp_path):
     run = replay(small(), frame(wrong()), exclude=[TEXT])
 
     write_run(tmp_path / "a.run", run)
@@ -88,7 +87,7 @@ def test_a_run_in_a_file_keeps_what_was_excluded(tmp_path):
 
 
 def test_a_bad_span_is_found_before_any_work(monkeypatch):
-    monkeypatch.setattr("streamridge.runs.replay.step_through", pytest.fail)
+    monkeypatch.setattr("streamridge.runs.replay.replay_series", pytest.fail)
 
     with pytest.raises(InvalidInputError, match="exclude must be START/END"):
         replay(small(), frame(daily(5 * DAY)), exclude=["2021-06-13"])

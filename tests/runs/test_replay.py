@@ -6,18 +6,12 @@ import polars as pl
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, replay
-from streamridge.series.clock import Clock
-from streamridge.series.series import Series
-from tests.forecaster.test_forecaster import DAY, START, daily, hours, small
-
-
-def frame(values, kind=pd.DataFrame):
-    times = START + np.arange(len(values)) * np.timedelta64(60, "m")
-    return kind({"time": times.astype("M8[ms]"), "ramp": values})
+from tests.support.forecasters import DAY, START, daily, small
+from tests.support.series import frame, series
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_frames_come_out_as_the_kind_that_went_in(kind):
+def test_a_frame_comes_from_the_library_of_the_input(kind):
     run = replay(small(), frame(daily(5 * DAY), kind))
 
     result = run.frame()
@@ -42,7 +36,7 @@ def test_every_forecast_was_made_before_its_value():
     assert calm.value[before, 0] != shaken.value[before, 0]
 
 
-def test_the_figures_are_those_of_the_scored_steps():
+def test_scores_count_the_scored_steps_only():
     values = daily(6 * DAY)
     values[4 * DAY + 3] = np.nan
 
@@ -62,7 +56,7 @@ def test_the_figures_are_those_of_the_scored_steps():
     }
 
 
-def test_a_row_of_the_frame_holds_the_value_that_its_horizon_means():
+def test_a_row_of_the_frame_has_the_reading_of_its_own_step():
     values = daily(6 * DAY)
 
     table = replay(small(horizon=3), frame(values)).frame()
@@ -97,7 +91,7 @@ def test_a_series_shorter_than_the_warm_up_is_refused():
         replay(small(), frame(daily(2 * DAY)))
 
 
-def test_ctrl_c_ends_with_what_there_is():
+def test_ctrl_c_returns_the_steps_that_are_done():
     def press(done, total):
         if done == 4 * DAY:
             raise KeyboardInterrupt
@@ -109,7 +103,7 @@ def test_ctrl_c_ends_with_what_there_is():
     assert np.isfinite(run.rmse)
 
 
-def test_a_run_can_be_looked_at():
+def test_a_run_has_a_text_and_a_figure():
     figure = replay(small(), frame(daily(6 * DAY))).plot()
 
     assert len(figure.axes) == 2
@@ -137,13 +131,7 @@ def test_local_times_are_replayed_across_a_change_of_clocks():
     np.testing.assert_array_equal(run.actual, values[3 * DAY :])
 
 
-def series(name, seed):
-    clock = Clock(small().settings.step)
-    values = daily(5 * DAY, seed=seed)
-    return Series(name, clock, int(clock.steps(np.array(hours(0, 1)))[0]), values)
-
-
-def test_a_forecaster_goes_on_with_the_next_part_of_a_series():
+def test_a_forecaster_continues_with_the_next_part_of_a_series():
     values = daily(8 * DAY)
     whole, parts = small(), small()
 
@@ -157,12 +145,12 @@ def test_a_forecaster_goes_on_with_the_next_part_of_a_series():
     assert parts.counts["missing"] == 7
 
 
-def test_a_part_that_has_been_lived_through_is_refused():
+def test_a_series_from_the_past_of_the_forecaster_is_refused():
     values = daily(5 * DAY)
     forecaster = small()
     replay(forecaster, frame(values))
 
-    with pytest.raises(InvalidInputError, match=r"the series must go on from 2021-06-18T00:00"):
+    with pytest.raises(InvalidInputError, match=r"the series must continue from 2021-06-18T00:00"):
         replay(forecaster, frame(values))
 
 
@@ -186,7 +174,7 @@ def with_a_bad_value():
     return replace(one, values=values)
 
 
-def test_a_value_that_no_forecaster_takes_is_named_with_its_time_before_any_step():
+def test_a_too_large_value_is_reported_with_its_time_before_any_step():
     forecaster = small()
 
     with pytest.raises(
@@ -195,19 +183,19 @@ def test_a_value_that_no_forecaster_takes_is_named_with_its_time_before_any_step
         r"got 1e\+13\. Pass --exclude 2021-06-16T18:00:00/2021-06-16T18:00:00 ",
     ):
         replay(forecaster, with_a_bad_value())
-    assert not forecaster.has_readings
+    assert forecaster.next_time is None
 
 
-def test_a_value_that_no_forecaster_takes_can_be_excluded_or_lie_after_the_end():
+def test_a_too_large_value_may_be_excluded_or_after_the_last_step():
     at = "2021-06-16T18:00:00"
 
     run = replay(small(), with_a_bad_value(), exclude=[(at, at)])
 
     assert run.counts["excluded"] == 1
-    assert replay(small(), with_a_bad_value(), steps=90 - 72).lived == 90
+    assert replay(small(), with_a_bad_value(), steps=90 - 72).steps_done == 90
 
 
-def test_an_error_on_the_way_names_the_series_and_the_time_once(monkeypatch):
+def test_an_error_in_a_step_names_the_series_and_the_time_once(monkeypatch):
     def refuse(self, time, value, extras=None):
         raise InvalidInputError("value must be even, got 3.")
 
@@ -263,19 +251,25 @@ class TestSeveralLevels:
         assert run.lower.shape == (1, 1, 2)
 
 
-def test_a_run_has_the_whole_path_though_a_forecaster_remembers_its_last_refits():
+def test_a_run_has_the_path_of_all_refits():
     forecaster = Forecaster("1h", lags=3, train_size=60, update_every=24)
 
     run = replay(forecaster, frame(daily(40 * DAY)))
 
     assert len(run.path.steps) == len(run.refit_times) == forecaster.counts["fits"] > 36
-    assert len(forecaster.path.steps) == 32
-    np.testing.assert_array_equal(run.path.values[-32:], forecaster.path.values)
+    assert len(forecaster.tuning.path.steps) == 32
+    np.testing.assert_array_equal(run.path.values[-32:], forecaster.tuning.path.values)
 
 
-def test_a_replay_holds_memory_for_refits_only_while_it_lasts():
+def test_a_replay_releases_the_memory_of_refits_at_its_end():
     forecaster = Forecaster("1h", lags=3, train_size=60)
 
     replay(forecaster, frame(daily(6 * DAY)))
 
     assert forecaster.workspace is None
+
+
+@pytest.mark.parametrize("options", [{"first": "2021-06-13"}, {"train_size": 96}], ids=str)
+def test_replay_refuses_an_unknown_option(options):
+    with pytest.raises(InvalidInputError, match="replay must be given options among sensor, "):
+        replay(small(), frame(daily(5 * DAY)), **options)

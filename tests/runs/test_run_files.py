@@ -1,5 +1,4 @@
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,10 +6,9 @@ import pytest
 from streamridge import Forecaster, StateError, replay
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
 from streamridge.forecaster.methods import tuned_by
-from streamridge.runs.expert_path import ExpertPath
 from streamridge.runs.run_files import read_run, write_run
-from tests.forecaster.test_forecaster import DAY, daily, small
-from tests.runs.test_replay import frame
+from tests.support.forecasters import DAY, daily, small
+from tests.support.series import frame
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +17,7 @@ def searched():
     values = daily(5 * DAY)
     values[90:93] = np.nan
     settings = small(horizon=2, train_size=96, tune_every=DAY).settings
-    return replay(Forecaster.of(tuned_by("random", settings)), frame(values))
+    return replay(Forecaster.from_settings(tuned_by("random", settings)), frame(values))
 
 
 def assert_same(one, other):
@@ -31,7 +29,7 @@ def assert_same(one, other):
             assert mine.names == yours.names
             np.testing.assert_array_equal(mine.steps, yours.steps)
             np.testing.assert_array_equal(mine.values, yours.values)
-        elif part.name == "yardsticks":
+        elif part.name == "naive_forecasts":
             assert list(mine) == list(yours)
             for name in mine:
                 np.testing.assert_array_equal(mine[name], yours[name])
@@ -42,7 +40,7 @@ def assert_same(one, other):
             assert mine == yours, part.name
 
 
-def test_a_run_comes_back_as_it_was(searched, tmp_path):
+def test_a_run_is_read_unchanged(searched, tmp_path):
     write_run(tmp_path / "a.run", searched)
 
     back = read_run(tmp_path / "a.run")
@@ -53,7 +51,7 @@ def test_a_run_comes_back_as_it_was(searched, tmp_path):
     assert back.record() == searched.record()
 
 
-def test_a_run_of_several_levels_comes_back_as_it_was(tmp_path):
+def test_a_run_of_several_levels_is_read_unchanged(tmp_path):
     run = replay(small(level=(0.95, 0.8)), frame(daily(4 * DAY)))
 
     write_run(tmp_path / "a.run", run)
@@ -61,7 +59,7 @@ def test_a_run_of_several_levels_comes_back_as_it_was(tmp_path):
     assert_same(run, read_run(tmp_path / "a.run"))
 
 
-def test_a_run_without_a_model_comes_back_without_a_path(tmp_path):
+def test_a_run_without_a_model_is_read_without_a_path(tmp_path):
     run = replay(small(), frame(daily(2 * DAY)), warmup=DAY)
 
     write_run(tmp_path / "a.run", run)
@@ -70,21 +68,17 @@ def test_a_run_without_a_model_comes_back_without_a_path(tmp_path):
     assert_same(run, read_run(tmp_path / "a.run"))
 
 
-def test_the_weights_of_the_experts_come_back_and_earlier_files_have_none(searched, tmp_path):
+def test_the_weights_of_the_experts_are_read_unchanged(searched, tmp_path):
     path = tmp_path / "a.run"
     write_run(path, searched)
-    header, arrays = read_checkpoint(path)
 
     back = read_run(path).expert_path
-    del header["experts"]
-    write_checkpoint(path, header, arrays)
 
     assert back.names == ("model", "week", "day", "last")
     assert back == searched.expert_path
-    assert read_run(path).expert_path == ExpertPath.empty()
 
 
-def test_a_run_that_was_stopped_says_so(searched, tmp_path):
+def test_an_interrupted_run_is_read_as_interrupted(searched, tmp_path):
     stopped = replace(searched, interrupted=True)
 
     write_run(tmp_path / "a.run", stopped)
@@ -111,31 +105,14 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         read_run(path)
 
 
-def test_a_file_that_lacks_a_part_is_refused(searched, tmp_path):
+def test_a_file_without_a_field_is_refused(searched, tmp_path):
     path = tmp_path / "a.run"
     write_run(path, searched)
     header, arrays = read_checkpoint(path)
     del header["costs"]
     write_checkpoint(path, header, arrays)
 
-    with pytest.raises(StateError, match=r"a\.run must hold a whole run, got one without 'costs'"):
+    with pytest.raises(
+        StateError, match=r"a\.run must hold a complete run, got one without 'costs'"
+    ):
         read_run(path)
-
-
-def test_a_run_of_format_1_is_still_read():
-    run = read_run(Path(__file__).parent / "golden" / "format-1.run")
-
-    assert run.rmse == pytest.approx(2.86036586)
-    assert (run.level, run.levels) == (0.9, (0.9,))
-    assert (run.sensor, run.method, len(run.times)) == ("ramp-7", "ohl", 58)
-    assert run.path.values.shape == (3, 21)
-    assert run.path.names[0] == "weight.drifting"
-    assert run.path["regularization"][0] == pytest.approx(2.0)
-
-
-def test_a_run_of_format_1_has_no_yardsticks_and_nothing_scored_apart():
-    record = read_run(Path(__file__).parent / "golden" / "format-1.run").record()
-
-    assert (record["implausible"], record["rmse_relative"]) == (0, None)
-    assert record["rmse_all"] == record["rmse"]
-    assert record["experts"] is None

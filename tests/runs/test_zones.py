@@ -13,8 +13,8 @@ from streamridge.report import write_report
 from streamridge.runs.compare import compare
 from streamridge.runs.replay import replay
 from streamridge.runs.run_files import read_run, write_run
-from streamridge.series.writing import AS_IS
-from tests.tiers import tiered
+from streamridge.series.time_format import NAIVE
+from tests.support.tiers import tiered
 
 N, WARMUP = 288, 96
 ZONE = "Europe/Berlin"
@@ -52,7 +52,7 @@ def run_of(source, form, **options):
         quick=lambda *case: case[1:] == (BACK, "us") or case == ("zone", FORWARD, "ns"),
     ),
 )
-def test_a_frame_joins_the_one_it_came_from(form, start, unit):
+def test_a_frame_of_forecasts_joins_its_source(form, start, unit):
     frame = written(form, start, unit)
     sources = frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)
 
@@ -76,7 +76,7 @@ def test_a_frame_joins_the_one_it_came_from(form, start, unit):
         quick=lambda *case: case[1:] == (BACK, "csv") or case == ("zone", FORWARD, "parquet"),
     ),
 )
-def test_a_file_of_predictions_joins_the_file_it_came_from(form, start, ending, tmp_path):
+def test_a_file_of_predictions_joins_its_source(form, start, ending, tmp_path):
     source, target = (tmp_path / f"{name}.{ending}" for name in ("source", "target"))
     frame = written(form, start)
     parquet = ending == "parquet"
@@ -94,7 +94,7 @@ def test_a_file_of_predictions_joins_the_file_it_came_from(form, start, ending, 
     assert before.merge(after, on="time", how="left")["value"].notna().all()
 
 
-def test_the_doubled_hour_stays_distinguishable():
+def test_the_repeated_hour_has_distinct_times():
     run = run_of(written("local", CHANGES[1]), "local")
 
     frame = run.frame()
@@ -103,17 +103,18 @@ def test_the_doubled_hour_stays_distinguishable():
     assert frame["utc"].is_unique
 
 
-def test_a_kept_run_remembers_how_its_times_were_written(tmp_path):
+def test_a_stored_run_keeps_the_format_of_its_times(tmp_path):
     run = run_of(written("zone", CHANGES[0]), "zone")
 
     write_run(tmp_path / "kept.run", run)
 
-    assert read_run(tmp_path / "kept.run").writing == run.writing
+    assert read_run(tmp_path / "kept.run").time_format == run.time_format
 
 
 @pytest.mark.parametrize(
     ("form", "name"), [pytest.param("offset", "UTC+02:00", marks=pytest.mark.slow), ("local", ZONE)]
 )
+@pytest.mark.usefixtures("quick_figures")
 def test_a_report_names_its_zone(form, name, tmp_path):
     run = run_of(written(form, CHANGES[0]), form)
 
@@ -126,14 +127,14 @@ def test_excluded_spans_move_with_the_times_of_a_report():
     span = "2023-03-26T00:00Z/2023-03-26T12:00Z"
     run = run_of(written("zone", CHANGES[0]), "zone", exclude=[span])
 
-    shown = run.on_the_clock()
+    shown = run.in_local_time()
 
-    assert shown.writing == AS_IS
+    assert shown.time_format == NAIVE
     np.testing.assert_array_equal(np.isnan(shown.scored), np.isnan(run.scored))
     assert shown.times[0] - run.times[0] == np.timedelta64(1, "h")
 
 
-def test_a_forecaster_that_replayed_zoned_times_goes_on_with_such():
+def test_a_forecaster_continues_with_the_time_format_of_its_replay():
     forecaster = Forecaster(train_size=96, warmup=WARMUP)
     frame = written("offset", CHANGES[0])
     replay(forecaster, frame)
@@ -154,7 +155,7 @@ def late(frame, rows, by):
     return frame.iloc[np.argsort(order)]
 
 
-def test_late_readings_are_late_in_arrival_order_alone():
+def test_late_readings_are_late_only_in_arrival_order():
     frame = late(written("naive", CHANGES[0]), [150, 200], by=5)
 
     sorted_run, run = run_of(frame, "naive"), run_of(frame, "naive", arrival_order=True)
@@ -182,3 +183,13 @@ def test_sensors_with_and_without_offsets_are_not_put_into_one_table():
 
     with pytest.raises(InvalidInputError, match="an offset for all sensors, or for none"):
         compare(long.rename(columns={"a": "value"}), ["fixed"], train_size=96, warmup=WARMUP)
+
+
+def test_a_monthly_series_from_before_1800_is_replayed():
+    months = [f"{year}-{month:02}-01" for year in range(1740, 1752) for month in range(1, 13)]
+    frame = pd.DataFrame({"time": months, "spots": 100 + 50 * np.sin(np.arange(144) / 20)})
+
+    run = replay(Forecaster("1mo", train_size=48, warmup=48), frame)
+
+    assert run.times[0] < np.datetime64("1745")
+    assert len(run.times) == 96

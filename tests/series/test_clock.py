@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.series.clock import Clock, parse_step, parse_zone, step_name
+from streamridge.series.clock import Clock
+from streamridge.series.lengths import parse_step, step_name
+from streamridge.series.zones import parse_zone
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,8 @@ def test_times_go_to_the_nearest_step_and_back():
         ("Europe/London", "2014-10-26T00:45", "2014-10-26T01:00", -1.0),
         ("America/Los_Angeles", "2017-03-12T09:45", "2017-03-12T10:00", 1.0),
         ("Australia/Lord_Howe", "2021-10-02T15:15", "2021-10-02T15:30", 0.5),
+        ("America/St_Johns", "2010-03-14T03:30", "2010-03-14T03:45", 1.0),
+        ("Antarctica/Casey", "2020-10-03T16:00", "2020-10-03T16:15", 3.0),
     ],
 )
 def test_the_local_clock_jumps_when_the_zone_does(zone, before, after, hours):

@@ -6,7 +6,8 @@ import pytest
 
 from streamridge import InvalidInputError
 from streamridge.series.grid import to_series
-from streamridge.series.readings import Readings, index_stamps
+from streamridge.series.series import Readings
+from streamridge.series.times import parse_index
 
 QUARTER = timedelta(minutes=15)
 
@@ -53,14 +54,14 @@ def test_a_gap_stays_a_gap():
     assert series.counts.missing == 2
 
 
-def test_stamps_keep_their_place_within_a_step():
+def test_times_keep_their_offset_within_a_step():
     series = to_series(readings(regular(5, start="2021-06-13T00:07"), range(5)))
 
     assert str(series.times[0])[:16] == "2021-06-13T00:07"
     assert not series.counts.off_grid
 
 
-def test_duplicates_and_conflicts_are_told_apart_and_the_first_stays():
+def test_duplicates_and_conflicts_are_counted_and_the_first_reading_wins():
     times = regular(4)[[0, 1, 1, 2, 2, 3, 3]]
 
     series = to_series(readings(times, [1, 2, 2, 3, 9, np.nan, 4]))
@@ -100,7 +101,7 @@ def test_a_partly_read_bin_is_scaled_up_or_a_gap(rule, expected):
     assert series.counts.partial == 2
 
 
-def test_bins_are_aligned_to_the_clock_whatever_comes_first():
+def test_bins_are_aligned_to_midnight():
     series = to_series(
         readings(regular(8, 5, start="2021-06-13T00:10"), np.ones(8)),
         step=QUARTER,
@@ -162,12 +163,12 @@ def test_a_skipped_hour_is_refused_or_left_out():
         ),
     ],
 )
-def test_what_cannot_be_a_series_is_refused(given, options, message):
+def test_readings_that_make_no_series_are_refused(given, options, message):
     with pytest.raises(InvalidInputError, match=message):
         to_series(given, **options)
 
 
-def test_a_part_of_a_series_is_taken_by_time():
+def test_a_series_is_cut_by_time():
     series = to_series(readings(regular(96), range(96)))
 
     part = series.between(np.datetime64("2021-06-13T06:00"), np.datetime64("2021-06-13T06:45"))
@@ -188,7 +189,7 @@ def months(count, day=1):
 
 @pytest.mark.parametrize("day", [1, 10, 15, 28])
 @pytest.mark.parametrize("step", [None, timedelta(days=30), timedelta(days=31)])
-def test_no_month_is_lost_or_doubled(day, step):
+def test_no_month_is_lost_or_repeated(day, step):
     values = np.arange(480.0)
 
     series = to_series(readings(months(480, day), values), step=step)
@@ -198,7 +199,7 @@ def test_no_month_is_lost_or_doubled(day, step):
     assert abs(series.times - months(480, day)).max() < np.timedelta64(4, "D")
 
 
-def test_seven_minutes_keep_their_place():
+def test_a_step_of_seven_minutes_keeps_its_times():
     times = regular(300, 7, "2021-06-13T00:03")
 
     series = to_series(readings(times, range(300)))
@@ -208,7 +209,7 @@ def test_seven_minutes_keep_their_place():
 
 
 def indexed(numbers, values):
-    stamps = index_stamps([str(number) for number in numbers])
+    stamps = parse_index([str(number) for number in numbers])
     return Readings("ramp", stamps, np.array(values, dtype=float))
 
 
@@ -251,16 +252,16 @@ def test_an_index_and_times_are_not_mixed(given, options, message):
         to_series(given, **options)
 
 
-def test_a_part_of_an_index_is_taken_by_whole_numbers():
+def test_an_index_is_cut_by_whole_numbers():
     series = to_series(indexed(range(9), range(9)))
-    first, last = index_stamps(["3", "5"])
+    first, last = parse_index(["3", "5"])
 
     assert series.between(first, last).times.tolist() == [3, 4, 5]
     with pytest.raises(InvalidInputError, match="time must be a whole number, as its times are"):
         series.between(np.datetime64("2021-06-13", "us"), None)
 
 
-def test_an_odd_step_is_found_though_a_reading_is_missing_in_the_middle():
+def test_an_unusual_step_is_found_although_a_reading_is_missing():
     times = np.delete(regular(41, 7), 20)
 
     assert to_series(readings(times, range(40))).clock.step == timedelta(minutes=7)

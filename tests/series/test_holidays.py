@@ -35,7 +35,7 @@ def test_dates_of_any_kind_are_days(given):
     assert parse_holidays([given, given]) == ("2024-12-25",)
 
 
-def test_dates_come_in_order_out_of_any_container():
+def test_dates_of_any_container_are_sorted():
     wanted = ("2024-12-25", "2024-12-26")
 
     assert parse_holidays(iter(wanted[::-1])) == wanted
@@ -61,7 +61,7 @@ def test_dates_come_in_order_out_of_any_container():
         ([np.datetime64("NaT")], "np.datetime64.'NaT'"),
     ],
 )
-def test_what_is_no_holiday_is_an_error(given, shown):
+def test_anything_but_a_holiday_is_refused(given, shown):
     with pytest.raises(InvalidInputError, match=f"^holidays must be a country's .*, got {shown}"):
         parse_holidays(given)
 
@@ -93,7 +93,7 @@ def test_a_holiday_lies_before_the_sunday_of_its_week():
     assert Holidays(("2024-12-25",)).before_sunday(week).tolist() == [0, 0, 4, 0, 0, 0, 0]
 
 
-def test_days_beyond_the_calendar_are_no_holidays():
+def test_days_outside_the_calendar_are_not_holidays():
     far = np.array([[-(10**9), 0], [10**9, 10**6]])
 
     for plain in ("DE", ("2024-12-25",)):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamridge.series.clock import Clock, IndexClock, parse_zone
+from streamridge.series.clock import Clock, IndexClock
+from streamridge.series.zones import parse_zone
 
 ZONES = [None, "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "America/New_York"]
 STEPS = [timedelta(minutes=1), timedelta(minutes=7), timedelta(minutes=15), timedelta(hours=1)]
@@ -19,7 +20,7 @@ STEPS = [timedelta(minutes=1), timedelta(minutes=7), timedelta(minutes=15), time
     phase=st.integers(0, 59),
     halves=st.booleans(),
 )
-def test_the_nearest_step_is_the_one_of_an_array(moment, step, phase, halves):
+def test_the_nearest_step_of_one_moment_and_of_an_array_agree(moment, step, phase, halves):
     clock = Clock(step, timedelta(seconds=phase))
     half = step // timedelta(microseconds=1) // 2
     if halves:  # exactly between two steps
@@ -34,10 +35,10 @@ def test_the_nearest_step_is_the_one_of_an_array(moment, step, phase, halves):
 
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("step", STEPS)
-def test_the_shift_of_one_step_is_the_one_of_an_array(zone, step):
+def test_the_shift_of_one_step_and_of_an_array_agree(zone, step):
     clock = Clock(step, timedelta(seconds=30), parse_zone(zone))
     year = timedelta(days=365) // step
-    steps = np.linspace(41 * year, 57 * year, 997).astype(np.int64)
+    steps = np.linspace(41 * year, 57 * year, 97).astype(np.int64)
 
     assert [clock.shift(each) for each in steps.tolist()] == clock.shifts(steps).tolist()
 

@@ -28,7 +28,7 @@ def lived(stamps, **settings):
 
 @pytest.mark.parametrize("offset", [0.0, 0.05])
 @pytest.mark.parametrize("zone", [None, UTC, INDIA, ZoneInfo("Europe/Berlin")])
-def test_an_odd_first_stamp_does_not_move_the_grid(zone, offset):
+def test_an_irregular_first_time_does_not_move_the_grid(zone, offset):
     stamps = [MIDNIGHT + timedelta(minutes=8), *quarters(offset, start=1)]
 
     forecaster = lived([stamp.replace(tzinfo=zone) for stamp in stamps])
@@ -47,7 +47,7 @@ def test_a_constant_offset_stays(offset):
     assert forecaster.predict().stamps == [MIDNIGHT + timedelta(minutes=150 + offset)]
 
 
-def test_round_hours_are_those_of_the_local_clock():
+def test_round_hours_are_local():
     hours = [MIDNIGHT.replace(tzinfo=INDIA) + timedelta(hours=i) for i in range(1, 5)]
 
     forecaster = lived([hours[0] - timedelta(minutes=20), *hours], step="1h")
@@ -56,7 +56,7 @@ def test_round_hours_are_those_of_the_local_clock():
     assert forecaster.predict().stamps[0].minute == 0
 
 
-def test_an_older_second_reading_does_not_settle_the_grid():
+def test_an_older_second_reading_does_not_fix_the_grid():
     clock = SensorClock(timedelta(minutes=15))
     first, _ = clock.place("2021-06-13T00:08", newest=None)
 
@@ -77,17 +77,8 @@ def test_a_forecast_is_written_as_the_readings_were():
     np.testing.assert_array_equal(forecast.time[0], np.datetime64("2021-06-13T00:30"))
 
 
-def test_the_clock_of_an_earlier_version_goes_on():
-    clock = SensorClock(timedelta(minutes=15))
-
-    clock.restore({"phase": 0.0, "zoned": True})
-
-    assert clock.writing.name == "UTC"
-    assert clock.place("2021-06-13T00:15+00:00", newest=None)[1]
-
-
 @pytest.mark.parametrize(("step", "days"), [(timedelta(hours=7), 1000), (timedelta(days=30), 3000)])
-def test_a_stamp_may_lie_a_thousand_days_or_a_hundred_steps_ahead(step, days):
+def test_a_time_may_lie_a_thousand_days_or_a_hundred_steps_ahead(step, days):
     clock, start = SensorClock(step), datetime(2021, 6, 13)
     newest, _ = clock.place(start, newest=None)
     ahead = timedelta(days=days) // step
@@ -95,3 +86,17 @@ def test_a_stamp_may_lie_a_thousand_days_or_a_hundred_steps_ahead(step, days):
     assert clock.place(start + ahead * step, newest)[0] == newest + ahead
     with pytest.raises(InvalidInputError, match=f"within {days} days of the newest reading"):
         clock.place(start + (ahead + 1) * step, newest)
+
+
+@pytest.mark.parametrize("year", [1000, 1659, 1749, 2499])
+def test_a_stamp_of_any_year_with_four_digits_is_placed(year):
+    clock, start = SensorClock(timedelta(days=30)), datetime(year, 1, 1)
+    newest, _ = clock.place(start, newest=None)
+
+    assert clock.place(start + timedelta(days=30), newest) == (newest + 1, True)
+
+
+@pytest.mark.parametrize("time", ["0021-06-13", "0999-12-31", "2500-01-01"])
+def test_a_stamp_of_an_impossible_year_is_refused(time):
+    with pytest.raises(InvalidInputError, match="between the years 1000 and 2500, got"):
+        SensorClock(timedelta(days=1)).place(time, newest=None)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.series.spans import Span, spans_of, within
+from streamridge.series.spans import Span, parse_spans, within
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -33,7 +33,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ),
     ],
 )
-def test_the_ends_of_a_span_are_moments_of_the_sensor(given, zone, text):
+def test_the_ends_of_a_span_are_in_utc(given, zone, text):
     assert str(Span.of(given, zone)) == text
 
 
@@ -57,12 +57,12 @@ def test_a_bad_span_is_an_error(given, message):
 
 
 def test_one_text_is_one_span():
-    assert spans_of("2021-06-13/2021-06-14", None) == (Span.of("2021-06-13/2021-06-14"),)
+    assert parse_spans("2021-06-13/2021-06-14", None) == (Span.of("2021-06-13/2021-06-14"),)
 
 
 def test_both_ends_lie_within():
     times = np.arange("2021-06-13T00", "2021-06-13T08", dtype="M8[h]").astype("M8[us]")
-    spans = spans_of(["2021-06-13T01:00/2021-06-13T02:00", "2021-06-13T06:30/2021-06-14"], None)
+    spans = parse_spans(["2021-06-13T01:00/2021-06-13T02:00", "2021-06-13T06:30/2021-06-14"], None)
 
     inside = within(spans, times)
 

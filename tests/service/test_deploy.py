@@ -5,31 +5,30 @@ import json
 import re
 import shlex
 import tomllib
-from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 import typer
-import yaml
 
 from streamridge.cli.main import app as command
-from streamridge.service.rows import MOST_BYTES
-from streamridge.service.settings import ServiceSettings, bytes_of
-from streamridge.service.web import beginning, server
-from streamridge.service.web.app import create_app
-from streamridge.service.web.door import ENDLESS
-from tests.service.living import fed, serving
+from streamridge_service.http import server
+from streamridge_service.http.app import create_app
+from streamridge_service.http.middleware import ENDLESS
+from streamridge_service.ledger.errors import FormatError, LibraryError, StorageError
+from streamridge_service.limits import MOST_BYTES
+from streamridge_service.settings import ServiceSettings, bytes_of
+from tests.support.paths import DEPLOY, ROOT
+from tests.support.service.deploy_files import loaded, rules_of_prometheus
+from tests.support.service.in_process import fed, serving
 
-ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
 PROMISES = (
     "readings_refused", "readings_late", "readings_held", "sensors", "rebuilt", "events_dropped",
     "commit_seconds", "wal_bytes", "days_left", "newest_reading_age_seconds",
 )  # fmt: skip
 
 
-# What Grafana puts into an address: variables of the dashboard, and the times that it shows.
+# Values that Grafana inserts into addresses: dashboard variables, and the displayed times.
 FILLED = {
     "sensor": "north",
     "find": "nor",
@@ -64,7 +63,7 @@ def document(told):
     return told[0]
 
 
-# What the dashboards ask for.
+# Queries of the dashboards.
 
 
 def queries_of(value):
@@ -77,10 +76,6 @@ def queries_of(value):
     elif isinstance(value, list):
         for each in value:
             yield from queries_of(each)
-
-
-def loaded(path):
-    return yaml.safe_load(path.read_text())  # JSON is YAML as well
 
 
 QUERIES = [
@@ -99,7 +94,7 @@ def operation_of(document, url):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_asks_for_a_route_with_parameters_that_it_has(document, query):
+def test_a_query_uses_existing_routes_and_parameters(document, query):
     operation, given = operation_of(document, query["url"])
 
     known = {each["name"]: each["schema"] for each in operation["parameters"]}
@@ -110,7 +105,7 @@ def test_a_query_asks_for_a_route_with_parameters_that_it_has(document, query):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_is_answered_with_what_its_columns_ask_for(told, query):
+def test_a_query_returns_the_columns_of_its_panel(told, query):
     answer = told[2][query["url"]]
 
     assert answer.status_code == 200, answer.text
@@ -138,7 +133,7 @@ def require_fits(value, schema):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_columns_of_a_query_are_in_the_answer(document, query):
+def test_the_columns_of_a_query_are_in_the_answer(document, query):
     operation, _ = operation_of(document, query["url"])
     answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
 
@@ -205,7 +200,7 @@ def test_a_column_or_route_that_does_not_exist_is_noticed(document):
         found(document, answer, "sensors.god")
 
 
-def test_the_dashboard_shows_the_line_of_truth_and_one_sensor():
+def test_the_dashboard_shows_the_state_of_the_service_and_one_sensor():
     dashboard = loaded(DEPLOY / "grafana/dashboards/streamridge.json")
 
     urls = {query["url"].partition("?")[0] for query in queries_of(dashboard["panels"])}
@@ -252,16 +247,11 @@ def test_grafana_finds_its_source_where_the_dashboard_looks_for_it():
     assert set(re.findall(r'"type": "([\w-]+-datasource)"', dashboard)) == {source["type"]}
 
 
-# What Prometheus asks for.
-
-
-def rules_of_prometheus():
-    (group,) = loaded(DEPLOY / "prometheus/alerts.yml")["groups"]
-    return group["rules"]
+# Queries of Prometheus.
 
 
 @pytest.mark.parametrize("rule", rules_of_prometheus(), ids=lambda rule: rule["alert"])
-def test_an_alert_is_about_figures_that_there_are(told, rule):
+def test_an_alert_uses_existing_metrics(told, rule):
     names = set(re.findall(r"streamridge_\w+", rule["expr"]))
     states = re.findall(r'streamridge_sensors\{state="(\w+)"\}', rule["expr"])
 
@@ -272,7 +262,7 @@ def test_an_alert_is_about_figures_that_there_are(told, rule):
     assert rule["labels"]["severity"] in ("page", "ticket", "info")
 
 
-def test_every_promise_has_its_alert(record_property):
+def test_every_promise_has_an_alert(record_property):
     record_property("row", "F3")
     record_property("cases", len(PROMISES))
     expressions = " ".join(rule["expr"] for rule in rules_of_prometheus())
@@ -281,13 +271,13 @@ def test_every_promise_has_its_alert(record_property):
     assert not missing
 
 
-def test_prometheus_asks_for_a_route_that_there_is(document):
+def test_prometheus_scrapes_an_existing_route(document):
     (job,) = loaded(DEPLOY / "prometheus/prometheus.yml")["scrape_configs"]
 
     assert job["metrics_path"] in document["paths"]
 
 
-def test_prometheus_finds_its_rules_beside_its_configuration():
+def test_prometheus_finds_its_rules_next_to_its_configuration():
     (rules,) = loaded(DEPLOY / "prometheus/prometheus.yml")["rule_files"]
 
     assert (DEPLOY / "prometheus" / rules).is_file()
@@ -327,7 +317,7 @@ def commands():
     return set(typer.main.get_command(command).commands)
 
 
-def test_the_unit_starts_a_command_with_settings_that_there_are(unit, monkeypatch, tmp_path):
+def test_the_unit_starts_a_command_with_existing_settings(unit, monkeypatch, tmp_path):
     service = unit["Service"]
     environment = dict(word.split("=", 1) for word in shlex.split(service["Environment"]))
 
@@ -338,26 +328,24 @@ def test_the_unit_starts_a_command_with_settings_that_there_are(unit, monkeypatc
     assert service["StateDirectory"] in environment["STREAMRIDGE_DATABASE"]
 
 
-def test_the_unit_restarts_what_a_restart_mends(unit):
+def test_the_unit_restarts_after_errors_that_a_restart_fixes(unit):
     service = unit["Service"]
     hopeless = {int(code) for code in service["RestartPreventExitStatus"].split()}
 
     assert service["Restart"] == "on-failure"
-    assert hopeless == {64, beginning.NEWER, beginning.CONFIGURATION}
-    assert beginning.STORAGE not in hopeless
-    assert float(service["TimeoutStopSec"]) > server.ALL_ENDS
+    assert hopeless == {64, FormatError.exit_code, LibraryError.exit_code}
+    assert StorageError.exit_code not in hopeless
+    assert float(service["TimeoutStopSec"]) > server.STOP_TIMEOUT
 
 
 @pytest.mark.parametrize("name", ["DynamicUser", "PrivateTmp", "PrivateDevices", "NoNewPrivileges"])
-def test_the_unit_is_locked_up(unit, name):
+def test_the_unit_is_sandboxed(unit, name):
     assert unit["Service"][name] == "yes"
     assert unit["Service"]["ProtectSystem"] == "strict"
     assert unit["Service"]["CapabilityBoundingSet"] == ""
 
 
-def test_the_container_starts_a_command_with_settings_that_there_are(
-    document, monkeypatch, tmp_path
-):
+def test_the_container_starts_a_command_with_existing_settings(document, monkeypatch, tmp_path):
     text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
     (environment,) = re.findall(r"^ENV (.*)$", text, flags=re.MULTILINE)
     (started,) = re.findall(r"^CMD (\[.*\])$", text, flags=re.MULTILINE)
@@ -371,7 +359,7 @@ def test_the_container_starts_a_command_with_settings_that_there_are(
     assert document["paths"][health[1]]["get"]["x-scope"] == "free"
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(extras.split(",")) <= set(known["optional-dependencies"])
-    # What the documents declare of a sensor can be declared: holidays of a country, for one.
+    # Declarations in the documents must be possible, such as holidays of a country.
     assert {"service", "postgres", "holidays"} <= set(extras.split(","))
     assert re.search(r"^USER (?!root)", text, flags=re.MULTILINE)
     for copied in re.findall(r"^COPY (.+) \S+$", text, flags=re.MULTILINE):
@@ -386,7 +374,7 @@ def test_images_come_from_no_named_registry():
         assert "." not in image.partition("/")[0].partition(":")[0], image
 
 
-def test_composed_services_have_settings_and_files_that_there_are(monkeypatch, tmp_path):
+def test_composed_services_use_existing_settings_and_files(monkeypatch, tmp_path):
     composed = loaded(DEPLOY / "compose.yaml")
     service, grafana = composed["services"]["streamridge"], composed["services"]["grafana"]
     environment = {
@@ -399,14 +387,14 @@ def test_composed_services_have_settings_and_files_that_there_are(monkeypatch, t
     host = urlsplit(grafana["environment"]["STREAMRIDGE_URL"])
     assert host.hostname in settings.allowed_hosts
     assert host.port == settings.port
-    assert float(service["stop_grace_period"].removesuffix("s")) > server.ALL_ENDS
+    assert float(service["stop_grace_period"].removesuffix("s")) > server.STOP_TIMEOUT
     for each in composed["services"].values():
         for volume in each.get("volumes", ()):
             source = volume.partition(":")[0]
             assert source in composed["volumes"] or (DEPLOY / source).exists(), source
 
 
-def test_proxies_leave_it_to_the_service_to_refuse_and_pass_events_at_once():
+def test_proxies_leave_refusals_to_the_service_and_do_not_buffer_events():
     nginx, caddy = ((DEPLOY / name).read_text() for name in ("nginx.conf", "Caddyfile"))
     (largest,) = re.findall(r"client_max_body_size (\d+)m;", nginx)
     (also,) = re.findall(r"max_size (\d+)MB", caddy)
@@ -430,7 +418,7 @@ def test_proxies_leave_it_to_the_service_to_refuse_and_pass_events_at_once():
     sorted(path for path in DEPLOY.rglob("*") if path.is_file() and path.suffix != ".json"),
     ids=lambda path: str(path.relative_to(DEPLOY)),
 )
-def test_commands_flags_and_variables_that_are_named_exist(path):
+def test_the_named_commands_flags_and_variables_exist(path):
     text = path.read_text()
 
     named = set(re.findall(r"(?:^|run |--rm |/data )streamridge ([a-z]+)\b", text, re.M))

@@ -10,22 +10,24 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 
-from streamridge.service.rows import MOST_BYTES
-from tests.service.free_ports import free_port
-from tests.service.test_deploy import DEPLOY
-from tests.service.web.live import Live, make_tokens, stamp
+from streamridge_service.limits import MOST_BYTES
+from tests.support.paths import DEPLOY
+from tests.support.service.free_ports import free_port
+from tests.support.service.live_server import Live, make_tokens, stamp
+from tests.support.waiting import LIMIT, wait_until
+
+pytestmark = pytest.mark.slow  # the programs are rarely installed
 
 NAME = "forecasts.example.org"
 START = 1_767_225_600
 ROWS = 39_000
-# What nginx needs around a file of conf.d, to run as whoever runs the tests.
+# The configuration around a file of conf.d, so that nginx runs as the user of the tests.
 AROUND = """
 daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/errors.log;
 events {{}}
@@ -36,7 +38,7 @@ http {{
     include {folder}/site.conf;
 }}
 """
-# What Caddy needs to use a certificate that is there.
+# The options with which Caddy uses an existing certificate.
 BEFORE = "{{\n\tadmin off\n\tauto_https disable_redirects\n}}\n"
 SITE = "https://{name}:{port} {{\n\tbind 127.0.0.1\n\ttls {folder}/cert.pem {folder}/key.pem\n"
 
@@ -63,7 +65,10 @@ class Client(httpx.Client):
 
     def __init__(self, port, headers, transport):
         super().__init__(
-            base_url=f"https://127.0.0.1:{port}", headers=headers, transport=transport, timeout=30
+            base_url=f"https://127.0.0.1:{port}",
+            headers=headers,
+            transport=transport,
+            timeout=LIMIT,
         )
 
     def build_request(self, *arguments, **options):
@@ -118,16 +123,16 @@ def make_certificate(folder):
 
 
 def until_reached(port, process, folder):
-    end = time.monotonic() + 20
-    while True:
+    def reached():
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
+            socket.create_connection(("127.0.0.1", port), timeout=LIMIT).close()
+            return True
         except OSError:
             said = "".join(file.read_text() for file in folder.glob("*.log"))
             assert process.poll() is None, said
-            assert time.monotonic() < end, said
-            time.sleep(0.02)
+            return False
+
+    wait_until(reached, "a proxy that listens")
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +162,7 @@ def proxied(request, served, tmp_path_factory):
             yield Proxied(port, ssl.create_default_context(cafile=f"{folder}/cert.pem"), secrets)
         finally:
             process.kill()  # Caddy would wait for its clients
-            process.wait(20)
+            process.wait(LIMIT)
 
 
 def test_the_page_comes_with_its_policy_and_browsers_are_kept_to_tls(proxied):
@@ -170,14 +175,14 @@ def test_the_page_comes_with_its_policy_and_browsers_are_kept_to_tls(proxied):
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
-def test_tokens_pass_and_so_do_refusals(proxied):
+def test_tokens_and_refusals_pass_the_proxy(proxied):
     with proxied.client() as stranger, proxied.client("read") as reader:
         assert stranger.get("/v1/summary").json()["code"] == "sr-no-token"
         assert reader.get("/v1/summary").status_code == 200
         assert reader.post("/v1/readings", json=[]).json()["code"] == "sr-forbidden"
 
 
-def test_a_batch_of_many_rows_passes_packed(proxied):
+def test_a_large_compressed_batch_passes_the_proxy(proxied):
     row = {"sensor": f"many-{proxied.port}", "time": stamp(START), "value": 1}
     body = gzip.compress(b"\n".join([json.dumps(row).encode()] * ROWS))
     headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
@@ -189,7 +194,7 @@ def test_a_batch_of_many_rows_passes_packed(proxied):
     assert counts["accepted"] == 1
 
 
-def test_a_body_that_is_too_large_is_refused_in_the_words_of_the_service(proxied):
+def test_the_service_refuses_a_body_that_is_too_large(proxied):
     headers = {"Content-Type": "application/x-ndjson"}
 
     with proxied.client("write") as client:
@@ -198,26 +203,22 @@ def test_a_body_that_is_too_large_is_refused_in_the_words_of_the_service(proxied
     assert (answer.status_code, answer.json()["code"]) == (413, "sr-too-large")
 
 
-def test_an_event_is_passed_on_at_once_while_its_stream_stays_open(proxied):
+def test_an_event_passes_the_proxy_at_once(proxied):
     name = f"live-{proxied.port}"
     with proxied.client("admin") as client, proxied.client("read") as reader:
         client.put(f"/v1/sensors/{name}", json={})
         with reader.stream("GET", "/v1/stream", params={"sensors": name}) as stream:
             lines = stream.iter_lines()
             assert next(lines).startswith(":")
-            seconds = []
             for step in range(2):
                 row = {"sensor": name, "time": stamp(START + 900 * step), "value": step}
                 client.post("/v1/readings", json=[row])
-                sent = time.monotonic()
+                # Each event comes before the next reading is sent: nothing is buffered.
                 while next(lines) != "event: sensor":
                     pass
-                seconds.append(time.monotonic() - sent)
-
-    assert max(seconds) < 3
 
 
-def test_only_the_name_of_the_service_is_answered_to(proxied):
+def test_other_host_names_are_refused(proxied):
     with proxied.client(name="elsewhere.example") as client:
         answer = client.get("/livez")
 
@@ -226,7 +227,7 @@ def test_only_the_name_of_the_service_is_answered_to(proxied):
 
 
 def test_wrong_tokens_are_counted_by_the_address_that_the_proxy_sees(proxied):
-    """What a client claims of its address does not count."""
+    """An address that a client claims is ignored."""
     address = f"127.0.0.{2 + proxied.port % 200}"
     with proxied.client("wrong", address=address) as guesser, proxied.client("read") as other:
         codes = [

@@ -9,16 +9,17 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
 import yaml
 
-from tests.service.free_ports import free_port
-from tests.service.test_deploy import DEPLOY, rules_of_prometheus
-from tests.service.web.live import Live, make_tokens
+from tests.support.paths import DEPLOY
+from tests.support.service.deploy_files import rules_of_prometheus
+from tests.support.service.free_ports import free_port
+from tests.support.service.live_server import Live, make_tokens
+from tests.support.waiting import LIMIT, wait_until
 
 # A world in which every promise is broken, a minute a sample, and one in which all are kept.
 BROKEN = {
@@ -59,7 +60,7 @@ def program(name):
 
 def said_by(*command, folder=None):
     """Return the exit code of a command, and all that it said."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -79,7 +80,8 @@ def prometheus(tmp_path):
     return tmp_path
 
 
-def test_prometheus_takes_its_configuration_and_all_rules(prometheus):
+@pytest.mark.slow
+def test_prometheus_accepts_its_configuration_and_all_rules(prometheus):
     code, said = said_by(
         program("promtool"), "check", "config", "prometheus.yml", folder=prometheus
     )
@@ -88,8 +90,9 @@ def test_prometheus_takes_its_configuration_and_all_rules(prometheus):
     assert code == 0, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("world", "firing"), [(BROKEN, True), (KEPT, False)], ids=["bad", "good"])
-def test_alerts_fire_when_promises_are_broken_and_only_then(prometheus, world, firing):
+def test_alerts_fire_only_when_a_promise_is_broken(prometheus, world, firing):
     names = sorted(rule["alert"] for rule in rules_of_prometheus())
     expected = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in names if firing]
     case = {
@@ -113,7 +116,7 @@ def test_alerts_fire_when_promises_are_broken_and_only_then(prometheus, world, f
 
 @contextmanager
 def running(*command, folder):
-    """Run a program beside the test."""
+    """Run a program during the test."""
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -121,7 +124,7 @@ def running(*command, folder):
         yield process
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(LIMIT)
 
 
 @pytest.mark.slow
@@ -147,14 +150,13 @@ def test_prometheus_scrapes_the_service_with_a_token_of_scope_read(prometheus):
 
 def until_scraped(url):
     """Return the target once it has been scraped."""
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
+
+    def scraped():
         with suppress(httpx.HTTPError):  # it is starting
             told = httpx.get(f"{url}/targets").raise_for_status().json()["data"]["activeTargets"]
-            if told and told[0]["health"] != "unknown":
-                return told[0]
-        time.sleep(0.1)
-    raise AssertionError("It was never scraped.")
+            return told[0] if told and told[0]["health"] != "unknown" else None
+
+    return wait_until(scraped, "a scrape by Prometheus")
 
 
 # systemd.
@@ -171,13 +173,13 @@ def unit(tmp_path):
     return path
 
 
-def test_systemd_takes_the_unit_without_a_warning(unit):
+def test_systemd_accepts_the_unit_without_a_warning(unit):
     code, said = said_by(program("systemd-analyze"), "verify", "--man=no", str(unit))
 
     assert (code, said) == (0, "")
 
 
-def test_systemd_finds_the_unit_locked_up(unit):
+def test_systemd_rates_the_unit_as_sandboxed(unit):
     binary = program("systemd-analyze")
     code, said = said_by(binary, "security", "--offline=true", "--threshold=20", str(unit))
 
@@ -205,6 +207,7 @@ def lost(given, kept, path="dashboard"):
         yield path
 
 
+@pytest.mark.slow
 def test_the_models_of_grafana_know_every_field_of_the_dashboard():
     models = pytest.importorskip("grafana_foundation_sdk.models.dashboard")
     cog = pytest.importorskip("grafana_foundation_sdk.cog")
@@ -215,7 +218,7 @@ def test_the_models_of_grafana_know_every_field_of_the_dashboard():
     read = models.Dashboard.from_json(given)
     kept = json.loads(encoder.JSONEncoder(sort_keys=True).encode(read))
 
-    # What the plugin asks of an annotation is its own, and a definition is of later versions.
+    # Annotations belong to the plugin, and a definition belongs to later versions.
     unknown = [
         each
         for each in lost(given, kept)

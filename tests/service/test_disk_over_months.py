@@ -1,4 +1,4 @@
-"""A disk that fills over months: it is told in time, and what is dropped can be kept elsewhere."""
+"""A disk that fills over months is reported in time, and deleted data can be exported before."""
 
 import math
 import re
@@ -9,14 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from streamridge.cli.main import app
-from streamridge.service.fleet.tracker import stamp
-from streamridge.service.ledger import checking, layout, pruning
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.ledger.records import Issued, Kind
-from streamridge.service.plan import HOUR
-from streamridge.service.service import Service
-from tests.service.ledger.samples import NOON, STEP, entries, forecast, sensor, snapshot
-from tests.service.living import small
+from streamridge_service.ledger import layout
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.ledger.records import IssuedForecast, Kind
+from streamridge_service.plan import HOUR
+from streamridge_service.service.health import Health, MachineClock
+from streamridge_service.workers.tracker import to_datetime
+from tests.support.ledger.samples import NOON, STEP, entries, forecast, sensor, snapshot
 
 ARRIVALS = 1000
 GB = 10**9
@@ -25,8 +24,7 @@ GB = 10**9
 @pytest.fixture
 def database(tmp_path, monkeypatch):
     """Give a database with readings of all kinds, and forecasts of one step or two."""
-    for module in (layout, checking, pruning):
-        monkeypatch.setattr(module, "BUCKET", 100)
+    monkeypatch.setattr(layout, "BUCKET", 100)
     readings = [
         msgspec.structs.replace(
             entry,
@@ -38,8 +36,8 @@ def database(tmp_path, monkeypatch):
     issued = [forecast(seq, horizon=1 + seq % 2) for seq in range(1, ARRIVALS + 1)]
     with open_ledger(str(tmp_path / "a.db")) as ledger:
         ledger.append([sensor(number) for number in (1, 2, 3, 4)], readings)
-        ledger.issue(issued, done=ARRIVALS)
-        ledger.keep([snapshot(ARRIVALS, number) for number in (1, 2, 3, 4)])
+        ledger.add_forecasts(issued, done=ARRIVALS)
+        ledger.add_snapshots([snapshot(ARRIVALS, number) for number in (1, 2, 3, 4)])
         ledger.put_facts({"step": str(STEP)})
     return tmp_path / "a.db"
 
@@ -56,7 +54,7 @@ def held(database):
         names = {each.id: each.name for each in ledger.sensors()}
         readings = {
             entry.seq: (names[entry.sensor], entry.time, entry.value, entry.kind, entry.received)
-            for entry in ledger.recent(0)
+            for entry in ledger.readings_after(0)
         }
         return readings, {each.seq: each for each in ledger.forecasts()}, names
 
@@ -81,7 +79,7 @@ def exported_forecasts(path, numbers):
     for row in pyarrow.parquet.read_table(path).to_pylist():
         found.setdefault(row["issued_at_seq"], []).append(row)
     return {
-        seq: Issued(
+        seq: IssuedForecast(
             seq,
             numbers[steps[0]["sensor"]],
             microseconds(steps[0]["time"]),
@@ -97,19 +95,19 @@ def microseconds(moment):
     return round(moment.timestamp() * 1e6)
 
 
-def test_what_is_exported_and_pruned_is_lost_to_no_digit(database, tmp_path, record_property):
+def test_an_export_before_pruning_keeps_every_digit(database, tmp_path, record_property):
     record_property("row", "D7")
     record_property("cases", 2 * ARRIVALS)
     readings, forecasts, names = held(database)
     numbers = {name: number for number, name in names.items()}
-    middle = stamp(NOON + ARRIVALS // 4 // 2 * STEP).isoformat()
+    middle = to_datetime(NOON + ARRIVALS // 4 // 2 * STEP).isoformat()
 
     run(database, "export", tmp_path / "readings.parquet")
     run(database, "export", tmp_path / "forecasts.parquet", "--what", "forecasts")
     told = run(database, "prune", "--before", middle, "--yes")
 
     left, still_issued, _ = held(database)
-    dropped = int(re.search(r"Dropped ([\d,]+) readings", told)[1].replace(",", ""))
+    dropped = int(re.search(r"Deleted ([\d,]+) readings", told)[1].replace(",", ""))
     assert 0 < dropped == ARRIVALS - len(left) < ARRIVALS / 2
     assert exported_readings(tmp_path / "readings.parquet") == readings
     assert exported_forecasts(tmp_path / "forecasts.parquet", numbers) == forecasts
@@ -122,13 +120,14 @@ def test_what_is_exported_and_pruned_is_lost_to_no_digit(database, tmp_path, rec
     ("free", "then", "left"),
     [(36 * GB, 4 * GB, 18.0), (GB, 4 * GB, 0.5), (0, 4 * GB, 0.0), (GB, 7 * GB, None)],
 )
-def test_the_days_that_are_left_are_told_by_what_a_day_takes(
-    tmp_path, free, then, left, record_property
-):
+def test_the_remaining_days_follow_from_the_daily_growth(free, then, left, record_property):
     record_property("row", "D7")
-    service = Service(small(tmp_path / "a.db"))
+    hours = iter((0, 36))
+    clock = MachineClock(wall=lambda: NOON)
+    health = Health(clock, writer=None, min_free=0)
+    clock.now = lambda: NOON + next(hours) * HOUR
 
-    service._size = {"data": 7 * GB, "free": free}
-    service._grown = service.clock.now() - 36 * HOUR, then
+    health.set_disk({"data": then, "free": free})
+    health.set_disk({"data": 7 * GB, "free": free})
 
-    assert service.days_left == (left if left is None else pytest.approx(left, abs=1e-3))
+    assert health.days_left == (left if left is None else pytest.approx(left, abs=1e-3))

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from random import Random
 from zoneinfo import ZoneInfo
@@ -12,16 +11,19 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from streamridge import read
 from streamridge.cli.main import app
 from streamridge.errors import InvalidInputError
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import opened_sources
-from streamridge.service import rows as contract
-from streamridge.service import stock as stocks
-from streamridge.service.client import Answer, Client, Patience, RefusedError, ServiceAwayError
-from streamridge.service.feeding import Feed, Outcome, Pace, packed
-from streamridge.service.stock import stocked
-from tests.service.fake_receiver import CLOSE, Receiver, receiving
+from streamridge_service.client.feed import Feed, FeedResult, Pace, compressed_rows
+from streamridge_service.client.http_client import (
+    Client,
+    RefusedError,
+    Response,
+    RetryPolicy,
+    ServiceAwayError,
+)
+from streamridge_service.client.readings_table import ReadingsTable
+from tests.support.service.fake_receiver import CLOSE, Receiver, receiving
 
 HOURS = pd.date_range("2026-06-13", periods=48, freq="h", tz="UTC")
 ZONES = ("America/Los_Angeles", "Europe/London", "Australia/Lord_Howe")
@@ -49,13 +51,11 @@ def invoke(*arguments, **more):
 
 
 def client_of(receiver, **patience):
-    return Client(receiver.url, patience=Patience(sleep=lambda seconds: None, **patience))
+    return Client(receiver.url, retries=RetryPolicy(sleep=lambda seconds: None, **patience))
 
 
-@contextmanager
-def stock_of(file):
-    with opened_sources([str(file)], Selection()) as sources, stocked(sources.found) as stock:
-        yield stock
+def table_of(file):
+    return ReadingsTable.of(read([str(file)]).series.values())
 
 
 class Time:
@@ -73,12 +73,8 @@ class Time:
 
 
 class TestContract:
-    def test_limits_are_those_of_the_service(self):
-        assert f"^{stocks.NAME.pattern}$" == contract.NAME
-        assert stocks.LARGEST == contract.LARGEST
-
-    def test_a_body_is_lines_of_json(self):
-        body = packed([("a", 900_000_000, 1.5), ("b", 900_000_000, 2.0)])
+    def test_a_body_is_ndjson(self):
+        body = compressed_rows([("a", 900_000_000, 1.5), ("b", 900_000_000, 2.0)])
 
         lines = [json.loads(line) for line in gzip.decompress(body).splitlines()]
         assert lines[0] == {"sensor": "a", "time": "1970-01-01T00:15:00Z", "value": 1.5}
@@ -95,7 +91,7 @@ class TestSending:
         assert receiver.rows["b", "2026-06-13T07:00:00Z"] == FLOWS["b"][7]
         assert "142 readings to send: 142 accepted." in result.stderr
 
-    def test_begun_again_it_goes_on_where_it_stopped(self, receiver, file, tmp_path):
+    def test_a_repeated_feed_continues_where_it_stopped(self, receiver, file, tmp_path):
         half = tmp_path / "half.csv"
         half.write_text("".join(file.read_text().splitlines(keepends=True)[:25]))
         invoke(half, "--url", receiver.url)
@@ -109,7 +105,7 @@ class TestSending:
         assert "0 readings to send: nothing was sent." in third.stderr
         assert len(receiver.rows) == 142
 
-    def test_a_backfill_comes_sensor_by_sensor(self, receiver, file):
+    def test_a_backfill_is_sent_sensor_by_sensor(self, receiver, file):
         result = invoke(file, "--url", receiver.url, "--backfill")
 
         assert result.exit_code == 0, result.output
@@ -117,21 +113,39 @@ class TestSending:
         assert names == sorted(names)
         assert any("mode=backfill" in path for _, path, _ in receiver.requests)
 
-    def test_a_resent_file_is_recognized(self, receiver, file):
+    def test_a_resent_file_is_all_duplicates(self, receiver, file):
         invoke(file, "--url", receiver.url)
         result = invoke(file, "--url", receiver.url, "--resend")
 
         assert "142 readings to send: 142 duplicate." in result.stderr
 
-    def test_steps_come_at_their_pace(self, receiver, file):
+    def test_steps_are_sent_at_the_pace(self, receiver, file):
         time = Time()
-        with stock_of(file) as stock, client_of(receiver) as client:
+        table = table_of(file)
+        with client_of(receiver) as client:
             feed = Feed(client, False, Pace.of("60"), time.sleep, time.clock)
-            counts = list(feed.send(stock, {}, Outcome()))
+            counts = list(feed.send(table, {}, FeedResult()))
 
         assert len(counts) == 48
         assert np.allclose(time.slept, 60.0)
         assert [len(batch) for batch in receiver.batches[:7]] == [3, 3, 3, 3, 3, 2, 2]
+
+    def test_no_wait_is_negative_if_the_clock_advances_meanwhile(self, receiver, file):
+        class Busy(Time):
+            """A clock that moves by almost a second whenever it is read."""
+
+            def clock(self):
+                self.now += 0.99
+                return self.now
+
+        time = Busy()
+        table = table_of(file)
+        with client_of(receiver) as client:
+            feed = Feed(client, False, Pace.of("1/s"), time.sleep, time.clock)
+            list(feed.send(table, {}, FeedResult()))
+
+        assert time.slept
+        assert min(time.slept) > 0
 
     def test_too_many_rows_are_sent_in_parts(self, receiver, file):
         receiver.largest = 50
@@ -141,20 +155,18 @@ class TestSending:
         assert result.exit_code == 0, result.output
         assert len(receiver.rows) == 142
 
-    def test_refused_rows_are_told_with_sensor_and_time(self, receiver, file):
-        file.write_text(
-            file.read_text().replace("17:00:00+00:00,117.0,", "17:00:00+00:00,1170000.0,")
-        )
+    def test_refused_rows_are_reported_with_sensor_and_time(self, receiver, file):
+        file.write_text(file.read_text().replace("17:00:00+00:00,117.0,", "17:00:00+00:00,2e12,"))
 
         dry = invoke(file, "--dry-run")
         result = invoke(file, "--url", receiver.url)
 
-        assert "1 value would be refused" in dry.stderr
+        assert "would be refused" in dry.stderr
         assert result.exit_code == 3
         assert "a at 2026-06-13T17:00:00Z: Too large. (sr-out-of-range)" in result.stderr
         assert "141 accepted, 1 refused" in result.stderr
 
-    def test_a_token_is_sent_and_its_lack_is_told(self, receiver, file):
+    def test_a_token_is_sent_and_a_missing_token_is_reported(self, receiver, file):
         receiver.token = "secret"
 
         refused = invoke(file, "--url", receiver.url)
@@ -172,7 +184,7 @@ class TestSending:
 
 
 class TestTrouble:
-    def test_it_tries_again_and_nothing_is_lost_or_twice(self, receiver, file, record_property):
+    def test_retries_lose_and_duplicate_nothing(self, receiver, file, record_property):
         record_property("row", "A1")
         record_property("cases", 30)
         for seed in range(30):
@@ -180,20 +192,22 @@ class TestTrouble:
             receiver.rows.clear()
             kinds = [(503, {"Retry-After": "5"}), (429, {}), (408, {}), (507, {}), CLOSE, CLOSE]
             receiver.troubles = [luck.choice(kinds) for _ in range(luck.randrange(12))]
-            outcome = Outcome()
-            with stock_of(file) as stock, client_of(receiver) as client:
-                list(Feed(client, pace=Pace.of("1000/s")).send(stock, {}, outcome))
+            result = FeedResult()
+            with client_of(receiver) as client:
+                list(Feed(client, pace=Pace.of("1000/s")).send(table_of(file), {}, result))
 
             assert len(receiver.rows) == 142
-            assert outcome.counts["accepted"] + outcome.counts["duplicate"] == 142
+            assert result.counts["accepted"] + result.counts["duplicate"] == 142
 
-    def test_waits_double_have_jitter_and_heed_the_service(self, receiver):
+    def test_waits_double_with_jitter_and_respect_retry_after(self, receiver):
         time, told = Time(), []
         receiver.troubles = [(503, {"Retry-After": "7"}), *[(429, {})] * 9]
-        patience = Patience(1e9, lambda *said: told.append(said), time.sleep, time.clock, Random(1))
+        retries = RetryPolicy(
+            1e9, lambda *said: told.append(said), time.sleep, time.clock, Random(1)
+        )
 
-        with Client(receiver.url, patience=patience) as client:
-            answer = client.insist("POST", "/v1/readings", packed([]))
+        with Client(receiver.url, retries=retries) as client:
+            answer = client.request_until_final("POST", "/v1/readings", compressed_rows([]))
 
         assert answer.status == 200
         assert 7.25 <= time.slept[0] <= 7.5
@@ -203,23 +217,23 @@ class TestTrouble:
         assert time.slept[-1] <= 60.0
         assert told[0][0] == "Not now. (sr-busy, 503)"
 
-    def test_it_gives_up_in_the_end(self):
+    def test_the_client_gives_up_after_its_timeout(self):
         time = Time()
-        patience = Patience(600.0, sleep=time.sleep, clock=time.clock)
+        retries = RetryPolicy(600.0, sleep=time.sleep, clock=time.clock)
 
         with pytest.raises(ServiceAwayError, match="cannot be reached: Connection refused"):
-            Client("http://127.0.0.1:9", patience=patience).get("/v1/summary")
+            Client("http://127.0.0.1:9", retries=retries).get("/v1/summary")
         assert 600 < time.now < 800
 
-    def test_ctrl_c_says_how_to_go_on(self, receiver, file, monkeypatch):
-        def pressed(self, rows, outcome):
+    def test_ctrl_c_explains_how_to_continue(self, receiver, file, monkeypatch):
+        def pressed(self, rows, result):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Feed, "_deliver", pressed)
+        monkeypatch.setattr(Feed, "_post", pressed)
         result = invoke(file, "--url", receiver.url)
 
         assert result.exit_code == 130
-        assert "The same command goes on from here." in result.stderr
+        assert "The same command continues from here." in result.stderr
 
     @pytest.mark.parametrize("url", ["127.0.0.1:8321", "ftp://host", "http://", "http://h:99999"])
     def test_a_wrong_address_is_refused(self, url):
@@ -227,13 +241,13 @@ class TestTrouble:
             Client(url)
 
     @pytest.mark.parametrize("token", ["", " \n", "a\nb", "\u20ac"])
-    def test_a_token_that_no_header_can_hold_is_refused(self, token):
-        with pytest.raises(InvalidInputError, match="token must be letters"):
+    def test_a_token_that_a_header_cannot_contain_is_refused(self, token):
+        with pytest.raises(InvalidInputError, match="token must consist of"):
             Client("http://127.0.0.1", token)
 
-    def test_words_of_a_refusal_that_is_no_json(self):
-        assert Answer(502, {}, b"<html>").words == "(status, 502)"
-        assert str(RefusedError(Answer(404, {}, b'{"detail": "No such page."}'))) == (
+    def test_a_refusal_without_json_has_a_message(self):
+        assert Response(502, {}, b"<html>").message == "(status, 502)"
+        assert str(RefusedError(Response(404, {}, b'{"detail": "No such page."}'))) == (
             "No such page. (status, 404)"
         )
 
@@ -277,7 +291,7 @@ class TestFiles:
         assert "times must have an offset from UTC, or a zone" in result.stderr
         assert "--tz UTC" in result.stderr
 
-    def test_a_time_that_clocks_skip_is_refused_by_name(self, receiver, tmp_path):
+    def test_a_nonexistent_local_time_is_refused(self, receiver, tmp_path):
         path = tmp_path / "gap.csv"
         times = pd.date_range("2026-03-29 00:00", periods=8, freq="30min")
         pd.DataFrame({"time": times, "a": range(8)}).to_csv(path, index=False)
@@ -289,14 +303,14 @@ class TestFiles:
         assert "time must exist in Europe/London, got 2026-03-29T01:00:00" in result.stderr
         assert not receiver.rows
 
-    def test_names_that_no_service_takes_are_refused(self, receiver, tmp_path):
+    def test_sensor_names_that_a_service_refuses_are_refused(self, receiver, tmp_path):
         path = tmp_path / "names.csv"
         pd.DataFrame({"time": HOURS, "=1+1": FLOWS["a"], "ok": 1}).to_csv(path, index=False)
 
         result = invoke(path, "--url", receiver.url)
 
         assert result.exit_code == 2
-        assert "names of sensors must be up to 64 letters" in result.stderr
+        assert "sensor names must be up to 64 letters" in result.stderr
         assert "'=1+1'" in result.stderr
 
     def test_an_index_is_refused(self, receiver, tmp_path):

@@ -1,15 +1,15 @@
-"""What becomes of rows: each is taken, recognized, held or refused."""
+"""Received rows are accepted, recognized, held or refused."""
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamridge.service.intake import AHEAD, HOLD, Group, Intake, Wish
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.ledger.records import Kind, SensorRow
-from streamridge.service.plan import MINUTE, Declaration, Plan
-from streamridge.service.rows import Batch, Refusal, Row
+from streamridge_service.intake import AHEAD, HOLD, IngestOptions, Intake, NewRows
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.ledger.records import Kind, SensorRow
+from streamridge_service.plan import MINUTE, Declaration, Plan
+from streamridge_service.rows import Batch, Refusal, Row
 
 STEP = 15 * MINUTE
 NOW = 1_700_000_100_000_000 // STEP * STEP
@@ -21,29 +21,29 @@ class Desk:
 
     def __init__(self, path, most=50_000, plan=PLAN):
         self.ledger, self.now = open_ledger(path), NOW
-        self.intake = Intake(self.ledger, plan, [], most_sensors=most, now=lambda: self.now)
+        self.intake = Intake(self.ledger, plan, [], max_sensors=most, now=lambda: self.now)
         self.last = 0
 
     def take(self, *rows, **wish):
         return self.take_batch(Batch([Row(i + 1, *row) for i, row in enumerate(rows)], []), **wish)
 
     def take_batch(self, batch, **wish):
-        group = Group(self.last)
-        receipt = self.intake.judge(batch, Wish(**wish), group, self.now)
+        group = NewRows(self.last)
+        receipt = self.intake.classify(batch, IngestOptions(**wish), group, self.now)
         self.commit(group)
         return receipt
 
     def commit(self, group):
-        self.ledger.append(list(group.sensors.values()), group.entries)
-        self.intake.learn(group)
-        self.last = group.last
+        self.ledger.append(list(group.sensors.values()), group.readings)
+        self.intake.committed(group)
+        self.last = group.last_seq
 
     def declare(self, name, **declared):
         row = SensorRow(
             len(self.intake.sensors) + 1, name, NOW, msgspec.json.encode(Declaration(**declared))
         )
         self.ledger.append([row])
-        self.intake.redeclare(row)
+        self.intake.update_sensor(row)
         return row
 
 
@@ -58,15 +58,15 @@ def codes(receipt):
     return [each.code for each in receipt.refusals]
 
 
-def test_a_new_reading_is_accepted_and_makes_its_sensor(desk):
+def test_a_new_reading_is_accepted_and_creates_its_sensor(desk):
     receipt = desk.take(("a", NOW, 1.0), ("b", NOW, None))
 
     assert (receipt.accepted, receipt.written, receipt.refused) == (2, 2, 0)
     assert [each.name for each in desk.ledger.sensors()] == ["a", "b"]
-    assert [each.value for each in desk.ledger.entries(1)] == [1.0]
+    assert [each.value for each in desk.ledger.readings(1)] == [1.0]
 
 
-def test_the_same_again_is_a_duplicate(desk, record_property):
+def test_an_equal_reading_is_a_duplicate(desk, record_property):
     record_property("row", "B2")
     record_property("cases", 5)
     rows = [("a", NOW - k * STEP, float(k)) for k in range(3)]
@@ -75,10 +75,10 @@ def test_the_same_again_is_a_duplicate(desk, record_property):
     for _ in range(5):
         assert desk.take(*rows).duplicate == 3
     assert desk.take(rows[0], rows[0]).duplicate == 2
-    assert len(desk.ledger.entries(1)) == 3
+    assert len(desk.ledger.readings(1)) == 3
 
 
-def test_twice_in_one_batch_is_a_duplicate(desk):
+def test_an_equal_reading_in_one_batch_is_a_duplicate(desk):
     receipt = desk.take(("a", NOW, 1.0), ("a", NOW, 1.0))
 
     assert (receipt.accepted, receipt.duplicate) == (1, 1)
@@ -94,21 +94,21 @@ def test_another_value_is_a_conflict_and_the_first_stays(desk, record_property):
         receipt = desk.take(*((f"s{i}", NOW - k * STEP, 2.0) for i in range(100)))
         assert receipt.refused == 100
         assert set(codes(receipt)) == {"sr-conflict"}
-    assert {each.value for each in desk.ledger.entries(1)} == {1.0}
+    assert {each.value for each in desk.ledger.readings(1)} == {1.0}
 
 
-def test_a_revision_is_kept_beside_what_it_replaces(desk):
+def test_a_revision_and_the_replaced_reading_are_stored(desk):
     desk.take(("a", NOW, 1.0))
 
     receipt = desk.take(("a", NOW, 2.0), on_conflict="replace")
 
     assert receipt.replaced == 1
-    kept = desk.ledger.entries(1)
+    kept = desk.ledger.readings(1)
     assert [(each.value, each.kind) for each in kept] == [(1.0, Kind.LIVE), (2.0, Kind.REVISION)]
     assert desk.take(("a", NOW, 2.0)).duplicate == 1
 
 
-def test_what_is_ahead_of_the_clock_is_normal_held_or_refused(desk, record_property):
+def test_readings_ahead_of_the_clock_are_accepted_held_or_refused(desk, record_property):
     record_property("row", "B4")
     near, far = NOW + AHEAD - 1, NOW + HOLD
     desk.intake._plan = msgspec.structs.replace(PLAN, rule="last")
@@ -122,15 +122,15 @@ def test_what_is_ahead_of_the_clock_is_normal_held_or_refused(desk, record_prope
 def test_a_held_reading_arrives_when_its_time_has_come(desk):
     time = NOW + 10 * STEP
     desk.take(("a", time, 1.0))
-    group = Group(desk.last)
-    desk.intake.released(NOW, group, NOW)
-    assert not group.entries
+    group = NewRows(desk.last)
+    desk.intake.release_held(NOW, group, NOW)
+    assert not group.readings
 
     desk.now = time
-    desk.intake.released(time, group, time)
+    desk.intake.release_held(time, group, time)
     desk.commit(group)
 
-    assert [each.kind for each in desk.ledger.entries(1)] == [Kind.HELD, Kind.LIVE]
+    assert [each.kind for each in desk.ledger.readings(1)] == [Kind.HELD, Kind.LIVE]
     assert not desk.intake.held
     assert not desk.ledger.held()
     assert desk.take(("a", time, 1.0)).duplicate == 1
@@ -146,25 +146,25 @@ def test_a_revision_of_a_held_reading_is_held_too(desk):
     assert desk.take(("a", NOW + STEP, 1.0)).accepted + desk.take(("a", NOW - STEP, 1.0)).accepted
 
 
-def test_while_the_clock_has_jumped_nothing_is_refused_for_its_time(desk, record_property):
+def test_no_time_is_refused_while_the_clock_is_suspect(desk, record_property):
     record_property("row", "B5")
     record_property("cases", 100)
     desk.take(("a", NOW, 1.0))
     for k in range(100):
-        desk.intake.lenient = True
+        desk.intake.clock_jumped = True
         desk.now = NOW + (-12 if k % 2 else 12) * 4 * STEP - HOLD
         receipt = desk.take(("a", NOW + (k + 1) * STEP, float(k)))
         assert receipt.refused == 0
-    desk.now, desk.intake.lenient = NOW + 200 * STEP, False
-    group = Group(desk.last)
-    desk.intake.released(desk.now, group, desk.now)
+    desk.now, desk.intake.clock_jumped = NOW + 200 * STEP, False
+    group = NewRows(desk.last)
+    desk.intake.release_held(desk.now, group, desk.now)
     desk.commit(group)
 
-    live = {each.time for each in desk.ledger.entries(1) if each.kind == Kind.LIVE}
+    live = {each.time for each in desk.ledger.readings(1) if each.kind == Kind.LIVE}
     assert live == {NOW + k * STEP for k in range(101)}
 
 
-def test_between_steps_a_rule_is_needed(desk, record_property):
+def test_a_reading_between_steps_needs_a_rule(desk, record_property):
     record_property("row", "B13")
     desk.declare("fine", rule="sum")
 
@@ -175,7 +175,7 @@ def test_between_steps_a_rule_is_needed(desk, record_property):
     assert "a" not in desk.intake.sensors
 
 
-def test_outside_its_bounds_a_value_is_stored_as_implausible(desk, record_property):
+def test_a_value_outside_its_bounds_is_stored_as_implausible(desk, record_property):
     record_property("row", "B9")
     desk.declare("a", bounds=(0.0, None))
 
@@ -192,7 +192,7 @@ def test_old_readings_are_late(desk):
     assert (receipt.accepted, receipt.late) == (1, 1)
 
 
-def test_there_are_only_so_many_sensors(tmp_path, record_property):
+def test_too_many_sensors_are_refused(tmp_path, record_property):
     record_property("row", "B11")
     record_property("cases", 1000)
     desk = Desk(str(tmp_path / "a.db"), most=10)
@@ -204,9 +204,9 @@ def test_there_are_only_so_many_sensors(tmp_path, record_property):
     desk.ledger.close()
 
 
-def test_an_archived_sensor_takes_no_readings(desk):
+def test_readings_of_an_archived_sensor_are_refused(desk):
     row = desk.declare("a")
-    desk.intake.redeclare(msgspec.structs.replace(row, archived=NOW))
+    desk.intake.update_sensor(msgspec.structs.replace(row, archived=NOW))
 
     assert codes(desk.take(("a", NOW, 1.0))) == ["sr-archived"]
 
@@ -217,7 +217,7 @@ def test_an_atomic_batch_is_stored_whole_or_not_at_all(desk):
     receipt = desk.take_batch(bad, atomic=True)
 
     assert (receipt.written, receipt.refused) == (0, 1)
-    assert desk.ledger.last() == 0
+    assert desk.ledger.last_seq() == 0
     assert not desk.intake.sensors
     assert desk.take_batch(bad).written == 1
 
@@ -225,7 +225,7 @@ def test_an_atomic_batch_is_stored_whole_or_not_at_all(desk):
 def test_a_backfill_is_marked(desk):
     desk.take(("a", NOW, 1.0), mode="backfill")
 
-    assert desk.ledger.entries(1)[0].kind == Kind.BACKFILL
+    assert desk.ledger.readings(1)[0].kind == Kind.BACKFILL
 
 
 def test_one_row_far_ahead_among_many_changes_no_other(desk, tmp_path, record_property):
@@ -238,7 +238,7 @@ def test_one_row_far_ahead_among_many_changes_no_other(desk, tmp_path, record_pr
 
     def known(desk):
         return [
-            [(e.time, e.value) for e in desk.ledger.entries(i) if e.kind != Kind.HELD]
+            [(e.time, e.value) for e in desk.ledger.readings(i) if e.kind != Kind.HELD]
             for i in range(1, 200)
         ]
 
@@ -256,7 +256,7 @@ def test_one_row_far_ahead_among_many_changes_no_other(desk, tmp_path, record_pr
         max_size=5,
     )
 )
-def test_the_first_value_of_a_time_is_the_one_that_counts(tmp_path_factory, batches):
+def test_the_first_value_of_a_time_counts(tmp_path_factory, batches):
     desk = Desk(str(tmp_path_factory.mktemp("intake") / "a.db"))
     first = {}
     for batch in batches:
@@ -269,7 +269,7 @@ def test_the_first_value_of_a_time_is_the_one_that_counts(tmp_path_factory, batc
     stored = {
         (sensor.name, entry.time): entry.value
         for sensor in desk.ledger.sensors()
-        for entry in desk.ledger.entries(sensor.id)
+        for entry in desk.ledger.readings(sensor.id)
     }
     assert stored == first
     desk.ledger.close()

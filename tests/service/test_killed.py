@@ -10,44 +10,20 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from streamridge.service.intake import Wish
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.rows import Batch, Row
-from streamridge.service.verify import verdicts
-from tests.service.fleet.logs import DAY, PLAN, START, STEP, daily
-from tests.service.living import digest_of, serving, settled
-from tests.service.served import await_forecasts, begun, figure_of, served
-from tests.service.web.live import stamp
+from streamridge_service.intake import IngestOptions
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.rows import Batch, Row
+from streamridge_service.verification.verify import check_sensors
+from tests.support.service.batches import NAMES, SENSORS, batches_of
+from tests.support.service.in_process import digest_of, serving, settled
+from tests.support.service.live_server import stamp
+from tests.support.service.serve_command import await_forecasts, begun, figure_of, served
+from tests.support.workers.logs import PLAN
 
-SENSORS, PAST = 6, 16 * DAY
 # Times that a service is killed in one test; batches that are sent in one life, at most, and
 # seconds between them.
 KILLS, SHARE, PAUSE = 50, 12, 0.02
 SETTINGS = {"train_size": 1440}  # a refit takes a while
-
-
-def spread_names(count):
-    """Return names of sensors whose refits are spread evenly over a day."""
-    candidates = [f"road-{i}" for i in range(10_000)]
-    return [
-        next(name for name in candidates if PLAN.stagger(name) == i * DAY // count)
-        for i in range(count)
-    ]
-
-
-NAMES = spread_names(SENSORS)
-
-
-def batches_of(steps):
-    """Return what is sent: the past in one batch, then a batch a step; times count seconds."""
-    values = [daily(PAST + steps, seed) for seed in range(SENSORS)]
-
-    def rows(step):
-        seconds = (START + step * STEP) // 10**6
-        return [(name, seconds, each[step]) for name, each in zip(NAMES, values, strict=True)]
-
-    past = [row for step in range(PAST) for row in rows(step)]
-    return [past, *(rows(step) for step in range(PAST, PAST + steps))]
 
 
 def mode_of(number):
@@ -60,23 +36,23 @@ def lived(database, batches):
     async def fed(service):
         for number, rows in enumerate(batches):
             batch = Batch([Row(i + 1, n, t * 10**6, v) for i, (n, t, v) in enumerate(rows)], [])
-            await service.take(batch, Wish(mode=mode_of(number)))
+            await service.ingest.store(batch, IngestOptions(mode=mode_of(number)))
             await settled(service)
 
     serving(fed, database, **SETTINGS)
     with open_ledger(str(database), read_only=True) as ledger:
-        cuts = [cut for sensor in ledger.sensors() for cut in ledger.cuts(sensor.id)]
-    return [sum(is_due(cut, rows[-1][1] * 10**6) for cut in cuts) for rows in batches]
+        points = [point for sensor in ledger.sensors() for point in ledger.refit_points(sensor.id)]
+    return [sum(is_due(point, rows[-1][1] * 10**6) for point in points) for rows in batches]
 
 
-def is_due(cut, newest):
+def is_due(point, newest):
     """Return whether a cut must have been made, given the time of the newest reading."""
-    return cut.kind == "start" or newest - cut.until > PLAN.open_for
+    return point.kind == "start" or newest - point.until > PLAN.open_for
 
 
 def cuts_in(ledger):
     """Return how many cuts are stored."""
-    return sum(len(ledger.cuts(sensor.id)) for sensor in ledger.sensors())
+    return sum(len(ledger.refit_points(sensor.id)) for sensor in ledger.sensors())
 
 
 class Sender:
@@ -85,20 +61,20 @@ class Sender:
     Parameters
     ----------
     batches
-        What to send.
+        The batches to send.
     cuts
         How many cuts must be stored after each batch before the next one is sent, if that is to be
         waited for: forecasts do not depend on the pace then.
     """
 
-    def __init__(self, batches, cuts=None):
-        self._batches, self._cuts = batches, cuts
+    def __init__(self, batches, points=None):
+        self._batches, self._refit_points = batches, points
         self.acknowledged = 0
         self.rests = False  # whether it has sent all it may in this life of the service
 
     def send(self, service, most):
-        """Send so many batches, unless the service is gone before; and first the last one again."""
-        left, self.rests = len(self._batches) - self.acknowledged, False
+        """Repeat the last batch, then send at most `most` batches until the service is gone."""
+        unused, self.rests = len(self._batches) - self.acknowledged, False
         with (
             suppress(httpx.TransportError),
             service.client() as client,
@@ -108,7 +84,7 @@ class Sender:
             self._await_cuts(service, ledger)
             if self.acknowledged:
                 assert self._post(client, self.acknowledged - 1) == "duplicate"
-            for _ in range(min(most, left)):
+            for _ in range(min(most, unused)):
                 self._post(client, self.acknowledged)
                 self.acknowledged += 1
                 self._await_cuts(service, ledger)
@@ -117,7 +93,7 @@ class Sender:
 
     def _wake_all(self, client):
         """Let all sensors be loaded, so that what is due begins."""
-        for name in NAMES if self._cuts is not None and self.acknowledged else ():
+        for name in NAMES if self._refit_points is not None and self.acknowledged else ():
             assert client.get(f"/v1/sensors/{name}/forecasts").status_code == 200
 
     def _post(self, client, number):
@@ -130,9 +106,9 @@ class Sender:
         return word
 
     def _await_cuts(self, service, ledger):
-        if self._cuts is None or not self.acknowledged:
+        if self._refit_points is None or not self.acknowledged:
             return
-        while cuts_in(ledger) < self._cuts[self.acknowledged - 1]:
+        while cuts_in(ledger) < self._refit_points[self.acknowledged - 1]:
             if service.process.poll() is not None:
                 raise httpx.ReadError("it was killed")
             time.sleep(0.005)
@@ -144,9 +120,9 @@ class Killer:
     Parameters
     ----------
     sender
-        Who sends to it meanwhile.
+        The client that sends meanwhile.
     seed
-        What the moments are drawn by.
+        The random generator that draws the moments.
     """
 
     def __init__(self, sender, seed):
@@ -155,7 +131,7 @@ class Killer:
         self.tally = Counter()
 
     def kill(self, service):
-        """Kill a service, and note what it was doing; runs beside those who send."""
+        """Kill a service while clients send, and record its activity."""
         moment = self._chance.choice((self._in_start, self._in_refit, self._whenever))
         self.tally[moment(service)] += 1
 
@@ -194,7 +170,7 @@ def is_refitting(client):
 
 
 def live_and_die(database, sender, killer, times):
-    """Let a service be killed so many times, while batches are sent to it in each life."""
+    """Kill a service `kills` times while batches are sent to it."""
     for _ in range(times):
         with begun(database, **SETTINGS) as service, ThreadPoolExecutor(1) as pool:
             killing = pool.submit(killer.kill, service)
@@ -211,14 +187,14 @@ def live_on(database, sender):
         sender.send(service, 10**6)
         with service.client() as client:
             await_forecasts(client)
-        assert service.end()[0] == 0
+        assert service.end() == 0
         assert "Traceback" not in service.words
 
 
 def readings_in(ledger):
     """Return the readings that are stored: of each sensor, by its name."""
     return {
-        sensor.name: [(each.time, each.value) for each in ledger.entries(sensor.id)]
+        sensor.name: [(each.time, each.value) for each in ledger.readings(sensor.id)]
         for sensor in ledger.sensors()
     }
 
@@ -234,7 +210,7 @@ def readings_of(batches):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_again_and_again_it_is_as_if_it_had_never_been(tmp_path, seed, record_property):
+def test_repeated_kills_change_no_byte(tmp_path, seed, record_property):
     """To the last bit: the client waits for refits, so that nothing depends on its pace."""
     batches = batches_of(KILLS * SHARE)
     sender = Sender(batches, lived(tmp_path / "whole.db", batches))
@@ -252,7 +228,7 @@ def test_killed_again_and_again_it_is_as_if_it_had_never_been(tmp_path, seed, re
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 4])
-def test_killed_while_a_client_hurries_it_is_what_its_log_gives(tmp_path, seed, record_property):
+def test_a_kill_under_load_leaves_a_consistent_log(tmp_path, seed, record_property):
     batches, database = batches_of(KILLS * SHARE), tmp_path / "killed.db"
     sender = Sender(batches)
     killer = Killer(sender, seed)
@@ -262,7 +238,9 @@ def test_killed_while_a_client_hurries_it_is_what_its_log_gives(tmp_path, seed, 
 
     assert_all_there(database, batches)
     with open_ledger(str(database), read_only=True) as ledger:
-        found = [(v.fault, v.is_exact, v.forecasts) for v in verdicts(ledger, ledger.sensors())]
+        found = [
+            (v.fault, v.is_exact, v.forecasts) for v in check_sensors(ledger, ledger.sensors())
+        ]
     assert found == [(None, True, len(batches) - 1)] * SENSORS
     assert min(killer.tally["start"], killer.tally["refit"]) >= KILLS / 10
     record_property("row", "A1")

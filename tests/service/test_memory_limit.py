@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.verify import sampled, verdicts
-from tests.service.served import await_forecasts, memory_of, served
-from tests.service.web.live import stamp
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.verification.verify import check_sensors, sampled
+from tests.support.service.live_server import stamp
+from tests.support.service.serve_command import await_forecasts, memory_of, served
 
 NAMES = [f"road-{i}" for i in range(60)]
 # Bursts, and requests of one that come at once; the steps that each sends grow by this.
@@ -67,8 +67,10 @@ def burst(service, first, steps):
 
 
 @pytest.mark.slow
-def test_with_little_memory_it_refuses_and_loses_nothing(tmp_path, monkeypatch, record_property):
-    """It may end for want of memory, but never hangs, and what it acknowledged is there."""
+def test_a_service_with_little_memory_refuses_requests_and_loses_nothing(
+    tmp_path, monkeypatch, record_property
+):
+    """It may end for lack of memory, but never hangs, and all acknowledged readings are stored."""
     # Addresses are limited here, and every thread would reserve many that it does not use.
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
     database, sizes = tmp_path / "a.db", steady_memory(tmp_path / "a.db")
@@ -83,20 +85,20 @@ def test_with_little_memory_it_refuses_and_loses_nothing(tmp_path, monkeypatch, 
     with limited(database, *sizes) as service, service.client() as client:
         assert post(service, rows([newest])) == 200
         await_forecasts(client)
-        assert service.end()[0] == 0
+        assert service.end() == 0
 
     statuses = Counter(status for _, status in answers)
     acknowledged = {step for span, status in answers if status == 200 for step in span}
-    # The library that reads requests answers 400 by itself where it has no memory for one.
+    # The library that parses requests answers 400 if it has no memory for one.
     assert statuses.keys() <= {200, 400, 503, None}
     assert 0 < statuses[200] < len(answers), "some did not fit"
     with open_ledger(str(database), read_only=True) as ledger:
         assert list(ledger.check()) == []
         for sensor in ledger.sensors():
-            stored = [entry.time // 10**6 for entry in ledger.entries(sensor.id)]
+            stored = [entry.time // 10**6 for entry in ledger.readings(sensor.id)]
             assert len(stored) == len(set(stored))
             assert {FIRST + step * 900 for step in acknowledged} <= set(stored)
-        found = list(verdicts(ledger, sampled(ledger.sensors(), 2, seed=15)))
+        found = list(check_sensors(ledger, sampled(ledger.sensors(), 2, seed=15)))
     assert [each.fault for each in found] == [None, None]
     record_property("row", "A15")
     record_property("cases", BURSTS)

@@ -1,12 +1,12 @@
-"""What the settings of a service ask of every sensor's forecaster."""
+"""The settings of a service determine every sensor's forecaster."""
 
 import pytest
 
 from streamridge.forecaster.sizes import NAMED
-from streamridge.service.fleet.making import Beginning
-from streamridge.service.ledger.records import Entry
-from streamridge.service.plan import HOUR, MINUTE, Declaration, Plan
-from streamridge.service.settings import settings_of
+from streamridge_service.ledger.records import StoredReading
+from streamridge_service.plan import HOUR, MINUTE, Declaration, Plan
+from streamridge_service.settings import settings_of
+from streamridge_service.workers.snapshots import StartHistory
 
 DAY = 24 * HOUR
 
@@ -21,12 +21,12 @@ def test_a_model_has_the_rows_of_its_size(model):
 
 
 @pytest.mark.parametrize("model", NAMED)
-def test_a_new_beginning_knows_what_rows_look_back_at(model):
+def test_a_new_start_has_the_history_that_its_rows_need(model):
     plan = Plan(step=15 * MINUTE, train_size=96, model=model)
     days = range(200)
-    entries = [Entry(seq, 1, day * DAY, 1.0, 0) for seq, day in enumerate(days, start=1)]
+    entries = [StoredReading(seq, 1, day * DAY, 1.0, 0) for seq, day in enumerate(days, start=1)]
 
-    times = Beginning.of(entries, plan, None).times
+    times = StartHistory.of(entries, plan, None).times
 
     known = (times[-1] - times[0]).astype(int)
     reach = plan.settings(Declaration()).preset.features.reach * plan.step

@@ -8,7 +8,8 @@ from runpy import run_path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
+
 SCRIPT = ROOT / "docs" / "record_reliability.py"
 RUN = """<?xml version="1.0" encoding="utf-8"?>
 <testsuites><testsuite name="pytest" tests="8" time="12.5" timestamp="2026-06-13T08:15:00">
@@ -69,13 +70,13 @@ def test_cases_of_a_row_are_summed_over_its_tests(lines):
     assert (tried, result, tier) == ("100", "passed", "F, N")
 
 
-def test_a_failure_is_said_aloud(lines):
+def test_a_failure_is_shown(lines):
     assert lines[CRASHES, "A2"][3] == "**failed**: 1 of 1"
     assert lines[CRASHES, "A2"][1] == "tests/service/test_lost.py: `test_nothing_is_lost`"
     assert "Failed: A2." in lines["opening"]
 
 
-def test_a_test_that_was_skipped_proves_nothing(lines):
+def test_a_skipped_test_does_not_count(lines):
     _, tests, tried, result, _ = lines[CRASHES, "A13"]
 
     assert "test_it_comes_back" in tests
@@ -83,7 +84,7 @@ def test_a_test_that_was_skipped_proves_nothing(lines):
     assert result == "not tested: 1 of 1 skipped: NO POSTGRESQL / here"
 
 
-def test_a_row_without_a_test_is_not_left_out(lines, script):
+def test_a_row_without_a_test_is_shown(lines, script):
     assert lines[CRASHES, "A5"][3] == "not tested: there is no test yet"
     assert lines["D. Load and live clients", "D8"][3] == f"not tested: {script['REASONS']['D8']}"
 
@@ -96,8 +97,8 @@ def test_broken_products_have_a_table_of_their_own(lines):
     assert lines["Tests of the tests", "A1"][1:] == ["9", "noticed"]
 
 
-def test_what_is_beside_the_rows_is_shown(lines):
-    assert lines["Beside the rows", "section 7"][1:] == ["1", "passed"]
+def test_results_without_a_row_are_shown(lines):
+    assert lines["Further proofs", "section 7"][1:] == ["1", "passed"]
     assert not any("test_that_proves_no_row" in str(cells) for cells in lines.values())
 
 
@@ -108,7 +109,7 @@ def test_every_row_is_there_once(lines, script):
     assert list(script["ROWS"]) == rows
     shown = [first for _, first in (key for key in lines if isinstance(key, tuple))]
     assert [first for first in shown if first in rows[1:]] == rows[1:]
-    assert "Of 61 rows, 3 were tried and 2 of them passed." in lines["opening"]
+    assert "3 of 61 rows were tested, and 2 of them passed." in lines["opening"]
 
 
 def test_tests_that_are_named_exist(script):

@@ -7,10 +7,8 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 import tomllib
 from contextlib import chdir, contextmanager
-from pathlib import Path
 
 import httpx
 import typer
@@ -19,24 +17,24 @@ from litestar import Litestar
 from typer.testing import CliRunner
 
 from streamridge.cli.main import app
-from streamridge.cli.serving import command as serve_command
-from streamridge.service.bodies.line_protocol import decode_lines
-from streamridge.service.problems import CATALOGUE
-from streamridge.service.settings import ServiceSettings
-from streamridge.service.web.app import TOPICS
-from streamridge.service.web.openapi import document_of
+from streamridge_service.bodies.line_protocol import decode_lines
+from streamridge_service.cli import serving
+from streamridge_service.http.app import HANDLERS
+from streamridge_service.http.openapi import document_of
+from streamridge_service.problems import CATALOGUE
+from streamridge_service.settings import ServiceSettings
+from tests.support.paths import ROOT
+from tests.support.waiting import LIMIT, wait_until
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text()
 WRITTEN = "http://127.0.0.1:8321"
-# Settings beside those of the page: any port, and a smaller fit, so that the tour takes seconds.
+# Settings in addition to the page: a free port, and a smaller fit, so that the tour takes seconds.
 SETTINGS = {
     "STREAMRIDGE_CLOCK": "stream",
     "STREAMRIDGE_PORT": "0",
     "STREAMRIDGE_WORKERS": "1",
     "STREAMRIDGE_TRAIN_SIZE": "192",
 }
-PATIENCE = 120.0
 
 
 def chapters():
@@ -91,7 +89,7 @@ class Tour:
 
     def _ask(self, words, expected, shown):
         request = request_of(words, self.folder)
-        with httpx.Client(timeout=PATIENCE) as client, client.stream(**request) as answer:
+        with httpx.Client(timeout=LIMIT) as client, client.stream(**request) as answer:
             endless = "event-stream" in answer.headers.get("content-type", "")
             content = next(answer.iter_bytes()) if endless else answer.read()
         assert answer.status_code == expected, content[:500]
@@ -116,13 +114,11 @@ class Tour:
 
     def wait_for_models(self):
         """Wait until every sensor has a model."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            summary = httpx.get(f"{self.address}/v1/summary").json()
-            if 0 < summary["total"] == summary["sensors"]["good"]:
-                return
-            time.sleep(0.2)
-        raise AssertionError(summary)
+        wait_until(self._has_models, "a model of every sensor")
+
+    def _has_models(self):
+        summary = httpx.get(f"{self.address}/v1/summary", timeout=LIMIT).json()
+        return 0 < summary["total"] == summary["sensors"]["good"]
 
 
 def request_of(words, folder=None):
@@ -160,17 +156,15 @@ def served(folder):
         yield address_in(log, process)
     finally:
         process.terminate()
-        process.wait(PATIENCE)
+        process.wait(LIMIT)
 
 
 def address_in(log, process):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and process.poll() is None:
-        told = re.search(r"serves (http://\S+)", log.read_text())
-        if told:
-            return told[1]
-        time.sleep(0.05)
-    raise AssertionError(log.read_text())
+    def told():
+        assert process.poll() is None, log.read_text()
+        return re.search(r"serves (http://\S+)\n", log.read_text())
+
+    return wait_until(told, "the address of the service")[1]
 
 
 def test_the_page_can_be_followed_from_the_first_command_to_the_last(
@@ -207,8 +201,7 @@ def test_every_command_that_is_named_exists():
 
 
 def test_every_route_has_its_curl():
-    handlers = [handler for topic in TOPICS for handler in topic.HANDLERS]
-    document = document_of(Litestar(handlers, openapi_config=None))
+    document = document_of(Litestar(HANDLERS, openapi_config=None))
     routes = {
         (method.upper(), path) for path, methods in document["paths"].items() for method in methods
     }
@@ -244,7 +237,7 @@ def test_the_table_of_settings_has_them_all_with_their_defaults():
 
     assert list(table) == list(fields)
     for name, (flag, _, default, _) in table.items():
-        if name != "workers":  # as many as there are cores
+        if name != "workers":  # the number of cores
             assert default.strip("`") == written(fields[name].default), name
         assert flag.strip("`") in serve_flags(), name
 
@@ -254,6 +247,12 @@ def written(value):
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value in (None, ()) else str(value)
+
+
+def serve_command():
+    app = typer.Typer()
+    app.command()(serving.serve_command())
+    return typer.main.get_command(app)
 
 
 def serve_flags():

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 import pytest
 
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.fleet.logs import DAY, daily
-from tests.service.served import await_forecasts, figure_of, memory_of, served
-from tests.service.web.live import stamp
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.service.live_server import stamp
+from tests.support.service.serve_command import await_forecasts, figure_of, memory_of, served
+from tests.support.workers.logs import DAY, daily
 
 MINUTES = float(os.environ.get("STREAMRIDGE_SOAK_MINUTES", "0"))
 STEP, SPEED = 900, 50
 FIRST = 1_700_000_100 // STEP * STEP
-# So many days are known at the start that forecasters have all the past they look back at.
+# Days of history at the start, so that forecasters have all the history that they use.
 PAST = 40 * DAY
-# A step's readings come in so many parts.
+# Requests for the readings of one step.
 SENSORS, PARTS = 100, 20
 # This share of the samples is before all memory was used once.
 WARMUP = 0.3
@@ -27,7 +27,7 @@ MOST_AN_HOUR, MOST_AT_ALL = 0.01, 0.001
 
 
 class Sample(NamedTuple):
-    """What a service and its workers had at a moment: bytes of memory, and open files."""
+    """Memory and open files of a service and its workers at a moment."""
 
     seconds: float
     memory: int
@@ -92,7 +92,7 @@ def soak(service, client, values, seconds):
 @pytest.mark.skipif(
     not MINUTES, reason="on request: set STREAMRIDGE_SOAK_MINUTES to 60, or as long as you like"
 )
-def test_memory_and_files_stay_as_they_were(tmp_path, record_property):
+def test_memory_and_open_files_do_not_grow(tmp_path, record_property):
     steps = PAST + int(MINUTES * 60 * SPEED / STEP) + 2
     values = {f"road-{i}": daily(steps, seed=i) for i in range(SENSORS)}
     database = tmp_path / "a.db"
@@ -101,7 +101,7 @@ def test_memory_and_files_stay_as_they_were(tmp_path, record_property):
         begin(service, client, values)
         samples = soak(service, client, values, MINUTES * 60)
         await_forecasts(client)
-        assert service.end()[0] == 0
+        assert service.end() == 0
         assert "Traceback" not in service.words
 
     warm = samples[int(WARMUP * len(samples)) :]

@@ -1,4 +1,4 @@
-"""A storage is made again from its log to the last bit, and any fault in it is found."""
+"""A replay of the log gives the stored data bit for bit, and verify finds every fault."""
 
 import asyncio
 import random
@@ -13,21 +13,19 @@ import pytest
 from streamridge.files.checkpoint import decoded, encoded
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.presets import landmarks_of
-from streamridge.service.intake import Wish
-from streamridge.service.ledger.layout import checksum_after, digest_of
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.ledger.reading import arrivals
-from streamridge.service.ledger.records import Cut, Snapshot
-from streamridge.service.ledger.restoring import restore
-from streamridge.service.plan import HOUR, MINUTE, Declaration
-from streamridge.service.replaying import Log, cuts_again
-from streamridge.service.rows import Batch, Row
-from streamridge.service.verify import sampled, verdict, verdicts
-from tests.service.ledger.postgres_server import PostgresServer
-from tests.service.living import serving, settled
+from streamridge_service.intake import IngestOptions
+from streamridge_service.ledger.layout import checksum_after, digest_of
+from streamridge_service.ledger.opening import open_ledger, restore
+from streamridge_service.ledger.reading import arrivals
+from streamridge_service.ledger.records import RefitPoint, Snapshot
+from streamridge_service.plan import HOUR, MINUTE, Declaration
+from streamridge_service.rows import Batch, Row
+from streamridge_service.verification.log_replay import SensorLog, replayed_refits
+from streamridge_service.verification.verify import check_sensor, check_sensors, sampled
+from tests.support.service.in_process import serving, settled
 
 START = 1_700_000_000_000_000 // HOUR * HOUR
-# By these names, refits are due soon after there are enough readings, at the hours 173 to 178.
+# The refits of these names are due soon after enough readings, at hours 173 to 178.
 NORTH, SOUTH, RULED = NAMES = ("north-9", "south-24", "ruled-4")
 HOURS = 286
 HOURLY = {"step": "1h", "train_size": 72}
@@ -53,29 +51,30 @@ def batch(readings):
 
 
 async def lived(service):
-    """Let three sensors live: one is backfilled and acted on, one declared anew, one combined."""
+    """Feed three sensors: with a backfill and actions, with a new declaration, and with a rule."""
     luck = random.Random(5)
-    await service.take(batch(rows(NORTH, 0, 100)), Wish(mode="backfill"))
-    await service.declare(RULED, Declaration(rule="sum", label="Three parts an hour"))
+    await service.ingest.store(batch(rows(NORTH, 0, 100)), IngestOptions(mode="backfill"))
+    await service.operators.declare(RULED, Declaration(rule="sum", label="Three parts an hour"))
     waiting = []
     for hour in range(100, HOURS):
         new = [reading for name in NAMES for reading in rows(name, hour, hour + 1)]
         luck.shuffle(new)
         late = [reading for reading in new if luck.random() < 0.1]
-        await service.take(batch([each for each in new if each not in late] + waiting), Wish())
+        await service.ingest.store(
+            batch([each for each in new if each not in late] + waiting), IngestOptions()
+        )
         waiting = late
         await asyncio.sleep(0)
         if hour == 200:
             await settled(service)
             north = service.intake.sensors[NORTH]
-            await service.act(north, "set", {"values": {"regularization": 0.7}})
-            await service.act(north, "freeze", {"names": ["regularization"]})
-            await service.declare(SOUTH, Declaration(zone="Europe/London"))
+            await service.operators.run(north, "set", {"values": {"regularization": 0.7}})
+            await service.operators.run(north, "freeze", {"names": ["regularization"]})
+            await service.operators.declare(SOUTH, Declaration(zone="Europe/London"))
         if hour == 230:
             revised = (NORTH, START + 220 * HOUR, 99.0)
-            await service.take(batch([revised]), Wish(on_conflict="replace"))
+            await service.ingest.store(batch([revised]), IngestOptions(on_conflict="replace"))
     await settled(service)
-    await asyncio.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
@@ -100,58 +99,58 @@ def is_faulty(database):
     with open_ledger(str(database), read_only=True) as ledger:
         if list(ledger.check()):
             return True
-        every = verdicts(ledger, reversed(ledger.sensors()))
+        every = check_sensors(ledger, reversed(ledger.sensors()))
         return any(each.fault is not None for each in every)
 
 
-def test_states_are_functions_of_the_log_to_the_last_byte(served, record_property):
+def test_a_replay_gives_the_stored_states_byte_for_byte(served, record_property):
     record_property("row", "F2")
     record_property("cases", len(NAMES))
     with open_ledger(str(served), read_only=True) as ledger:
         sensors = ledger.sensors()
         for sensor in sensors:
-            again = list(cuts_again(Log.of(ledger, sensor)))
+            again = list(replayed_refits(SensorLog.of(ledger, sensor)))
             assert again[-1] == ledger.snapshot(sensor.id), sensor.name
-        found = list(verdicts(ledger, sensors))
-        kinds = {cut.kind for sensor in sensors for cut in ledger.cuts(sensor.id)}
-        left = [cut.left for sensor in sensors for cut in ledger.cuts(sensor.id) if cut.left]
+        found = list(check_sensors(ledger, sensors))
+        kinds = {point.kind for sensor in sensors for point in ledger.refit_points(sensor.id)}
+        unused = [
+            point.unused
+            for sensor in sensors
+            for point in ledger.refit_points(sensor.id)
+            if point.unused
+        ]
 
     assert [(each.fault, each.remark, each.is_exact) for each in found] == [(None, None, True)] * 3
     assert min(each.forecasts for each in found) > 150
     assert {"refit", "kept", "start"} <= kinds
-    assert left, "some cut was made while later readings were there"
+    assert unused, "some cut was made while later readings were there"
 
 
-def test_restored_into_postgresql_it_is_the_same(copied, record_property):
+def test_a_database_restored_into_postgresql_verifies(copied, postgres, record_property):
     record_property("row", "F2")
     record_property("cases", 1)
-    try:
-        server = PostgresServer()
-    except OSError as error:
-        pytest.skip(f"NO POSTGRESQL: its ledger is NOT verified here, since {error}")
-    try:
-        address = server.new_database()
-        restore(copied, address)
-        with open_ledger(address, read_only=True) as ledger:
-            assert not list(ledger.check())
-            south = ledger.sensors()[-1]
-            assert verdict(ledger, south).is_exact
-    finally:
-        server.stop()
+    address = postgres.new_database()
+
+    restore(copied, address)
+
+    with open_ledger(address, read_only=True) as ledger:
+        assert not list(ledger.check())
+        south = ledger.sensors()[-1]
+        assert check_sensor(ledger, south).is_exact
 
 
-def test_a_sensor_without_cuts_has_nothing_to_be_made_again(tmp_path):
+def test_a_sensor_without_refit_points_verifies(tmp_path):
     async def brief(service):
-        await service.take(batch(rows(NORTH, 0, 3)), Wish())
+        await service.ingest.store(batch(rows(NORTH, 0, 3)), IngestOptions())
         await settled(service)
 
     serving(brief, tmp_path / "a.db", **HOURLY)
 
     with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
         (north,) = ledger.sensors()
-        assert not list(cuts_again(Log.of(ledger, north)))
-        assert verdict(ledger, north).fault is None
-        assert verdict(ledger, north).forecasts == 3
+        assert not list(replayed_refits(SensorLog.of(ledger, north)))
+        assert check_sensor(ledger, north).fault is None
+        assert check_sensor(ledger, north).forecasts == 3
 
 
 def one(connection, query, *values):
@@ -186,9 +185,9 @@ def rewritten(connection, sensor, change):
         "SELECT p.seq, p.until, p.kind, p.leftover, p.summary, p.tuning, p.fingerprint, s.state "
         "FROM snapshots p JOIN states s ON s.sensor = p.sensor WHERE p.sensor = ?"
     )
-    seq, until, kind, left, summary, tuning, fingerprint, state = one(connection, query, sensor)
-    cut = Cut(sensor, seq, until, kind.decode(), tuple(msgspec.json.decode(left)))
-    made = change(Snapshot(cut, state, summary, tuning, fingerprint.decode()))
+    seq, until, kind, unused, summary, tuning, fingerprint, state = one(connection, query, sensor)
+    point = RefitPoint(sensor, seq, until, kind.decode(), tuple(msgspec.json.decode(unused)))
+    made = change(Snapshot(point, state, summary, tuning, fingerprint.decode()))
     connection.execute(
         "UPDATE snapshots SET summary = ?, tuning = ?, fingerprint = ?, digest = ? "
         "WHERE sensor = ?",
@@ -234,7 +233,7 @@ def sql(statement, table="readings", where="sensor = 3"):
     return run
 
 
-# North is the first sensor, the one of a rule the second, and south the third.
+# North is the first sensor, the sensor with a rule the second, and south the third.
 REFIT = "sensor = 3 AND kind = 'refit'"
 FAULTS = {
     "a reading is gone": sql("DELETE FROM readings WHERE seq = :seq"),
@@ -322,7 +321,7 @@ def test_every_planted_fault_is_found(fault, copied, record_property):
     assert is_faulty(copied)
 
 
-def test_a_sound_copy_has_no_fault(copied):
+def test_an_intact_copy_has_no_fault(copied):
     assert not is_faulty(copied)
 
 
@@ -354,7 +353,7 @@ class TestOtherMachines:
         self.on_another(copied, by)
 
         with open_ledger(str(copied), read_only=True) as ledger:
-            found = verdict(ledger, ledger.sensors()[0])
+            found = check_sensor(ledger, ledger.sensors()[0])
 
         assert (found.fault is not None) == is_fault
         assert not found.is_exact
@@ -363,14 +362,14 @@ class TestOtherMachines:
 
 
 class TestWhatCannotBeMadeAgain:
-    def test_pruned_sensors_are_named(self, copied):
+    def test_a_pruned_sensor_cannot_be_replayed(self, copied):
         with closing(sqlite3.connect(copied)) as connection:
             connection.execute("UPDATE meta SET value = '200' WHERE key = 'first'")
             connection.execute("DELETE FROM readings WHERE seq < 200")
             connection.commit()
 
         with open_ledger(str(copied), read_only=True) as ledger:
-            found = list(verdicts(ledger, ledger.sensors()))
+            found = list(check_sensors(ledger, ledger.sensors()))
 
         assert all(each.fault is None for each in found)
         assert all("pruned" in each.remark for each in found)
@@ -384,10 +383,10 @@ def settings_of(ledger, sensor):
 class TestWhatIsAskedOfTheService:
     """A plan and a declaration have their place in the log, and begin a new forecaster there."""
 
-    def test_another_plan_is_followed_by_sensors_that_are_known(self, copied):
+    def test_known_sensors_follow_a_new_plan(self, copied):
         async def went_on(service):
             for hour in range(HOURS, HOURS + 30):
-                await service.take(batch(rows(NORTH, hour, hour + 1)), Wish())
+                await service.ingest.store(batch(rows(NORTH, hour, hour + 1)), IngestOptions())
                 await settled(service)
 
         serving(went_on, copied, **{**HOURLY, "horizon": 3, "train_size": 72, "grace": "2h"})
@@ -398,15 +397,15 @@ class TestWhatIsAskedOfTheService:
             settings = settings_of(ledger, north)
             assert [len(each.values) for each in (issued[0], issued[-1])] == [1, 3]
             assert (settings.horizon, settings.train_size) == (3, 72)
-            assert verdict(ledger, north).is_exact
-            # Those of which nothing has come since go on when something does.
-            assert all(verdict(ledger, other).is_exact for other in others)
+            assert check_sensor(ledger, north).is_exact
+            # Sensors without new readings follow at their next reading.
+            assert all(check_sensor(ledger, other).is_exact for other in others)
 
     @pytest.mark.parametrize("model", ["compact", "long"])
-    def test_a_model_of_another_size_is_followed(self, copied, model):
+    def test_known_sensors_follow_a_new_model_size(self, copied, model):
         async def went_on(service):
             for hour in range(HOURS, HOURS + 3):
-                await service.take(batch(rows(NORTH, hour, hour + 1)), Wish())
+                await service.ingest.store(batch(rows(NORTH, hour, hour + 1)), IngestOptions())
                 await settled(service)
 
         serving(went_on, copied, **{**HOURLY, "model": model})
@@ -414,31 +413,31 @@ class TestWhatIsAskedOfTheService:
         with open_ledger(str(copied), read_only=True) as ledger:
             north, *_ = ledger.sensors()
             assert landmarks_of(settings_of(ledger, north).preset) is not None
-            assert verdict(ledger, north).is_exact
+            assert check_sensor(ledger, north).is_exact
 
-    def test_the_same_plan_again_is_no_change(self, copied):
+    def test_the_same_plan_changes_nothing(self, copied):
         with open_ledger(str(copied), read_only=True) as ledger:
-            last = ledger.last()
+            last = ledger.last_seq()
 
         serving(settled, copied, **HOURLY)
 
         with open_ledger(str(copied), read_only=True) as ledger:
-            assert ledger.last() == last
+            assert ledger.last_seq() == last
 
-    def test_a_sensor_may_be_declared_before_its_first_reading_and_again(self, tmp_path):
+    def test_declarations_before_and_after_the_first_reading_verify(self, tmp_path):
         async def declared_twice(service):
-            await service.declare(NORTH, Declaration(bounds=(0.0, 900.0)))
-            await service.take(batch(rows(NORTH, 0, 60)), Wish())
+            await service.operators.declare(NORTH, Declaration(bounds=(0.0, 900.0)))
+            await service.ingest.store(batch(rows(NORTH, 0, 60)), IngestOptions())
             await settled(service)
-            await service.declare(NORTH, Declaration(bounds=(0.0, 800.0)))
+            await service.operators.declare(NORTH, Declaration(bounds=(0.0, 800.0)))
             await settled(service)
 
         serving(declared_twice, tmp_path / "a.db", **HOURLY)
 
         with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
             (north,) = ledger.sensors()
-            found = verdict(ledger, north)
-            kinds = [cut.kind for cut in ledger.cuts(north.id)]
+            found = check_sensor(ledger, north)
+            kinds = [point.kind for point in ledger.refit_points(north.id)]
             assert (found.fault, found.remark, found.forecasts) == (None, None, 60)
             assert kinds[-1] == "start"
             assert Forecaster.from_bytes(ledger.snapshot(north.id).state).settings.bounds == (
@@ -446,30 +445,32 @@ class TestWhatIsAskedOfTheService:
                 800,
             )
 
-    def test_a_start_does_not_count_a_step_that_is_not_over(self, tmp_path):
+    def test_a_start_ignores_an_open_step(self, tmp_path):
         quarters = [(NORTH, START + 15 * MINUTE * number, 1.0) for number in range(60 * 4)]
 
         async def begun_within_a_step(service):
-            await service.take(batch(quarters[:202]), Wish())  # two of four quarters
+            await service.ingest.store(
+                batch(quarters[:202]), IngestOptions()
+            )  # two of four quarters
             await settled(service)
-            await service.act(service.intake.sensors[NORTH], "reset", {})
+            await service.operators.run(service.intake.sensors[NORTH], "reset", {})
             await settled(service)
-            await service.take(batch(quarters[202:]), Wish())
+            await service.ingest.store(batch(quarters[202:]), IngestOptions())
             await settled(service)
 
         serving(begun_within_a_step, tmp_path / "a.db", **HOURLY, rule="sum")
 
         with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
             (north,) = ledger.sensors()
-            (reset,) = [cut for cut in ledger.cuts(north.id) if cut.kind == "reset"]
-            assert len(reset.left) == 2
+            (reset,) = [point for point in ledger.refit_points(north.id) if point.kind == "reset"]
+            assert len(reset.unused) == 2
             assert reset.until == START + 49 * HOUR
-            assert verdict(ledger, north).is_exact
+            assert check_sensor(ledger, north).is_exact
             issued = list(ledger.forecasts(north.id))
             assert all(each.values[0] == pytest.approx(4.0) for each in issued[5:])
 
 
-def test_a_sensor_that_was_rebuilt_is_made_again_too(copied, record_property):
+def test_a_rebuilt_sensor_verifies(copied, record_property):
     record_property("row", "A6")
     record_property("cases", 1)
     with closing(sqlite3.connect(copied)) as connection:
@@ -478,20 +479,18 @@ def test_a_sensor_that_was_rebuilt_is_made_again_too(copied, record_property):
 
     async def went_on(service):
         for hour in range(HOURS, HOURS + 30):
-            await service.take(batch(rows(NORTH, hour, hour + 1)), Wish())
+            await service.ingest.store(batch(rows(NORTH, hour, hour + 1)), IngestOptions())
             await settled(service)
-        await asyncio.sleep(0.3)
-        await settled(service)
 
     serving(went_on, copied, **HOURLY)
 
     with open_ledger(str(copied), read_only=True) as ledger:
         north = ledger.sensors()[0]
-        assert "rebuilt" in [cut.kind for cut in ledger.cuts(north.id)]
-        assert verdict(ledger, north).is_exact
+        assert "rebuilt" in [point.kind for point in ledger.refit_points(north.id)]
+        assert check_sensor(ledger, north).is_exact
 
 
-def test_samples_are_drawn_again_by_their_seed(served):
+def test_a_seed_draws_the_same_sample(served):
     with open_ledger(str(served), read_only=True) as ledger:
         sensors = ledger.sensors()
 

@@ -1,6 +1,5 @@
 """Workers that are killed or hang, while readings come in and forecasts are asked for (C2)."""
 
-import asyncio
 import os
 import random
 import signal
@@ -10,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.verify import verdicts
-from tests.service.test_killed import NAMES, batches_of
-from tests.service.web.live import Live, stamp
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.verification.verify import check_sensors
+from tests.support.service.batches import NAMES, batches_of
+from tests.support.service.live_server import Live, stamp
+from tests.support.waiting import wait_until, wait_until_async
 
 KILLS, HANGS, STEPS = 50, 5, 4000
 # Seconds between batches, and between questions.
@@ -28,7 +28,7 @@ class Clients:
     live
         The service that they talk to.
     batches
-        What is sent.
+        The batches to send.
     """
 
     def __init__(self, live, batches):
@@ -75,46 +75,44 @@ class Clients:
 
     def await_round(self):
         """Wait until all sensors were asked for once more."""
-        asked, end = self.asked + 2, time.monotonic() + 120  # a round is under way
-        while self.asked < asked:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        asked = self.asked + 2  # a round is under way
+        wait_until(lambda: self.asked >= asked, "answers to questions of all sensors")
 
 
 def replace_workers(fleet, clients, sig, times, chance):
-    """End workers by a signal, so many times, each as soon as the one before is replaced.
+    """Send a signal to workers several times, each time after the last one was replaced.
 
     After every other one, all of them get on with their work.
     """
     for number in range(times):
         time.sleep(chance.uniform(0, 1))
-        before, end = fleet.restarts, time.monotonic() + 60
-        os.kill(chance.choice(fleet.hands).pid, sig)
-        while fleet.restarts == before:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        before = fleet.restarts
+        os.kill(chance.choice(fleet.workers).pid, sig)
+        wait_until(lambda: fleet.restarts > before, "a new worker")  # noqa: B023, called here
         if number % 2:
             clients.await_round()
 
 
 @pytest.mark.slow
-def test_workers_that_die_and_hang_fail_no_request(tmp_path, monkeypatch, record_property):
+def test_crashed_and_hanging_workers_fail_no_request(tmp_path, monkeypatch, record_property):
     # A worker may need some seconds to begin on a busy machine.
-    monkeypatch.setattr("streamridge.service.fleet.fleet.LONGEST", 12.0)
-    monkeypatch.setattr("streamridge.service.fleet.fleet.SOON", 0.5)
+    monkeypatch.setattr("streamridge_service.workers.pool.ANSWER_TIMEOUT", 12.0)
+    monkeypatch.setattr("streamridge_service.workers.pool.EARLY_CRASH", 0.5)
     chance, database = random.Random(2), tmp_path / "a.db"
 
     with Live(database, workers=2) as live:
         with Clients(live, batches_of(STEPS)) as clients:
             clients.await_round()
-            replace_workers(live.service.fleet, clients, signal.SIGKILL, KILLS, chance)
-            replace_workers(live.service.fleet, clients, signal.SIGSTOP, HANGS, chance)
+            replace_workers(live.service.forecasts.pool, clients, signal.SIGKILL, KILLS, chance)
+            replace_workers(live.service.forecasts.pool, clients, signal.SIGSTOP, HANGS, chance)
         live.do(worked_off)
 
     assert clients.failed == []
     with open_ledger(str(database), read_only=True) as ledger:
-        times = [[e.time for e in ledger.entries(s.id)] for s in ledger.sensors()]
-        found = [(v.fault, v.is_exact, v.forecasts) for v in verdicts(ledger, ledger.sensors())]
+        times = [[e.time for e in ledger.readings(s.id)] for s in ledger.sensors()]
+        found = [
+            (v.fault, v.is_exact, v.forecasts) for v in check_sensors(ledger, ledger.sensors())
+        ]
     assert all(each == sorted(set(each)) for each in times)
     assert found == [(None, True, clients.sent - 1)] * len(NAMES)
     record_property("row", "C2")
@@ -123,5 +121,6 @@ def test_workers_that_die_and_hang_fail_no_request(tmp_path, monkeypatch, record
 
 async def worked_off(service):
     """Wait until the forecasts of all readings are stored."""
-    while service.fleet.done < service.writer.seq:
-        await asyncio.sleep(0.02)
+    await wait_until_async(
+        lambda: service.forecasts.pool.done >= service.writer.seq, "the forecasts of all readings"
+    )

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from streamridge import ARD, Box, KernelRidge, Linear, Samples, Simplex
-from streamridge.hyperparameters.groups import positive_group
-from streamridge.hyperparameters.space import Space
-from streamridge.tuners.backtest import Backtest, split
-from tests.conftest import make_samples
-from tests.tuners.toys import Quadratic, Watched, toy_backtest
+from streamridge.hyperparameters.space import Space, positive_group
+from streamridge.tuners.base import Backtest, split
+from tests.support.samples import make_samples
+from tests.support.toy_models import Quadratic, Watched, toy_backtest
 
 MODEL = KernelRidge(ARD([0.3] * 5) + Linear())
 
@@ -21,7 +20,7 @@ MODEL = KernelRidge(ARD([0.3] * 5) + Linear())
         (2, 1, 1, (1, 1)),
     ],
 )
-def test_the_latest_samples_are_forecast_and_those_before_them_fitted(
+def test_the_latest_samples_are_forecast_and_earlier_ones_fitted(
     known, train_size, validation_size, sizes, rng
 ):
     samples = make_samples(rng, known)
@@ -34,7 +33,7 @@ def test_the_latest_samples_are_forecast_and_those_before_them_fitted(
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 5])
-def test_no_label_of_what_is_fitted_lies_in_the_time_of_the_validation_set(horizon, rng):
+def test_no_fitted_label_lies_in_the_time_of_the_validation_set(horizon, rng):
     samples = make_samples(rng, 60, horizon=horizon, start=1000.0)
 
     training, validation = split(samples, 20, 15)
@@ -44,7 +43,7 @@ def test_no_label_of_what_is_fitted_lies_in_the_time_of_the_validation_set(horiz
     assert validation.t[-1] == samples.t[-1]
 
 
-def test_where_samples_are_missing_only_labels_that_reach_too_far_are_left_out(rng):
+def test_with_missing_samples_only_labels_that_reach_too_far_are_left_out(rng):
     whole = make_samples(rng, 16, horizon=4)
     t = np.array([*range(8), *range(20, 28)])
     samples = Samples.of(t, whole.x, whole.y, whole.inputs.layout)
@@ -80,7 +79,7 @@ def test_the_loss_is_the_mean_squared_error_of_the_validation_set(horizon, rng):
     np.testing.assert_allclose(loss, np.sum(errors**2) / 20, rtol=1e-12)
 
 
-def test_the_gradient_is_that_of_the_loss(rng):
+def test_the_gradient_belongs_to_the_loss(rng):
     training, validation = make_samples(rng, 40), make_samples(rng, 20, start=40.0)
     backtest = Backtest(MODEL, training, validation)
     lam = MODEL.space.values
@@ -92,7 +91,7 @@ def test_the_gradient_is_that_of_the_loss(rng):
     np.testing.assert_allclose(gradient, exact[1] / 20, rtol=1e-6, atol=1e-10)
 
 
-def test_fits_hand_on_their_memory_and_approximate_ones_their_solutions(rng):
+def test_fits_pass_on_their_memory_and_approximate_fits_their_solutions(rng):
     handed = []
 
     class Spying(Watched):
@@ -119,7 +118,7 @@ def test_fits_hand_on_their_memory_and_approximate_ones_their_solutions(rng):
     assert fits[2] is not fits[3]
 
 
-def test_after_a_failure_fits_start_afresh():
+def test_after_a_failure_fits_do_not_reuse_earlier_fits():
     model = Watched(Quadratic(np.ones(1), np.ones(1)), refused=lambda lam: lam[0] > 2)
     backtest = toy_backtest(model)
 
@@ -133,7 +132,7 @@ def test_after_a_failure_fits_start_afresh():
 
 
 @pytest.mark.parametrize("broken", ["loss", "gradient"])
-def test_a_fit_without_finite_results_is_no_start_for_the_next(broken):
+def test_a_fit_without_finite_results_is_not_reused(broken):
     before_each = []
 
     class Broken(Quadratic):
@@ -153,7 +152,7 @@ def test_a_fit_without_finite_results_is_no_start_for_the_next(broken):
     assert before_each[2] is None
 
 
-def test_a_backtest_searches_the_space_of_the_model_unless_told_otherwise():
+def test_a_backtest_searches_the_space_of_the_model_by_default():
     model = Quadratic(np.ones(2), np.ones(2))
     other = model.space.holding(np.ones(2), np.array([True, False]))
 
@@ -185,7 +184,7 @@ def test_a_held_weight_holds_its_simplex_and_no_other_group():
     assert held.groups[1:] == space.groups[1:]
 
 
-def test_where_nothing_is_held_the_space_stays():
+def test_holding_nothing_keeps_the_space():
     space = MODEL.space
 
     held = space.holding(space.values, np.zeros(len(space.values), dtype=bool))

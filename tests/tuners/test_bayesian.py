@@ -7,17 +7,16 @@ from scipy.stats import kstest
 
 from streamridge import ARD, Box, InvalidInputError, KernelRidge, Linear, Mixture, Periodic
 from streamridge.errors import MissingExtraError
-from streamridge.hyperparameters.groups import Group
-from streamridge.hyperparameters.space import Space
+from streamridge.hyperparameters.space import Group, Space
 from streamridge.tuners import Bayesian
 from streamridge.tuners.bayesian import _lam
-from tests.tuners.toys import Quadratic, QuadraticFit, Watched, search, toy_backtest
+from tests.support.toy_models import Quadratic, QuadraticFit, Watched, search, toy_backtest
 
 MIXTURE = KernelRidge(Mixture([ARD([0.3] * 2), Linear(), Periodic(9.0)], weights=[0.2, 0.7, 0.1]))
 
 
 class Searched(Watched):
-    """Is a space to search, without a model: the loss is the last hyperparameter."""
+    """A backtest without a model: the loss is the last hyperparameter."""
 
     def __init__(self, space):
         super().__init__(self)
@@ -34,7 +33,7 @@ class Searched(Watched):
 
 @pytest.fixture
 def told(monkeypatch):
-    """Return what studies are told: pairs of parameters and loss."""
+    """Return the pairs of parameters and loss that studies receive."""
     pairs = []
     tell = optuna.study.Study.tell
 
@@ -56,7 +55,7 @@ def test_the_start_is_the_first_trial_exactly(told):
     params, loss = told[0]
     assert loss == start[-1]
     assert params["regularization"] == start[-1]
-    # A weight is told as the number whose logarithm it is.
+    # Optuna receives exp(-weight) for a weight.
     shares = -np.log([params[name] for name in MIXTURE.space.names[:3]])
     np.testing.assert_allclose(shares, start[:3], rtol=1e-12)
 
@@ -96,7 +95,7 @@ def test_first_proposals_are_even_in_logarithms_and_on_the_simplex():
     assert min(kstest(column, "beta", (1, 2)).pvalue for column in drawn[:, :3].T) > 0.01
 
 
-def test_an_interval_that_reaches_zero_is_searched_as_it_is():
+def test_an_interval_that_reaches_zero_is_searched_on_a_linear_scale():
     group = Group("shift", "scale", ("shift",), np.array([3.0]), Box([0.0], [4.0]))
     model = Searched(Space((group,)))
 
@@ -116,7 +115,7 @@ def test_a_single_weight_is_not_searched(told):
     assert all(list(params) == ["regularization"] for params, _ in told)
 
 
-def test_what_is_held_is_not_asked_for(told):
+def test_held_hyperparameters_are_not_proposed(told):
     model = Quadratic(np.ones(2), np.ones(2))
     space = model.space.holding(np.array([5.0, 1.0]), np.array([True, False]))
 
@@ -125,7 +124,7 @@ def test_what_is_held_is_not_asked_for(told):
     assert all(list(params) == ["rates[1]"] for params, _ in told)
 
 
-def test_a_trial_without_a_factor_is_told_as_the_worst(told):
+def test_a_trial_without_a_factor_counts_as_the_worst(told):
     model = Watched(Quadratic(np.ones(1), np.ones(1)), refused=lambda lam: lam[0] > 1)
 
     search(Bayesian(8), toy_backtest(model))
@@ -163,7 +162,7 @@ def test_trials_are_not_logged(caplog):
         ([np.exp(-0.2), np.exp(-0.7), np.exp(-0.1)], [0.2, 0.7, 0.1]),
     ],
 )
-def test_any_numbers_from_zero_to_one_stand_for_weights(drawn, weights):
+def test_any_numbers_from_zero_to_one_give_weights(drawn, weights):
     params = dict(zip(MIXTURE.space.names[:3], drawn, strict=True))
 
     lam = _lam(MIXTURE.space, params)
@@ -171,7 +170,7 @@ def test_any_numbers_from_zero_to_one_stand_for_weights(drawn, weights):
     np.testing.assert_allclose(lam[:3], weights, atol=1e-11)
 
 
-def test_without_optuna_the_message_says_how_to_install_it(monkeypatch):
+def test_the_error_without_optuna_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
 
     with pytest.raises(
@@ -182,7 +181,7 @@ def test_without_optuna_the_message_says_how_to_install_it(monkeypatch):
         Bayesian()
 
 
-def test_proposals_are_counted_from_one():
+def test_at_least_one_proposal_is_required():
     with pytest.raises(
         InvalidInputError, match=r"^proposals must be a whole number of at least 1, got 0\.$"
     ):

@@ -11,11 +11,11 @@ from streamridge import (
     Samples,
     SquaredExponential,
 )
-from streamridge.hyperparameters.coordinates import chart_of
+from streamridge.hyperparameters.feasible import chart_of
 from streamridge.tuners import HOAG
-from streamridge.tuners.backtest import Backtest
-from tests.conftest import make_samples
-from tests.tuners.toys import (
+from streamridge.tuners.base import Backtest
+from tests.support.samples import make_samples
+from tests.support.toy_models import (
     HIGH,
     LOW,
     WIDTH,
@@ -27,7 +27,7 @@ from tests.tuners.toys import (
 )
 
 
-def test_a_step_to_where_there_is_no_factor_is_taken_back():
+def test_a_step_to_a_point_without_a_factor_is_undone():
     model = Watched(Quadratic(np.array([30.0]), np.ones(1)), refused=lambda lam: lam[0] > 20)
 
     found = search(HOAG(first_step=0.6), toy_backtest(model))
@@ -71,7 +71,7 @@ def test_a_gradient_that_is_not_finite_is_not_followed():
     assert 1.2 <= found.lam[0] <= 1.5
 
 
-def test_a_coordinate_pressed_against_its_bound_does_not_hold_up_the_others():
+def test_a_coordinate_at_its_bound_does_not_slow_down_the_others():
     model = Quadratic(best=np.array([1e-9, 30.0]), bends=np.array([1e4, 1.0]))
 
     found = search(HOAG(stop=1e-8), toy_backtest(model), start=[LOW, 1.0])
@@ -79,7 +79,7 @@ def test_a_coordinate_pressed_against_its_bound_does_not_hold_up_the_others():
     np.testing.assert_allclose(found.lam, [LOW, 30.0], rtol=1e-2)
 
 
-def test_where_nothing_can_move_the_descent_ends_at_once():
+def test_a_descent_without_possible_moves_ends_at_once():
     model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e4])))
 
     found = search(HOAG(), toy_backtest(model), start=[LOW, HIGH])
@@ -88,7 +88,7 @@ def test_where_nothing_can_move_the_descent_ends_at_once():
     assert len(model.approximated) == 1
 
 
-def test_where_all_is_held_the_descent_ends_at_once():
+def test_a_descent_with_all_coordinates_held_ends_at_once():
     model = Watched(Quadratic(best=np.array([1e-9, 1e9]), bends=np.array([1.0, 1e9])))
     start = model.space.values
     held = model.space.holding(start, np.ones(2, dtype=bool))
@@ -160,7 +160,7 @@ def test_two_gradients_are_computed_at_every_point_with_one_tolerance():
     assert found.gradients == 6
 
 
-def test_a_step_that_raised_the_loss_is_taken_back_and_halved():
+def test_a_step_that_raised_the_loss_is_undone_and_halved():
     model = Watched(Quadratic(np.array([np.e]), np.ones(1)))  # loss 1 + (z - 1)^2, from z = 0
 
     search(HOAG(4, first_step=0.5), toy_backtest(model))
@@ -173,7 +173,7 @@ def test_a_step_that_raised_the_loss_is_taken_back_and_halved():
     np.testing.assert_allclose(z, [*expected, last], atol=1e-12)
 
 
-def test_a_step_beyond_a_bound_goes_on_from_the_bound():
+def test_a_step_beyond_a_bound_continues_from_the_bound():
     model = Watched(Quadratic(np.exp([6.0]), np.ones(1)))  # loss 1 + (z - 6)^2, from z = 0
 
     search(HOAG(2, first_step=0.6), toy_backtest(model))
@@ -209,7 +209,7 @@ def test_the_first_step_moves_the_fastest_coordinate_by_its_share():
     np.testing.assert_allclose(moved, [0.01 * WIDTH, 0.0025 * WIDTH], rtol=1e-6)
 
 
-def test_in_natural_coordinates_steps_are_shares_of_the_plain_interval():
+def test_in_natural_coordinates_steps_are_shares_of_the_interval():
     model = Watched(Quadratic(np.array([900.0]), np.ones(1)))
 
     search(HOAG(1, coordinates="natural", first_step=0.01), toy_backtest(model))
@@ -235,7 +235,7 @@ def test_the_descent_ends_when_steps_are_short():
     assert len(model.approximated) == 1 + 7
 
 
-def test_a_descent_that_only_seemed_to_help_is_given_up():
+def test_a_descent_that_does_not_improve_the_exact_loss_is_rejected():
     class Deceived(Quadratic):
         def approximate(self, samples, lam, tolerance, before=None):
             return Quadratic(1 / self.best, self.bends).fit(samples, lam)
@@ -246,7 +246,7 @@ def test_a_descent_that_only_seemed_to_help_is_given_up():
 
 
 @pytest.mark.parametrize("iterations", [1, 7])
-def test_there_are_no_more_points_than_iterations_and_the_start(iterations):
+def test_a_descent_visits_at_most_the_start_and_one_point_per_iteration(iterations):
     model = Watched(Quadratic(np.array([900.0]), np.ones(1)))
     tuner = HOAG(iterations, first_step=1e-4)
 
@@ -278,7 +278,7 @@ def test_the_descent_of_kernel_ridge_ends_at_a_stationary_point(schedule, rng):
     assert projected_gradient(model, training, validation, found.lam) <= 0.02 * start
 
 
-def test_the_best_regularization_is_that_of_an_exact_search(rng):
+def test_the_best_regularization_equals_an_exact_search(rng):
     clear = make_samples(rng, 100)
     noisy = Samples(clear.inputs, clear.y + 0.5 * rng.normal(size=clear.y.shape))
     training, validation = noisy[:60], noisy[60:]

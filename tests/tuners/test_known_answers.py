@@ -1,13 +1,13 @@
-"""Every tuner on a loss whose minimum is known: inside C, at a bound, and on a simplex."""
+"""Every tuner on a loss with a known minimum: inside C, at a bound, and on a simplex."""
 
 import numpy as np
 import pytest
 
 from streamridge import Simplex
-from streamridge.hyperparameters.groups import Group
-from streamridge.hyperparameters.space import Space
+from streamridge.hyperparameters.space import Group, Space
+from streamridge.models.base import Model
 from streamridge.tuners import HOAG, Bayesian, Grid, RandomSearch
-from tests.tuners.toys import HIGH, LOW, Quadratic, QuadraticFit, search, toy_backtest
+from tests.support.toy_models import HIGH, LOW, Quadratic, QuadraticFit, search, toy_backtest
 
 # How near to the minimum each comes, in logarithms; draws fill a square of 13.8 by 13.8 sparsely.
 NEAR = {
@@ -23,7 +23,7 @@ every_searcher = pytest.mark.parametrize(("tuner", "near"), NEAR.values(), ids=N
 
 
 @every_searcher
-def test_a_minimum_inside_is_found(tuner, near):
+def test_an_interior_minimum_is_found(tuner, near):
     model = Quadratic(best=np.array([10.0, 10.0]), bends=np.array([1.0, 3.0]))
 
     found = search(tuner, toy_backtest(model))
@@ -41,8 +41,8 @@ def test_a_minimum_beyond_a_bound_is_found_at_the_bound(tuner, near, best, bound
     assert np.abs(np.log(found.lam / bound)).max() <= near
 
 
-class Weighing:
-    """Has the squared distance to the best weights as its loss."""
+class Weighing(Model):
+    """A model whose loss is the squared distance to the best weights."""
 
     best = np.array([0.5, 0.25, 0.25])
 
@@ -54,7 +54,7 @@ class Weighing:
     def fit(self, samples, lam, retired=None):
         return QuadraticFit(float(np.sum((lam - self.best) ** 2)), 2 * (lam - self.best))
 
-    def approximate(self, samples, lam, tolerance, before=None):
+    def resume(self, samples, lam, state):
         return self.fit(samples, lam)
 
 

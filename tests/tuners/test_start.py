@@ -1,13 +1,13 @@
-"""The search for a start: never worse than the given one, and independent of where that lies."""
+"""The search for a start: never worse than the given start, and independent of it."""
 
 import numpy as np
 import pytest
 
 from streamridge import ARD, KernelRidge, Linear, Periodic, Samples, SquaredExponential
 from streamridge.models.autoregressive import AutoregressiveRidge
-from streamridge.tuners.backtest import Backtest, split
+from streamridge.tuners.base import Backtest, split
 from streamridge.tuners.start import LEAST_ROWS, MARGIN, MOST_ROWS, PART, StartSearch
-from tests.tuners.toys import Quadratic
+from tests.support.toy_models import Quadratic
 
 ROWS = 400
 
@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_start(model, known):
     assert (one.loss, one.fits, one.gradients) == (other.loss, other.fits, other.gradients)
 
 
-def test_a_bad_start_is_left_behind(known):
+def test_a_bad_start_is_replaced(known):
     from_good = searched(MODELS["a good start"], known).loss
 
     found = [searched(MODELS[name], known).loss for name in ("too narrow", "too wide")]
@@ -83,7 +83,7 @@ def test_a_planted_optimum_is_found_from_either_end(known, start):
     assert np.abs(np.log(found.lam / 10.0)).max() < 0.1
 
 
-def test_a_start_that_is_hardly_beaten_stays(known):
+def test_a_start_that_is_hardly_beaten_is_kept(known):
     bends = np.full(2, 0.5 * MARGIN)
     model = Quadratic(best=np.exp(np.full(2, 0.9)), bends=bends)  # at its start, the loss is 1.0162
 
@@ -101,7 +101,7 @@ def test_another_start_that_is_clearly_better_is_taken(known):
     assert found.lam.tolist() == pytest.approx(uneven.tolist())
 
 
-def test_what_is_held_stays(known):
+def test_held_hyperparameters_stay_constant(known):
     model = ard((50.0, 50.0), 0.01)
 
     found = searched(model, known, held=[0, 2])
@@ -110,7 +110,7 @@ def test_what_is_held_stays(known):
     assert found.lam[1] != 50.0
 
 
-def test_cycles_stay_where_they_are(known):
+def test_periods_are_not_searched(known):
     model = KernelRidge(
         Periodic(24.0, period_bounds=(12.0, 48.0)) + SquaredExponential(50.0), regularization=20.0
     )

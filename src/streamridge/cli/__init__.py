@@ -1,1 +1,1 @@
-"""The command `streamridge`."""
+"""The command `streamridge`. Other packages add commands through `commands.Commands`."""

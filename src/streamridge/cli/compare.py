@@ -1,4 +1,4 @@
-"""`streamridge compare`: several ways of tuning side by side on the same data, seeds and clock."""
+"""`streamridge compare`: several tuning methods on the same data."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ ComparedMethods = Annotated[list[str] | None, methods_option(", ".join(PAPER_MET
 
 
 def compare(**flags: Any) -> None:
-    """Forecast a file by several ways of tuning, and set errors and costs side by side.
+    """Forecast a file with several tuning methods, and compare their errors and costs.
 
-    ohl learns as it goes; ohl+ does so from a start that is searched once, by steps without a rate;
-    hoag, random, grid and bayes search the past every week, or every --tune-every readings; fixed
-    stays at its start. All see the same data with the same seed, and refit at the same steps.
+    ohl tunes the hyperparameters with every refit. ohl+ does the same from a start that is searched
+    once, with steps that need no learning rate. hoag, random, grid and bayes search the past every
+    week, or every --tune-every readings. fixed keeps the start. All methods use the same data and
+    the same seed, and refit at the same steps.
 
     Example: streamridge compare roads.csv --methods ohl,random,fixed --steps 960
     """
     replay(**{**flags, "method": flags["method"] or list(PAPER_METHODS)})
 
 
-# The flags are those of `replay`, which does the work, but for the default of one.
+# The flags of `replay`, with another default for --method.
 _FLAGS = signature(replay, eval_str=True)
 compare.__signature__ = _FLAGS.replace(  # type: ignore[attr-defined]
     parameters=[

@@ -1,4 +1,4 @@
-"""`streamridge demo`: works begin on a simulated motorway, and a start that is off tunes itself."""
+"""`streamridge demo`: forecast a simulated motorway with roadworks."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 import typer
 
 from streamridge.cli import options
-from streamridge.cli.checks import require_extra, require_folder
-from streamridge.cli.overwriting import outputs_of_runs, require_free
+from streamridge.cli.commands import require_extra
+from streamridge.cli.output_files import outputs_of_runs, require_folder, require_replaceable
 from streamridge.cli.replay import replay
 from streamridge.cli.simulate import simulate
 from streamridge.cli.terminal import Messages
-from streamridge.runs.keeping import RUNS
 from streamridge.runs.run_files import read_run
+from streamridge.runs.run_folder import RUNS
 
 SENSORS = ["mainline-1", "mainline-5", "ramp-3"]
 METHODS = ["ohl", "fixed", "last", "week"]
 DAY = 96
 UNIT = "vehicles / 15 min"
-SHOWN = {"event": "works begin", "hyperparameter": "regularization", "unit": UNIT}
+PICTURE = {"event": "roadworks begin", "hyperparameter": "regularization", "unit": UNIT}
 FIRST_DAY = np.datetime64("2017-01-01")
-# A guess of the start that is off: the default model starts at 2.
-OFF = "regularization=0.01"
-# Readings between refits: four windows a day, so that there is much to see in a few weeks.
-WINDOW = 24
+# A wrong start: the default model starts at 2.
+WRONG_START = "regularization=0.01"
+# Four refits a day, so that the hyperparameters change visibly within a few weeks.
+UPDATE_EVERY = 24
 
 
 def demo(
@@ -40,11 +40,11 @@ def demo(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Simulate a motorway on which works begin, forecast it, and write a report to look at.
+    """Simulate a motorway with roadworks, forecast it, and write a report.
 
-    The start is off on purpose: a regularization of 0.01, where 2 is usual. From there the model
-    tunes itself (ohl), or stays where it is (fixed). The last reading (last) and the one a week ago
-    (week) need no model. Works begin halfway.
+    The regularization starts at 0.01, although 2 is usual. The method ohl tunes the model from
+    there, and fixed keeps the start. The naive forecasts last and week repeat the last reading and
+    the reading of a week ago. The roadworks begin after half of the forecast days.
 
     Example: streamridge demo --days 4 --warmup-days 4 --out demo
     """
@@ -53,7 +53,7 @@ def demo(
     require_folder("out", out)
     roads, works = out / "roads.csv", warmup_days + days // 2
     predictions = out / "predictions.csv"
-    require_free(outputs_of_runs(predictions, out), [], force=force)
+    require_replaceable(outputs_of_runs(predictions, out), [], force=force)
     simulate(
         out=roads,
         days=warmup_days + days,
@@ -65,12 +65,12 @@ def demo(
     with TemporaryDirectory() as folder:
         replay(
             files=[str(roads)],
-            sensor=SENSORS,
+            sensors=SENSORS,
             method=METHODS,
-            hyperparameter=[OFF],
+            hyperparameter=[WRONG_START],
             warmup=warmup_days * DAY,
             train_size=train_size,
-            update_every=WINDOW,
+            update_every=UPDATE_EVERY,
             jobs=jobs,
             unit=UNIT,
             predictions=predictions,
@@ -81,18 +81,18 @@ def demo(
         )
         _write_picture(Path(folder) / RUNS, out / "demo.png", FIRST_DAY + works)
     Messages().print(
-        f"Works begin on {FIRST_DAY + works}. All methods start alike, at {OFF}: see the picture "
+        f"Roadworks begin on {FIRST_DAY + works}. All methods start at {WRONG_START}. Look at "
         f"{out / 'demo.png'}, and open {out / 'index.html'} in a browser."
     )
 
 
 def _write_picture(runs: Path, path: Path, moment: np.datetime64) -> None:
-    """Write how the methods live through the works, as far as their runs are whole."""
-    from streamridge.report.sensors import by_sensor
-    from streamridge.report.showcase import write_showcase
+    """Write the picture of the complete runs around the start of the roadworks."""
+    from streamridge.report.images import write_event_image
+    from streamridge.report.sensor_runs import by_sensor
 
     files = [runs / f"{SENSORS[0]}-{method}.run" for method in METHODS]
-    kept = [read_run(file) for file in files if file.exists()]
-    if kept:
-        (sensor,) = by_sensor(kept)
-        write_showcase(sensor, path, moment=moment, **SHOWN)
+    complete = [read_run(file) for file in files if file.exists()]
+    if complete:
+        (sensor,) = by_sensor(complete)
+        write_event_image(sensor, path, moment=moment, **PICTURE)

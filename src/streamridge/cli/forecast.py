@@ -1,37 +1,40 @@
-"""`streamridge forecast`: what a saved forecaster expects next, after readings that are new."""
+"""`streamridge forecast`: forecast with a saved forecaster after new readings."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
-from streamridge.cli.reading_flags import selection_of_flags, with_reading_flags
-from streamridge.cli.tables import Column, fitted
-from streamridge.cli.terminal import Messages, columns, is_plain
-from streamridge.errors import InvalidInputError, StateError, listed
+from streamridge.cli.terminal import Messages, table_text
+from streamridge.errors import InvalidInputError, StateError, about, counted, listed, visible
 from streamridge.files.layouts import VALUE
-from streamridge.forecaster.forecast import Forecast
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import read_one_sensor
+from streamridge.forecaster.forecast import Forecast, band_columns, in_percent, one_or_all
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.levels import band_columns, in_percent, one_or_all
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.feeding import extras_next, feed
-from streamridge.runs.sources import one_sensor
-from streamridge.series.clock import parse_zone, step_name, time_text
-from streamridge.texts import counted, visible
+from streamridge.runs.step_loop import datetimes_of, extras_of
+from streamridge.series.lengths import step_name
+from streamridge.series.series import Readings, Series
+from streamridge.series.times import time_text
+from streamridge.series.zones import parse_zone
 
-# What the forecaster decides, and what this command names in its own way.
+# Reading options that the forecaster decides, or that have another flag here.
 OWN = ("sensors", "step", "tz", "extras")
 SOURCES = {
-    "model": "its model",
-    "seasonal": "the value a season ago, which stands in for a model",
-    "last": "the last reading, which stands in for a model",
+    "model": "the model",
+    "seasonal": "the value of a season ago (naive forecast)",
+    "last": "the last reading (naive forecast)",
 }
 
 Checkpoint = Annotated[Path, typer.Argument(metavar="FILE.sr", help="A saved forecaster.")]
@@ -40,16 +43,15 @@ NewReadings = Annotated[
     typer.Option(
         "--readings",
         metavar="FILE",
-        help="New readings, as replay reads them, to learn from before the forecast; - reads "
-        "standard input. What the forecaster knows already is left out. Repeat the flag for "
-        "several files.",
+        help="File of new readings to learn from before the forecast; - reads standard input. "
+        "Known readings are skipped. Repeat the flag for several files.",
     ),
 ]
 SensorName = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Column of the sensor in the new readings, where it is not called as it was.",
+        help="Column of the sensor in the new readings, if it is not the name of the sensor.",
     ),
 ]
 ExtraValues = Annotated[
@@ -57,19 +59,19 @@ ExtraValues = Annotated[
     typer.Option(
         "--extra",
         metavar="NAME=NUMBER",
-        help="Value of a further column at the next step, where no file says it. Repeat the flag "
+        help="Value of an extra column at the next step, if no file contains it. Repeat the flag "
         "for several.",
     ),
 ]
 Level = Annotated[
     str | None,
     typer.Option(
-        metavar="SHARE[,SHARE...]", help="Level of the bands; the forecaster's own by default."
+        metavar="SHARE[,SHARE...]",
+        help="Levels of the bands. By default the levels of the forecaster.",
     ),
 ]
 SaveBack = Annotated[
-    bool,
-    typer.Option("--save", help="Write the forecaster back to its file, with what it has learned."),
+    bool, typer.Option("--save", help="Save the forecaster to its file after it has learned.")
 ]
 
 
@@ -86,8 +88,8 @@ def forecast(
 ) -> None:
     """Forecast with a saved forecaster, after it has learned from new readings.
 
-    It is as it was left by `replay --save`, by `Forecaster.save` in Python, or by --save here.
-    Without --save its file stays as it is. Times are in its time zone.
+    Save a forecaster with `replay --save`, with `Forecaster.save` in Python, or with --save here.
+    Without --save the file is not changed. Times are in the time zone of the forecaster.
 
     Example: streamridge forecast models/ramp-3.sr --readings new.csv
     """
@@ -96,26 +98,26 @@ def forecast(
     known = parse_extras(extra or [], forecaster.settings)
     if readings:
         known = _learn(forecaster, readings, sensor, reading, console) | known
-    if not forecaster.has_readings:
+    if forecaster.next_time is None:
         raise StateError(
-            f"{checkpoint} must have had a reading, got none so far. Pass some with --readings."
+            f"{checkpoint} must have at least one reading, got none. Pass some with --readings."
         )
     levels = None if level is None else options.parse_levels(level)
-    made = forecaster.predict(_required(forecaster, known), levels)
+    made = forecaster.predict(_required_extras(forecaster, known), levels)
     if as_json:
         for line in json_lines(made, forecaster.settings):
             typer.echo(line)
     else:
-        _show(made, forecaster.settings)
+        _print_forecast(made, forecaster.settings)
     if save:
         forecaster.save(checkpoint)
         console.print(f"Saved: {checkpoint}")
     elif readings:
-        console.print(f"{checkpoint} is as it was: --save writes back what was learned.")
+        console.print(f"{checkpoint} was not changed. Pass --save to save what was learned.")
 
 
 def json_lines(forecast: Forecast, settings: Settings) -> list[str]:
-    """Return a forecast as JSON, an object for each step."""
+    """Return a forecast as lines of JSON, one object per step."""
     ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
     numbers = {"value": forecast.value, **ends}
     return [
@@ -134,26 +136,24 @@ def json_lines(forecast: Forecast, settings: Settings) -> list[str]:
 
 
 def local_texts(forecast: Forecast, settings: Settings) -> list[str]:
-    """Return the times of a forecast as text, with their offset where the sensor has a zone."""
+    """Return the times of a forecast as text, with UTC offsets if the sensor has a time zone."""
     zone = parse_zone(settings.tz)
     if zone is None:
-        return forecast.writing.texts(forecast.time)
+        return forecast.time_format.texts(forecast.time)
     moments = forecast.time.astype("M8[us]").tolist()
     return [each.replace(tzinfo=UTC).astimezone(zone).isoformat() for each in moments]
 
 
 def forecast_table(forecast: Forecast, settings: Settings) -> str:
-    """Return a forecast as a table, a line for each step."""
+    """Return a forecast as a table with a row per step."""
     ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
     numbers = {"value": forecast.value, **ends}
-    parts = [Column("time", local_texts(forecast, settings), is_name=True)]
-    parts += [Column(name, [f"{each:.6g}" for each in column]) for name, column in numbers.items()]
-    mark, rule = ("~", "-") if is_plain() else ("\u2026", "\u2500")
-    return fitted(parts, columns(), mark).text(rule)
+    cells = {name: [f"{each:.6g}" for each in column] for name, column in numbers.items()}
+    return table_text({"time": local_texts(forecast, settings), **cells}, names=("time",))
 
 
 def parse_extras(texts: Sequence[str], settings: Settings) -> dict[str, float]:
-    """Return the values of further columns, each given as NAME=NUMBER."""
+    """Return the values of extra columns, each given as NAME=NUMBER."""
     names = settings.preset.features.extras
     found = {}
     for text in texts:
@@ -176,53 +176,95 @@ def _learn(
     reading: dict[str, Any],
     console: Messages,
 ) -> dict[str, float]:
-    """Let a forecaster learn from files; return the extras of its next step that they know."""
+    """Let a forecaster learn from files, and return their extras of its next step."""
     settings = forecaster.settings
     extras = settings.preset.features.extras
-    selection = selection_of_flags(reading, step=settings.step, tz=settings.tz, extras=extras)
-    read = one_sensor(files, selection, _chooser(settings.sensor, sensor))
-    fed = feed(forecaster, selection.of_readings(read))
-    late = f", {fed.late} late" if fed.late else ""
-    left_out = f", {fed.known} known already and left out" if fed.known else ""
-    console.print(f"{read.sensor}: {counted(fed.taken, 'new step')}{late}{left_out}")
-    return extras_next(forecaster, read, selection) if extras else {}
+    options = ReadingOptions.of(reading, step=settings.step, tz=settings.tz, extras=extras)
+    read = read_one_sensor(
+        files, options, partial(_choose_sensor, own=settings.sensor, requested=sensor)
+    )
+    new, known, late = _observe_new(forecaster, options.to_series(read))
+    late_text = f", {late} late" if late else ""
+    skipped = f", {known} known and skipped" if known else ""
+    console.print(f"{read.sensor}: {counted(new, 'new step')}{late_text}{skipped}")
+    return _extras_of_next_step(forecaster, read, options) if extras else {}
 
 
-def _chooser(own: str | None, asked: str | None) -> Callable[[Sequence[str]], str]:
-    """Return what chooses the sensor among the names of a file."""
-
-    def choose(names: Sequence[str]) -> str:
-        wanted = asked or own
-        if wanted in names:
-            return str(wanted)
-        alone = names[0] if len(names) == 1 else None
-        # A column may be called by what it holds; another sensor's name is not taken for that.
-        if alone is not None and asked is None and (own is None or alone.lower() in VALUE):
-            return alone
-        raise InvalidInputError(
-            f"the readings must have a column {wanted!r}, got {listed(names)}. "
-            "Pass the name of its column with --sensor."
-            if wanted is not None
-            else f"sensor must be one of {listed(names)}, got none. Pass it with --sensor."
-        )
-
-    return choose
+def _observe_new(forecaster: Forecaster, series: Series) -> tuple[int, int, int]:
+    """Let a forecaster learn from a series; return the number of new, known and late steps."""
+    first, late = _first_new(forecaster, series), forecaster.counts.get("late", 0)
+    readings = zip(
+        datetimes_of(series, series.times), series.values.tolist(), extras_of(series), strict=False
+    )
+    with threadpool_limits(1), about(series.sensor):
+        for at, (time, value, extras) in enumerate(readings):
+            if at >= first or not np.isnan(value):  # an earlier reading may fill a gap
+                forecaster.observe(time, value, extras)
+    late = forecaster.counts.get("late", 0) - late
+    return len(series) - first, first - late, late
 
 
-def _required(forecaster: Forecaster, known: Mapping[str, float]) -> dict[str, float] | None:
-    """Return the extras of the next step; raise if one of them is not known."""
+def _extras_of_next_step(
+    forecaster: Forecaster, readings: Readings, options: ReadingOptions
+) -> dict[str, float]:
+    """Return the known extras of the forecaster's next step; its row may lack a value."""
+    names = forecaster.settings.preset.features.extras
+    known = ~np.isnan([readings.extras[name] for name in names]).all(axis=0)
+    # A series ends at its last value, so rows with an extra get a value here.
+    rows = options.to_series(replace(readings, values=np.where(known, 0.0, np.nan)))
+    at = _first_new(forecaster, rows)
+    if at == len(rows) or rows.times[at] > forecaster.next_time + _half_step(forecaster):
+        return {}
+    return {
+        name: float(column[at]) for name, column in rows.extras.items() if not np.isnan(column[at])
+    }
+
+
+def _first_new(forecaster: Forecaster, series: Series) -> int:
+    """Return the number of steps of a series before the next step of the forecaster."""
+    if forecaster.next_time is None:
+        return 0
+    return int(np.searchsorted(series.times, forecaster.next_time - _half_step(forecaster)))
+
+
+def _half_step(forecaster: Forecaster) -> Any:
+    """Return half a step: a time belongs to the nearest step."""
+    step = forecaster.settings.step
+    return step // 2 if isinstance(step, int) else np.timedelta64(step) // 2
+
+
+def _choose_sensor(names: Sequence[str], own: str | None, requested: str | None) -> str:
+    """Return the column of the sensor among the names of a file.
+
+    A single column of another name counts only if it says what it holds, such as "value".
+    """
+    name = requested or own
+    if name in names:
+        return str(name)
+    if len(names) == 1 and requested is None and (own is None or names[0].lower() in VALUE):
+        return names[0]
+    raise InvalidInputError(
+        f"the readings must have a column {name!r}, got {listed(names)}. "
+        "Pass the name of its column with --sensor."
+        if name is not None
+        else f"sensor must be one of {listed(names)}, got none. Pass it with --sensor."
+    )
+
+
+def _required_extras(forecaster: Forecaster, known: Mapping[str, float]) -> dict[str, float] | None:
+    """Return the extras of the next step; raise if one is unknown."""
     names = forecaster.settings.preset.features.extras
     for name in names:
         if name not in known:
             raise InvalidInputError(
                 f"{name} must be known at the next step, {time_text(forecaster.next_time)}, got "
-                "none. Add a row of that time to the readings, which needs no value, or pass "
+                "none. Add a row with that time to the readings (its value may be empty), or pass "
                 f"--extra {name}=NUMBER."
             )
     return {name: known[name] for name in names} or None
 
 
-def _show(forecast: Forecast, settings: Settings) -> None:
+def _print_forecast(forecast: Forecast, settings: Settings) -> None:
     name = settings.sensor or "the sensor"
     zone = f", times in {settings.tz}" if settings.tz else ""
     line = (
@@ -233,4 +275,4 @@ def _show(forecast: Forecast, settings: Settings) -> None:
     typer.echo(forecast_table(forecast, settings))
 
 
-with_reading_flags(forecast, besides=OWN)
+options.with_reading_flags(forecast, besides=OWN)

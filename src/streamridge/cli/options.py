@@ -1,34 +1,21 @@
-"""Flags that several commands share, each written once."""
+"""Flags that several commands share, and the flags of the reading options."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Callable, Collection, Sequence
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from streamridge.errors import InvalidInputError
-from streamridge.files import blocks, reading
-from streamridge.files.dialect import DATE_WORDS
-from streamridge.files.numbers import DecimalMark
+from streamridge.files.options import OPTIONS, READING, flag_of, flag_type
 from streamridge.forecaster import settings
-from streamridge.forecaster.bounds import BoundPair, require_bounds
-from streamridge.forecaster.levels import require_levels
+from streamridge.forecaster.forecast import require_levels
 from streamridge.forecaster.methods import METHODS
-from streamridge.series import local_time, readings
-
-
-class ModelName(StrEnum):
-    """Which ready-made model forecasts."""
-
-    DEFAULT = "default"
-    COMPACT = "compact"
-    LONG = "long"
-    PAPER = "paper"
-    PROTOTYPE = "paper-prototype"
-
+from streamridge.forecaster.plausibility import BoundPair, require_bounds
+from streamridge.runs.tasks import ModelName
 
 Files = Annotated[
     list[str],
@@ -38,25 +25,17 @@ Files = Annotated[
         "standard input.",
     ),
 ]
-Sensors = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--sensor",
-        metavar="NAME",
-        help="Sensor to forecast; repeat the flag for several. All by default.",
-    ),
-]
 
 
 def methods_option(default: str) -> Any:
-    """Return the flag of methods, with the names of those that are taken by default."""
+    """Return the flag of methods, with the names of the default methods in its help."""
     return typer.Option(
         "--method",
         "--methods",
         metavar="NAME[,NAME...]",
-        help=f"How hyperparameters are tuned: {', '.join(METHODS)}. The last two need no model: "
-        "the last reading, and the one a week ago. Repeat the flag for several, or separate them "
-        f"by commas. By default: {default}.",
+        help=f"Tuning method of the hyperparameters: {', '.join(METHODS)}. The last two have no "
+        "model: they forecast the last reading, and the reading a week ago. Repeat the flag for "
+        f"several, or separate them by commas. Default: {default}.",
     )
 
 
@@ -64,66 +43,33 @@ Methods = Annotated[list[str] | None, methods_option("ohl")]
 Model = Annotated[
     ModelName,
     typer.Option(
-        help="The default model; the compact one, at a fraction of its cost; the long one, which "
-        "knows several times as much of the past; the paper's as printed, or with the settings of "
-        "the public code of its first author."
-    ),
-]
-Step = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Time between readings, such as 15min, 7d or 1mo; a whole number for an index. Found "
-        "from the file by default.",
+        help="Model: the default one; compact, at a fraction of its cost; long, with several times "
+        "as much history; the paper's as printed, or with the settings of the public code of its "
+        "first author."
     ),
 ]
 Seasons = Annotated[
     str | None,
     typer.Option(
         metavar="TIME[,TIME...]",
-        help="Times after which the series repeats itself, such as 1d,7d; none for none. By "
-        "default those of day, week and year that suit the step.",
-    ),
-]
-Tz = Annotated[
-    str | None,
-    typer.Option(
-        "--tz",
-        "--timezone",
-        metavar="ZONE",
-        help="Time zone of local times, such as Europe/London.",
+        help="Times after which the series repeats, such as 1d,7d; or none. By default day, week "
+        "and year, as far as they suit the step.",
     ),
 ]
 Holidays = Annotated[
     str | None,
     typer.Option(
         metavar="CODE|FILE",
-        help="Days that run like a Sunday: the code of a country, such as DE or GB-ENG, or a file "
-        "with one ISO date a line.",
+        help="Days that are like a Sunday: the code of a country, such as DE or GB-ENG, or a file "
+        "with one ISO date per line.",
     ),
-]
-Fold = Annotated[
-    local_time.Fold,
-    typer.Option(
-        help="Which of two equal local times to take when clocks are set back: the first, the "
-        "second, or the one that fits its neighbours."
-    ),
-]
-From = Annotated[
-    str | None,
-    typer.Option(
-        "--from", metavar="TIME", help="First time to use, such as 2021-06-13 or 2021-06-13T08:00."
-    ),
-]
-To = Annotated[
-    str | None, typer.Option("--to", metavar="TIME", help="Last time to use, in the same form.")
 ]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="START/END",
-        help="Times whose readings are not learned from and not scored, such as "
-        "2021-06-13T08:00/2021-06-14T12:00, both ends included; a bare date is its midnight. "
+        help="Span of readings to neither learn from nor score, such as "
+        "2021-06-13T08:00/2021-06-14T12:00, both ends included; a date alone is its midnight. "
         "Repeat the flag for several.",
     ),
 ]
@@ -132,9 +78,9 @@ Warmup = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Steps before the first scored one; the model is fitted by then, if three days have "
-        "passed. Three days by default, fewer where a step is below five minutes or a day and "
-        "more; with the paper's model 60 days.",
+        help="Steps before the first scored step. The model is fitted by then, if three days have "
+        "passed. The default is three days, and less if a step is below five minutes, or a day or "
+        "more; 60 days with the paper's model.",
     ),
 ]
 Steps = Annotated[
@@ -145,29 +91,29 @@ TrainSize = Annotated[
     typer.Option(
         min=24,
         metavar="N",
-        help="Number of rows that the model is fitted to. 2880 by default; with the compact model "
-        "fewer, with the long one more.",
+        help="Number of rows that the model is fitted to. The default is 2880, fewer with the "
+        "compact model and more with the long one.",
     ),
 ]
 Budget = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Processor time of a sensor and day, such as 0.1s/sensor/day: it chooses the size of "
-        "the default model and how often it is refitted, and says what that costs in accuracy.",
+        help="Processor time per sensor and day, such as 0.1s/sensor/day. It determines the size "
+        "of the default model and the time between refits; the loss of accuracy is printed.",
     ),
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Say how much time and memory the run would take; do nothing."),
+    typer.Option("--dry-run", help="Print the estimated time and memory of the run, and stop."),
 ]
 UpdateEvery = Annotated[
     int | None,
     typer.Option(
         min=1,
         metavar="N",
-        help="Readings between refits. Those of a day by default, but at least 96; for steps of a "
-        "day and more 24.",
+        help="Readings between refits. The default is a day of readings, but at least 96; 24 for "
+        "steps of a day or more.",
     ),
 ]
 TuneEvery = Annotated[
@@ -175,8 +121,8 @@ TuneEvery = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Readings between searches of hoag, random, grid and bayes. Those of a week by "
-        "default; 0 searches once, at the start.",
+        help="Readings between searches of hoag, random, grid and bayes. The default is a week of "
+        "readings; 0 searches once, at the start.",
     ),
 ]
 Hyperparameters = Annotated[
@@ -184,7 +130,7 @@ Hyperparameters = Annotated[
     typer.Option(
         "--hyperparameter",
         metavar="NAME=NUMBER",
-        help="Where a hyperparameter starts, such as regularization=0.01. Repeat the flag for "
+        help="Initial value of a hyperparameter, such as regularization=0.01. Repeat the flag for "
         "several.",
     ),
 ]
@@ -192,13 +138,13 @@ Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of random draw
 Start = Annotated[
     settings.Start,
     typer.Option(
-        help="Where hyperparameters of ohl start: where the model says, or where a search on the "
-        "history finds it best, once 960 rows are known."
+        help="Initial hyperparameters of ohl: the defaults of the model, or the best ones of a "
+        "search on the history, as soon as 960 rows are known."
     ),
 ]
 Lags = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="How many of the latest values the model reads."),
+    typer.Option(min=1, metavar="N", help="Number of latest values that the model uses."),
 ]
 Horizon = Annotated[
     int, typer.Option(min=1, metavar="N", help="Number of steps ahead to forecast.")
@@ -208,8 +154,8 @@ LevelText = Annotated[
     typer.Option(
         "--level",
         metavar="SHARE[,SHARE...]",
-        help="Share of values that shall lie within the bands; several for a band each, such as "
-        "0.8,0.95.",
+        help="Share of values within the prediction interval; several shares give an interval "
+        "each, such as 0.8,0.95.",
     ),
 ]
 BoundsText = Annotated[
@@ -217,98 +163,34 @@ BoundsText = Annotated[
     typer.Option(
         "--bounds",
         metavar="LEAST,GREATEST",
-        help="Least and greatest value that sensors can show; one may be left out, as in "
-        "--bounds 0, for counts. No forecast or band goes beyond, and a reading beyond is "
-        "implausible.",
+        help="Least and greatest possible value; one may be left out, as in --bounds 0, for "
+        "counts. Forecasts and intervals stay within, and readings beyond are implausible.",
     ),
 ]
 Jobs = Annotated[
     int,
     typer.Option(
-        min=1, metavar="N", help="Number of worker processes; each makes one run at a time."
+        min=1, metavar="N", help="Number of worker processes, each with one run at a time."
     ),
 ]
 EngineName = Annotated[
     Literal["local", "dask"],
-    typer.Option(
-        "--engine", help="Where runs are made: in processes of this machine, or by Dask workers."
-    ),
+    typer.Option("--engine", help="Place of the runs: processes of this machine, or Dask workers."),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Address of a Dask scheduler that is already running, such as tls://host:8786. "
-        "Implies --engine dask.",
+        help="Address of a running Dask scheduler, such as tls://host:8786. Implies --engine dask.",
     ),
 ]
-Extras = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--extra",
-        metavar="NAME",
-        help="Column that is known in advance; repeat the flag for several.",
-    ),
-]
-Gap = Annotated[
-    blocks.Gap, typer.Option(help="At a cell that is not a number, stop with an error or skip it.")
-]
-DateFormat = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATTERN|WORD",
-        help="How times are written, such as '%d/%m/%Y %H:%M', or one of the words "
-        f"{', '.join(DATE_WORDS)}. Found from the whole column by default.",
-    ),
-]
-Decimal = Annotated[
-    DecimalMark | None,
-    typer.Option(help="Decimal mark of numbers. Found from the whole column by default."),
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="VALUE",
-        help="Number or text that stands for no value, such as -9999; repeat the flag for several. "
-        "With none, every number is a value.",
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(help="Encoding of text, such as latin-1. UTF-8 by default, or as the file says."),
-]
-Largest = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Most bytes that a gzip file may unpack to, such as 20GB. By default 250 times its "
-        "size.",
-    ),
-]
-FileLayout = Annotated[
-    reading.Layout | None,
-    typer.Option("--layout", help="How the file is laid out. Found by default."),
-]
-Aggregate = Annotated[
-    readings.Aggregate | None,
-    typer.Option(help="How several readings make one step. PeMS counts are summed by default."),
-]
-ArrivalOrder = Annotated[
-    bool,
-    typer.Option(
-        "--arrival-order",
-        help="Take readings in the order of the file, as a live stream would bring them: what "
-        "comes late is late, and the step is found from the first days. By default readings are "
-        "sorted, and the step is found from all.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 Predictions = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="File for every forecast: .csv, .csv.gz or .parquet; - writes CSV to standard output, "
-        "and the table of results to standard error. After Ctrl-C, what there is goes to "
+        help="File for all forecasts: .csv, .csv.gz or .parquet; - writes CSV to standard output, "
+        "and the table of results to standard error. After Ctrl-C, the forecasts so far are in "
         "NAME.interrupted.csv.",
     ),
 ]
@@ -316,27 +198,27 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace files that streamridge did not write. Files that are read never are.",
+        help="Replace files that streamridge did not write. Input files are never replaced.",
     ),
 ]
 Report = Annotated[
     Path | None,
     typer.Option(
-        metavar="FOLDER", help="Folder for a page with interactive figures, and for pictures."
+        metavar="FOLDER", help="Folder for an HTML page with interactive figures, and for images."
     ),
 ]
 Save = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder for the forecasters as they are after their runs, to go on with.",
+        help="Folder for the forecasters after their runs, from which they can continue.",
     ),
 ]
 Keep = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder that keeps each finished run; the same command makes only what is missing.",
+        help="Folder that stores each complete run; the same command makes only missing runs.",
     ),
 ]
 Unit = Annotated[
@@ -367,7 +249,7 @@ def parse_levels(text: str) -> tuple[float, ...]:
 
 
 def parse_bounds(text: str | None) -> BoundPair | None:
-    """Return the bounds of a flag, None where there is none.
+    """Return the bounds of a flag, None if it was left out.
 
     Examples
     --------
@@ -430,3 +312,34 @@ def parse_seasons(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     return () if text.strip().lower() == "none" else tuple(text.split(","))
+
+
+def with_reading_flags(
+    command: Callable[..., None],
+    *,
+    only: Collection[str] = tuple(OPTIONS),
+    besides: Collection[str] = (),
+) -> Callable[..., None]:
+    """Return a command that has a flag for each reading option in place of `**reading`.
+
+    There is a flag for each option of `only` that is not in `besides`.
+    """
+    own = signature(command, eval_str=True)
+    kept = [each for name, each in own.parameters.items() if name != READING]
+    flags = [_parameter(name) for name in OPTIONS if name in only and name not in besides]
+    command.__signature__ = own.replace(parameters=[*kept, *flags])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in (*kept, *flags)}
+    return command
+
+
+def _parameter(name: str) -> Parameter:
+    """Return an option as a parameter that Typer turns into a flag."""
+    flag, kind, default = flag_of(name), flag_type(name), OPTIONS[name]
+    if flag.repeated:
+        kind, default = list[str] | None, None
+    elif default is None:
+        kind = kind | None
+    described = typer.Option(*flag.names, metavar=flag.metavar, help=flag.help)
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, described]
+    )

@@ -5,48 +5,38 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
 
 from streamridge.cli import options
-from streamridge.cli.outcome import in_words
-from streamridge.cli.results import Wanted, write_results
+from streamridge.cli.output_files import RequestedOutputs
+from streamridge.cli.progress import Estimate
+from streamridge.cli.results import write_results
 from streamridge.cli.terminal import Messages
-from streamridge.cli.watching import Needs
-from streamridge.files.dates import read_dates
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import read_series
 from streamridge.forecaster.methods import parse_methods
 from streamridge.forecaster.sizes import affordable
-from streamridge.runs.carrying import parse_engine
-from streamridge.runs.estimates import Speed
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import LeftOut, opened_sources
-from streamridge.runs.tasks import Task, make_tasks, ready_made
-from streamridge.series.clock import parse_zone, step_name
-from streamridge.series.holidays import GivenHolidays
-from streamridge.series.series import Series
-from streamridge.series.spans import spans_of
-from streamridge.texts import counted
+from streamridge.runs.run_tasks import parse_engine
+from streamridge.runs.tasks import Task, make_tasks, named_methods
+from streamridge.series.holidays import GivenHolidays, read_dates
+from streamridge.series.spans import parse_spans
+from streamridge.series.zones import parse_zone
 
-# The code of a country or of a part of it; all else names a file.
+# The code of a country or a region; other texts are names of files.
 COUNTRY = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)?")
 
 
 def replay(
     files: options.Files,
-    sensor: options.Sensors = None,
     method: options.Methods = None,
-    model: options.Model = options.ModelName.DEFAULT,
-    step: options.Step = None,
+    model: options.Model = "default",
     seasons: options.Seasons = None,
-    tz: options.Tz = None,
     holidays: options.Holidays = None,
-    fold: options.Fold = "infer",
-    from_: options.From = None,
-    to: options.To = None,
     exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
@@ -64,16 +54,6 @@ def replay(
     scheduler: options.Scheduler = None,
     seed: options.Seed = 0,
     start: options.Start = "default",
-    extra: options.Extras = None,
-    gap: options.Gap = "error",
-    layout: options.FileLayout = None,
-    date_format: options.DateFormat = None,
-    decimal: options.Decimal = None,
-    missing: options.Missing = None,
-    encoding: options.Encoding = None,
-    largest: options.Largest = None,
-    aggregate: options.Aggregate = None,
-    arrival_order: options.ArrivalOrder = False,
     unit: options.Unit = "",
     predictions: options.Predictions = None,
     report: options.Report = None,
@@ -83,29 +63,34 @@ def replay(
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    **reading: Any,
 ) -> None:
-    """Forecast a file step by step as if it were live, and say how good the forecasts were.
+    """Forecast a file step by step as if it were live, and show the errors of the forecasts.
 
-    Every step is forecast before its value is read. Readings that were dropped, filled in or in
-    conflict are counted and shown. A sensor that fails does not stop the others. Exit codes: 0 all
-    is there, 2 something given is wrong, 3 a sensor or a file failed, 130 interrupted.
+    Each step is forecast before its value is read. Dropped, missing and contradictory readings are
+    counted. A sensor that fails does not stop the others. Exit codes: 0 all results are complete, 2
+    invalid input, 3 a sensor or an output failed, 130 interrupted.
 
-    --budget chooses how large the model is and how often it is refitted; --dry-run says how much
-    time and memory the run would take.
+    --budget chooses the size of the model and the number of refits. --dry-run estimates time and
+    memory without running anything.
 
     Example: streamridge replay roads.csv --level 0.8,0.95 --steps 960 --report report
     """
     console = Messages(quiet=quiet)
-    chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)
-    methods = ready_made(
-        model.value,
+    reading_options = ReadingOptions.of(reading)
+    given_holidays: GivenHolidays | None = holidays
+    if holidays is not None and not COUNTRY.fullmatch(holidays):
+        given_holidays = read_dates(Path(holidays))
+    runner = parse_engine(engine, jobs=jobs, scheduler=scheduler)
+    methods = named_methods(
+        model,
         parse_methods(method or ["ohl"]),
         options.parse_hyperparameters(hyperparameter),
         seasons=options.parse_seasons(seasons),
         horizon=horizon,
         level=options.parse_levels(level),
         bounds=options.parse_bounds(bounds),
-        tz=tz,
+        tz=reading_options.tz,
         budget=budget,
         train_size=train_size,
         update_every=update_every,
@@ -113,72 +98,35 @@ def replay(
         seed=seed,
         start=start,
         lags=lags,
-        extras=tuple(extra) if extra else None,
-        holidays=None if holidays is None else _holidays(holidays),
+        extras=reading_options.extras or None,
+        holidays=given_holidays,
     )
-    spans = spans_of(exclude or (), parse_zone(tz))
-    wanted = Wanted(files, predictions, report, save, keep, unit, as_json=as_json, force=force)
-    read = [*files, *([] if holidays is None else [holidays])]
+    spans = parse_spans(exclude or (), parse_zone(reading_options.tz))
+    outputs = RequestedOutputs(
+        files, predictions, report, save, keep, unit, as_json=as_json, force=force
+    )
+    inputs = [*files, *([] if holidays is None else [holidays])]
     if not dry_run:
-        wanted.require_possible(read)
-    selection = Selection(
-        sensors=sensor,
-        layout=layout,
-        extras=tuple(extra or ()),
-        gap=gap,
-        step=step,
-        tz=tz,
-        fold=fold,
-        aggregate=aggregate,
-        arrival_order=arrival_order,
-        from_=from_,
-        to=to,
-        date_format=date_format,
-        decimal=decimal,
-        missing=tuple(missing or ()),
-        encoding=encoding,
-        largest=largest,
-    )
-    with opened_sources(files, selection, partial(say_what_was_read, console)) as sources:
-        for note in sources.notes:
-            console.print(note, markup=False, highlight=False)
-        made = make_tasks(sources, methods, warmup=warmup, steps=steps, exclude=spans)
-        say_left_out(made.left_out, console)
-        if budget is not None:
-            say_what_budget_buys(budget, made.ready, console)
-        if dry_run:
-            needs = Needs.of(made.ready, jobs, Speed.measured())
-            typer.echo(json.dumps(asdict(needs)) if as_json else str(needs))
-            return
-        write_results(wanted.tasks(made.ready, read), chosen, wanted, console)
+        outputs.require_writable(inputs)
+    result = read_series(files, reading_options)
+    console.print_each([*result.series.values(), *result.notes])
+    tasks, left_out = make_tasks(result, methods, warmup=warmup, steps=steps, exclude=spans)
+    console.print_each(left_out)
+    if budget is not None:
+        _print_budget(budget, tasks, console)
+    if dry_run:
+        estimate = Estimate.of(tasks, jobs)
+        typer.echo(json.dumps(asdict(estimate)) if as_json else str(estimate))
+        return
+    write_results(outputs.tasks(tasks, inputs), runner, outputs, console)
 
 
-def say_what_was_read(console: Console, series: Series) -> None:
-    """Say what a series is, and what was wrong with it."""
-    begin, end = series.writing.texts(series.times[[0, -1]], "minutes")
-    counts = replace(series.counts, readings=0).found()
-    wrong = f"; {in_words(counts)}" if counts else ""
-    console.print(
-        f"{series.sensor}: {counted(len(series), 'step')} of {step_name(series.clock.step)}, "
-        f"{begin} to {end}{wrong}",
-        highlight=False,
-        markup=False,
-    )
+options.with_reading_flags(replay)
 
 
-def say_what_budget_buys(budget: str, tasks: Iterable[Task], console: Console) -> None:
-    """Say what a budget has chosen, for each step that sensors have."""
-    for step, horizon in dict.fromkeys((task.source.step, task.settings.horizon) for task in tasks):
+def _print_budget(budget: str, tasks: Iterable[Task], console: Console) -> None:
+    """Print the model that a budget allows, for each step and horizon."""
+    kinds = ((task.series.clock.step, task.settings.horizon) for task in tasks)
+    for step, horizon in dict.fromkeys(kinds):
         choice = affordable(budget, step, horizon=horizon)
-        console.print(f"Budget of {budget}: {choice}.", markup=False, highlight=False)
-
-
-def say_left_out(sensors: Iterable[LeftOut], console: Console) -> None:
-    """Say which sensors are not forecast, and why."""
-    for sensor in sensors:
-        console.print(str(sensor), markup=False, highlight=False)
-
-
-def _holidays(given: str) -> GivenHolidays:
-    """Return the code of a country, or the dates of a file."""
-    return given if COUNTRY.fullmatch(given) else read_dates(Path(given))
+        console.print(f"Budget of {budget}: {choice}.")

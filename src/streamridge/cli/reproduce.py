@@ -1,4 +1,4 @@
-"""`streamridge reproduce`: the paper's experiments, each into a folder with one page to open."""
+"""`streamridge reproduce`: the experiments of the paper, each with a folder and a page."""
 
 from __future__ import annotations
 
@@ -16,148 +16,153 @@ from rich.progress import TaskID
 from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
-from streamridge.cli.checks import INTERRUPTED, require_extra, require_folder
-from streamridge.cli.outcome import Counted
-from streamridge.cli.replay import say_left_out, say_what_was_read
+from streamridge.cli.commands import INTERRUPTED, require_extra
+from streamridge.cli.output_files import require_folder
+from streamridge.cli.progress import progress_bar, run_with_progress
+from streamridge.cli.results import Completion
 from streamridge.cli.terminal import Messages
-from streamridge.cli.watching import progress_bar, watched
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study, simulated_series
-from streamridge.forecaster.methods import parse_names
-from streamridge.forecaster.published import PublishedName
-from streamridge.runs.carrying import parse_engine
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import opened_sources
+from streamridge.files.options import ReadingOptions
+from streamridge.files.reading import read_series
+from streamridge.forecaster.methods import PublishedName, parse_names
+from streamridge.runs.run_tasks import parse_engine
+from streamridge.series.series import summed_to
 
 Result = TypeVar("Result")
-# Called with what is going on, how much of it is done, and of how much.
-Tell = Callable[[str, int, int], None]
+# Called with the name of the current work, and the numbers of finished and of all steps.
+NamedProgress = Callable[[str, int, int], None]
 
-Quick = Annotated[bool, typer.Option("--quick", help="A small version that takes a minute or two.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of series and random draws.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run a small version in a minute or two.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the series and of random draws.")]
 Out = Annotated[Path, typer.Option(help="Folder for tables, figures and a page.")]
 StudyMethods = Annotated[
     list[str] | None,
     typer.Option(
         "--method",
         "--methods",
-        help=f"Of {', '.join(METHODS)}. Repeat the flag for several, or separate them by commas. "
-        "The paper's by default.",
+        help=f"Tuning methods: {', '.join(METHODS)}. Repeat the flag for several, or separate them "
+        "by commas. By default the methods of the paper.",
     ),
 ]
 PaperModel = Annotated[
     PublishedName,
     typer.Option(
         "--model",
-        help="The settings of the paper's model: as the paper prints them, or as in the public "
-        "code of its first author.",
+        help="Settings of the paper's model: as printed in the paper, or as in the public code of "
+        "its first author.",
     ),
 ]
 Data = Annotated[
     list[str] | None,
     typer.Option(
-        help="File of real detectors, or a pattern in quotes such as 'd07_*.txt.gz'; repeat the "
-        "flag for several. Counts that come more often than every 15 minutes are summed. Simulated "
-        "roads by default."
+        help="File of real detectors, or a quoted pattern such as 'd07_*.txt.gz'. Repeat the flag "
+        "for several. Counts of shorter steps are summed to 15 minutes. By default detectors are "
+        "simulated."
     ),
 ]
 
 
 def synthetic(
     out: Out = Path("reproduction/synthetic"),
-    seeds: Annotated[int, typer.Option(min=1, help="How many series, from seed 0 on.")] = 30,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of series, with seeds from 0.")] = 30,
     quick: Quick = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Repeat the synthetic figure: FIXED and OHL from the same start, on both kernels.
+    """Repeat the figure of synthetic series: FIXED and OHL from the same start, with two kernels.
 
     Example: streamridge reproduce synthetic --quick --out synthetic
     """
-    console = _prepared(out, quiet)
+    console = _prepare(out, quiet)
     from streamridge.experiments.synthetic.page import write_synthetic
-    from streamridge.experiments.synthetic.panels import OTHER_READINGS, PANELS
+    from streamridge.experiments.synthetic.panels import OTHER_PANELS, PANELS
     from streamridge.experiments.synthetic.study import run_synthetic
 
-    panels = PANELS if quick else (*PANELS, *OTHER_READINGS)
+    panels = PANELS if quick else (*PANELS, *OTHER_PANELS)
     count = min(seeds, 3) if quick else seeds
     flags = {"--seeds": count, "--quick": quick}
-    results = _watched(
+    results = _with_progress(
         console,
-        lambda tell: run_synthetic(range(count), panels=panels, progress=partial(tell, "series")),
+        lambda report: run_synthetic(
+            range(count), panels=panels, progress=partial(report, "series")
+        ),
     )
     if not results:
-        raise typer.Exit(INTERRUPTED)  # stopped before anything was there
-    command, asked = command_of("synthetic", flags), count * len(panels)
-    _show(console, write_synthetic(results, out, command=command, asked=asked))
-    if len(results) < asked:
+        raise typer.Exit(INTERRUPTED)
+    command, requested = command_of("synthetic", flags), count * len(panels)
+    _print_page(write_synthetic(results, out, command=command, requested=requested), console)
+    if len(results) < requested:
         raise typer.Exit(INTERRUPTED)
 
 
 def traffic(
     out: Out = Path("reproduction/traffic"),
     data: Data = None,
-    sensor: options.Sensors = None,
-    gap: options.Gap = "error",
     method: StudyMethods = None,
     model: PaperModel = "paper",
-    first: options.From = None,
-    last: options.To = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Steps to score.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of steps to score.")] = None,
     seed: Seed = 0,
     jobs: options.Jobs = 1,
     engine: options.EngineName = "local",
     scheduler: options.Scheduler = None,
     quick: Quick = False,
     quiet: options.Quiet = False,
+    **reading: Any,
 ) -> None:
-    """Repeat the study of 13 detectors: OHL, HOAG, RDS and FIXED, with times and improvements.
+    """Repeat the traffic study: OHL, HOAG, RDS and FIXED on 13 detectors, with running times.
 
-    Each run of a detector and a method is kept once it is finished. After a stop, the same command
-    makes only those that are missing.
+    Every complete run is stored. After an interruption, the same command continues with the missing
+    runs.
 
     Example: streamridge reproduce traffic --quick --methods fixed,ohl,random --out study
     """
-    console = _prepared(out, quiet)
+    console = _prepare(out, quiet)
     from streamridge.experiments.traffic.page import write_traffic
 
-    chosen = parse_engine(engine, jobs=jobs, scheduler=scheduler)
+    runner = parse_engine(engine, jobs=jobs, scheduler=scheduler)
     methods = parse_names(method or PAPER_METHODS, METHODS)  # before files are read
-    scale = QUICK if quick else FULL
-    size = scale if steps is None else replace(scale, steps=steps)
-    if not data and (sensor or first or last):
+    size = QUICK if quick else FULL
+    size = size if steps is None else replace(size, steps=steps)
+    if not data and any(reading[name] for name in ("sensors", "from_", "to")):
         raise InvalidInputError("--sensor, --from and --to must come with --data, got none.")
-    detectors = _matching(data) if data else simulated_series(size, seed)
-    selection = Selection(sensors=sensor, gap=gap, from_=first, to=last, sum_to=STEP)
-    seen = partial(say_what_was_read, console) if data else None
-    with opened_sources(detectors, selection, seen) as sources:
-        study = make_study(out, sources, size=size, methods=methods, seed=seed, model=model)
-        say_left_out(study.left_out, console)
-        study.prepare()
-        cells = study.cells()
-        counted = Counted(cells)
-        with watched(cells, chosen, console) as outcomes:
-            for outcome in outcomes:
-                counted.count(outcome)  # a whole run is in the folder by now
-        counted.say_if_stopped(console)
-    runs = study.kept()
+    detectors = _matching_files(data) if data else simulated_series(size, seed)
+    result = read_series(detectors, ReadingOptions.of(reading))
+    summed = {name: summed_to(series, STEP) for name, series in result.series.items()}
+    if data:
+        console.print_each(summed.values())
+    result = replace(result, series=summed)
+    study = make_study(out, result, size=size, methods=methods, seed=seed, model=model)
+    console.print_each(study.left_out)
+    study.prepare()
+    cells = study.cells()
+    completion = Completion(cells)
+    with run_with_progress(cells, runner, console) as outcomes:
+        for outcome in outcomes:
+            completion.count(outcome)  # a complete run is stored by now
+    completion.report_stop(console)
+    runs = study.stored_runs()
     if not runs:
-        counted.require_all()
+        completion.require_complete()
+    has_more = len(study.detectors) > len(study.series)
     flags = {
         "--data": data,
-        "--sensor": list(study.detectors) if len(study.detectors) > len(study.sources) else sensor,
-        "--gap": "skip" if gap == "skip" else None,
-        "--methods": ",".join(study.shown),
+        "--sensor": list(study.detectors) if has_more else reading["sensors"],
+        "--gap": "skip" if reading["gap"] == "skip" else None,
+        "--methods": ",".join(study.all_methods),
         "--model": None if model == "paper" else model,
-        "--from": first,
-        "--to": last,
+        "--from": reading["from_"],
+        "--to": reading["to"],
         "--steps": steps,
         "--seed": seed,
         "--quick": quick,
     }
-    command, asked = command_of("traffic", flags), len(study.detectors) * len(study.shown)
-    _show(console, write_traffic(runs, out, command=command, cells=asked))
-    counted.require_all()
+    command, requested = command_of("traffic", flags), len(study.detectors) * len(study.all_methods)
+    _print_page(write_traffic(runs, out, command=command, requested=requested), console)
+    completion.require_complete()
+
+
+options.with_reading_flags(traffic, only=("sensors", "gap", "from_", "to"))
 
 
 def regret(
@@ -166,33 +171,32 @@ def regret(
     quick: Quick = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Measure local regret of lazy updates and of time-smoothed follow-the-leader, and A1 to A4.
+    """Measure the local regret of lazy updates and of follow-the-leader, and assumptions A1 to A4.
 
-    The play of each method is kept once it is finished. After a stop, the same command makes only
-    those that are missing.
+    The play of every method is stored when it is complete. After an interruption, the same command
+    continues with the missing plays.
 
     Example: streamridge reproduce regret --quick --out regret
     """
-    console = _prepared(out, quiet)
+    console = _prepare(out, quiet)
     from streamridge.experiments.regret.page import write_regret
-    from streamridge.experiments.regret.play import kept_plays, players, run_regret
-    from streamridge.experiments.regret.study import SIZES
+    from streamridge.experiments.regret.study import SIZES, players, run_regret, stored_plays
 
     size, flags = SIZES[quick], {"--seed": seed, "--quick": quick}
-    there, every = len(kept_plays(out, size, seed)), len(players(size))
-    if there:
-        console.print(f"{there} of {every} methods are there already.")
+    stored, total = len(stored_plays(out, size, seed)), len(players(size))
+    if stored:
+        console.print(f"{stored} of {total} methods are already stored.")
     try:
-        study = _watched(console, lambda tell: run_regret(size, seed, tell, out))
+        results = _with_progress(console, lambda report: run_regret(size, seed, report, out))
     except KeyboardInterrupt:
-        there = len(kept_plays(out, size, seed))
-        console.print(f"Stopped early: {there} of {every} methods are kept in {out}.")
+        stored = len(stored_plays(out, size, seed))
+        console.print(f"Stopped early: {stored} of {total} methods are stored in {out}.")
         raise typer.Exit(INTERRUPTED) from None
-    _show(console, write_regret(study, out, command=command_of("regret", flags)))
+    _print_page(write_regret(results, out, command=command_of("regret", flags)), console)
 
 
-def _matching(names: list[str]) -> list[str]:
-    """Return files, those that match a pattern in the order of their names."""
+def _matching_files(names: list[str]) -> list[str]:
+    """Return the files, and for a pattern the matching files in alphabetical order."""
     files = []
     for name in names:
         found = [name] if name == "-" or Path(name).exists() else sorted(glob(name))
@@ -202,29 +206,29 @@ def _matching(names: list[str]) -> list[str]:
     return files
 
 
-def _prepared(out: Path, quiet: bool) -> Console:
-    """Return the console after all that can be checked before any work."""
+def _prepare(out: Path, quiet: bool) -> Messages:
+    """Check the folder and the extras, and return the console."""
     require_folder("out", out)
     require_extra("matplotlib", "plot")
     require_extra("plotly", "plot")
     return Messages(quiet=quiet)
 
 
-def _watched(console: Console, work: Callable[[Tell], Result]) -> Result:
-    """Return the result of work that tells what it does and how much is done, with a bar each."""
+def _with_progress(console: Console, work: Callable[[NamedProgress], Result]) -> Result:
+    """Return the result of work, with a progress bar for each of its named parts."""
     with progress_bar(console) as bars, threadpool_limits(1):
         tasks: dict[str, TaskID] = {}
 
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done)
+        def report(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=total)
+            bars.update(tasks[name], completed=done)
 
-        return work(tell)
+        return work(report)
 
 
 def command_of(study: str, flags: Mapping[str, Any]) -> str:
-    """Return the command that gives the same results again.
+    """Return the command that repeats a study.
 
     Examples
     --------
@@ -241,5 +245,5 @@ def command_of(study: str, flags: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def _show(console: Console, page: Path) -> None:
-    console.print(f"Open {page} in a browser.", markup=False, highlight=False)
+def _print_page(page: Path, console: Console) -> None:
+    console.print(f"Open {page} in a browser.")

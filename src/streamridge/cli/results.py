@@ -1,192 +1,284 @@
-"""Everything that is wanted of runs: files first, then what is printed, then the exit code."""
+"""The results of replays: files first, then a table or JSON, then the exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import typer
 from rich.console import Console
 
-from streamridge.cli.checks import require_extra, require_folder, require_table
-from streamridge.cli.outcome import Counted, JsonLines, Shown, TableOfRuns, in_words, remarks
-from streamridge.cli.overwriting import (
-    interrupted_folder,
-    is_standard,
-    outputs_of_runs,
-    outputs_of_tasks,
-    require_free,
-)
-from streamridge.cli.predictions import begun_predictions
-from streamridge.cli.printing import Printed
-from streamridge.cli.watching import watched
-from streamridge.errors import InvalidInputError, StreamRidgeError, listed
-from streamridge.files.names import FileNames
+from streamridge.cli.commands import INCOMPLETE, INTERRUPTED
+from streamridge.cli.output_files import INTERRUPTED_NAME, PredictionsTable, RequestedOutputs
+from streamridge.cli.progress import run_with_progress
+from streamridge.cli.terminal import StandardOutput, table_text
+from streamridge.errors import StreamRidgeError, counted, counts_text, listed, visible
+from streamridge.forecaster.forecast import named
 from streamridge.forecaster.methods import needs_model
-from streamridge.runs.engines.base import Engine
-from streamridge.runs.keeping import kept_tasks
-from streamridge.runs.run import Run
-from streamridge.runs.tasks import Task
+from streamridge.metrics import percent, rmse
+from streamridge.runs.engines import Engine
+from streamridge.runs.run import BASELINE, Run, change
+from streamridge.runs.tasks import Task, TaskOutcome
 
-# What a forecaster meets beside what was wrong with the file.
-MET = (
-    "late",
-    "too_late",
-    "excluded",
-    "outlier",
-    "implausible",
-    "stuck",
-    "rollbacks",
-    "failed_refits",
+# Counts of a forecaster that are printed after its run.
+PRINTED_COUNTS = (
+    *("late", "too_late", "excluded", "outlier", "implausible", "stuck"),
+    *("rollbacks", "failed_refits"),
+)
+# Marks a method in the table that has remarks below it.
+MARK = "*"
+# The RMSE is shown for at most this many horizons.
+MOST_HORIZONS = 6
+NAMES = ("sensor", "method")
+# The columns of the table: heading, name in the record of a run, and format. A narrow terminal
+# omits the last columns first. The columns of coverage come between the two groups.
+ERROR_COLUMNS = (
+    ("RMSE", "rmse", ".4g"),
+    ("relative", "rmse_relative", ".3f"),
+    ("against fixed", "against_fixed", "+.1%"),
+)
+OTHER_COLUMNS = (
+    ("MAE", "mae", ".4g"),
+    ("total (s)", "seconds_total", ".1f"),
+    ("tuning (s)", "seconds_tuning", ".1f"),
+    ("fits", "fits", "d"),
+    ("scored", "scored", "d"),
+    ("missing", "missing", "d"),
 )
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a command shall leave behind of its runs.
+class Completion:
+    """How many tasks are complete, interrupted or failed, and the exit code that follows."""
 
-    Parameters
-    ----------
-    files
-        All files that are read; the first of them give the report its title.
-    predictions, report, save, keep
-        The file of forecasts, and the folders of a page, of forecasters and of kept runs, if any.
-    unit
-        Of the values, for figures.
-    as_json
-        Whether runs are printed as JSON instead of a table.
-    force
-        Whether files that the package did not write may be replaced.
-    """
-
-    files: Sequence[str]
-    predictions: Path | None = None
-    report: Path | None = None
-    save: Path | None = None
-    keep: Path | None = None
-    unit: str = ""
-    as_json: bool = False
-    force: bool = False
-
-    def require_possible(self, inputs: Iterable[str]) -> None:
-        """Raise before any work when something must not or cannot be written."""
-        if self.as_json and self.prints_predictions:
-            raise InvalidInputError(
-                "--predictions - must be left out with --json, since both write to standard "
-                "output, got both. Pass a file to --predictions."
-            )
-        require_free(outputs_of_runs(self.predictions, self.report), inputs, force=self.force)
-        folders = {"report": self.report, "save": self.save, "keep": self.keep}
-        for name, folder in folders.items():
-            if folder is not None:
-                require_folder(name, folder)
-        if self.predictions is not None and not self.prints_predictions:
-            require_table("predictions", self.predictions)
-        if self.report is not None:
-            require_extra("matplotlib", "plot")
-            require_extra("plotly", "plot")
-
-    def tasks(self, made: Sequence[Task], inputs: Iterable[str]) -> Sequence[Task]:
-        """Return tasks that save forecasters and keep runs as wanted; raise if they must not."""
-        kept = made if self.keep is None else kept_tasks(self.keep, made)
-        tasks = kept if self.save is None else _saving(kept, self.save)
-        require_free(outputs_of_tasks(tasks), inputs, force=self.force)
-        return tasks
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self._complete = self._interrupted = 0
+        self._failed: list[str] = []
+        self._is_incomplete = False
 
     @property
-    def prints_predictions(self) -> bool:
-        """Return whether forecasts go to standard output."""
-        return self.predictions is not None and is_standard(self.predictions)
+    def has_runs(self) -> bool:
+        """Return whether at least one task has a run, complete or interrupted."""
+        return self._complete + self._interrupted > 0
 
     @property
-    def leaves_files(self) -> bool:
-        """Return whether anything is wanted beside what is printed."""
-        written = None if self.prints_predictions else self.predictions
-        return any((written, self.report, self.save, self.keep))
+    def is_stopped(self) -> bool:
+        """Return whether some tasks were stopped before their end."""
+        return self._complete + len(self._failed) < len(self._tasks)
+
+    def count(self, outcome: TaskOutcome) -> None:
+        """Count an outcome, and print its error if it has one."""
+        task = self._tasks[outcome.number]
+        name, run = visible(f"{task.series.sensor} ({task.method})"), outcome.run
+        if outcome.error is not None:
+            self.fail(f"{name}: {outcome.error}")
+        if run is None:
+            self._failed.append(name)
+            return
+        self._interrupted += run.interrupted
+        self._complete += not run.interrupted
+        self._is_incomplete |= lacks_model(run)
+
+    def fail(self, message: str) -> None:
+        """Print an error; the exit code will say that results are missing."""
+        self._is_incomplete = True
+        typer.echo(visible(f"error: {message}"), err=True)
+
+    def report_stop(self, console: Console) -> None:
+        """Print a message if some tasks were stopped before their end."""
+        if self.is_stopped:
+            rest = "results so far follow" if self.has_runs else "no run was finished"
+            console.print(f"Stopped early: {rest}.")
+
+    def require_complete(self) -> None:
+        """Exit with an error code unless all results are complete."""
+        if self._failed and len(self._tasks) > 1:
+            count = f"{len(self._failed)} of {len(self._tasks)} runs failed"
+            typer.echo(f"error: {count}: {listed(self._failed)}.", err=True)
+        if self.is_stopped:
+            raise typer.Exit(INTERRUPTED)
+        if self._is_incomplete:
+            raise typer.Exit(INCOMPLETE)
 
 
-def write_results(tasks: Sequence[Task], engine: Engine, wanted: Wanted, console: Console) -> None:
-    """Carry out tasks, and write and print what is wanted of them.
+class RunTable:
+    """A table of runs with a row each, and remarks below it.
 
-    The command ends with its exit code unless all of it is there.
+    Only formatted numbers are held, and the runs of the current sensor, which are compared.
     """
-    counted, printed = Counted(tasks), Printed()
-    shown = _shown(printed, wanted)
-    held: list[Run] = []  # only a report needs them all at a time
-    with begun_predictions(wanted.predictions, printed, counted.fail) as table:
-        with watched(tasks, engine, console) as outcomes:
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Run, Sequence[str]]] = []
+        self._rows: list[dict[str, str]] = []
+        self._horizon_rows: list[dict[str, str]] = []
+        self._remarks: list[str] = []
+
+    def add(self, run: Run, remarks: Sequence[str]) -> None:
+        """Add a run; the runs of a sensor follow one another."""
+        if self._runs and self._runs[0][0].sensor != run.sensor:
+            self._add_rows()
+        self._runs.append((run, remarks))
+
+    def text(self) -> str:
+        """Return the table with its remarks, and a table by horizon if there are several."""
+        self._add_rows()
+        parts = [table_text(_columns(self._rows), NAMES), *self._remarks]
+        if any(len(row) > len(NAMES) + 1 for row in self._horizon_rows):
+            by_horizon = table_text(_columns(self._horizon_rows), NAMES)
+            parts += ["", "RMSE by the number of steps ahead", by_horizon]
+        return "\n".join(parts) + "\n"
+
+    def _add_rows(self) -> None:
+        fixed = next((run for run, _ in self._runs if run.method == BASELINE), None)
+        for run, remarks in self._runs:
+            name = {"sensor": run.sensor, "method": run.method + (f" {MARK}" if remarks else "")}
+            self._rows.append(name | _figures(run, fixed))
+            self._horizon_rows.append(name | _rmse_by_horizon(run))
+            self._remarks += [f"{MARK} {remark}" for remark in remarks]
+        self._runs = []
+
+
+def write_results(
+    tasks: Sequence[Task], engine: Engine | Executor, requested: RequestedOutputs, console: Console
+) -> None:
+    """Run tasks, then write and print the requested outputs.
+
+    The command exits with an error code unless all results are complete.
+    """
+    completion, output, table = Completion(tasks), StandardOutput(), RunTable()
+    report_runs: list[Run] = []  # a report needs all runs at once
+    with PredictionsTable(requested.predictions, output, completion.fail) as predictions:
+        with run_with_progress(tasks, engine, console) as outcomes:
             for outcome in outcomes:
-                counted.count(outcome)
+                completion.count(outcome)
                 if outcome.run is not None:
-                    table.add(outcome.run.columns())
-                    shown.add(outcome.run)
-                    say_what_was_met(outcome.run, console)
-                    held += [outcome.run] if wanted.report is not None else []
-                if not (printed.is_open or wanted.leaves_files):
-                    return  # nobody reads on, and nothing else is wanted
-        counted.say_if_stopped(console)
-        written = table.close(interrupted=counted.is_stopped)
+                    predictions.add(outcome.run.columns())
+                    remarks = print_remarks(outcome.run, console)
+                    if requested.as_json:
+                        output.print(json.dumps(outcome.run.record()) + "\n")
+                    else:
+                        table.add(outcome.run, remarks)
+                    report_runs += [outcome.run] if requested.report is not None else []
+                if not (output.is_open or requested.writes_files):
+                    return  # the reader has closed the pipe, and no file is requested
+        completion.report_stop(console)
+        written = predictions.finish(interrupted=completion.is_stopped)
     if written is not None:
-        console.print(f"Predictions: {written}", markup=False)
-    if held and wanted.report is not None:
-        folder = interrupted_folder(wanted.report) if counted.is_stopped else wanted.report
-        title = _title(held, wanted.files) + (" (interrupted)" if counted.is_stopped else "")
-        try:
-            page = _write_report(held, folder, title=title, unit=wanted.unit, task=tasks[0])
-            console.print(f"Report: {page}", markup=False)
-        except StreamRidgeError as error:
-            counted.fail(str(error))
-    if counted.whole + counted.cut_short:
-        shown.close()
-    if printed.error is not None:
-        counted.fail(printed.error)
-    counted.require_all()
+        console.print(f"Predictions: {written}")
+    if report_runs:
+        _write_report(report_runs, tasks[0], requested, completion, console)
+    if completion.has_runs and not requested.as_json:
+        if requested.prints_predictions:
+            typer.echo(table.text(), err=True, nl=False)
+        else:
+            output.print(table.text())
+    if output.error is not None:
+        completion.fail(output.error)
+    completion.require_complete()
 
 
-def say_what_was_met(run: Run, console: Console) -> None:
-    """Say what a forecaster met on its way, and what has to be known of its run."""
-    met = {name: run.counts.get(name, 0) for name in MET}
-    if any(met.values()):
-        console.print(f"{run.sensor} ({run.method}): {in_words(met)}", markup=False)
-    for remark in remarks(run):
-        console.print(f"warning: {remark}", markup=False, highlight=False, soft_wrap=True)
+def print_remarks(run: Run, console: Console) -> list[str]:
+    """Print the counts and the remarks of a run, and return the remarks."""
+    counts = {name: run.counts.get(name, 0) for name in PRINTED_COUNTS}
+    if any(counts.values()):
+        console.print(f"{run.sensor} ({run.method}): {counts_text(counts)}")
+    remarks = remarks_on(run)
+    for remark in remarks:
+        console.print(f"warning: {remark}")
+    return remarks
 
 
-def _shown(printed: Printed, wanted: Wanted) -> Shown:
-    if wanted.as_json:
-        return JsonLines(printed)
-    return TableOfRuns(None if wanted.prints_predictions else printed)
+def lacks_model(run: Run) -> bool:
+    """Return whether no model was fitted in a run that needs one."""
+    return needs_model(run.method) and bool(len(run.times)) and not run.counts.get("fits")
 
 
-def _saving(tasks: Sequence[Task], folder: Path) -> Sequence[Task]:
-    """Return tasks that save their forecasters in a folder, as far as they have one."""
-    if not any(needs_model(task.method) for task in tasks):
-        raise InvalidInputError(
-            "save must be left out if no method has a forecaster to save, got methods "
-            f"{listed(dict.fromkeys(task.method for task in tasks))}."
+def remarks_on(run: Run) -> list[str]:
+    """Return sentences that a reader of the run's errors must know."""
+    name, steps = visible(f"{run.sensor} ({run.method})"), len(run.times)
+    remarks = []
+    if run.interrupted:
+        remarks.append(f"{name}: interrupted after {counted(steps, 'scored step')}.")
+    before_fit = int((run.times <= run.refit_times[0]).sum()) if len(run.refit_times) else 0
+    if lacks_model(run):
+        remarks.append(
+            f"{name}: no model was fitted; all forecasts are naive forecasts. "
+            "Pass a longer file, or a longer --warmup."
         )
-    names = FileNames()
-    return [
-        replace(task, save_to=folder / names.take(_saved_name(task), ".sr"))
-        if needs_model(task.method)
-        else task
-        for task in tasks
+    elif before_fit:
+        remarks.append(
+            f"{name}: the first {before_fit} of {counted(steps, 'forecast')} are naive forecasts, "
+            "made before the first fit. Pass a longer --warmup to score the model only."
+        )
+    elif needs_model(run.method) and len(run.errors()) and not run.by_model.any():
+        remarks.append(f"{name}: a naive forecast was better than the model and replaced it.")
+    if steps and np.isnan(run.scored).all():
+        remarks.append(f"{name}: no step was scored: all are missing or excluded.")
+    return remarks
+
+
+def _figures(run: Run, fixed: Run | None) -> dict[str, str]:
+    """Return the cells of a run by heading; a cell is empty if the run has no such number."""
+    record = run.record()
+    against = change(run, fixed)
+    if run.method != BASELINE and not np.isnan(against):
+        record["against_fixed"] = against
+    levels = run.levels
+    headings = [
+        f"{percent(level)}% coverage" if len(levels) > 1 else "coverage" for level in levels
     ]
+    coverages = [
+        (heading, name, ".1%")
+        for heading, name in zip(headings, named("coverage", levels, levels), strict=True)
+    ]
+    columns = (*ERROR_COLUMNS, *coverages, *OTHER_COLUMNS)
+    return {
+        heading: _cell(record[name], form) if name in record else ""
+        for heading, name, form in columns
+    }
 
 
-def _saved_name(task: Task) -> str:
-    sensor = task.source.sensor
-    return sensor if task.method == "ohl" else f"{sensor}-{task.method}"
+def _rmse_by_horizon(run: Run) -> dict[str, str]:
+    count = min(run.horizon, MOST_HORIZONS)
+    horizons = np.linspace(1, run.horizon, count).round().astype(int).tolist()
+    return {str(ahead): _cell(rmse(run.errors(ahead)), ".4g") for ahead in horizons}
 
 
-def _write_report(runs: list[Run], folder: Path, *, title: str, unit: str, task: Task) -> Path:
+def _cell(number: Any, form: str) -> str:
+    """Return a number as text; a dash if it is unknown."""
+    return "-" if number is None or np.isnan(number) else format(number, form)
+
+
+def _columns(rows: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
+    """Return the columns of rows that are not empty."""
+    columns = {heading: [row[heading] for row in rows] for heading in rows[0]}
+    return {heading: cells for heading, cells in columns.items() if any(cells)}
+
+
+def _write_report(
+    runs: Sequence[Run],
+    task: Task,
+    requested: RequestedOutputs,
+    completion: Completion,
+    console: Console,
+) -> None:
+    """Write the report; a failure is printed and does not end the command."""
     from streamridge.report import write_report
 
-    names = task.settings.preset.features.compared
-    return write_report(runs, folder, title=title, unit=unit, feature_names=names)
-
-
-def _title(runs: Sequence[Run], files: Sequence[str]) -> str:
-    names = ", ".join("standard input" if name == "-" else Path(name).name for name in files[:3])
+    if requested.report is None:
+        return
+    files = ["standard input" if name == "-" else Path(name).name for name in requested.files[:3]]
     kind = "Comparison" if len({run.method for run in runs}) > 1 else "Replay"
-    return f"{kind} of {names}"
+    title, folder = f"{kind} of {', '.join(files)}", requested.report
+    if completion.is_stopped:
+        title, folder = f"{title} (interrupted)", folder / INTERRUPTED_NAME
+    names = task.settings.preset.features.compared
+    try:
+        page = write_report(runs, folder, title=title, unit=requested.unit, feature_names=names)
+        console.print(f"Report: {page}")
+    except StreamRidgeError as error:
+        completion.fail(str(error))

@@ -1,4 +1,4 @@
-"""`streamridge simulate`: a file of simulated detectors to try things on."""
+"""`streamridge simulate`: write a file of simulated detectors."""
 
 from __future__ import annotations
 
@@ -8,36 +8,34 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from streamridge.cli.checks import require_table
 from streamridge.cli.options import Force
-from streamridge.cli.overwriting import Output, require_free
+from streamridge.cli.output_files import OutputFile, require_replaceable, require_table
 from streamridge.cli.terminal import Messages
 from streamridge.datasets import simulate_roads
-from streamridge.files.own import is_simulated
+from streamridge.errors import counted
+from streamridge.files.outputs import is_simulated
 from streamridge.files.tables import write_table
-from streamridge.texts import counted
 
 
 def simulate(
     out: Annotated[Path, typer.Option(help="File: .csv, .csv.gz or .parquet.")] = Path("roads.csv"),
     detectors: Annotated[
-        int, typer.Option(min=1, max=10000, help="How many; every third is a ramp.")
+        int, typer.Option(min=1, max=10000, help="Number of detectors; every third is a ramp.")
     ] = 13,
-    days: Annotated[int, typer.Option(min=1, max=36_525, help="How many days.")] = 136,
+    days: Annotated[int, typer.Option(min=1, max=36_525, help="Number of days.")] = 136,
     step_minutes: Annotated[int, typer.Option(min=1, help="Minutes between counts.")] = 15,
-    start: Annotated[str, typer.Option(help="The first day.")] = "2017-01-01",
+    start: Annotated[str, typer.Option(help="First day.")] = "2017-01-01",
     works: Annotated[
-        int | None,
-        typer.Option(min=0, help="Day, from 0 on, from which there are works on the motorway."),
+        int | None, typer.Option(min=0, help="Number of the day, from 0, on which roadworks begin.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same roads.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
     force: Force = False,
 ) -> None:
-    """Write the counts of simulated detectors along a road, a column each.
+    """Write the counts of simulated traffic detectors, one column per detector.
 
     Example: streamridge simulate --out roads.csv --days 60
     """
-    require_free([Output("out", out, is_simulated)], [], force=force)
+    require_replaceable([OutputFile("out", out, is_simulated)], [], force=force)
     require_table("out", out)
     roads = simulate_roads(
         np.random.default_rng(seed),

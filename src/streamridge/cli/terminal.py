@@ -1,51 +1,134 @@
-"""Standard output and standard error: how wide they are, and lines that stay lines."""
+"""Standard output and standard error: messages, tables, and output that a reader may close."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from io import UnsupportedOperation
 from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 
-from streamridge.texts import visible
+from streamridge.errors import visible
 
-# A line is as long as it is: a terminal wraps it, and a log keeps it.
-AS_IT_IS = {"markup": False, "highlight": False, "soft_wrap": True}
+# Names are text, not markup, and a long line is not wrapped.
+PLAIN_TEXT = {"markup": False, "highlight": False, "emoji": False, "soft_wrap": True}
+# Spaces between the columns of a table.
+GAP = 2
+# Names are folded to this width before a column is omitted.
+NAME_WIDTH = 12
+# The width of a table in a pipe or a file.
+UNLIMITED = 100_000
 
 
 class Messages(Console):
-    """Standard error, where a text is one line, whatever names it holds."""
+    """Standard error. Each message is one line, whatever names it contains."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(stderr=True, quiet=quiet)
 
+    def print_each(self, objects: Iterable[object]) -> None:
+        """Print each object as a line of text."""
+        for each in objects:
+            self.print(str(each))
+
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print texts as a line, and anything else, such as a progress bar, as it is."""
+        """Print texts as one line, and renderables such as a progress bar as Rich does."""
         if objects and all(isinstance(each, str) for each in objects):
-            super().print(*map(visible, objects), **{**AS_IT_IS, **options})
+            super().print(*map(visible, objects), **{**PLAIN_TEXT, **options})
         else:
             super().print(*objects, **options)
 
 
-def columns() -> int | None:
-    """Return how many columns results may take; None where they may take any.
+class StandardOutput:
+    """Standard output. A closed pipe or a full disk stops the output, not the command."""
 
-    A terminal is as wide as it is, and COLUMNS says otherwise; into a pipe or a file, a line is as
-    long as it needs to be.
+    def __init__(self) -> None:
+        self.is_open = True  # output can still be written
+        # The reason why writing failed; None if the reader closed the pipe, as `head` does.
+        self.error: str | None = None
+
+    def print(self, text: str) -> None:
+        """Write a text and flush it."""
+        self.attempt(lambda: sys.stdout.write(text))
+
+    def attempt(self, write: Callable[[], object]) -> None:
+        """Call a function that writes to standard output, unless writing has failed before."""
+        if not self.is_open:
+            return
+        try:
+            write()
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self._close()
+        except OSError as error:
+            reason = error.strerror or error
+            self.error = f"standard output must be writable, got: {reason}."
+            self._close()
+
+    def _close(self) -> None:
+        self.is_open = False
+        # Buffered output would fail again when the process ends.
+        with suppress(OSError, UnsupportedOperation, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def table_text(columns: Mapping[str, Sequence[str]], names: Collection[str]) -> str:
+    """Return a table as text, as wide as the terminal allows.
+
+    Columns hold their cells by heading, the most important columns first. Columns of `names` are
+    aligned left and may be folded. If the table is too wide, names are folded, and then the last
+    columns are omitted; a line below the table lists them. Numbers are never cut.
     """
-    is_told = os.environ.get("COLUMNS", "").isdigit()
-    return get_terminal_size().columns if is_told or sys.stdout.isatty() else None
+    is_set = os.environ.get("COLUMNS", "").isdigit()  # get_terminal_size reads it
+    width = get_terminal_size().columns if is_set or sys.stdout.isatty() else UNLIMITED
+    cells = {heading: [visible(each) for each in column] for heading, column in columns.items()}
+    shown = _columns_that_fit(cells, names, width)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+    for heading in shown:
+        is_name = heading in names
+        table.add_column(
+            heading, justify="left" if is_name else "right", no_wrap=not is_name, overflow="fold"
+        )
+    for row in zip(*(cells[heading] for heading in shown), strict=True):
+        table.add_row(*row)
+    console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+    text = "".join(segment.text for segment in console.render(table))
+    lines = [line.rstrip() for line in text.splitlines()]
+    omitted = [heading for heading in columns if heading not in shown]
+    if omitted:
+        note = f"Columns omitted because the terminal is too narrow: {', '.join(omitted)}."
+        lines += wrap(f"{note} --json shows all.", width)
+    return "\n".join(lines)
 
 
-def is_plain() -> bool:
-    """Return whether standard output takes no signs beyond the letters of its encoding."""
-    return not (sys.stdout.encoding or "").lower().startswith("utf")
+def _columns_that_fit(
+    columns: Mapping[str, Sequence[str]], names: Collection[str], width: int
+) -> list[str]:
+    """Return the headings of the first columns that fit the width; names always stay."""
+    least = {}
+    for heading, cells in columns.items():
+        widest = max(map(cell_len, (heading, *cells)))
+        least[heading] = min(widest, NAME_WIDTH) if heading in names else widest
+    shown = list(columns)
+    while (
+        len(shown) > 1
+        and shown[-1] not in names
+        and sum(least[heading] + GAP for heading in shown) - GAP > width
+    ):
+        shown.pop()
+    return shown
 
 
-def show_any_name() -> None:
-    """Let standard output and error write out the letters that their encoding lacks."""
+def escape_unencodable() -> None:
+    """Write characters that the encoding of the terminal lacks as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Series made by the package: the paper's synthetic one, and simulated roads."""
+"""Simulated series: the synthetic series of the paper, and road traffic."""
 
 from streamridge.datasets.roads import Roads, simulate_roads
 from streamridge.datasets.synthetic import drifting_series, synthetic_series

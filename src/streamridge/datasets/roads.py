@@ -1,10 +1,10 @@
 """Simulated road traffic: vehicle counts of detectors along one corridor.
 
 Every detector has a daily profile with two peaks on weekdays and one broad hump on weekends. Its
-level wanders within the day and over days, weeks and months, partly together with the whole
-corridor. Incidents cut the flow of neighbouring detectors for an hour or so, followed by a surge.
-Counts vary more than Poisson counts. Works on the motorway may begin on some day: fewer lanes are
-left of the mainline, so that queues flatten its peaks, and drivers leave by the ramps.
+level drifts within the day and over days, weeks and months, partly together with the whole
+corridor. Incidents reduce the flow of neighbouring detectors for about an hour, followed by a
+surge. Counts vary more than Poisson counts. Roadworks may start on some day: the mainline then has
+fewer lanes, so that queues flatten its peaks, and drivers leave by the ramps.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from streamridge.errors import InvalidInputError
 
 MINUTES_A_DAY = 1440
 EVERY_NTH_IS_A_RAMP = 3
-# Works leave this share of what the mainline carries at its busiest. Of those in the queue, this
-# share is still there a quarter of an hour later, unless it got through; the others take a ramp,
-# which carries so much more as the mainline carries less.
+# The capacity of the mainline during roadworks, relative to its busiest flow. The share of a queue
+# that still waits after a quarter of an hour; the others take a ramp. The relative increase of ramp
+# flow per relative decrease of mainline flow.
 LANES_LEFT, PATIENCE, DIVERTED = 0.6, 0.9, 1.2
-# By how much of itself the flow of a queue varies from step to step: little.
+# The relative deviation of a queue's flow from step to step.
 UNSTEADY = 0.03
 BUSIEST = 0.99
 
@@ -80,8 +80,8 @@ def simulate_roads(
     start
         The first day.
     works
-        The day, counted from 0, from which on there are works on the motorway; None for none. The
-        days before are the same as without.
+        The first day of roadworks, counted from 0; None for no roadworks. Earlier days do not
+        depend on it.
 
     Examples
     --------
@@ -104,22 +104,22 @@ def simulate_roads(
         ) from None
     if works is not None:
         require_count("works", works, least=0)
-    clock = _Clock.starting(first, days, MINUTES_A_DAY // step_minutes)
+    calendar = _Calendar.starting(first, days, MINUTES_A_DAY // step_minutes)
     ramps = np.arange(1, detectors + 1) % EVERY_NTH_IS_A_RAMP == 0
-    expected = np.column_stack([_expected_flow(rng, clock, ramp) for ramp in ramps])
-    expected *= step_minutes / 15 * _incidents(rng, clock, detectors)
-    expected *= np.exp(_wander(rng, clock, 1) + 0.6 * _wander(rng, clock, detectors))
+    expected = np.column_stack([_expected_flow(rng, calendar, ramp) for ramp in ramps])
+    expected *= step_minutes / 15 * _incidents(rng, calendar, detectors)
+    expected *= np.exp(_drift(rng, calendar, 1) + 0.6 * _drift(rng, calendar, detectors))
     names = tuple(f"{'ramp' if ramp else 'mainline'}-{i}" for i, ramp in enumerate(ramps, 1))
-    times = np.datetime64(first, "m") + step_minutes * np.arange(clock.steps)
+    times = np.datetime64(first, "m") + step_minutes * np.arange(calendar.steps)
     flows = _count(rng, expected, np.where(ramps, 40.0, 250.0))
     if works is not None:
-        begin = works * clock.steps_a_day
+        begin = works * calendar.steps_a_day
         flows[begin:] = _with_works(rng, flows, ramps, step_minutes)[begin:]
     return Roads(names, times, flows)
 
 
 @dataclass(frozen=True)
-class _Clock:
+class _Calendar:
     """The hour and the weekday of every step."""
 
     hour: Vector
@@ -131,7 +131,7 @@ class _Clock:
         return len(self.hour)
 
     @classmethod
-    def starting(cls, start: date, days: int, steps_a_day: int) -> _Clock:
+    def starting(cls, start: date, days: int, steps_a_day: int) -> _Calendar:
         hour = np.tile(24 * np.arange(steps_a_day) / steps_a_day, days)
         first = np.datetime64(start, "D").astype(int) + 3  # the epoch was a Thursday
         weekday = np.repeat((first + np.arange(days)) % 7, steps_a_day)
@@ -143,42 +143,42 @@ def _bump(hour: Vector, center: float, width: float) -> Vector:
     return np.exp((np.cos(2 * np.pi * (hour - center) / 24) - 1) * (24 / (2 * np.pi * width)) ** 2)
 
 
-def _expected_flow(rng: np.random.Generator, clock: _Clock, ramp: bool) -> Vector:
+def _expected_flow(rng: np.random.Generator, calendar: _Calendar, ramp: bool) -> Vector:
     """Return the expected count per quarter of an hour, shape (T,)."""
     level = rng.uniform(40, 160) if ramp else rng.uniform(350, 900)
-    morning = rng.uniform(0.3, 1.0) * _bump(clock.hour, rng.normal(7.7, 0.4), rng.uniform(1, 2))
+    morning = rng.uniform(0.3, 1.0) * _bump(calendar.hour, rng.normal(7.7, 0.4), rng.uniform(1, 2))
     evening = rng.uniform(0.3, 1.0) * _bump(
-        clock.hour, rng.normal(17.2, 0.4), rng.uniform(1.2, 2.5)
+        calendar.hour, rng.normal(17.2, 0.4), rng.uniform(1.2, 2.5)
     )
-    midday = rng.uniform(0.4, 0.7) * _bump(clock.hour, 13.5, 5)
-    friday = 1 + 0.15 * (clock.weekday == 4)
+    midday = rng.uniform(0.4, 0.7) * _bump(calendar.hour, 13.5, 5)
+    friday = 1 + 0.15 * (calendar.weekday == 4)
     workday = morning + friday * evening + midday
-    restday = rng.uniform(0.6, 0.9) * _bump(clock.hour, rng.normal(14.5, 0.7), 4.5)
-    sunday = np.where(clock.weekday == 6, 0.85, 1.0)
-    shape = np.where(clock.weekday < 5, workday, sunday * restday)
-    season = rng.uniform(-0.15, 0.15) * np.linspace(0, 1, clock.steps)
+    restday = rng.uniform(0.6, 0.9) * _bump(calendar.hour, rng.normal(14.5, 0.7), 4.5)
+    sunday = np.where(calendar.weekday == 6, 0.85, 1.0)
+    shape = np.where(calendar.weekday < 5, workday, sunday * restday)
+    season = rng.uniform(-0.15, 0.15) * np.linspace(0, 1, calendar.steps)
     return level * (0.04 + shape) * np.exp(season)
 
 
-def _wander(rng: np.random.Generator, clock: _Clock, columns: int) -> Matrix:
-    """Return log-levels that wander within hours, days and weeks, shape (T, columns)."""
-    total = np.zeros((clock.steps, columns))
+def _drift(rng: np.random.Generator, calendar: _Calendar, columns: int) -> Matrix:
+    """Return log-levels that drift within hours, days and weeks, shape (T, columns)."""
+    total = np.zeros((calendar.steps, columns))
     for memory_in_days, deviation in ((0.08, 0.05), (1.0, 0.04), (20.0, 0.06)):
-        keep = np.exp(-1 / (memory_in_days * clock.steps_a_day))
-        shocks = deviation * np.sqrt(1 - keep**2) * rng.standard_normal((clock.steps, columns))
+        keep = np.exp(-1 / (memory_in_days * calendar.steps_a_day))
+        shocks = deviation * np.sqrt(1 - keep**2) * rng.standard_normal((calendar.steps, columns))
         shocks[0] = deviation * rng.standard_normal(columns)
-        for t in range(1, clock.steps):
+        for t in range(1, calendar.steps):
             shocks[t] += keep * shocks[t - 1]
         total += shocks
     return total
 
 
-def _incidents(rng: np.random.Generator, clock: _Clock, detectors: int) -> Matrix:
-    """Return the factors of flow in incidents, (T, detectors); there is one every 8 days."""
-    factors = np.ones((clock.steps, detectors))
-    hour = clock.steps_a_day / 24
-    for _ in range(rng.poisson(clock.steps / clock.steps_a_day / 8)):
-        begin = rng.integers(clock.steps)
+def _incidents(rng: np.random.Generator, calendar: _Calendar, detectors: int) -> Matrix:
+    """Return the factors of flow in incidents, (T, detectors), one every 8 days on average."""
+    factors = np.ones((calendar.steps, detectors))
+    hour = calendar.steps_a_day / 24
+    for _ in range(rng.poisson(calendar.steps / calendar.steps_a_day / 8)):
+        begin = rng.integers(calendar.steps)
         end = begin + max(1, round(hour * rng.uniform(0.5, 2.5)))
         surge = end + max(1, round(hour))
         first = rng.integers(detectors)
@@ -189,7 +189,7 @@ def _incidents(rng: np.random.Generator, clock: _Clock, detectors: int) -> Matri
 
 
 def _with_works(rng: np.random.Generator, flows: Matrix, ramps: Mask, step_minutes: int) -> Matrix:
-    """Return counts with fewer lanes, (T, detectors): queues on the mainline, and fuller ramps."""
+    """Return counts during roadworks, (T, detectors): queues on the mainline, fuller ramps."""
     lanes = LANES_LEFT * np.quantile(flows, BUSIEST, axis=0)
     room = lanes * (1 + UNSTEADY * rng.standard_normal(flows.shape))
     stays = PATIENCE ** (step_minutes / 15)

@@ -1,4 +1,4 @@
-"""The synthetic series of section 6.1 of the paper, whose formula can be read in two ways.
+"""The synthetic series of section 6.1 of the paper, whose formula has two interpretations.
 
 AR(20) may be a separate process, or the weighted sum of the last 20 values of y itself. The first
 gives a stationary series. The second, with the Euclidean norm, gives the slow drift that the
@@ -18,11 +18,8 @@ ORDER = 20
 def ar_coefficients(norm: int = 1) -> Vector:
     r"""Return the autoregressive coefficients $\alpha_i / 2\|\alpha\|$ with $\alpha_i = i$.
 
-    Parameters
-    ----------
-    norm
-        1 reads $\|\cdot\|$ as the sum of absolute values: the process is stable (spectral radius
-        0.95). 2 reads it as the Euclidean norm, as the paper does elsewhere: it explodes (1.05).
+    With norm 1, $\|\cdot\|$ is the sum of absolute values: the process is stable (spectral radius
+    0.95). With norm 2 it is the Euclidean norm, as elsewhere in the paper: it explodes (1.05).
     """
     if norm not in (1, 2):
         raise InvalidInputError(f"norm must be 1 or 2, got {norm}.")
@@ -83,25 +80,19 @@ def drifting_series(
     period: float = 10 * np.pi,
     noise: float = 0.02,
 ) -> Vector:
-    r"""Return a series with a periodic part that drifts upwards, since its own past feeds it.
+    r"""Return a series with a periodic part that drifts upwards, driven by its own past.
 
     $$y(t) = 1 + \tfrac12 \sum_{i=1}^{20} \alpha_i y(t - i)
         + \tfrac12 \sin(2 \pi t / \mathrm{period}) + \varepsilon_t$$
 
     Parameters
     ----------
-    steps
-        T, the number of values.
-    rng
-        Source of the noise.
+    steps, rng, period, noise
+        See `synthetic_series`.
     norm
         Reading of the norm in the coefficients, see `ar_coefficients`. With 2, half their sum is
         0.98: the series climbs from zero towards 50, and is halfway after about 460 steps. With 1,
         half their sum is 0.25 and nothing drifts.
-    period
-        Period of the sine, in steps. The paper's sin(t / 5) has the period 10 pi.
-    noise
-        Standard deviation of the noise.
 
     Notes
     -----

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamridge.files.atomic import replacing
 from streamridge.files.tables import write_table
-from streamridge.report.markup import Cell, document, number, table, text_cell
+from streamridge.report.tables import Cell, document, number, paragraph, table, text_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +30,11 @@ def write_json(path: Path, content: object) -> None:
         file.write(json.dumps(_plain(content), indent=1).encode())
 
 
+def write_results(folder: Path, command: str, results: Row) -> None:
+    """Write results.json: the command, the software, and the results."""
+    write_json(folder / "results.json", {"command": command, "software": software(), **results})
+
+
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
     """Write rows with the same keys as a CSV table."""
     write_table(path, {name: np.array([row[name] for row in rows]) for name in rows[0]})
@@ -42,13 +47,13 @@ def write_figure(path: Path, figure: Figure) -> None:
 
 
 def write_page(path: Path, title: str, body: Sequence[str]) -> None:
-    """Write a page that needs no network; its figures are files beside it."""
+    """Write a page that needs no network; its figures are files in the same folder."""
     with replacing(path) as file:
         file.write(document(title, [f"<h1>{escape(title)}</h1>", *body]).encode())
 
 
 def picture(name: str, caption: str, note: str = "") -> str:
-    """Return a figure of the page, from a file beside it, with its caption."""
+    """Return an image from a file in the same folder, with its caption."""
     small = f"<small>{escape(note)}</small>" if note else ""
     return (
         f"<figure><figcaption>{escape(caption)}{small}</figcaption>"
@@ -61,20 +66,13 @@ def table_of(
     rows: Sequence[Sequence[str | float]],
     form: str = ".1f",
     *,
-    summing_up: int = 0,
+    summary_rows: int = 0,
 ) -> str:
-    """Return a table of text and numbers; a dash replaces an unknown number.
+    """Return a table of text and numbers in a format; a dash replaces an unknown number.
 
-    Parameters
-    ----------
-    heads, rows
-        The headings of the columns, and the rows.
-    form
-        The format of numbers.
-    summing_up
-        The number of last rows that sum up the others; a line separates them.
+    A line separates the last `summary_rows`, which summarize the others.
     """
-    styles = ["first" if len(rows) - i == summing_up else "" for i in range(len(rows))]
+    styles = ["first" if len(rows) - i == summary_rows else "" for i in range(len(rows))]
     return table(
         [text_cell(heads[0]), *(text_cell(head, "wrap") for head in heads[1:])],
         [
@@ -84,10 +82,15 @@ def table_of(
     )
 
 
-def made_by(command: str) -> str:
-    """Return a sentence on the command and the software that made a page."""
-    words = f"Made by <code>{escape(command)}</code> with {escape(software())}."
+def created_by(command: str) -> str:
+    """Return a sentence about the command and the software that created a page."""
+    words = f"Created by <code>{escape(command)}</code> with {escape(software())}."
     return f'<p class="soft">{words}</p>'
+
+
+def numbers_note(files: str) -> str:
+    """Return a sentence about the files with all numbers of a page."""
+    return paragraph(f"All numbers are in {files}, in the folder of this page.", "soft")
 
 
 def software() -> str:

@@ -1,1 +1,1 @@
-"""Rows for models, made from the past of a sensor."""
+"""Features of a sensor: rows for models, computed from its past."""

@@ -1,24 +1,81 @@
-"""Rows that can be learned from: those whose targets were read, and enough of their lags."""
+"""The contract of features, the past that they see, and the samples that they compute."""
 
 from __future__ import annotations
 
-from typing import Protocol, Self, TypeGuard, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector
-from streamridge.features.past import Past
+from streamridge.features.timeline import Timeline
 from streamridge.hyperparameters.space import Space
 from streamridge.samples import Inputs, Layout, Samples
-from streamridge.series.clock import Steps
+from streamridge.series.clock import AnyClock
+from streamridge.series.times import Steps
 
 # The share of its lags that must have been read; forecasts may fill in the others.
 LEAST_READ = 0.25
 
 
-class RowMaker(Protocol):
-    """A description of what a row holds, which can make rows from the past."""
+@dataclass(frozen=True)
+class Past:
+    """A timeline with the sensor's local time."""
+
+    timeline: Timeline
+    clock: AnyClock  # with the changes of local time, and the holidays
+    upcoming: Vector | None = None  # the extra columns of the next step, if they are known
+
+    def values(self, steps: Steps) -> Vector:
+        """Return the values at some steps; the latest value replaces forgotten values."""
+        values = self.timeline.values(steps)
+        unknown = np.isnan(values)
+        if unknown.any():
+            values[unknown] = self.timeline.latest
+        return values
+
+    def ago(self, steps: Steps, season: int | Steps) -> Steps:
+        """Return the steps at the same local time, one season earlier.
+
+        On the day after clocks went forward, a day ago is 23 hours ago.
+        """
+        if self.clock.zone is None:
+            return steps - season
+        return steps - season + self.clock.shifts(steps) - self.clock.shifts(steps - season)
+
+    def seasonal(self, step: int, periods: tuple[float, ...]) -> float:
+        """Return the value one season ago, for the longest season that has been seen.
+
+        Without any, it is the latest value. Periods are in steps, in ascending order; a fraction of
+        a step is rounded. The weekly value of a holiday is the value of the last Sunday.
+        """
+        clock, timeline = self.clock, self.timeline
+        for period in reversed(periods):
+            season = round(period)
+            if clock.holidays is not None and period == clock.week:
+                season -= int(clock.before_sunday(np.array([step]))[0])
+            at = step - season + clock.shift(step) - clock.shift(step - season)
+            if timeline.start <= at <= timeline.newest:
+                return timeline.value(at) if timeline.is_remembered(at) else timeline.latest
+        return timeline.latest
+
+    def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the extra columns, zero where unknown, and a mask of the steps that know all."""
+        columns = self.timeline.extras(steps)
+        if self.upcoming is not None:
+            is_next = (steps == self.timeline.newest + 1)[:, None]
+            columns = np.where(is_next, self.upcoming, columns)
+        unknown = np.isnan(columns)
+        return np.where(unknown, 0.0, columns), np.array(~unknown.any(axis=1), dtype=bool)
+
+
+class FeatureSet(Protocol):
+    """A description of the columns of a row, which computes rows from the past.
+
+    A feature set may also have a method `row(past, step)` that returns the row of one step, shape
+    (p,), faster than `rows` and with the same bits.
+    """
 
     @property
     def layout(self) -> Layout:
@@ -26,7 +83,7 @@ class RowMaker(Protocol):
 
     @property
     def reach(self) -> int:
-        """Return how many steps back a row looks."""
+        """Return how many steps a row looks back."""
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -34,90 +91,74 @@ class RowMaker(Protocol):
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """Return the names of further columns, which are known in advance."""
+        """Return the names of extra columns, which are known in advance."""
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows at some steps, and which of them can be learned from.
+        """Return the rows at some steps, and a mask of the rows that can be learned from.
 
-        Such a row is made again later, alone or among others, and must be the same to the last bit:
-        it may depend on trusted readings and on the forecasts that fill gaps, both before its step,
-        but not on doubted readings, on later ones, or on how many rows are made at once.
+        A row is recomputed later, alone or with other rows, and must then have the same bits. It
+        may depend on trusted readings and on forecasts that fill gaps, if they precede its step.
+        It must not depend on distrusted readings, on later readings, or on the number of rows.
         """
 
 
-@runtime_checkable
-class HasNumbers(Protocol):
-    """A row maker that makes rows with numbers which can be learned."""
+class HasParameters(FeatureSet, Protocol):
+    """A feature set with parameters that can be learned."""
 
     @property
     def space(self) -> Space:
-        """Return the names, values and bounds of the numbers, and which are learned."""
+        """Return the names, values and bounds of the parameters, and which are learned."""
 
-    def at(self, numbers: Vector) -> Self:
-        """Return the row maker at other numbers, shape (q,); all else stays as it is."""
+    def at(self, lam: Vector) -> Self:
+        """Return the features with the last q of lam as their parameters."""
 
     def tangents(self, past: Past, steps: Steps) -> NDArray[np.float64]:
-        """Return how the rows at some steps move with each number, shape (q, n, p).
+        """Return the derivatives of the rows in each parameter, shape (q, n, p).
 
-        The latest value and further columns must not move: units follow from them.
+        The latest value and extra columns must not depend on the parameters: units follow from
+        them.
         """
 
 
-class MakesOneRow(Protocol):
-    """A row maker with a shorter way to one row, such as that of the next forecast."""
-
-    def row(self, past: Past, step: int) -> Vector:
-        """Return the row at one step, shape (p,): the one of `rows`, to the last bit."""
+NO_PARAMETERS = Space(())
 
 
-NO_NUMBERS = Space(())
+def has_parameters(features: FeatureSet) -> TypeGuard[HasParameters]:
+    """Return whether a feature set may have parameters."""
+    return hasattr(features, "tangents")
 
 
-def numbers_of(features: RowMaker) -> Space:
-    """Return the space of the numbers that rows are made with; an empty one without any."""
-    return features.space if isinstance(features, HasNumbers) else NO_NUMBERS
+def parameter_space(features: FeatureSet) -> Space:
+    """Return the space of a feature set's parameters; it is empty if there are none."""
+    return features.space if has_parameters(features) else NO_PARAMETERS
 
 
-def made_with(features: RowMaker, lam: Vector) -> RowMaker:
-    """Return the row maker at the last of lam, which are its numbers; unchanged without any."""
-    size = len(numbers_of(features).names)
-    if not (size and isinstance(features, HasNumbers)):
-        return features
-    return features.at(lam[-size:])
+def with_parameters(features: FeatureSet, lam: Vector) -> FeatureSet:
+    """Return the features with the last of lam as their parameters; unchanged without any."""
+    return features.at(lam) if has_parameters(features) else features
 
 
 def enough_read(trusted: Mask, sound: Mask) -> Mask:
-    """Return which rows of lags can be learned from: enough of them read, and none in doubt.
+    """Return a mask of the rows whose lags can be learned from: enough read, none distrusted.
 
-    Parameters
-    ----------
-    trusted
-        (n, p), which lags have a reading that can be learned from.
-    sound
-        (n, p), which have one, or had none and are filled in.
+    A lag is trusted if its reading can be learned from. It is sound if it is trusted, or has no
+    reading and is filled by a forecast. Both masks are (n, p).
     """
     read: Vector = trusted.mean(axis=1)
     return np.array(sound.all(axis=1) & (read >= LEAST_READ), dtype=bool)
 
 
-def input_at(features: RowMaker, past: Past, step: int) -> Inputs:
+def input_at(features: FeatureSet, past: Past, step: int) -> Inputs:
     """Return the row at one step."""
-    if makes_one_row(features):
-        x = features.row(past, step)[None, :]
-    else:
-        x, _ = features.rows(past, np.array([step]))
+    row = getattr(features, "row", None)
+    x = features.rows(past, np.array([step]))[0] if row is None else row(past, step)[None, :]
     return Inputs(np.array([float(step)]), x, features.layout)
 
 
-def makes_one_row(features: RowMaker) -> TypeGuard[MakesOneRow]:
-    """Return whether a row maker has a shorter way to one row."""
-    return hasattr(features, "row")  # asked at every forecast; isinstance takes 4 us
-
-
-def samples_at(features: RowMaker, past: Past, steps: Steps, horizon: int) -> Samples:
-    """Return the samples at those steps that can be learned from."""
+def samples_at(features: FeatureSet, past: Past, steps: Steps, horizon: int) -> Samples:
+    """Return the samples at all of these steps that can be learned from."""
     x, complete = features.rows(past, steps)
     ahead = steps[:, None] + np.arange(horizon)
-    usable = complete & past.trusted(ahead).all(axis=1)
+    usable = complete & past.timeline.trusted(ahead).all(axis=1)
     inputs = Inputs(steps[usable].astype(np.float64), x[usable], features.layout)
     return Samples(inputs, past.values(ahead[usable]))

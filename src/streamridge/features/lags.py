@@ -1,4 +1,4 @@
-"""Features of a regular series: lags, seasonal lags and calendar coordinates, as Samples."""
+"""Features of a regular series: lags, seasonal lags and calendar coordinates."""
 
 from __future__ import annotations
 
@@ -12,34 +12,32 @@ from numpy.typing import ArrayLike
 from streamridge.arrays import (
     Mask,
     Matrix,
-    Vector,
     require_count,
     require_finite,
     require_positive,
     require_shape,
 )
 from streamridge.errors import InvalidInputError
-from streamridge.features.base import enough_read
-from streamridge.features.calendar import calendar_at
-from streamridge.features.past import Past
+from streamridge.features.base import Past, enough_read
+from streamridge.features.seasons import calendar_at
 from streamridge.samples import Layout, Samples
-from streamridge.series.clock import Steps
+from streamridge.series.times import Steps
 
 
 @dataclass(frozen=True)
 class Features:
-    """The blocks of a row of x: lags, seasonal lags, calendar and further columns.
+    """The blocks of a row of x: lags, seasonal lags, calendar and extra columns.
 
     Parameters
     ----------
     lags
         p, the number of latest values.
     seasonal
-        Further lags in steps, one season long, such as a day and a week.
+        Additional lags in steps, one season long, such as a day and a week.
     calendar
         Periods in steps; each gives a sine and a cosine of the time.
     extras
-        Names of further columns, which are known in advance.
+        Names of extra columns, which are known in advance.
 
     Examples
     --------
@@ -80,7 +78,7 @@ class Features:
 
     @property
     def reach(self) -> int:
-        """Return how many steps back a row looks."""
+        """Return how many steps a row looks back."""
         return max(self.lags, *self.seasonal, 0)
 
     def samples(self, series: ArrayLike, *, horizon: int = 1, start: int = 0) -> Samples:
@@ -105,25 +103,23 @@ class Features:
             )
         at = np.arange(first, end)
         y = sliding_window_view(values, horizon)[at]
-        x = np.hstack([self._lagged(values, at), calendar_at(at + start, self.calendar)])
+        behind = np.concatenate([np.arange(1, self.lags + 1), np.array(self.seasonal, dtype=int)])
+        x = np.hstack([values[at[:, None] - behind], calendar_at(at + start, self.calendar)])
         return Samples.of(at + start, x, y, self.layout)
 
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
-        """Return the rows at some steps, and which of them can be learned from.
+        """Return the rows at some steps, and a mask of the rows that can be learned from.
 
-        A seasonal lag that would reach back before the first reading is replaced by a shorter one.
+        A shorter lag replaces a seasonal lag that reaches back before the first reading.
         """
         lags = steps[:, None] - np.arange(1, self.lags + 1)
-        columns, stand_in = [lags], lags[:, :1]
+        columns, fallback = [lags], lags[:, :1]
         for season in sorted(self.seasonal):
             ago = past.ago(steps, season)[:, None]
-            stand_in = np.where(past.within(ago), ago, stand_in)
-            columns.append(stand_in)
+            fallback = np.where(ago >= past.timeline.start, ago, fallback)
+            columns.append(fallback)
         at = np.hstack(columns)
         extras, given = past.extras(steps)
-        x = np.hstack([past.values(at), calendar_at(past.local(steps), self.calendar), extras])
-        return x, enough_read(past.trusted(at), past.sound(at)) & given
-
-    def _lagged(self, values: Vector, at: Steps) -> Matrix:
-        behind = np.concatenate([np.arange(1, self.lags + 1), np.array(self.seasonal, dtype=int)])
-        return values[at[:, None] - behind]
+        calendar = calendar_at(steps + past.clock.shifts(steps), self.calendar)
+        x = np.hstack([past.values(at), calendar, extras])
+        return x, enough_read(past.timeline.trusted(at), past.timeline.sound(at)) & given

@@ -1,4 +1,4 @@
-"""The recent past of a series, step by step: values read or filled in, and which are trusted."""
+"""The recent past of a series: one value per step, read or filled in, and whether it is trusted."""
 
 from __future__ import annotations
 
@@ -11,36 +11,28 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector, require_shape
 from streamridge.errors import StateError
-from streamridge.series.clock import Steps
+from streamridge.series.times import Steps
 
-# What is known of a step, in bits: it was read, its reading is trusted, it was trusted at the last
-# refit and at the one before, something about it has changed since the last refit, and a forecast
-# fills it in.
+# The flags of a step: it was read, its reading is trusted, it was trusted at the last refit and at
+# the refit before, it has changed since the last refit, and it is filled in by a forecast.
 READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, CHANGED, FILLED = (np.uint8(1 << bit) for bit in range(6))
-# The bits of a new step, given whether it was read and whether it is trusted.
+# The flags of a new step, given whether it was read and whether it is trusted.
 NEW = {
     (read, trusted): (READ if read else FILLED) | (TRUSTED if trusted else np.uint8(0)) | CHANGED
     for read in (False, True)
     for trusted in (False, True)
 }
-# What is remembered of each step.
+# The arrays with one entry per step.
 ROWS = ("values", "extras", "flags")
-# Steps that memory is taken for at a time.
+# The number of steps by which the arrays grow.
 CHUNK = 128
 
 
 class Timeline:
     """The last values of a series, with every gap filled; it grows until steps are forgotten.
 
-    Long gaps are cut out: their steps count, but are not remembered.
+    The steps of a long gap count, but are not stored.
 
-    Parameters
-    ----------
-    extras
-        How many further columns there are.
-
-    Examples
-    --------
     >>> timeline = Timeline()
     >>> for value in (5.0, 6.0, 7.0, 8.0):
     ...     timeline.push(value, read=True, trusted=value != 7)
@@ -53,10 +45,10 @@ class Timeline:
         self._values = np.full(CHUNK, np.nan)
         self._extras = np.full((CHUNK, extras), np.nan)
         self._flags = np.zeros(CHUNK, dtype=np.uint8)
-        self._holes: Steps = np.zeros((0, 2), dtype=np.int64)  # first step, and the one after
-        self._replaced: dict[int, float] = {}  # what had filled steps that were read late
+        self._holes: Steps = np.zeros((0, 2), dtype=np.int64)  # first and end
+        self._replaced: dict[int, float] = {}  # the filled values of steps that were read late
         self.start = 0  # the first step ever
-        self.oldest = 0  # the oldest step that is remembered
+        self.oldest = 0  # the oldest step that is stored
         self.newest = -1  # the last step; start - 1 while there is none
 
     def __len__(self) -> int:
@@ -64,7 +56,7 @@ class Timeline:
 
     @property
     def after_holes(self) -> int:
-        """Return the step from which on all are remembered."""
+        """Return the first step after which all steps are stored."""
         return int(self._holes[-1, 1]) if len(self._holes) else self.oldest
 
     def start_at(self, step: int) -> None:
@@ -75,10 +67,11 @@ class Timeline:
     def push(
         self, value: float, *, read: bool, trusted: bool, extras: Vector | None = None
     ) -> None:
-        """Add the next step, with its further columns if they are known."""
-        self._grow(1)
+        """Add the next step, with its extra columns if they are known."""
+        at = self._slot(self.newest + 1)
+        if at == len(self._values):
+            self._grow(1)
         self.newest += 1
-        at = self._slot(self.newest)
         self._values[at] = value
         self._flags[at] = NEW[read, trusted]
         if self._extras.shape[1]:
@@ -93,17 +86,17 @@ class Timeline:
         self._flags[at] = (self._flags[at] & ~FILLED) | READ | TRUSTED | CHANGED
 
     def distrust(self, steps: Steps) -> None:
-        """Mark remembered steps as not to be learned from."""
+        """Mark stored steps as not to be learned from."""
         self._unset(steps, TRUSTED)
 
-    def unread(self, steps: Steps) -> None:
-        """Take remembered steps for gaps from now on; their values stay."""
+    def mark_missing(self, steps: Steps) -> None:
+        """Treat stored steps as gaps from now on; their values stay."""
         self._unset(steps, READ | TRUSTED)
 
-    def leap(self, count: int, period: int, needed: int) -> None:
-        """Add many steps without a reading at once, by repeating the last period.
+    def append_gap(self, count: int, period: int, needed: int) -> None:
+        """Add `count` steps without a reading, by repeating the last period.
 
-        Of the new steps only the last ones, as many as are `needed`, are remembered.
+        Only the last `needed` of the new steps are stored.
         """
         last = np.arange(self.newest - period + 1, self.newest + 1)
         pattern = self.values(np.maximum(last, self.after_holes))
@@ -119,7 +112,7 @@ class Timeline:
         self._extras[at] = np.nan
 
     def cut(self, first: int, end: int) -> None:
-        """Forget the remembered steps from one up to another, as a long gap is forgotten."""
+        """Drop the stored steps from `first` up to, not including, `end`, as in a long gap."""
         gone = slice(self._slot(first), self._slot(end))
         self._values, self._flags = (np.delete(each, gone) for each in (self._values, self._flags))
         self._extras = np.delete(self._extras, gone, axis=0)
@@ -127,13 +120,13 @@ class Timeline:
         self._replaced = kept
         self._add_hole(first, end)
 
-    def mark(self) -> None:
-        """Remember which steps are trusted at this refit, and which were at the last."""
+    def mark_refit(self) -> None:
+        """Store which steps are trusted at this refit, and which were at the last."""
         before = np.where(self._flags & AT_REFIT, AT_REFIT_BEFORE, np.uint8(0))
         now = np.where(self._flags & TRUSTED, AT_REFIT, np.uint8(0))
         kept = self._flags & (READ | TRUSTED | FILLED)
-        self._flags = kept | now | before  # and nothing has changed
-        # What both refits saw as a reading is not needed again.
+        self._flags = kept | now | before  # and no longer CHANGED
+        # A filled value that both refits saw replaced is not needed again.
         self._replaced = {
             step: fill
             for step, fill in self._replaced.items()
@@ -141,28 +134,29 @@ class Timeline:
         }
 
     def as_at_refit(self, refits_ago: int) -> Timeline:
-        """Return the timeline as the last refit saw it (0), or the one before (1).
+        """Return the timeline as the last refit saw it (0), or the refit before (1).
 
-        Where a step was trusted then, or filled in, its value is still known.
+        The values of steps that were trusted then, or filled in, are still known.
         """
         flag = AT_REFIT_BEFORE if refits_ago else AT_REFIT
         return self._before_late(flag, kept=FILLED)
 
-    def as_it_came(self) -> Timeline:
-        """Return the timeline as the last refit saw it, and what has come in time since then."""
+    def without_late_readings(self) -> Timeline:
+        """Return the timeline as the last refit saw it, plus the readings in time since then."""
         return self._before_late(AT_REFIT, kept=FILLED | TRUSTED)
 
     def forget_before(self, step: int) -> None:
-        """Forget the steps before this one, and give back their memory."""
+        """Drop the steps before this one, and free their memory."""
         oldest = min(max(step, self.oldest), self.newest + 1)
         for first, end in self._holes.tolist():
             oldest = end if first <= oldest < end else oldest
-        kept = slice(self._slot(oldest), self._used)
+        kept = slice(self._slot(oldest), self._slot(self.newest + 1))
         self._values, self._flags = self._values[kept].copy(), self._flags[kept].copy()
         self._extras = self._extras[kept].copy()
         self.oldest, self._holes = oldest, self._holes[self._holes[:, 0] > oldest]
         self._replaced = {step: fill for step, fill in self._replaced.items() if step >= oldest}
-        self._grow(1)
+        if not len(self._values):  # lookups need one element
+            self._grow(1)
 
     @property
     def latest(self) -> float:
@@ -170,37 +164,38 @@ class Timeline:
         return self.value(self.newest)
 
     def value(self, step: int) -> float:
-        """Return the value of one remembered step."""
-        return self._values.item(self._slot(step))
+        """Return the value of one stored step."""
+        at = self._slot(step) if len(self._holes) else step - self.oldest
+        return self._values.item(at)
 
     def values(self, steps: Steps) -> Vector:
-        """Return the values at some steps, NaN where they are not remembered."""
+        """Return the values at some steps, NaN where they are not stored."""
         at, found = self._found(steps)
         return np.where(found, self._values[at], np.nan)
 
     def trusted(self, steps: Steps) -> Mask:
-        """Return which steps have a reading that can be learned from."""
+        """Return a mask of the steps with a reading that can be learned from."""
         at, found = self._found(steps)
         return found & ((self._flags[at] & TRUSTED) > 0)
 
-    def filled(self, steps: Steps) -> Mask:
-        """Return which steps had no reading, and are remembered with the forecast of them."""
+    def sound(self, steps: Steps) -> Mask:
+        """Return a mask of the steps with a trusted reading, or filled in by a forecast."""
         at, found = self._found(steps)
-        return found & ((self._flags[at] & FILLED) > 0)
+        return found & ((self._flags[at] & (TRUSTED | FILLED)) > 0)
 
     def extras(self, steps: Steps) -> Matrix:
-        """Return the further columns at some steps, NaN where they are not remembered."""
+        """Return the extra columns at some steps, NaN where they are not stored."""
         at, found = self._found(steps)
         return np.where(found[:, None], self._extras[at], np.nan)
 
     def holds(self, first: int, end: int) -> bool:
-        """Return whether all steps from the first one, up to the one before the end, are known."""
+        """Return whether all steps from `first` up to, not including, `end` are stored."""
         return self.after_holes <= first and end <= self.newest + 1
 
-    def recalled(self, step: int, offsets: Steps) -> tuple[NDArray[np.float64], Mask | None]:
-        """Return the values at some offsets from a step, and which are trusted; None if all are.
+    def values_around(self, step: int, offsets: Steps) -> tuple[NDArray[np.float64], Mask | None]:
+        """Return the values at some offsets from a step, and a mask of the trusted ones.
 
-        All steps from the first of them up to that step must be known.
+        The mask is None if all are trusted. All steps from the first to `step` must be stored.
         """
         at = offsets + self._slot(step)
         flags = self._flags[at]
@@ -208,17 +203,17 @@ class Timeline:
             return self._values[at], None
         return self._values[at], (flags & TRUSTED) > 0
 
-    def stretch(self, first: int, end: int) -> Vector:
-        """Return the values from the first step up to the one before the end; all are known."""
+    def values_between(self, first: int, end: int) -> Vector:
+        """Return the values from `first` up to, not including, `end`; all must be stored."""
         at = self._slot(first)
         return self._values[at : at + end - first]
 
     def was_read(self, step: int) -> bool:
-        """Return whether a remembered step has a reading."""
+        """Return whether a stored step has a reading."""
         return bool(self._flags[self._slot(step)] & READ)
 
     def is_remembered(self, step: int) -> bool:
-        """Return whether a step is remembered: not too old, nor in a long gap."""
+        """Return whether a step is stored: not too old, nor in a long gap."""
         if not self.oldest <= step <= self.newest:
             return False
         return not len(self._holes) or not any(
@@ -226,22 +221,22 @@ class Timeline:
         )
 
     def remembered(self) -> Steps:
-        """Return the steps that are remembered."""
+        """Return the steps that are stored."""
         starts = [self.oldest, *self._holes[:, 1].tolist()]
         ends = [*self._holes[:, 0].tolist(), self.newest + 1]
         parts = [np.arange(*ends) for ends in zip(starts, ends, strict=True)]
         return np.concatenate(parts)
 
     def readings(self) -> tuple[Steps, Vector, Mask]:
-        """Return the steps and values of the remembered readings, and which are trusted."""
+        """Return the steps and values of the stored readings, and a mask of the trusted ones."""
         steps = self.remembered()
         steps = steps[(self._flags[: len(steps)] & READ) > 0]
         return steps, self.values(steps), self.trusted(steps)
 
     def changes(self) -> dict[str, NDArray[Any]]:
-        """Return the steps that are new or have changed since the last `mark`.
+        """Return the steps that are new or have changed since the last `mark_refit`.
 
-        With the state of any time since that mark, `updated` makes the present state of them.
+        `updated` combines them with any state since then to the present state.
         """
         state = self.state()
         changed = (state["flags"] & CHANGED) > 0
@@ -250,7 +245,7 @@ class Timeline:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
-        used = slice(0, self._used)
+        used = slice(0, self._slot(self.newest + 1))
         return {
             "values": self._values[used].copy(),
             "extras": self._extras[used].copy(),
@@ -261,7 +256,7 @@ class Timeline:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state with as many further columns."""
+        """Continue from a state with the same number of extra columns."""
         count = self._take_span(state)
         for name in ROWS:
             mine = getattr(self, f"_{name}")
@@ -269,7 +264,7 @@ class Timeline:
             mine[:count] = state[name]
 
     def _take_span(self, state: Mapping[str, NDArray[Any]]) -> int:
-        """Take over which steps are remembered, and return how many; make room for them."""
+        """Take over the range of stored steps, make room for them, and return their number."""
         start, oldest, newest = (int(step) for step in state["span"])
         if not start <= oldest <= newest + 1:
             raise StateError(
@@ -283,18 +278,10 @@ class Timeline:
         self._holes = holes
         self._replaced = {int(step): fill for step, fill in state["replaced"].tolist()}
         self._grow(1)
-        return self._used
-
-    @property
-    def _used(self) -> int:
-        """Return how many steps memory is in use for."""
-        return self._slot(self.newest + 1)
+        return self._slot(newest + 1)
 
     def _before_late(self, flag: np.uint8, kept: np.uint8) -> Timeline:
-        """Return the timeline with the trust of a refit, and without what came late after it.
-
-        Of the steps that this refit did not trust, these flags are kept.
-        """
+        """Return the timeline as a refit saw it; steps it did not trust keep the flags `kept`."""
         view = copy(self)
         view._flags = np.where(self._flags & flag, TRUSTED, self._flags & kept)
         if self._replaced:
@@ -310,15 +297,15 @@ class Timeline:
         self._flags[at] = (self._flags[at] & ~flags) | CHANGED
 
     def _add_hole(self, first: int, end: int) -> None:
-        """Add steps that are not remembered after all other holes; holes side by side are one."""
+        """Add a hole after all others; adjacent holes become one."""
         holes = self._holes.tolist()
         if holes and holes[-1][1] == first:
             first, _ = holes.pop()
         self._holes = np.array([*holes, [first, end]], dtype=np.int64)
 
     def _grow(self, count: int) -> None:
-        """Make room for further steps."""
-        missing = self._used + count - len(self._values)
+        """Make room for `count` more steps."""
+        missing = self._slot(self.newest + 1) + count - len(self._values)
         if missing > 0:
             more = missing + CHUNK
             self._values = np.pad(self._values, (0, more), constant_values=np.nan)
@@ -326,14 +313,14 @@ class Timeline:
             self._extras = np.pad(self._extras, ((0, more), (0, 0)), constant_values=np.nan)
 
     def _slot(self, step: int) -> int:
-        """Return the place of one step that is remembered, or comes next."""
+        """Return the place of one step that is stored, or comes next."""
         if not len(self._holes):
             return step - self.oldest
         skipped = sum(end - first for first, end in self._holes.tolist() if end <= step)
         return int(step - self.oldest - skipped)
 
     def _found(self, steps: Steps) -> tuple[Steps, Mask]:
-        """Return the places of some steps, zero where they are not remembered; and which are."""
+        """Return the places of some steps, zero if not stored, and a mask of the stored ones."""
         at = steps - self.oldest
         found = (at >= 0) & (steps <= self.newest)
         if len(self._holes):
@@ -345,7 +332,7 @@ class Timeline:
 
 
 def updated(state: Mapping[str, NDArray[Any]], changes: Mapping[str, NDArray[Any]]) -> Timeline:
-    """Return the timeline whose state was taken earlier since a mark than its changes were."""
+    """Return the timeline of a state and the later changes to it since the same refit."""
     before, after = (Timeline(state["extras"].shape[1]) for _ in range(2))
     before.restore(state)
     after._take_span(changes)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes: a file is written completely, or not at all."""
 
 from __future__ import annotations
 
@@ -15,22 +15,14 @@ from streamridge.errors import InvalidInputError
 
 @contextmanager
 def replacing(target: Path, at_end: Callable[[], Path] | None = None) -> Iterator[IO[bytes]]:
-    """Open a new file that replaces the target once all of it is written and on the disk.
+    """Open a new file that replaces the target when it is complete and on the disk.
 
-    After an error the target is as it was before. A link stays, and what it leads to is replaced. A
-    pipe or a device is written to as it is.
-
-    Parameters
-    ----------
-    target
-        The file to replace.
-    at_end
-        Returns the name that the file gets instead, in the same folder, once all is written.
+    After an error the target is unchanged. If the target is a link, the linked file is replaced. A
+    pipe or a device is written directly. `at_end` returns the name of the complete file in the same
+    folder, if it is not the target.
     """
     if "\0" in str(target):
-        raise InvalidInputError(
-            f"{target} must be a file that can be written, got: embedded null byte."
-        )
+        raise unwritable(target, OSError("embedded null byte"))
     try:
         if is_special(target):
             with open(target, "wb") as stream:
@@ -45,7 +37,7 @@ def replacing(target: Path, at_end: Callable[[], Path] | None = None) -> Iterato
         _sync_folder(named.parent)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and not is_special(target):
-            raise  # of the caller's own output: a file on a disk has none
+            raise  # it is about another output of the caller: a file has no pipe
         raise unwritable(target, error) from None
 
 
@@ -57,7 +49,7 @@ def unwritable(target: Path, error: OSError) -> InvalidInputError:
 
 
 def is_special(path: Path) -> bool:
-    """Return whether a path is a pipe or a device, such as /dev/null: nothing to replace."""
+    """Return whether a path is a pipe or a device, such as /dev/null, which is not replaced."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):  # not there, or no name of a file
@@ -67,7 +59,7 @@ def is_special(path: Path) -> bool:
 
 @contextmanager
 def _part_of(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
-    """Open a file beside the target, which is gone afterwards unless it was renamed."""
+    """Open a file next to the target, and remove it afterwards unless it was renamed."""
     part = target.with_name(f".{target.name}.{token_hex(8)}")
     with open(part, "xb") as stream:
         try:

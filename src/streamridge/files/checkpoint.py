@@ -20,22 +20,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.errors import StateError
+from streamridge.errors import FormerFormatError, StateError
 from streamridge.files.atomic import replacing
 
-MAGIC = b"streamridge checkpoint\n"
-VERSION = 7
+MAGIC = b"streamridge state file\n"
+VERSION = 1
+# The first line of files that development versions wrote in formats 1 to 7 of another numbering.
+FORMER_MAGIC = b"streamridge checkpoint\n"
 DIGEST_BYTES = 32
 DTYPES = ("<f8", "<f4", "<i8", "|u1", "|b1", "<M8[us]")
 _START = len(MAGIC) + 12
 # The quickest packing: a forecaster of counts takes a third of its space, in 2 ms.
 QUICK = 1
 
-# What becomes of a header that nobody has written.
+# The errors that damaged content can cause.
 UNREADABLE = (
     ValueError,
     TypeError,
-    KeyError,
+    LookupError,
     AttributeError,
     OverflowError,
     MemoryError,
@@ -87,8 +89,24 @@ def encoded(header: Header, arrays: Arrays) -> bytes:
     return body + blake2b(body, digest_size=DIGEST_BYTES).digest()
 
 
+def state_content(content: bytes) -> tuple[Header, dict[str, NDArray[Any]]]:
+    """Return the plain values and the arrays in the bytes of a forecaster, to compare two of them.
+
+    Parameters
+    ----------
+    content
+        The bytes that `Forecaster.to_bytes` returned.
+    """
+    return decoded(content, "the state")
+
+
 def decoded(content: bytes, path: str) -> tuple[Header, dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a file's content; errors call it by its path."""
+    if content.startswith(FORMER_MAGIC):
+        raise FormerFormatError(
+            f"{path} must be in a format that this version reads, got one of a development version "
+            "before formats restarted at 1. Start again from the readings."
+        )
     if not content.startswith(MAGIC):
         raise StateError(f"{path} is not a streamridge checkpoint.")
     version = int.from_bytes(content[len(MAGIC) : len(MAGIC) + 4], "little")
@@ -101,7 +119,7 @@ def decoded(content: bytes, path: str) -> tuple[Header, dict[str, NDArray[Any]]]
     if len(body) < _START or blake2b(body, digest_size=DIGEST_BYTES).digest() != digest:
         raise StateError(
             f"{path} is damaged: it was cut short or altered since it was written. "
-            "Load another copy, or start anew from the readings."
+            "Load another copy, or start again from the readings."
         )
     length = int.from_bytes(body[len(MAGIC) + 4 : _START], "little")
     try:
@@ -113,10 +131,10 @@ def decoded(content: bytes, path: str) -> tuple[Header, dict[str, NDArray[Any]]]
 
 
 def _unpacked(payload: memoryview, size: int | None) -> memoryview:
-    """Return the bytes of all arrays; if they are packed, into so many bytes and no more."""
+    """Return the bytes of all arrays; packed arrays must unpack to exactly `size` bytes."""
     if size is None:
         return payload
-    if size < 1:  # which would be no limit at all
+    if size < 1:  # zlib takes 0 as no limit
         raise ValueError(f"{size} bytes of arrays are packed")
     plain = zlib.decompressobj().decompress(payload, size)
     if len(plain) != size:

@@ -1,4 +1,4 @@
-"""CSV: text whose cells are parted by a delimiter, in blocks of rows."""
+"""CSV: text whose cells are separated by a delimiter, read some rows at a time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed
-from streamridge.files.blocks import Block, Origin, TextColumn, rows_in_a_block
-from streamridge.files.dialect import MONTH_FIRST
-from streamridge.files.pems import COLUMNS, is_station_row
-from streamridge.files.sense import Sense, Senses
-from streamridge.files.text import decoded
-from streamridge.files.time_sense import WRITTEN, TimeSense
+from streamridge.files.date_formats import WRITTEN, DateFormat
+from streamridge.files.encodings import naming_lines
+from streamridge.files.layouts import PEMS_COLUMNS, is_station_row
+from streamridge.files.options import MONTH_FIRST
+from streamridge.files.raw_table import (
+    Column,
+    ColumnFormat,
+    Origin,
+    RawTable,
+    SourceFormats,
+    rows_in_a_part,
+)
 
-Row: TypeAlias = tuple[int, list[str]]  # the line it ends at, and its cells
+# The line at which a row ends, and its cells.
+CsvRow: TypeAlias = tuple[int, list[str]]
 
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITER = re.compile(r"[,;\t|]")
@@ -27,29 +34,31 @@ _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?', re.IGNORECASE)
 COMMENT = "#"
 
 
-def csv_blocks(lines: IO[str], encoding: str, origin: Origin, senses: Senses) -> Iterator[Block]:
+def read_csv(
+    lines: IO[str], encoding: str, origin: Origin, formats: SourceFormats
+) -> Iterator[RawTable]:
     """Yield the rows of a text.
 
-    The delimiter is whichever of `,` `;` tab `|` comes first in the header, unless a line such as
-    sep=; stands before it. Rows with no content are skipped, and so are lines with # before the
-    header; where rows follow at once, the last of these is the header.
+    The delimiter is the first of `,` `;` tab `|` in the header, unless a line such as sep=; comes
+    before it. Empty rows are skipped, and so are lines with # before the header. If such lines are
+    followed by rows without a header, the last of them is the header.
     """
-    table = _Table(lines, origin)
-    with decoded(origin.name, encoding, lambda: table.lines_read):
+    table = _CsvTable(lines, origin)
+    with naming_lines(origin.name, encoding, lambda: table.lines_read):
         table.open()
-        senses.usual = "," if table.delimiter == ";" else "."
+        formats.usual = "," if table.delimiter == ";" else "."
         if table.comments:
-            senses.remark("lines with # before the header are skipped")
-        rows, size = table.rows(), rows_in_a_block(len(table.names))
+            formats.note("lines with # before the header are skipped")
+        rows, size = table.rows(), rows_in_a_part(len(table.names))
         chunks = iter(lambda: list(islice(rows, size)), [])
-        # A loop over the chunks would hold on to one while the next is read.
-        yield from map(lambda chunk: _block(chunk, table, senses), chunks)
+        # A loop over the chunks would keep one in memory while the next is read.
+        yield from map(lambda chunk: _raw_table(chunk, table, formats), chunks)
 
 
-class _Table:
-    """A CSV text that is being read, and what is known of it.
+class _CsvTable:
+    """A CSV text that is being read: its delimiter, its header and its rows.
 
-    Once it is open, `delimiter` and `names` are those of its header; `ragged` counts rows with more
+    After `open`, `delimiter` and `names` are known from its header. `ragged` counts rows with more
     or fewer cells that were left out since it was last set to 0.
     """
 
@@ -57,13 +66,13 @@ class _Table:
         self.origin = origin
         self.delimiter = ","
         self.names: Sequence[str] = ()
-        self.order: str | None = None  # of the parts of dates, where it is known
+        self.order: str | None = None  # the order of day and month, where it is known
         self.comments: list[str] = []
         self.ragged = 0
         self._lines = iter(lines)
         self._skipped = 0  # lines before the header
         self._reader: Any = None
-        self._ahead: list[list[str]] = []  # a first row that is no header
+        self._ahead: list[list[str]] = []  # a first row that is not a header
 
     @property
     def lines_read(self) -> int:
@@ -75,9 +84,13 @@ class _Table:
         first = self._first_line()
         self._reader = csv.reader(chain([first], self._lines), delimiter=self.delimiter)
         head = next(self._cells(), [])
-        _require_text(head, self.origin)
+        if not head or "\0" in "".join(head):
+            got = "null characters" if head else "an empty file"
+            raise InvalidInputError(
+                f"{self.origin.name} must be CSV, NDJSON or Parquet with rows, got {got}."
+            )
         if is_station_row(head):
-            self.names = COLUMNS + ("",) * (len(head) - len(COLUMNS))
+            self.names = PEMS_COLUMNS + ("",) * (len(head) - len(PEMS_COLUMNS))
             self.order, self._ahead = MONTH_FIRST, [head]
             return
         if _holds_readings(head):
@@ -86,7 +99,7 @@ class _Table:
         self.names = [cell.strip() for cell in head]
         self.origin.require_distinct(self.names)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[CsvRow]:
         """Yield the rows that have as many cells as the header."""
         width = len(self.names)
         for cells in chain(self._ahead, self._cells()):
@@ -124,7 +137,7 @@ class _Table:
             ) from None
 
     def _commented_names(self, cells: Sequence[str]) -> list[str]:
-        """Return the header that stands in a comment above rows."""
+        """Return the header from a comment above the rows."""
         above = [line.lstrip(f"{COMMENT} ").strip() for line in self.comments]
         names = next(csv.reader(above, delimiter=self.delimiter), [])
         if len(names) != len(cells) or _holds_readings(names):
@@ -141,30 +154,22 @@ def _delimiter(header: str) -> str:
     return found.group() if found else ","
 
 
-def _require_text(cells: Sequence[str], origin: Origin) -> None:
-    if not cells or "\0" in "".join(cells):
-        got = "null characters" if cells else "an empty file"
-        raise InvalidInputError(
-            f"{origin.name} must be CSV, NDJSON or Parquet with rows, got {got}."
-        )
-
-
 def _holds_readings(cells: Sequence[str]) -> bool:
-    """Return whether a first row holds readings, not names; a name may be a number, as 20210613."""
-    column = TextColumn(cells, Sense(times=TimeSense(found=WRITTEN)))
+    """Return whether a first row has readings instead of names; a name may be a number."""
+    column = Column(cells, ColumnFormat(times=DateFormat(found=WRITTEN)))
     only_times = ~np.isnat(column.times[0]) & np.isinf(column.numbers)
     return bool(np.isfinite(column.numbers[0]) or only_times.any())
 
 
-def _block(rows: Sequence[Row], table: _Table, senses: Senses) -> Block:
-    """Return rows as a block, with the count of those that were left out meanwhile."""
+def _raw_table(rows: Sequence[CsvRow], table: _CsvTable, formats: SourceFormats) -> RawTable:
+    """Return rows as a raw table, with the number of ragged rows left out since the last one."""
     lines = [line for line, _ in rows]
     cells_of = zip(*(cells for _, cells in rows), strict=True) if rows else repeat(())
     columns = {}
     for position, (name, cells) in enumerate(zip(table.names, cells_of, strict=False)):
         if name or position == 0:
-            columns[name] = TextColumn(cells, senses.of(name, table.order), lines)
+            columns[name] = Column(cells, formats.of(name, table.order), lines)
         elif any(map(str.strip, cells)):
-            senses.remark(f"column {position + 1} has no name and is left out")
+            formats.note(f"column {position + 1} has no name and is left out")
     ragged, table.ragged = table.ragged, 0
-    return Block(table.origin, lines, columns, ragged)
+    return RawTable(table.origin, lines, columns, ragged)

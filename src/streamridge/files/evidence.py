@@ -1,7 +1,7 @@
-"""Evidence: what the cells of a whole column tell about one question of how to read them.
+"""Evidence from all cells of a column about how to read it.
 
-A cell such as 1.195 or 05/06/2021 can be read in two ways. Another cell of its column may settle
-which one is meant, also in a later block; if none does, the column must be refused.
+A cell such as 1.195 or 05/06/2021 can be read in two ways. Another cell of the same column may
+settle the question, also in a later part of the file. A column without such a cell is refused.
 """
 
 from __future__ import annotations
@@ -17,53 +17,43 @@ Texts: TypeAlias = Sequence[str | None]
 EITHER = "either"
 
 
-class Seen(NamedTuple):
-    """A cell that tells something, and the line or row where it was seen."""
+class Clue(NamedTuple):
+    """A cell that bears on the question: its answer or `EITHER`, its text, and its line or row."""
 
-    said: str
+    answer: str
     text: str
     place: int
 
 
 @dataclass
 class Evidence:
-    """The first cell that settled a question, and the first that left it open.
+    """The first cell that answers a question about a column, and the first ambiguous cell."""
 
-    Parameters
-    ----------
-    proof
-        The first cell that settled it.
-    doubt
-        The first cell that can be read in two ways.
-    late
-        Whether cells in doubt had been read before, in an earlier block.
-    """
+    proof: Clue | None = None  # the first cell that answers the question
+    doubt: Clue | None = None  # the first cell that can be read in two ways
+    late: bool = False  # whether ambiguous cells came before the proof, in an earlier part
 
-    proof: Seen | None = None
-    doubt: Seen | None = None
-    late: bool = False
-
-    def add(self, cells: Iterable[Seen]) -> None:
-        """Look through the cells of a block, up to the first that settles the question."""
+    def add(self, clues: Iterable[Clue]) -> None:
+        """Look through the clues of one part of the file, up to the first proof."""
         before = self.doubt is not None
-        for seen in cells:
-            if seen.said != EITHER:
-                self.proof, self.late = seen, before
+        for clue in clues:
+            if clue.answer != EITHER:
+                self.proof, self.late = clue, before
                 return
-            self.doubt = self.doubt or seen
+            self.doubt = self.doubt or clue
 
-    def refuse(self, where: str, column: str, kind: str, readings: str) -> None:
-        """Raise if the question is still open, and name both readings of a cell."""
+    def require_proof(self, where: str, column: str, kind: str, explanation: str) -> None:
+        """Raise if a cell is ambiguous and no other cell answers the question."""
         if self.doubt is not None and self.proof is None:
             _, text, place = self.doubt
             raise InvalidInputError(
                 f"{where} {place}, column {column}: must be {kind} that can be read in one way "
-                f"only, got {shown(text)}, {readings}"
+                f"only, got {shown(text)}, {explanation}"
             )
 
 
-def first_of_each(texts: Texts, places: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Yield each cell once that is not empty, with the place of the first one."""
+def distinct_cells(texts: Texts, places: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield each distinct cell that is not empty, with the place where it occurs first."""
     known: dict[str | None, int] = {}
     for row, text in enumerate(texts):
         known.setdefault(text, row)

@@ -1,109 +1,79 @@
-"""Frames and series of pandas, polars and pyarrow, as one block."""
+"""Frames of pandas, polars and pyarrow: read as raw tables, and made from columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from narwhals.exceptions import DuplicateError
+from narwhals.exceptions import ComputeError, DuplicateError
 
 from streamridge.arrays import Vector
-from streamridge.errors import InvalidInputError, shown
-from streamridge.files.blocks import Block, Column, Origin, TextColumn
-from streamridge.files.sense import Sense, Senses
-from streamridge.series.clock import Times
-from streamridge.series.readings import in_microseconds
-from streamridge.series.writing import Offsets, Unit
+from streamridge.errors import InvalidInputError, MissingExtraError, shown
+from streamridge.files.evidence import Texts
+from streamridge.files.raw_table import Column, ColumnFormat, Origin, RawTable, SourceFormats
+from streamridge.series.time_format import Offsets, ZonedTimes
+from streamridge.series.times import Times, in_microseconds
+
+BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-@dataclass(frozen=True)
-class FrameColumn:
+class FrameColumn(Column):
     """A column of a frame. Cells that are neither numbers nor times are read as text.
 
-    Parameters
-    ----------
-    series
-        The cells.
-    sense
-        How they are written.
-    first
-        The row of the source at which they begin.
+    `first` is the row of the source at which it begins.
     """
 
-    series: nw.Series[Any]
-    sense: Sense
-    first: int = 0
+    def __init__(self, series: nw.Series[Any], format: ColumnFormat, first: int = 0) -> None:
+        super().__init__((), format, range(first, first + len(series)))
+        self._series = series
+        if isinstance(series.dtype, nw.Datetime):
+            self.zone, self.unit = series.dtype.time_zone, series.dtype.time_unit
 
     @cached_property
-    def texts(self) -> Sequence[str | None]:
+    def texts(self) -> Texts:
         """Return the cells as they are written, None for an empty one."""
-        # Python's own times only hold the years 1 to 9999; NumPy's show any.
-        temporal = self.series.dtype.is_temporal()
-        cells = self.series.to_numpy() if temporal else self.series.to_list()
-        nulls = self.series.is_null().to_list()
+        # Times of Python are limited to the years 1 to 9999; times of NumPy are not.
+        temporal = self._series.dtype.is_temporal()
+        cells = self._series.to_numpy() if temporal else self._series.to_list()
+        nulls = self._series.is_null().to_list()
         return [None if null else str(cell) for cell, null in zip(cells, nulls, strict=True)]
 
     @cached_property
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
-        if self.series.dtype.is_numeric():
-            return self.sense.numbers.meant(self.series.to_numpy().astype(np.float64))
-        return self._as_text().numbers
+        if self._series.dtype.is_numeric():
+            numbers = self._series.to_numpy().astype(np.float64)
+            return self.format.numbers.without_missing(numbers)
+        return self.format.numbers.read(self.texts, self._places)
 
     @cached_property
     def times(self) -> tuple[Times, Offsets]:
         """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
-        dtype = self.series.dtype
-        if not isinstance(dtype, nw.Datetime):
-            return self._as_text().times
-        stamps = in_microseconds(self.series.to_numpy())  # in UTC when there is a zone
-        if dtype.time_zone is None:
+        if not isinstance(self._series.dtype, nw.Datetime):
+            return self.format.times.read(self.texts, self._places)
+        stamps = in_microseconds(self._series.to_numpy())  # in UTC when there is a zone
+        if self.zone is None:
             return stamps, np.full(len(stamps), np.nan)
         try:
-            local = self.series.dt.replace_time_zone(None)
+            local = self._series.dt.replace_time_zone(None)
         except ValueError:  # pyarrow knows no such zone
             raise InvalidInputError(
-                f"the zone of column {self.series.name} must be one that is known, such as "
-                f"Europe/London, got {shown(dtype.time_zone)}."
+                f"the zone of column {self._series.name} must be one that is known, such as "
+                f"Europe/London, got {shown(self.zone)}."
             ) from None
         return stamps, (in_microseconds(local.to_numpy()) - stamps) / np.timedelta64(1, "s")
 
-    @property
-    def zone(self) -> str | None:
-        """Return the name of the zone of all times, if they have one."""
-        dtype = self.series.dtype
-        return dtype.time_zone if isinstance(dtype, nw.Datetime) else None
 
-    @property
-    def unit(self) -> Unit:
-        """Return what the frame counts times in."""
-        dtype = self.series.dtype
-        return dtype.time_unit if isinstance(dtype, nw.Datetime) else "us"
+def read_frame(native: Any, origin: Origin, formats: SourceFormats, first: int = 0) -> RawTable:
+    """Return a frame or series of pandas, polars or pyarrow as a raw table.
 
-    def _as_text(self) -> TextColumn:
-        rows = range(self.first, self.first + len(self.series))
-        return TextColumn(self.texts, self.sense, rows)
-
-
-def frame_block(native: Any, origin: Origin, senses: Senses, first: int = 0) -> Block:
-    """Return a frame or a series as a block.
-
-    Parameters
-    ----------
-    native
-        A frame or series of pandas, polars or pyarrow. If it has a DatetimeIndex, that is its time.
-        A series is one sensor, called "value" if it has no name; its index may also hold whole
-        numbers.
-    origin
-        Where it comes from.
-    senses
-        How its columns are written.
-    first
-        The row of the source at which it begins.
+    If it has a DatetimeIndex, that is its time. A series is one sensor, called "value" if it has no
+    name; its index may also hold whole numbers. `first` is the row of the source where it begins.
     """
     data = _narwhal(native, origin)
     index: Any = nw.maybe_get_index(data)
@@ -111,17 +81,16 @@ def frame_block(native: Any, origin: Origin, senses: Senses, first: int = 0) -> 
     is_series = isinstance(data, nw.Series)
     if index is not None and index.dtype.kind in ("Miu" if is_series else "M"):
         times: Any = nw.from_native(index.to_series(), series_only=True)
-        columns["time"] = FrameColumn(times, senses.of("time"), first)
+        columns["time"] = FrameColumn(times, formats.of("time"), first)
     elif is_series:
         raise InvalidInputError(
             f"{origin.name} must have times, got a Series without an index of times or whole "
-            "numbers. "
-            "Pass a DataFrame with a time column."
+            "numbers. Pass a DataFrame with a time column."
         )
     for name, series in _named(data, origin):
-        # An index wins over a column "time".
-        columns.setdefault(name, FrameColumn(series, senses.of(name), first))
-    return Block(origin, range(first, first + len(data)), columns)
+        # An index of times takes precedence over a column "time".
+        columns.setdefault(name, FrameColumn(series, formats.of(name), first))
+    return RawTable(origin, range(first, first + len(data)), columns)
 
 
 def _narwhal(native: Any, origin: Origin) -> nw.DataFrame[Any] | nw.Series[Any]:
@@ -146,3 +115,37 @@ def _named(
     names = [str(name).strip() for name in data.columns]
     origin.require_distinct(names)
     return list(zip(names, data.iter_columns(), strict=True))
+
+
+def frame_library(backend: str | None) -> str:
+    """Return the library of a frame, by default the first that is installed."""
+    installed = [name for name in BACKENDS if find_spec(name)]
+    kind = backend or (installed[0] if installed else None)
+    if kind is None or kind not in installed:
+        raise MissingExtraError(
+            f"a frame needs pandas, polars or pyarrow to be installed, got {kind!r}."
+        )
+    return kind
+
+
+def make_frame(columns: Mapping[str, Any], backend: str | None) -> Any:
+    """Return columns, (n,) each, as a frame; `ZonedTimes` become a column with their zone."""
+    kind = frame_library(backend)
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    if kind == "polars":  # it does not count in seconds
+        coarse = [name for name, array in arrays.items() if array.dtype == np.dtype("M8[s]")]
+        arrays |= {name: arrays[name].astype("M8[ms]") for name in coarse}
+    frame = nw.from_dict(arrays, backend=import_module(kind))
+    for name, column in columns.items():
+        if isinstance(column, ZonedTimes):
+            frame = _zoned(frame, name, column)
+    return frame.to_native()
+
+
+def _zoned(frame: nw.DataFrame[Any], name: str, column: ZonedTimes) -> nw.DataFrame[Any]:
+    in_utc = nw.col(name).dt.replace_time_zone("UTC")
+    try:
+        zone = column.time_format.column_zone or "UTC"
+        return frame.with_columns(in_utc.dt.convert_time_zone(zone))
+    except ComputeError:  # polars knows offsets of whole hours only
+        return frame.with_columns(in_utc)

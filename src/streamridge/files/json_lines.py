@@ -4,70 +4,63 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf, nan
-from typing import IO, Any, ClassVar, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, shown
-from streamridge.files import blocks
-from streamridge.files.blocks import Block, Origin, TextColumn
-from streamridge.files.sense import Sense, Senses
-from streamridge.files.text import decoded
-from streamridge.series.clock import Times
-from streamridge.series.writing import Offsets, Unit
+from streamridge.files import raw_table
+from streamridge.files.encodings import naming_lines
+from streamridge.files.evidence import Texts
+from streamridge.files.raw_table import Column, ColumnFormat, Origin, RawTable, SourceFormats
 
 Record: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class JsonColumn:
+class JsonColumn(Column):
     """A column of JSON's numbers, texts, true, false and null."""
 
-    cells: Sequence[Any]
-    sense: Sense
-    places: Sequence[int]
-    zone: ClassVar[None] = None
-    unit: ClassVar[Unit] = "us"
+    def __init__(self, cells: Sequence[Any], format: ColumnFormat, places: Sequence[int]) -> None:
+        super().__init__((), format, places)
+        self._cells = cells
 
     @cached_property
-    def texts(self) -> Sequence[str | None]:
+    def texts(self) -> Texts:
         """Return the cells as they are written, None for an empty one."""
-        return [_text(cell) for cell in self.cells]
+        return [_text(cell) for cell in self._cells]
 
     @cached_property
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
-        if any(isinstance(cell, str) for cell in self.cells):
-            return TextColumn(self.texts, self.sense, self.places).numbers
-        return self.sense.numbers.meant(np.array([_number(cell) for cell in self.cells]))
-
-    @cached_property
-    def times(self) -> tuple[Times, Offsets]:
-        """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
-        return TextColumn(self.texts, self.sense, self.places).times
+        if any(isinstance(cell, str) for cell in self._cells):
+            return self.format.numbers.read(self.texts, self._places)
+        return self.format.numbers.without_missing(
+            np.array([_number(cell) for cell in self._cells])
+        )
 
 
-def json_blocks(lines: IO[str], encoding: str, origin: Origin, senses: Senses) -> Iterator[Block]:
+def read_json_lines(
+    lines: IO[str], encoding: str, origin: Origin, formats: SourceFormats
+) -> Iterator[RawTable]:
     """Yield the records of a text; a key that a record lacks is a missing value."""
     records = _Records(lines, origin)
     known: dict[str, str] = {}  # the names of columns, and their keys
-    with decoded(origin.name, encoding, lambda: records.line):
+    with naming_lines(origin.name, encoding, lambda: records.line):
         for places, rows in records.chunks():
             keys = dict.fromkeys(key for row in rows for key in row)
             known |= {key.strip(): key for key in keys if key.strip() not in known}
             columns = {
-                name: JsonColumn([row.get(key) for row in rows], senses.of(name), places)
+                name: JsonColumn([row.get(key) for row in rows], formats.of(name), places)
                 for name, key in known.items()
             }
-            yield Block(origin, places, columns, records.take_refused())
+            yield RawTable(origin, places, columns, records.take_refused())
 
 
 class _Pairs(dict[str, Any]):
-    """A JSON object that knows the first of its keys that came more than once."""
+    """A JSON object with the first of its keys that occurred more than once."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -76,7 +69,7 @@ class _Pairs(dict[str, Any]):
 
 
 class _Records:
-    """The records of a text, and how many lines were read and refused."""
+    """The records of a text, and the number of lines read and refused."""
 
     def __init__(self, lines: Iterable[str], origin: Origin) -> None:
         self._lines, self._origin = lines, origin
@@ -84,7 +77,7 @@ class _Records:
         self._refused = 0
 
     def chunks(self) -> Iterator[tuple[list[int], list[Record]]]:
-        """Yield records of a block each, with their lines."""
+        """Yield lists of records with their lines."""
         places: list[int] = []
         rows: list[Record] = []
         cells = 0
@@ -96,13 +89,13 @@ class _Records:
             places.append(self.line)
             rows.append(record)
             cells += len(record)
-            if cells >= blocks.CELLS_IN_A_BLOCK:
+            if cells >= raw_table.CELLS_IN_A_PART:
                 yield places, rows
                 places, rows, cells = [], [], 0
         yield places, rows
 
     def take_refused(self) -> int:
-        """Return how many lines were refused since this was last asked."""
+        """Return the number of lines refused since the last call."""
         refused, self._refused = self._refused, 0
         return refused
 
@@ -112,7 +105,13 @@ class _Records:
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, _Pairs):
-            self._require_lines()
+            if self.line == 1:
+                raise InvalidInputError(
+                    f"{self._origin.name} must have one JSON object a line (NDJSON), got one that "
+                    "goes over several lines. Rewrite it, for example with: "
+                    "jq -c . FILE.json | streamridge replay -, or jq -c '.data[]' if its records "
+                    "are a list under the key data."
+                )
             self._refuse(f" must be one JSON object, got {shown(line.strip())}")
             return None
         if record.repeated is not None:
@@ -124,15 +123,6 @@ class _Records:
             self._refuse(f", key {nested[0]}: must be a number, a text or null, got {got}")
             return None
         return record
-
-    def _require_lines(self) -> None:
-        if self.line == 1:
-            raise InvalidInputError(
-                f"{self._origin.name} must have one JSON object a line (NDJSON), got one that goes "
-                "over several lines. Rewrite it, for example with: "
-                "jq -c . FILE.json | streamridge replay -, or jq -c '.data[]' if its records are a "
-                "list under the key data."
-            )
 
     def _refuse(self, problem: str) -> None:
         self._origin.refuse(self.line, problem, "rows")

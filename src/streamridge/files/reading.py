@@ -1,155 +1,198 @@
-"""Readings of sensors, read from files, standard input and frames."""
+"""Readings of sensors from files, standard input and frames, as series on a regular grid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from streamridge.arrays import require_one_of
-from streamridge.files.blocks import Gap
-from streamridge.files.dialect import Dialect
-from streamridge.files.layouts import Choice
-from streamridge.files.source import SPLITS, Layout, SourceReader
-from streamridge.files.store import Store
-from streamridge.series.readings import Readings
+import numpy as np
 
-__all__ = ["Layout", "read_readings", "stored_readings"]
+from streamridge.errors import InvalidInputError, listed, option, visible
+from streamridge.files.collector import Collector
+from streamridge.files.options import (
+    OPTION_NAMES,
+    ReadingOptions,
+    reading_arguments,
+    require_options,
+)
+from streamridge.files.source import SourceReader
+from streamridge.series.lengths import step_name
+from streamridge.series.series import Readings, Series
+from streamridge.series.spans import parse_range
+from streamridge.series.zones import parse_zone
 
 
-def read_readings(
-    sources: Any,
-    *,
-    sensors: Iterable[str] | None = None,
-    layout: Layout | None = None,
-    extras: Iterable[str] = (),
-    gap: Gap = "error",
-    **written: Any,
-) -> list[Readings]:
-    """Return the readings of every sensor in some files or a frame.
+@dataclass(frozen=True)
+class LeftOut:
+    """A sensor that is not used, and why."""
 
-    A file is CSV, NDJSON or Parquet, packed with gzip or not; its content tells which, not its
-    name. A cell that is empty or says nan, NA, null or None is a missing value. How numbers and
-    dates are written is decided by their whole column: where two readings remain, an error names
-    the option that settles it.
+    sensor: str
+    reason: str
+
+    def __str__(self) -> str:
+        return visible(f"{self.sensor}: {self.reason}, left out")
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """The series of all sensors that were read.
 
     Parameters
     ----------
-    sources
-        A path, "-" for standard input, a DataFrame of pandas, polars or pyarrow, a Series of pandas
-        with a DatetimeIndex, or a list of these, which are joined in the order given.
-    sensors
-        The sensors to return, in this order; all by default, in the order of the source.
-    layout
-        "wide": a column of times and a column for each sensor. The times are in the first column,
-        unless another one has a name such as time, timestamp or ds.
-        "long": a row for each reading, with a column of sensors (named unique_id, sensor, station,
-        detector, ...), one of times and one of values (y, value, flow, count, volume, ...).
-        "pems": a station file of Caltrans.
-        By default, a source with the three columns of "long" is long, one that looks like a station
-        file is pems, and any other is wide.
-    extras
-        Columns whose values are known in advance; they are returned along with the readings.
-    gap
-        What to do with a cell that should be a number or a time and is not, and with a row that
-        has more or fewer cells than the header or names no sensor. "error" raises at the first
-        one. "skip" leaves the reading out and counts it in `skipped`: a cell counts for the sensors
-        whose readings it spoils, a row of either kind for every sensor.
-    written
-        How the source is written, where it does not tell by itself: `date_format`, `decimal`,
-        `missing`, `encoding` and `largest` are those of `Dialect`.
+    series
+        The series by the name of their sensor, in the requested order or the order of the source.
+    left_out
+        Sensors without any value.
+    notes
+        Decisions about formats that a user may want to check, such as the order of day and month.
+    """
+
+    series: Mapping[str, Series]
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@reading_arguments()
+def read(source: Any, **reading: Any) -> ReadResult:
+    """Return the series of every sensor in files or a frame, on a regular grid.
+
+    A file is CSV, NDJSON or Parquet, packed with gzip or not; its content decides, not its name. A
+    cell that is empty or says nan, NA, null or None is missing. The format of numbers and dates
+    is decided by the whole column: where two formats remain, an error names the option to pass.
+
+    Parameters
+    ----------
+    source
+        A path, "-" for standard input, a DataFrame of pandas, polars or pyarrow, or a Series of
+        pandas with a DatetimeIndex. A list of these is joined in the order given. A `Series` or
+        several are accepted as well.
+    reading
+        The reading options: see `ReadingOptions`, and the guide.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> flows = pd.DataFrame({"time": ["2021-06-13 08:00", "2021-06-13 08:15"], "ramp": [12, None]})
-    >>> [ramp] = read_readings(flows)
-    >>> ramp.sensor, ramp.values
-    ('ramp', array([12., nan]))
+    >>> flows = pd.DataFrame({"time": ["2021-06-13 08:00", "2021-06-13 08:15"], "ramp": [12, 7]})
+    >>> read(flows).series["ramp"].values
+    array([12.,  7.])
     """
-    with stored_readings(
-        sources,
-        sensors=sensors,
-        layout=layout,
-        extras=extras,
-        gap=gap,
-        dialect=Dialect(**written),
-    ) as store:
-        return [store.readings(name) for name in store.names]
+    require_options("read", reading, OPTION_NAMES)
+    return read_series(source, ReadingOptions.of(reading))
 
 
-@contextmanager
-def stored_readings(
-    sources: Any,
-    *,
-    sensors: Iterable[str] | None = None,
-    layout: Layout | None = None,
-    extras: Iterable[str] = (),
-    gap: Gap = "error",
-    dialect: Dialect | None = None,
-) -> Iterator[Store]:
-    """Read sources once, and keep what they hold so that it can be taken sensor by sensor.
-
-    The sources may be larger than memory: what does not fit is kept in a temporary file, in the
-    folder that TMPDIR names, until the context is left. Everything that is wrong with the sources
-    is raised before the first sensor is handed out. A file is read a second time where it shows
-    only far below how numbers or dates are written that were read before.
-
-    Parameters
-    ----------
-    sources, sensors, layout, extras, gap
-        See `read_readings`.
-    dialect
-        How the sources are written, as far as the user says so.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> flows = pd.DataFrame({"time": ["2021-06-13"], "ramp": [12], "exit": [7]})
-    >>> with stored_readings(flows) as store:
-    ...     store.names, store.readings("exit").values
-    (('ramp', 'exit'), array([7.]))
-    """
-    require_one_of("gap", gap, ("error", "skip"))
-    require_one_of("layout", layout, (None, *SPLITS))
-    choice = Choice(_names(sensors or ()), _names(extras))
-    told = dialect or Dialect()
-    every = sources if isinstance(sources, list | tuple) else [sources]
-    readers = [SourceReader(source, choice, layout, gap, told) for source in every]
-    with closing(_filled(readers, choice)) as store:
-        store.require_readings(
-            readers[0].origin.name if len(readers) == 1 else f"all {len(readers)} sources together"
+def read_series(source: Any, options: ReadingOptions) -> ReadResult:
+    """Return the series of every sensor of a source; see `read`."""
+    regular = _regular(source)
+    if regular is not None:
+        chosen = _of_series(regular, options)
+        by_name = {each.sensor: each for each in chosen}
+        if len(by_name) < len(chosen):
+            times = Counter(each.sensor for each in chosen)
+            repeated = [name for name in times if times[name] > 1]
+            raise InvalidInputError(
+                f"series must have distinct names, got {listed(repeated)} more than once."
+            )
+        return ReadResult(by_name)
+    collector = read_readings(source, options)
+    found, left_out, names = {}, [], collector.names
+    for readings in map(collector.take, names):
+        if np.isnan(readings.values).all():
+            left_out.append(LeftOut(readings.sensor, "no values"))
+        else:
+            found[readings.sensor] = options.to_series(readings)
+    if not found:
+        raise InvalidInputError(
+            f"at least one sensor must have values, got none in {listed(names)}."
         )
-        for reader in readers:
-            reader.require_one_reading()
-        if not told.all_meant:
-            store.require_values()
-        store.notes = tuple(note for reader in readers for note in reader.notes())
-        yield store
+    return ReadResult(found, tuple(left_out), collector.notes)
 
 
-def _filled(readers: Sequence[SourceReader], choice: Choice) -> Store:
-    """Return a store with all that was read, the second time if cells were misread at first."""
-    store = _read_once(readers, choice)
-    if not any([reader.was_misread() for reader in readers]):
-        return store
-    store.close()
-    return _read_once(readers, choice)
+def read_one_series(
+    source: Any, options: ReadingOptions, choose: Callable[[Sequence[str]], str] | None = None
+) -> Series:
+    """Return the series of one sensor; see `read`.
+
+    `choose` returns the sensor, given the names of all; by default there must be only one.
+    """
+    pick = choose or _only
+    regular = _regular(source)
+    if regular is None:
+        return options.to_series(read_one_sensor(source, options, pick))
+    chosen = {each.sensor: each for each in _of_series(regular, options)}
+    return chosen[pick(list(chosen))]
 
 
-def _read_once(readers: Sequence[SourceReader], choice: Choice) -> Store:
-    store = Store(choice)
-    try:
-        # A loop over the blocks themselves would hold on to one while the next is read.
-        for split in chain.from_iterable(reader.splits() for reader in readers):
-            store.add(split)
-    except BaseException:
-        store.close()
-        raise
-    return store
+def read_one_sensor(
+    source: Any, options: ReadingOptions, choose: Callable[[Sequence[str]], str]
+) -> Readings:
+    """Return the readings of one sensor of a source, chosen among the names of all."""
+    collector = read_readings(source, options)
+    return collector.take(choose(collector.names))
 
 
-def _names(names: Iterable[str]) -> tuple[str, ...]:
-    one = isinstance(names, str) or not isinstance(names, Iterable)
-    return tuple(dict.fromkeys(map(str, [names] if one else names)))
+def read_readings(sources: Any, options: ReadingOptions) -> Collector:
+    """Return the readings of all sensors of some sources; raise at anything that is wrong there.
+
+    A file is read a second time if cells far below show that cells above were misread.
+    """
+    every = sources if isinstance(sources, list | tuple) else [sources]
+    readers = [SourceReader(source, options) for source in every]
+    collector = _collected(readers, options)
+    if any([reader.must_be_reread() for reader in readers]):
+        collector = _collected(readers, options)
+    collector.require_readings(
+        readers[0].name if len(readers) == 1 else f"all {len(readers)} sources together"
+    )
+    for reader in readers:
+        reader.require_unambiguous()
+    if not options.every_number_is_a_value:
+        collector.require_no_markers()
+    collector.notes = tuple(note for reader in readers for note in reader.notes())
+    return collector
+
+
+def _collected(readers: Sequence[SourceReader], options: ReadingOptions) -> Collector:
+    collector = Collector(options)
+    for reader in readers:
+        reader.read(collector)
+    return collector
+
+
+def _regular(source: Any) -> Sequence[Series] | None:
+    """Return the series if these were given; None if the source has to be read."""
+    every = source if isinstance(source, list | tuple) else [source]
+    return every if all(isinstance(each, Series) for each in every) else None
+
+
+def _of_series(every: Sequence[Series], options: ReadingOptions) -> list[Series]:
+    """Return the chosen sensors and times of series that are regular already."""
+    if not every:
+        raise InvalidInputError("series must hold at least one sensor, got none.")
+    by_name = {each.sensor: each for each in every}
+    for name in options.sensor_names:
+        if name not in by_name:
+            raise InvalidInputError(f"sensors must be among {listed(by_name)}, got {name!r}.")
+    chosen = [by_name[name] for name in options.sensor_names] or every
+    return [_within(each, options) for each in chosen]
+
+
+def _within(series: Series, options: ReadingOptions) -> Series:
+    step, own = options.step_length, series.clock.step
+    if step not in (None, own):
+        raise InvalidInputError(
+            f"{series.sensor}: step must be the step of the series, "
+            f"{step_name(own)}, got {step_name(step)}."
+        )
+    first, last = parse_range(options.from_, options.to, parse_zone(options.tz))
+    return series if first is None and last is None else series.between(first, last)
+
+
+def _only(names: Sequence[str]) -> str:
+    """Return the only name; raise if there are several."""
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"sensor must be one of {listed(names)}, got none. Pass {option('sensor')}."
+        )
+    return names[0]

@@ -1,77 +1,56 @@
-"""One source: from bytes or a frame to blocks, and from blocks to the pieces of sensors."""
+"""One source, a file or a frame: read table by table, once or twice."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from io import BufferedReader
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from streamridge.errors import InvalidInputError, shown
-from streamridge.files.blocks import Block, Gap, Origin
-from streamridge.files.csv_text import csv_blocks
-from streamridge.files.dialect import Dialect
-from streamridge.files.foreign import require_own_bytes, require_own_text
-from streamridge.files.frames import frame_block
-from streamridge.files.json_lines import json_blocks
-from streamridge.files.layouts import Choice, Split, is_long, split_long, split_wide, wide_groups
-from streamridge.files.opened import name_of, opened
-from streamridge.files.parquet import MAGIC, parquet_content
-from streamridge.files.pems import is_pems, split_pems
-from streamridge.files.sense import Senses
-from streamridge.files.text import HEAD, encoding_of, opened_text
+from streamridge.errors import InvalidInputError, option, shown
+from streamridge.files.collector import Collector
+from streamridge.files.csv_text import read_csv
+from streamridge.files.encodings import HEAD, encoding_of, open_text
+from streamridge.files.frames import read_frame
+from streamridge.files.json_lines import read_json_lines
+from streamridge.files.layouts import LAYOUTS, layout_of, wide_groups
+from streamridge.files.open_files import (
+    open_source,
+    require_readable_bytes,
+    require_readable_text,
+    source_name,
+)
+from streamridge.files.options import Layout, ReadingOptions
+from streamridge.files.parquet import MAGIC, open_parquet
+from streamridge.files.raw_table import Origin, RawTable, SourceFormats
 from streamridge.files.time_parts import TimeParts
-from streamridge.texts import option
-
-Layout: TypeAlias = Literal["wide", "long", "pems"]
-
-SPLITS: Mapping[str, Callable[[Block, Choice], Split]] = {
-    "wide": split_wide,
-    "long": split_long,
-    "pems": split_pems,
-}
 
 
 class SourceReader:
-    """A file or a frame that is read, once or twice, and what its columns told about themselves.
+    """A file, standard input or a frame, and the formats of its columns so far."""
 
-    Parameters
-    ----------
-    source
-        A path, "-", or a frame.
-    choice
-        The sensors and extras that are wanted.
-    layout
-        How it is laid out; found by default.
-    gap
-        What to do with cells that cannot be read.
-    dialect
-        How it is written, as far as the user says so.
-    """
-
-    def __init__(
-        self, source: Any, choice: Choice, layout: Layout | None, gap: Gap, dialect: Dialect
-    ) -> None:
-        self._source, self._choice, self._asked = source, choice, layout
+    def __init__(self, source: Any, options: ReadingOptions) -> None:
+        self._source, self._options = source, options
         self._is_path = isinstance(source, str | os.PathLike)
-        name = name_of(source) if self._is_path else type(source).__name__
-        self.origin = Origin(name, "row", gap)
-        self._senses = Senses(dialect)
-        self._layout = layout
-        self._parts = TimeParts()
-        self._decided = False
+        self.name = source_name(source) if self._is_path else type(source).__name__
+        self._origin = Origin(self.name, "row", options.gap)
+        self._formats = SourceFormats(options)
+        self._layout: Layout | None = None
+        self._parts: TimeParts | None = None
 
-    def splits(self) -> Iterator[Split]:
-        """Yield what the source holds, block by block."""
-        self._layout, self._parts, self._decided = self._asked, TimeParts(), False
-        return map(self._split, self._blocks())
+    def read(self, collector: Collector) -> None:
+        """Add all readings of the source to a collector."""
+        self._layout, self._parts = self._options.layout, None
+        # A loop over the tables would keep one in memory while the next is read.
+        for _ in map(lambda table: self._add(table, collector), self._tables(collector)):
+            pass
 
-    def was_misread(self) -> bool:
-        """Return whether cells showed too late how those above them are written.
+    def must_be_reread(self) -> bool:
+        """Return whether late cells showed that earlier cells were misread.
 
-        That is an error where the source cannot be read once more.
+        Raises an error if the source cannot be read a second time.
         """
-        for column, proof in self._senses.misread():
+        for column, proof in self._formats.late_proofs():
             if self._is_path and not os.path.isfile(self._source):
                 raise InvalidInputError(
                     f"{self._place} {proof.place}, column {column}: {shown(proof.text)} must "
@@ -82,75 +61,70 @@ class SourceReader:
             return True
         return False
 
-    def require_one_reading(self) -> None:
+    def require_unambiguous(self) -> None:
         """Raise if cells can be read in two ways."""
-        self._senses.require_one_reading(self._place)
+        self._formats.require_unambiguous(self._place)
 
     def notes(self) -> Iterator[str]:
-        """Yield what was decided that a user may want to know."""
-        for note in self._senses.notes():
-            yield f"{self.origin.name}: {note}"
+        """Yield the decisions that a user may want to check."""
+        for note in self._formats.notes():
+            yield f"{self.name}: {note}"
 
     @property
     def _place(self) -> str:
-        return f"{self.origin.name} {self.origin.unit}"
+        return f"{self.name} {self._origin.unit}"
 
-    def _split(self, block: Block) -> Split:
-        whole = self._whole(block)
-        return SPLITS[self._layout_of(whole)](whole, self._choice)
+    def _add(self, table: RawTable, collector: Collector) -> None:
+        parts = self._parts or TimeParts.of(table)
+        if len(table.places):  # the first rows decide which columns make up the times
+            self._parts = parts
+        joined = parts.join(table, self._formats)
+        LAYOUTS[self._layout_of(joined)](joined, collector)
 
-    def _whole(self, block: Block) -> Block:
-        """Return a block with one column of times; the first rows decide which make it up."""
-        if not self._decided:
-            self._parts = TimeParts.of(block)
-            self._decided = len(block.places) > 0
-        return self._parts.join(block, self._senses)
-
-    def _layout_of(self, block: Block) -> Layout:
-        if self._layout is None:
-            self._layout = "pems" if is_pems(block) else "long" if is_long(block) else "wide"
+    def _layout_of(self, table: RawTable) -> Layout:
+        self._layout = self._layout or layout_of(table)
         return self._layout
 
-    def _blocks(self) -> Iterator[Block]:
+    def _tables(self, collector: Collector) -> Iterator[RawTable]:
         if not self._is_path:
-            yield frame_block(self._source, self.origin, self._senses)
+            yield read_frame(self._source, self._origin, self._formats)
             return
-        with opened(self._source, self._senses.dialect.most_bytes) as stream:
+        with open_source(self._source, self._options.most_bytes) as stream:
             if stream.peek(len(MAGIC)).startswith(MAGIC):
-                yield from self._parquet_blocks(stream)
+                yield from self._parquet_tables(stream, collector)
             else:
-                yield from self._text_blocks(stream)
+                yield from self._text_tables(stream)
 
-    def _text_blocks(self, stream: BufferedReader) -> Iterator[Block]:
-        self.origin = Origin(self.origin.name, "line", self.origin.gap)
+    def _text_tables(self, stream: BufferedReader) -> Iterator[RawTable]:
+        self._origin = Origin(self.name, "line", self._options.gap)
         head = stream.peek(HEAD)[:HEAD]
-        require_own_bytes(head, self.origin.name)
-        encoding = encoding_of(head, self.origin.name, self._senses.dialect)
+        require_readable_bytes(head, self.name)
+        encoding = encoding_of(head, self.name, self._options.encoding)
         text = head.decode(encoding, "ignore")
-        require_own_text(text, self.origin.name)
-        blocks_of = json_blocks if text.lstrip().startswith("{") else csv_blocks
-        with opened_text(stream, self.origin.name, encoding) as lines:
-            yield from blocks_of(lines, encoding, self.origin, self._senses)
+        require_readable_text(text, self.name)
+        read = read_json_lines if text.lstrip().startswith("{") else read_csv
+        with open_text(stream, self.name, encoding) as lines:
+            yield from read(lines, encoding, self._origin, self._formats)
 
-    def _parquet_blocks(self, stream: BufferedReader) -> Iterator[Block]:
-        """Yield a block without rows, which names all columns, and then the rows."""
-        with parquet_content(stream, self.origin.name) as content:
-            head = frame_block(content.head, self.origin, self._senses)
-            yield head
-            as_written = {name.strip(): name for name in reversed(content.head.column_names)}
-            for group in self._groups(head):
-                first = 0
-                for table in content.tables([as_written[name] for name in group]):
-                    yield frame_block(table, self.origin, self._senses, first)
-                    first += len(table)
+    def _parquet_tables(self, stream: BufferedReader, collector: Collector) -> Iterator[RawTable]:
+        """Yield a table without rows, which names all columns, and then the rows."""
+        content = open_parquet(stream, self.name)
+        head = read_frame(content.head, self._origin, self._formats)
+        yield head
+        as_written = {name.strip(): name for name in reversed(content.head.column_names)}
+        for group in self._groups(head, collector):
+            first = 0
+            for table in content.tables([as_written[name] for name in group]):
+                yield read_frame(table, self._origin, self._formats, first)
+                first += len(table)
 
-    def _groups(self, head: Block) -> list[tuple[str, ...]]:
+    def _groups(self, head: RawTable, collector: Collector) -> list[tuple[str, ...]]:
         """Return the columns of a file in groups that are read at a time."""
-        whole = self._whole(head)
-        if self._layout_of(whole) != "wide":
+        parts = TimeParts.of(head)
+        joined = parts.join(head, self._formats)
+        if self._layout_of(joined) != "wide":
             return [tuple(head.columns)]
-        parts = self._parts
         return [
-            tuple(dict.fromkeys(each for name in group for each in parts.behind(name)))
-            for group in wide_groups(whole, self._choice)
+            tuple(dict.fromkeys(each for name in group for each in parts.source_columns(name)))
+            for group in wide_groups(joined, collector)
         ]

@@ -1,4 +1,4 @@
-"""Tables written to files, whole or not at all."""
+"""Tables written to CSV and Parquet files, complete or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -20,45 +20,50 @@ from streamridge.arrays import require_shape
 from streamridge.errors import InvalidInputError
 from streamridge.files.atomic import is_special, replacing, unwritable
 from streamridge.files.parquet import ParquetRows
-from streamridge.series.writing import ZonedTimes
+from streamridge.series.time_format import UTC_FORMAT, ZonedTimes
 
 Columns: TypeAlias = Mapping[str, NDArray[Any] | ZonedTimes]
-# Rows that are turned into text at a time: the text takes far more memory than the numbers.
+# The rows that are turned into text together. Text takes far more memory than numbers.
 AT_ONCE = 4096
-# Takes the next rows of a table, column by column.
+# A function that takes the next rows of a table, column by column.
 Append: TypeAlias = Callable[[Mapping[str, ArrayLike]], None]
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, ArrayLike]) -> None:
-    """Write columns to a file, which is never half written; see `growing_table`."""
-    with growing_table(path) as append:
+    """Write columns to a file, complete or not at all; see `open_table`."""
+    with open_table(path) as append:
         append(columns)
 
 
 @contextmanager
-def growing_table(
-    path: str | os.PathLike[str], at_end: Callable[[], Path] | None = None
+def open_table(
+    path: str | os.PathLike[str],
+    *,
+    utc: Collection[str] = (),
+    at_end: Callable[[], Path] | None = None,
 ) -> Iterator[Append]:
-    """Give a function that appends rows to a file, which has its name once all are there.
+    """Yield a function that appends rows to a new file, which gets its name when it is complete.
 
-    After an error there is no file, or the one from before. Rows are written as they come, so that
-    a table may be larger than memory.
+    After an error the file does not exist, or has its former content. Rows are written at once, so
+    that a table may be larger than memory.
 
     Parameters
     ----------
     path
-        The file. Its ending says what is written: `.csv`, `.csv.gz` (packed) or `.parquet`. A pipe
+        The file. Its ending determines the format: `.csv`, `.csv.gz` (packed) or `.parquet`. A pipe
         or a device gets CSV.
+    utc
+        Names of the columns whose times are in UTC, and written with this zone.
     at_end
-        Returns the name that the file gets instead once all rows are there.
+        Returns the name of the complete file, if it is not the path.
 
     Yields
     ------
     Append
-        To be called with columns, (n,) each, of the same names every time. In CSV, times are in
-        ISO 8601 to the second, and floats have as many digits as are needed to read the same number
-        back. Times that are `ZonedTimes` have their offsets in CSV, and a zone in Parquet. NaN, NaT
-        and None are empty cells in CSV and nulls in Parquet, where each call makes a row group.
+        A function that takes columns, (n,) each, with the same names in every call. In CSV, times
+        are in ISO 8601 to the second, and floats have as many digits as are needed to read the same
+        number back. `ZonedTimes` have their offsets in CSV, and a zone in Parquet. NaN, NaT and
+        None are empty cells in CSV and nulls in Parquet. Each call writes a row group of Parquet.
     """
     target = Path(path)
     kind = _KINDS[require_ending(target)]
@@ -67,7 +72,8 @@ def growing_table(
 
         def append(columns: Mapping[str, ArrayLike]) -> None:
             try:
-                rows.append(column_arrays(columns))
+                zoned = {name: ZonedTimes(np.asarray(columns[name]), UTC_FORMAT) for name in utc}
+                rows.append(column_arrays({**columns, **zoned}))
             except OSError as error:
                 raise unwritable(target, error) from None
             except ValueError as error:
@@ -82,9 +88,9 @@ def growing_table(
 
 
 def require_ending(path: Path) -> str:
-    """Return which ending a path has; an error lists those that a table may have.
+    """Return the ending of a path; raise unless a table may have it.
 
-    A pipe or a device needs none.
+    A pipe or a device needs no ending.
     """
     if is_special(path):
         return ".csv"
@@ -118,7 +124,7 @@ class CsvRows:
     def __init__(self, stream: IO[bytes]) -> None:
         self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         self._rows = csv.writer(self._text, lineterminator="\n")
-        # By itself the writer leaves a carriage return without quotes, which ends a row elsewhere.
+        # The writer does not quote a carriage return, which ends a row for other readers.
         self._quoted = csv.writer(self._text, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self._begun = False
 
@@ -140,12 +146,12 @@ class CsvRows:
         self._text.flush()
 
     def close(self) -> None:
-        """Write what is not in the stream yet."""
+        """Write all remaining rows."""
         self._text.detach()
 
 
 class PackedRows(CsvRows):
-    """A CSV file that is being written to a stream, packed by gzip."""
+    """A CSV file in gzip that is being written to a stream."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         # Without a name and a time inside, the same table gives the same bytes.
@@ -153,13 +159,13 @@ class PackedRows(CsvRows):
         super().__init__(cast(IO[bytes], self._packed))
 
     def close(self) -> None:
-        """Write what is not in the stream yet, and the end of the packed file."""
+        """Write all remaining rows, and the end of the gzip file."""
         super().close()
         self._packed.close()
 
 
 def _has_returns(column: NDArray[Any] | ZonedTimes) -> bool:
-    """Return whether a carriage return stands in a column of texts."""
+    """Return whether a column of texts contains a carriage return."""
     if isinstance(column, ZonedTimes) or column.dtype.kind not in "OU":
         return False
     return any("\r" in str(value) for value in set(column.tolist()))

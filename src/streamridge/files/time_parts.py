@@ -1,23 +1,16 @@
-"""Times whose parts have columns of their own: date and hour, date and time, year, month, day."""
+"""Times in several columns: date and hour, date and time, or year, month and day."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import partial
 from itertools import islice
-from typing import ClassVar
 
-import numpy as np
-
-from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
-from streamridge.files.blocks import Block
 from streamridge.files.layouts import HOURS
-from streamridge.files.sense import Sense, Senses
-from streamridge.series.clock import Times
-from streamridge.series.writing import Offsets, Unit
+from streamridge.files.raw_table import Column, RawTable, SourceFormats
 
 DATE = ("date", "day")
 CLOCK = ("time", "time_of_day")
@@ -25,7 +18,8 @@ MINUTE = ("minute", "min")
 CALENDAR = ("year", "month", "day")
 # A column with one of these names holds whole times.
 WHOLE = ("timestamp", "datetime", "date_time", "ds")
-LOOKED_AT = 100  # cells of a column that show what it holds
+# The number of cells that decide what a column holds.
+CELLS_INSPECTED = 100
 
 _MIDNIGHT = re.compile(r"[Tt ]00?:00(?::00(?:\.0+)?)?$", re.ASCII)
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{8}", re.ASCII)
@@ -33,62 +27,29 @@ _TIME_OF_DAY = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: *[AaPp]\.?[Mm]\.
 _NUMBER = re.compile(r"(\d{1,4})(?:\.0*)?", re.ASCII)
 
 
-@dataclass(frozen=True)
-class JoinedTime:
-    """A column of times whose parts are in others."""
-
-    texts: Sequence[str | None]
-    sense: Sense
-    places: Sequence[int]
-    zone: ClassVar[None] = None
-    unit: ClassVar[Unit] = "us"
-
-    @property
-    def numbers(self) -> Vector:
-        """Return infinities, since a joined time is no number."""
-        return np.full(len(self.texts), np.inf)
-
-    @cached_property
-    def times(self) -> tuple[Times, Offsets]:
-        """Return the cells as times, NaT for an unreadable one, and their offsets from UTC."""
-        return self.sense.times.read(self.texts, self.places)
-
-
 class TimeParts:
     """The columns that make up the times of a source, none if one column holds whole times.
 
-    Parameters
-    ----------
-    dates
-        A column of dates, or columns of years, months and maybe days.
-    clocks
-        A column of times of day, or of hours and maybe minutes.
+    The date is one column, or years, months and maybe days. The clock is a column of times of day,
+    or hours and maybe minutes.
     """
 
     def __init__(self, dates: Sequence[str] = (), clocks: Sequence[str] = ()) -> None:
         self.dates, self.clocks = tuple(dates), tuple(clocks)
-        self._midnights: set[str] = set()  # 0 and 24, as far as they were seen
+        self.names = self.dates + self.clocks
+        self.joined_name = " and ".join(self.names)
+        self._midnights: set[str] = set()  # the hours 0 and 24 that occurred
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of all columns."""
-        return self.dates + self.clocks
-
-    @property
-    def joined_name(self) -> str:
-        """Return what messages call the time."""
-        return " and ".join(self.names)
-
-    def behind(self, column: str) -> tuple[str, ...]:
-        """Return the columns of the source that make up a column of a joined block."""
+    def source_columns(self, column: str) -> tuple[str, ...]:
+        """Return the columns of the source that make up a column of a joined table."""
         return self.names if column == self.joined_name else (column,)
 
     @classmethod
-    def of(cls, block: Block) -> TimeParts:
-        """Return the parts of a block's times, told by the names of columns and what they hold."""
-        find = _Finder(block)
-        if find(WHOLE, None):
+    def of(cls, table: RawTable) -> TimeParts:
+        """Return the parts of the times of a table, found by the names and cells of its columns."""
+        if table.find(WHOLE):
             return cls()
+        find = partial(_find, table)
         hour = find(HOURS, _NUMBER)
         clocks = find(CLOCK, _TIME_OF_DAY) or find(HOURS, _TIME_OF_DAY)
         if not clocks and hour:
@@ -99,22 +60,22 @@ class TimeParts:
         dates = find(DATE, _DATE)
         return cls(dates, clocks) if dates and clocks else cls()
 
-    def join(self, block: Block, senses: Senses) -> Block:
-        """Return a block with one column of times in place of its parts."""
+    def join(self, table: RawTable, formats: SourceFormats) -> RawTable:
+        """Return a table with one column of times in place of its parts."""
         if not self.names:
-            return block
-        dates = [block.columns[name].texts for name in self.dates]
-        clocks = [block.columns[name].texts for name in self.clocks]
+            return table
+        dates = [table.columns[name].texts for name in self.dates]
+        clocks = [table.columns[name].texts for name in self.clocks]
         self._require_one_midnight(clocks)
-        senses.remark(f"columns {self.joined_name} are read as one time")
+        formats.note(f"columns {self.joined_name} are read as one time")
         rows = zip(*dates, *clocks, strict=True)
         texts = [_joined(row[: len(dates)], row[len(dates) :]) for row in rows]
-        time = JoinedTime(texts, senses.of(self.joined_name), block.places)
-        others = {name: each for name, each in block.columns.items() if name not in self.names}
-        return replace(block, columns={self.joined_name: time} | others, time=self.joined_name)
+        time = Column(texts, formats.of(self.joined_name), table.places)
+        others = {name: each for name, each in table.columns.items() if name not in self.names}
+        return replace(table, columns={self.joined_name: time} | others, time=self.joined_name)
 
     def _require_one_midnight(self, clocks: Sequence[Sequence[str | None]]) -> None:
-        """Raise if there is an hour 0 and an hour 24: one of them would be counted twice."""
+        """Raise if there is an hour 0 and an hour 24, which are the same time."""
         written = {_whole(text) for text in (clocks[0] if clocks else ())}
         self._midnights |= written & {"0", "24"}
         if len(self._midnights) > 1:
@@ -124,25 +85,18 @@ class TimeParts:
             )
 
 
-@dataclass(frozen=True)
-class _Finder:
-    """A search for a column by its name and by what it holds."""
+def _find(table: RawTable, names: Sequence[str], pattern: re.Pattern[str]) -> tuple[str, ...]:
+    """Return the first column with one of these names whose cells match a pattern, or ()."""
+    for name in names:
+        column = table.find((name,))
+        if column is not None and _matches(table.columns[column].texts, pattern):
+            return (column,)
+    return ()
 
-    block: Block
 
-    def __call__(self, names: Sequence[str], holds: re.Pattern[str] | None) -> tuple[str, ...]:
-        there = {column.lower(): column for column in reversed(list(self.block.columns))}
-        for name in names:
-            if name in there and (holds is None or self._holds(there[name], holds)):
-                return (there[name],)
-        return ()
-
-    def _holds(self, column: str, pattern: re.Pattern[str]) -> bool:
-        texts = (_MIDNIGHT.sub("", text.strip()) for text in self._texts(column))
-        return all(map(pattern.fullmatch, islice(filter(None, texts), LOOKED_AT)))
-
-    def _texts(self, column: str) -> list[str]:
-        return [text for text in self.block.columns[column].texts if text]
+def _matches(texts: Sequence[str | None], pattern: re.Pattern[str]) -> bool:
+    cells = (_MIDNIGHT.sub("", text.strip()) for text in texts if text)
+    return all(map(pattern.fullmatch, islice(filter(None, cells), CELLS_INSPECTED)))
 
 
 def _joined(dates: Sequence[str | None], clocks: Sequence[str | None]) -> str | None:
@@ -161,6 +115,6 @@ def _joined(dates: Sequence[str | None], clocks: Sequence[str | None]) -> str | 
 
 
 def _whole(text: str | None) -> str:
-    """Return a whole number without zeros around it; any other text stays."""
+    """Return a whole number without extra zeros; any other text is not changed."""
     found = _NUMBER.fullmatch((text or "").strip())
     return str(int(found[1])) if found else (text or "")

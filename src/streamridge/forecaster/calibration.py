@@ -1,4 +1,4 @@
-"""Calibration: earlier errors correct the next forecast and set the band around it."""
+"""Calibration: past errors correct the next forecast, and set the width of its bands."""
 
 from __future__ import annotations
 
@@ -9,75 +9,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Vector, require_finite, require_shape
-from streamridge.forecaster.bands import ConformalBands
-from streamridge.forecaster.correction import ErrorCorrection
-from streamridge.forecaster.issued import IssuedErrors, Trail
-from streamridge.forecaster.levels import Level
-from streamridge.forecaster.recent import RecentErrors
-from streamridge.forecaster.unrest import Unrest
-from streamridge.learners.state import joined, part
+from streamridge.arrays import Matrix, Vector, joined, part, require_finite, require_shape
+from streamridge.forecaster.bands import ConformalBands, RecentErrors, Volatility
+from streamridge.forecaster.correction import CorrectionLog, ErrorCorrection
+from streamridge.forecaster.forecast import JUDGED, Level
+from streamridge.forecaster.plausibility import Limits, clipped
+
+# A fit to a quiet time expects errors of at least this share of the recent errors.
+LEAST_SHARE = 0.15
 
 
 @dataclass(frozen=True)
-class Made:
-    """A forecast of a model, kept until all of its values are known.
+class ModelForecast:
+    """A forecast of the model, kept until all of its values are known."""
 
-    Parameters
-    ----------
-    step
-        The first step that is forecast.
-    raw, values, spreads
-        (H,), the model's forecast, the corrected one, and the expected size of its errors.
-    factors
-        (H,), what unrest multiplied the sizes by that the model expected.
-    means
-        (L,), means of the last errors when the forecast was made; empty without a correction.
-    """
-
-    step: int
-    raw: Vector
-    values: Vector
-    spreads: Vector
-    factors: Vector
+    step: int  # the first step that is forecast
+    raw: Vector  # (H,), the prediction of the model
+    values: Vector  # (H,), the forecast that is issued
+    spreads: Vector  # (H,), the expected sizes of its errors
+    factors: Vector  # (H,), the factors of volatility in these sizes
+    # (L,), means of the last errors when the forecast was made; empty without a correction.
     means: Vector
-
-    @property
-    def calm(self) -> Vector:
-        """Return the sizes of error that the model itself expects, without unrest; shape (H,)."""
-        return self.spreads / self.factors
-
-    def issued(self, values: Vector) -> Made:
-        """Return the forecast with other values: those that are issued."""
-        return Made(self.step, self.raw, values, self.spreads, self.factors, self.means)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The correction of a model's forecasts, and the bands around them.
+    """The correction of a model's forecasts, and the bands around them."""
 
-    Parameters
-    ----------
-    correction
-        Correction by the last errors; None leaves forecasts as the model makes them.
-    bands
-        How far the bands reach.
-    errors
-        The recent errors of the forecasts.
-    unrest
-        How much larger errors are of late than the model expects.
-    trail
-        How the forecasts since the last refit were corrected.
-    pending
-        Forecasts whose values are still to come, newest first.
-    """
-
+    # Correction by the last errors; None leaves the model's predictions unchanged.
     correction: ErrorCorrection | None
     bands: ConformalBands
     errors: RecentErrors
-    unrest: Unrest
-    trail: Trail
-    pending: tuple[Made, ...] = ()
+    volatility: Volatility  # the ratio of recent errors to the errors that the model expects
+    log: CorrectionLog  # the corrections of the forecasts since the last refit
+    # Forecasts whose values are still to come, newest first.
+    pending: tuple[ModelForecast, ...] = ()
 
     @classmethod
     def start(cls, horizon: int, level: Level, *, corrects: bool) -> Calibration:
@@ -86,90 +52,99 @@ class Calibration:
             ErrorCorrection.start(horizon) if corrects else None,
             ConformalBands.start(horizon, level),
             RecentErrors.start(1),
-            Unrest.start(horizon),
-            Trail.start(horizon),
+            Volatility.start(horizon),
+            CorrectionLog.start(horizon),
         )
 
-    def made(self, step: int, raw: Vector, spreads: Vector) -> Made:
-        """Return a model's forecast with its correction, and the sizes of error with unrest."""
-        factors = self.unrest.factors()
-        if self.correction is None:
-            return Made(step, raw, raw, spreads * factors, factors, np.zeros(0))
-        values, means = raw + self.correction.offsets(), self.correction.means
-        return Made(step, raw, values, spreads * factors, factors, means)
+    def forecast(self, step: int, raw: Vector, spreads: Vector, limits: Limits) -> ModelForecast:
+        """Return the corrected forecast of a model, given the sizes of error that it expects."""
+        raw, factors, correction = clipped(raw, limits), self.volatility.factors(), self.correction
+        spreads = spreads * factors
+        if correction is None:
+            return ModelForecast(step, raw, raw, spreads, factors, np.zeros(0))
+        values = clipped(raw + correction.offsets(), limits)
+        return ModelForecast(step, raw, values, spreads, factors, correction.means)
+
+    def at_least_recent(self, spreads: Vector) -> Vector:
+        """Return expected sizes of error, raised on average to a share of the recent errors."""
+        if self.errors.are_few:
+            return spreads
+        mean = sum(spreads.tolist()) / len(spreads)
+        return spreads * max(LEAST_SHARE * float(self.errors.means[0]) / mean, 1.0)
+
+    def widened(self, spreads: Vector, silent: int, naive: tuple[Matrix, Matrix]) -> Vector:
+        """Return expected sizes of error after steps without a reading.
+
+        They grow with the square root of the time, up to the errors of a naive forecast, whose band
+        of 90 % is `naive`, (H, 1) each.
+        """
+        ahead = 1 + np.arange(len(spreads))
+        below, above = self.bands.offsets(spreads, (JUDGED,))
+        most = ((naive[1] - naive[0]) / (above - below))[:, 0]
+        wider = np.minimum(np.sqrt((silent + ahead) / ahead), most)
+        return spreads * np.maximum(wider, 1.0)
 
     def observe(
         self,
         step: int,
         value: float,
-        made: Made | None,
+        forecast: ModelForecast | None,
         *,
         learns: bool,
         plausible: bool = True,
     ) -> Calibration:
-        """Return the state after a value; `made` is its forecast, if a model made one.
+        """Return the state after a value; `forecast` is its forecast, if a model made one.
 
         The bands learn from every value, the correction only from values that the model learns
-        from. A glitch that is not plausible would swamp what is of late, and is left out there.
+        from. Recent error sizes ignore implausible values.
         """
-        pending = self.pending if made is None else (made, *self.pending)
-        trail = self._trail(step) if made is not None and learns else self.trail
-        correction, bands, unrest = self.correction, self.bands, self.unrest
+        correction, bands, volatility, log = self.correction, self.bands, self.volatility, self.log
+        pending = self.pending if forecast is None else (forecast, *self.pending)
+        if forecast is not None and learns and correction is not None:
+            log = log.after(step, correction.pulls, correction.offsets())
         horizon, sizes = len(bands.seen), []
         for each in pending:
             h = step - each.step
             if h >= horizon:
                 continue
-            error = value - float(each.values[h])
+            error, spread = value - float(each.values[h]), float(each.spreads[h])
             sizes.append(abs(error))
-            spread = float(each.spreads[h])
             bands = bands.observe(h, error, spread)
             if plausible:
-                unrest = unrest.observe(h, abs(error) * float(each.factors[h]) / spread)
+                volatility = volatility.observe(h, abs(error) * float(each.factors[h]) / spread)
             if correction is not None and learns:
                 correction = correction.learn(h, value - float(each.raw[h]), each.means)
-        if correction is not None:
-            said = None if made is None or not learns else value - float(made.raw[0])
-            correction = correction.forget() if said is None else correction.observe(said)
+        if correction is not None and forecast is not None and learns:
+            correction = correction.observe(value - float(forecast.raw[0]))
+        elif correction is not None:
+            correction = correction.forget()
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         size = sum(sizes) / len(sizes) if sizes and plausible else np.nan
-        errors = self.errors.observe(np.array([size]))
-        return Calibration(correction, bands, errors, unrest, trail, waiting)
+        return Calibration(correction, bands, self.errors.observe([size]), volatility, log, waiting)
 
-    def _trail(self, step: int) -> Trail:
-        """Return the trail with the forecast that was made for a step just before it."""
-        if self.correction is None:
-            return self.trail
-        return self.trail.after(step, self.correction.pulls(), self.correction.offsets())
+    def after_refit(self, step: int) -> Calibration:
+        """Return the state after a refit; the log keeps forecasts that wait for values."""
+        return replace(self, log=self.log.since(step - len(self.bands.seen) + 1))
 
-    def renewed(self, step: int) -> Calibration:
-        """Return the state after a refit at a step; forecasts that wait for values stay known."""
-        return replace(self, trail=self.trail.since(step - len(self.bands.seen) + 1))
-
-    def issued(self, times: Vector) -> IssuedErrors | None:
-        """Return the loss of forecasts at these times as they were issued; None if as made."""
-        return None if self.correction is None else self.trail.loss(times)
-
-    def pass_over(self, steps: int = 1) -> Calibration:
+    def skip(self, steps: int = 1) -> Calibration:
         """Return the state after steps without a value."""
         return replace(self, correction=self.correction and self.correction.forget(steps))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
+        pending = {
+            name: np.array([getattr(each, name) for each in self.pending]).reshape(shape)
+            for name, shape in self._shapes(len(self.pending)).items()
+        }
+        steps = np.array([each.step for each in self.pending], dtype=np.int64)
         return joined(
             {
                 "bands": self.bands.state(),
                 "errors": self.errors.state(),
-                "unrest": self.unrest.state(),
-                "trail": self.trail.state(),
+                "volatility": self.volatility.state(),
+                "log": self.log.state(),
                 "correction": self.correction.state() if self.correction else {},
-                "pending": {
-                    "steps": np.array([made.step for made in self.pending], dtype=np.int64),
-                    **{
-                        name: np.array([getattr(made, name) for made in self.pending]).reshape(rows)
-                        for name, rows in self._forms(len(self.pending)).items()
-                    },
-                },
+                "pending": {"steps": steps, **pending},
             }
         )
 
@@ -177,21 +152,21 @@ class Calibration:
         """Return the calibration with a saved state of the same horizon and levels."""
         pending = part(state, "pending")
         columns = []
-        for name, form in self._forms(len(pending["steps"])).items():
+        for name, shape in self._shapes(len(pending["steps"])).items():
             columns.append(require_finite(name, pending[name]))
-            require_shape("pending", columns[-1], form)
-        made = zip(pending["steps"].tolist(), *columns, strict=True)
+            require_shape("pending", columns[-1], shape)
+        forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
         return Calibration(
             self.correction and self.correction.restore(part(state, "correction")),
             self.bands.restore(part(state, "bands")),
             self.errors.restore(part(state, "errors")),
-            self.unrest.restore(part(state, "unrest")),
-            self.trail.restore(part(state, "trail")),
-            tuple(Made(*each) for each in made),
+            self.volatility.restore(part(state, "volatility")),
+            self.log.restore(part(state, "log")),
+            tuple(ModelForecast(*each) for each in forecasts),
         )
 
-    def _forms(self, count: int) -> dict[str, tuple[int, int]]:
-        """Return the shapes of what is kept of so many forecasts."""
+    def _shapes(self, count: int) -> dict[str, tuple[int, int]]:
+        """Return the shapes of the arrays of `count` pending forecasts."""
         each = (count, len(self.bands.seen))
         means = (count, len(self.correction.means) if self.correction else 0)
         return {"raw": each, "values": each, "spreads": each, "factors": each, "means": means}

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import wraps
+from math import isnan
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from streamridge.arrays import require_count, require_flag
-from streamridge.errors import InvalidInputError, about, shown
+from streamridge.arrays import require_flag
+from streamridge.errors import StateError, StreamRidgeError, about, html_table
 from streamridge.files.atomic import replacing
-from streamridge.files.checkpoint import read_content
+from streamridge.files.checkpoint import UNREADABLE, read_content
+from streamridge.files.options import reading_arguments
 from streamridge.forecaster import saving
-from streamridge.forecaster.bounds import BoundPair
-from streamridge.forecaster.cadence import default_cadence
-from streamridge.forecaster.forecast import Forecast
-from streamridge.forecaster.history import READING, read_history
-from streamridge.forecaster.inputs import (
+from streamridge.forecaster.forecast import Forecast, Level, require_levels
+from streamridge.forecaster.methods import PRINTED, PROTOTYPE, method_of
+from streamridge.forecaster.plausibility import BoundPair, clipped
+from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.settings import (
+    HISTORY_OPTIONS,
+    Settings,
+    Start,
+    chosen_settings,
+    read_history,
     require_columns,
     require_names,
     require_path,
@@ -27,28 +34,18 @@ from streamridge.forecaster.inputs import (
     require_readings,
     require_workspace,
 )
-from streamridge.forecaster.levels import Level, require_levels
-from streamridge.forecaster.methods import method_of
-from streamridge.forecaster.presets import Preset
-from streamridge.forecaster.published import PRINTED, PROTOTYPE
-from streamridge.forecaster.self_tuning import HyperparameterPath, SelfTuningModel
-from streamridge.forecaster.settings import Settings, Start
-from streamridge.forecaster.sizes import SizeName, affordable, size_of
-from streamridge.forecaster.stepper import Stepper
-from streamridge.learners.costs import Costs
+from streamridge.forecaster.sizes import SizeName
+from streamridge.forecaster.stepwise import StepwiseForecaster
+from streamridge.forecaster.tuning import Tuning
 from streamridge.learners.workspace import Workspace
-from streamridge.series.clock import Times, amount, parse_step, step_name
-from streamridge.series.holidays import GivenHolidays, parse_holidays
-from streamridge.series.seasons import parse_seasons
+from streamridge.series.holidays import GivenHolidays
+from streamridge.series.lengths import parse_step, step_name
 from streamridge.series.series import Series
-from streamridge.series.writing import AS_IS
-from streamridge.texts import counted, html_table
+from streamridge.series.time_format import NAIVE
 from streamridge.tuners.base import Tuner
 
-# What the readings of a series without a name are called.
+# The sensor name of a series that has no name of its own.
 UNNAMED = "value"
-# More steps ahead, or more lags, would take hours to fit; farther lags weigh nothing at the start.
-MOST_AHEAD, MOST_LAGS = 20_160, 3000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,103 +64,94 @@ def _named(
     return named
 
 
-def _require_free(by: str, **decided: object) -> None:
-    """Raise if something is given that another setting decides."""
-    for name, value in decided.items():
-        if not (value is None or (isinstance(value, str) and value == "default")):
-            raise InvalidInputError(
-                f"{name} must be left out with a {by}, which decides it, got {shown(value)}."
-            )
-
-
 def _sensor_of(forecaster: Forecaster, options: Mapping[str, Any]) -> str | None:
-    """Return the name of a forecaster's sensor; of one that is being made, the name given to it."""
-    settings: Settings | None = vars(forecaster).get("_settings")
+    """Return the name of the sensor, which is among the options before there are settings."""
+    settings: Settings | None = getattr(forecaster, "_settings", None)
     name = options.get("sensor") if settings is None else settings.sensor
     return name if isinstance(name, str) and name.strip() else None
 
 
-class Forecaster:
+class Forecaster(StepwiseForecaster):
     """A forecaster of one sensor, with bands, whose model tunes itself as readings come in.
 
     Parameters
     ----------
     step
-        Time between readings, such as "15min", "7d" or "1mo", a twelfth of a year. A whole number
-        counts units of an integer index, so that times are whole numbers.
+        Time between readings, such as "15min", "7d" or "1mo" (a twelfth of a year). A whole number
+        is the step of an integer index; times are then whole numbers.
     seasons
-        After what time the series tends to repeat itself, such as ("1d", "7d"); () if it never
-        does. By default day and week for steps below a day, week and year for days, a year for
-        weeks and months, and none for an index.
+        Periods after which the series tends to repeat itself, such as ("1d", "7d"); () for none.
+        The default is day and week for steps below a day, week and year for days, a year for weeks
+        and months, and none for an index.
     horizon
-        H, how many steps are forecast.
+        H, the number of steps to forecast.
     level
-        The share of values that should fall into the bands; or several shares, for a band each.
-        They change no forecast: readings are judged by the band of 90 %, which is always learned.
+        The share of values that should fall into the band; several shares give several bands. It
+        does not affect forecasts: readings are judged by the band of 90 %, which is always learned.
     tz
         Time zone of the sensor, such as "Europe/London". Times without an offset are then local,
-        days and weeks follow the local clock, and the array of a forecast's times is in UTC; its
-        `stamps` and `frame` have them as they came in. Without a zone, times are taken as they
-        are.
+        and days and weeks follow the local clock. The `time` array of a forecast is in UTC; its
+        `stamps` and `frame` use the format of the readings. Without a zone, times are not
+        converted.
     lags
-        p, how many of the latest values a row holds.
+        p, the number of latest values in a row.
     model
-        The size of the model: "default"; "compact", at a fraction of its cost; or "long", which
-        knows several times as much of the past. See `streamridge.forecaster.sizes`.
+        The size of the model: "default"; "compact", at a fraction of the cost; or "long", which
+        uses several times as much of the past. See `streamridge.forecaster.sizes`.
     budget
-        Processor time of a sensor and day, such as "0.1s/sensor/day", that chooses the size of the
-        model and how often it is refitted: see `affordable`, which says what it is.
+        Processor time per sensor and day, such as "0.1s/sensor/day". It chooses the size of the
+        model and the cadence of refits: see `affordable`.
     train_size
-        N, the rows of a fit; by default those of the model's size, 2880 of the default one.
+        N, the rows of a fit; the default depends on the model's size and is 2880 for "default".
     update_every
-        m, the steps between refits, counted from the first reading after one; by default a day of
-        them, but at least 96, and at most a quarter of `train_size` where steps are shorter than
-        five minutes. For steps of a day or longer, and for an index, 24.
+        m, the steps between refits, counted from the first reading after a refit. The default is a
+        day of steps, but at least 96. For steps shorter than five minutes it is at most a quarter
+        of `train_size`; for steps of a day or longer, and for an index, it is 24.
     warmup
-        Steps before the first fit. Early fits use the history there is. Three days by default, less
-        where that is more than 864 steps; for steps of a day or longer, and for an index, the
-        shortest season and 32 steps.
+        Steps before the first fit. Early fits use the history there is. The default is three days,
+        but at most 864 steps. For steps of a day or longer, and for an index, it is the shortest
+        season plus 32 steps.
     extras
         Names of further columns, whose values are known one step ahead.
     learn
-        False keeps the hyperparameters at their initial values, and mixes no other experts in.
+        False keeps the hyperparameters at their initial values, and uses no ensemble.
     tuner
-        A search for hyperparameters on the past, such as `tuners.RandomSearch()`, that is repeated
-        now and then (Algorithm 1). Without one, they follow the errors at every window's end
-        (Algorithm 2).
+        A search for hyperparameters on the past, such as `tuners.RandomSearch()`, which is repeated
+        from time to time (Algorithm 1). Without a tuner, hyperparameters follow the gradient of the
+        errors at the end of every window (Algorithm 2).
     tune_every
-        n, the readings between searches; a week of them by default, or seven times 24 for steps of
-        a day or longer. 0 searches only before the first fit.
+        n, the readings between searches. The default is a week of readings, or seven times 24 for
+        steps of a day or longer. 0 searches only before the first fit.
     validation_size
-        How many of the latest rows a search forecasts; `train_size` by default.
+        The number of latest rows that a search forecasts; `train_size` by default.
     seed
         Seed of the random draws of the tuner, and of the search for a start.
     start
-        Where the hyperparameters start. "search" looks for a good start by some sixty small fits
-        as soon as 960 rows are known, or a whole training set if it is smaller; it keeps the
-        model's own start unless another is clearly better on the latest rows. It searches again
-        after a change of the stream, at most every 28 refits. "default" learns from where the
-        model starts. Nothing is searched with a tuner, or without `learn`.
+        The start of the hyperparameters. "default" is the model's own start. "search" looks for a
+        better one by about sixty small fits, as soon as there are 960 rows or a whole training set.
+        It keeps the model's own start unless another is clearly better on the latest rows. It
+        searches again after a change of the stream, at most every 28 refits. There is no search
+        with a tuner, or without `learn`.
     bounds
-        The least and the greatest value that the sensor can show, such as (0, None) for counts, or
-        (0, 100). No forecast and no band goes beyond. A reading beyond cannot be right, whatever
-        `guard` says: it is counted as implausible, and its step is filled as if there was none.
+        The smallest and the largest possible value, such as (0, None) for counts, or (0, 100).
+        Forecasts and bands stay within. A reading outside is counted as implausible and treated as
+        missing, with or without `guard`.
     guard
-        False learns from every reading, plausible or not, never rolls tuning back, and leaves
-        forecasts as the model makes them, with no other expert: also below zero, far from all
-        readings, or worse than the value a season ago of late.
+        False learns from every reading, plausible or not, never rolls tuning back, and uses no
+        ensemble. Forecasts may then be negative, far from all readings, or worse than the value one
+        season ago.
     preset
         A model to use instead of the default one, with its features and step rule.
     defer_refits
-        True leaves refits to you: `observe` never refits, `refit_due` tells when it is time, and
-        `refit` does it.
+        True leaves refits to you: `observe` never refits, `refit_due` says when a refit is due, and
+        `refit` makes it.
     sensor
-        Name of the sensor, with which messages begin.
+        Name of the sensor; error messages begin with it.
     holidays
-        Days that run like a Sunday: a list of dates, or the code of a country such as "DE", or of
-        a part of it such as "GB-ENG", which needs `pip install 'streamridge[holidays]'`. Days are
-        those of the zone. The default model compares a holiday with the last Sundays, and leaves
-        it out of what is typical of its weekday.
+        Days that behave like a Sunday: a list of dates, or the code of a country such as "DE", or
+        of a part of it such as "GB-ENG", which needs `pip install 'streamridge[holidays]'`. Days
+        are days of the zone. The default model compares a holiday with the last Sundays, and
+        leaves it out of the profile of its weekday.
 
     Examples
     --------
@@ -205,81 +193,26 @@ class Forecaster:
         sensor: str | None = None,
         holidays: GivenHolidays | None = None,
     ) -> None:
-        length = parse_step(step)
-        lengths = parse_seasons(seasons, length)
-        periods = tuple(amount(season) / amount(length) for season in lengths)
-        require_count("horizon", horizon, most=MOST_AHEAD)
-        require_count("lags", lags, most=MOST_LAGS)
-        size = size_of(model)
-        if preset is not None:
-            _require_free("preset", model=model, budget=budget)
-        if budget is not None:
-            _require_free("budget", model=model, train_size=train_size, update_every=update_every)
-            size = affordable(budget, length, horizon=horizon).size
-        train_size = size.train_size if train_size is None else train_size
-        require_count("train_size", train_size)
-        names = require_names(extras)
-        if preset is not None and names:
-            raise InvalidInputError(
-                f"extras must be left out with a preset, which has its own, got {extras!r}."
-            )
-        if preset is None:
-            preset = size.preset(lengths, length, lags=lags, horizon=horizon, extras=names)
-        cadence = default_cadence(length, periods, horizon, train_size)
-        if update_every is None:
-            update_every = size.every * cadence.update_every
-        self._settings = Settings(
-            step=length,
-            seasons=lengths,
-            preset=preset,
-            horizon=horizon,
-            level=level,
-            tz=tz,
-            train_size=train_size,
-            update_every=update_every,
-            warmup=cadence.warmup if warmup is None else warmup,
-            learn=learn,
-            guard=guard,
-            tuner=tuner,
-            tune_every=cadence.tune_every if tune_every is None else tune_every,
-            validation_size=train_size if validation_size is None else validation_size,
-            seed=seed,
-            start=start,
-            defer_refits=defer_refits,
-            bounds=bounds,
-            sensor=sensor,
-            holidays=None if holidays is None else parse_holidays(holidays),
-        )
-        self._stepper = Stepper(self._settings)
+        arguments = {**locals()}
+        del arguments["self"]
+        StepwiseForecaster.__init__(self, chosen_settings(**arguments))
 
     @classmethod
     def compact(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
-        """Return a forecaster that costs a fraction of the default one, for fleets of sensors.
+        """Return a forecaster at a fraction of the default cost, for fleets of sensors.
 
-        Its model has the kernel of the default one, on landmarks: see `NystromRidge`.
-
-        Parameters
-        ----------
-        step
-            Time between readings.
-        settings
-            Those of a `Forecaster`.
+        Its model has the default kernel on landmarks: see `NystromRidge`. The parameters are those
+        of `Forecaster`.
         """
         return cls(step, model="compact", **settings)
 
     @classmethod
     def long(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
-        """Return a forecaster that knows several times as much of the past as the default one.
+        """Return a forecaster that uses several times as much of the past as the default one.
 
-        Its model has the kernel of the default one, on landmarks, and starts to forget more slowly.
-        Start it with a history as long as its training set, or it takes months to show what it can.
-
-        Parameters
-        ----------
-        step
-            Time between readings.
-        settings
-            Those of a `Forecaster`; `train_size` may go up to a year of steps and more.
+        Its model has the default kernel on landmarks, and starts to forget more slowly. Start it
+        with a history as long as its training set, or it takes months to reach its accuracy. The
+        parameters are those of `Forecaster`; `train_size` may go up to a year of steps and more.
         """
         return cls(step, model="long", **settings)
 
@@ -287,17 +220,17 @@ class Forecaster:
     def paper(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
         """Return a forecaster with the model and the settings that the paper prints.
 
-        No differences, no guard, no correction, natural coordinates; a forecast is what the model
-        says, within `bounds` if there are any. The period counts steps, not local time: a zone
-        would shift it by an hour twice a year.
+        It has no differences, no guard, no correction, and natural coordinates. A forecast is the
+        prediction of the model, within `bounds` if there are any. The period counts steps, not
+        local time: a zone would shift it by an hour twice a year.
 
         Parameters
         ----------
         step
             Time between readings.
         settings
-            Those of a `Forecaster`, apart from `tz`, `extras` and `holidays`. By default 20 lags,
-            2880 rows, a refit every day, a search every week, and 60 days before the first fit.
+            Parameters of `Forecaster`, except `tz`, `extras` and `holidays`. The defaults are 20
+            lags, 2880 rows, a daily refit, a weekly search, and 60 days before the first fit.
         """
         return cls(step, **PRINTED.settings(parse_step(step), settings))
 
@@ -306,19 +239,19 @@ class Forecaster:
         """Return a forecaster with the settings of the public code of the paper's first author.
 
         It differs from `paper` in the period, which starts at two days instead of one and is
-        learned between one day and 14 instead of half a day and seven, and in the first fit, which
-        waits for as many more steps as there are lags.
+        learned between 1 and 14 days instead of 0.5 and 7. The first fit waits for p more steps.
         """
         return cls(step, **PROTOTYPE.settings(parse_step(step), settings))
 
     @classmethod
+    @reading_arguments(*HISTORY_OPTIONS)
     def start(cls, series: Any, **settings: Any) -> Forecaster:
-        """Return a forecaster that knows a history, with a model fitted to its end.
+        """Return a forecaster with a history, whose model is fitted to the end of it.
 
-        This takes little longer than one fit. The forecaster is the one that would have come of all
-        readings, one after the other, had the first fit waited for the last of them. Its
-        hyperparameters are the initial ones, and tune themselves from here on. There is no model
-        yet if the history is shorter than the warm-up, or with `defer_refits`.
+        This takes little longer than one fit. The result is the same as after observing all
+        readings one by one, with the first fit after the last of them. Hyperparameters have their
+        initial values, and tune themselves from here on. There is no model yet if the history is
+        shorter than the warm-up, or with `defer_refits`.
 
         Parameters
         ----------
@@ -326,9 +259,9 @@ class Forecaster:
             The history of one sensor: a frame or series of pandas, polars or pyarrow, a `Series`,
             or the path of a file. One month is enough for the default model.
         settings
-            Those of a `Forecaster`. The step is found from the series by default; `sensor` also
-            says which column to take, where there are several. Beside them, how to read it: `gap`,
-            `layout`, `fold`, `aggregate`, `from_` and `to`, as `replay` takes them.
+            Parameters of `Forecaster`, and reading options: see `ReadingOptions`. The step is
+            inferred from the series by default. `sensor` names the column to read, where there are
+            several.
 
         Examples
         --------
@@ -342,9 +275,9 @@ class Forecaster:
         extras = require_names(settings.get("extras", ()))
         if isinstance(preset, Preset):
             extras = preset.features.extras
-        reading = {name: settings.pop(name) for name in READING if name in settings}
+        reading = {name: settings.pop(name) for name in HISTORY_OPTIONS if name in settings}
         shared: dict[str, Any] = {name: settings.get(name) for name in ("step", "tz", "sensor")}
-        history = read_history(series, extras=extras, **shared, **reading)
+        history = read_history(series, extras=extras, reading=reading, **shared)
         zone, name = history.clock.zone, history.sensor
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
         if shared["sensor"] is None and name != UNNAMED:
@@ -354,19 +287,20 @@ class Forecaster:
             require_readings("value", history.values)
             for each in extras:
                 require_readings(each, history.extras[each])
-            forecaster._stepper.take_history(history)
+            forecaster._add_history(history)
         return forecaster
 
     @classmethod
-    def of(cls, settings: Settings, history: Series | None = None) -> Forecaster:
-        """Return a new forecaster with the settings of another, which knows a history if given.
+    def from_settings(cls, settings: Settings, history: Series | None = None) -> Forecaster:
+        """Return a new forecaster with the settings of another, and with a history if given.
 
         The history is a `Series` of the same step and zone. As with `start`, the model is fitted to
         its end, unless refits are deferred.
         """
-        forecaster = cls._of_parts(settings, Stepper(settings))
+        forecaster = cls.__new__(cls)
+        StepwiseForecaster.__init__(forecaster, settings)
         if history is not None:
-            forecaster._stepper.take_history(history)
+            forecaster._add_history(history)
         return forecaster
 
     def __repr__(self) -> str:
@@ -377,37 +311,43 @@ class Forecaster:
         return html_table(list(words), [list(words.values())])
 
     def _words(self) -> dict[str, str]:
-        """Return what the forecaster is and where it stands, in a few words each."""
-        settings = self._settings
+        """Return the main settings and the state, in a few words each."""
+        settings, state = self._settings, "no readings yet"
+        if self._history.has_readings:
+            state = "fitted" if self.has_model else "before its first fit"
         return {
             "sensor": repr(settings.sensor),
             "step": repr(step_name(settings.step)),
             "horizon": str(settings.horizon),
             "method": repr(method_of(settings)),
-            "readings": str(self._stepper.counts["readings"]),
-            "state": repr(self._state),
+            "readings": str(self._counts["readings"]),
+            "state": repr(state),
         }
 
     @property
-    def _state(self) -> str:
-        if self.has_model:
-            return "fitted"
-        return "before its first fit" if self.has_readings else "no readings yet"
+    def settings(self) -> Settings:
+        """Return the settings of the forecaster."""
+        return self._settings
 
     @property
-    def settings(self) -> Settings:
-        """Return the settings that the forecaster was made with."""
-        return self._settings
+    def tuning(self) -> Tuning:
+        """Return the view on tuning: hyperparameters, weights, and the actions of an operator."""
+        return Tuning(self)
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """Return the hyperparameters in force by name; before the first fit, the initial ones."""
+        space = self._settings.model.space
+        return space.named(space.values) if self._model is None else self._model.hyperparameters
 
     @property
     def counts(self) -> dict[str, int]:
         """Return how often each event has happened: readings, gaps, conflicts, fits and so on."""
-        counts = {**self._stepper.counts}
-        if self._stepper.model is not None:
-            learner = self._stepper.model.learner
-            tally = self._stepper.model.tally
+        counts = {**self._counts}
+        if self._model is not None:
+            tally = self._model.tally
             counts |= {
-                "skipped_moves": learner.skipped_moves,
+                "skipped_moves": self._model.skipped_moves,
                 "tunings": tally.tunings,
                 "tuning_fits": tally.fits,
                 "gradients": tally.gradients,
@@ -415,102 +355,38 @@ class Forecaster:
         return {name: count for name, count in counts.items() if count}
 
     @property
-    def costs(self) -> Costs:
-        """Return the seconds spent on tuning, fitting and predicting."""
-        return self._stepper.costs
+    def next_time(self) -> Any:
+        """Return the time of the next forecast as a datetime64; None before the first reading.
 
-    @property
-    def has_readings(self) -> bool:
-        """Return whether there has been a reading."""
-        return self._stepper.sensor.has_readings
-
-    @property
-    @_named
-    def next_time(self) -> np.datetime64:
-        """Return the time of the next forecast; there must have been a reading."""
-        return self._stepper.sensor.clock.known.times(np.array([self._stepper.sensor.next_step]))[0]
+        For an integer index it is a whole number.
+        """
+        history = self._history
+        if not history.has_readings:
+            return None
+        return history.clock.known.times(np.array([history.next_step]))[0]
 
     @property
     def has_model(self) -> bool:
         """Return whether the first fit has been made."""
-        return self._stepper.model is not None
-
-    @property
-    def refit_due(self) -> bool:
-        """Return whether it is time for a refit, or for the first fit.
-
-        It becomes due with a reading, and only with `defer_refits` does it stay due after it. Gaps
-        count as well: after a long one, the first reading is the last of its window.
-        """
-        return self._stepper.refit_due
+        return self._model is not None
 
     @property
     def workspace(self) -> Workspace | None:
-        """Return the memory that refits use and hold for the next one, None by default.
+        """Return the memory that refits use and keep for the next refit, None by default.
 
-        Without one, each refit takes new memory, about 130 MB for 2,880 rows, and gives it back. A
+        Without one, each refit allocates new memory, about 130 MB for 2,880 rows, and frees it. A
         forecaster with a workspace of its own refits faster, because the factor of the last fit is
-        still there when the window's gradient needs it. The numbers are the same.
+        still there when the window's gradient needs it. The numbers are the same. Setting it to
+        None also drops the rows and matrices of the fit; they are rebuilt when they are needed.
         """
-        return self._stepper.workspace
+        return self._workspace
 
     @workspace.setter
     @_named
     def workspace(self, workspace: Workspace | None) -> None:
-        self._stepper.hold(require_workspace(workspace))
-
-    @property
-    def experts(self) -> dict[str, float]:
-        """Return the weights of the experts in the next forecast by name, which sum to one.
-
-        "model" is the self-tuned model, "start" a fit to a quarter of its rows at the
-        hyperparameters it started from; the others are the last reading and the values a season
-        ago, such as "day" and "week". Empty before the first fit, and where nothing is mixed:
-        without `learn` or `guard`.
-        """
-        return self._stepper.experts
-
-    @property
-    def hyperparameters(self) -> dict[str, float]:
-        """Return the hyperparameters in force by name; before the first fit, the initial ones."""
-        if self._stepper.model is None:
-            space = self._settings.model.space
-            return space.named(space.values)
-        return self._stepper.model.learner.hyperparameters
-
-    @property
-    def correction(self) -> dict[str, float]:
-        """Return how the last errors correct the next forecast, as it was learned.
-
-        `half_life` is the number of steps after which an error counts half, `share` the share of
-        the mean of the last errors that is added one step ahead. Empty, if nothing is corrected.
-        """
-        correction = self._stepper.correction
-        if correction is None:
-            return {}
-        return {"half_life": correction.half_life, "share": correction.share}
-
-    @property
-    def active_bounds(self) -> dict[str, str]:
-        """Return the learned hyperparameters at a bound, each with "lower" or "upper"."""
-        return {} if self._stepper.model is None else self._stepper.model.learner.active_bounds
-
-    @property
-    def frozen(self) -> tuple[str, ...]:
-        """Return the names of the hyperparameters that `freeze` keeps constant."""
-        return () if self._stepper.model is None else self._stepper.model.learner.frozen
-
-    @property
-    @_named
-    def path(self) -> HyperparameterPath:
-        """Return the path of the hyperparameters, refit by refit."""
-        return self._require_model().path
-
-    @property
-    @_named
-    def refit_times(self) -> Times:
-        """Return the times of the refits in `path`, shape (n,)."""
-        return self._stepper.sensor.clock.known.times(self.path.steps)
+        self._workspace = require_workspace(workspace)
+        if self._model is not None:
+            self._model.hold(workspace)
 
     def predict(
         self, extras: Mapping[str, float] | None = None, level: Level | None = None
@@ -522,29 +398,36 @@ class Forecaster:
         extras
             Values of the further columns at the next step, if the forecaster has any.
         level
-            The level of the band, or several; those of the forecaster by default. Only the bands of
-            levels that the forecaster was made with, and that of 90 %, are calibrated by what
-            happened. A band of any other level is derived from these, by the quantiles of a
-            Gaussian.
+            The level of the band, or several; the forecaster's own by default. Only the bands of
+            the forecaster's own levels, and of 90 %, are calibrated by errors. A band of any other
+            level is derived from these, by the quantiles of a Gaussian.
         """
-        with about(self._settings.sensor):  # without a decorator: every step passes here
-            sensor, columns = self._stepper.sensor, None
-            levels = self._settings.levels if level is None else require_levels(level)
-            if extras is not None or self._settings.preset.features.extras:
-                columns = require_columns(self._settings.preset.features.extras, extras)
-            if not sensor.has_readings:
-                indexed = isinstance(self._settings.step, int)
-                return Forecast.none(self._settings.horizon, levels, indexed=indexed)
-            ahead = self._stepper.look_ahead(columns)
-            steps = sensor.next_step + np.arange(self._settings.horizon)
-            return Forecast.banded(
-                sensor.clock.known.times(steps),
-                ahead.values.copy(),
-                self._stepper.bands(ahead, levels),
-                source=ahead.source,
-                levels=levels,
-                writing=sensor.clock.writing or AS_IS,
+        try:
+            settings, history, columns = self._settings, self._history, None
+            levels = settings.levels if level is None else require_levels(level)
+            if extras is not None or settings.preset.features.extras:
+                columns = require_columns(settings.preset.features.extras, extras)
+            if not history.has_readings:
+                return Forecast.none(
+                    settings.horizon, levels, indexed=isinstance(settings.step, int)
+                )
+            forecast = self._next_forecast(columns)
+            values, limits = forecast.values[:, None], history.limits
+            below, above = self._offsets(forecast, levels)
+            lower = np.minimum(clipped(values + below, limits), values)
+            upper = np.maximum(clipped(values + above, limits), values)
+            return Forecast(
+                history.clock.known.times(history.next_step + np.arange(settings.horizon)),
+                forecast.values.copy(),
+                lower[:, 0] if len(levels) == 1 else lower,
+                upper[:, 0] if len(levels) == 1 else upper,
+                forecast.source,
+                levels,
+                history.clock.time_format or NAIVE,
             )
+        except StreamRidgeError as error:
+            error.sensor = error.sensor or self._settings.sensor
+            raise
 
     def observe(
         self, time: object, value: float | None, extras: Mapping[str, float] | None = None
@@ -558,86 +441,71 @@ class Forecaster:
             the nearest. Steps that are left out are gaps. A reading of an earlier step is a
             duplicate, a conflict (the first reading stays), or fills a gap late.
         value
-            The reading; None or NaN if there is none. One outside the known bounds is counted as
-            implausible, and is else taken for none.
+            The reading; None or NaN if it is missing. A reading outside the known bounds is counted
+            as implausible, and is otherwise treated as missing.
         extras
             Values of the further columns at that time. Without them, the step's row is not learned
             from.
         """
-        with about(self._settings.sensor):  # without a decorator: every step passes here
-            number = require_reading("value", value)
+        try:
+            number, history, counts = require_reading("value", value), self._history, self._counts
             names = self._settings.preset.features.extras
             columns = None if extras is None else require_columns(names, extras)
-            stepper = self._stepper
-            step, on_grid = stepper.sensor.place(time)
-            stepper.counts["readings"] += 1
-            stepper.counts["off_grid"] += not on_grid
-            if stepper.sensor.is_excluded(step):
-                stepper.counts["excluded"] += 1
+            step, on_grid = history.place(time)
+            counts["readings"] += not isnan(number)
+            counts["off_grid"] += not on_grid
+            if history.excluded and history.is_excluded(step):
+                counts["excluded"] += 1
                 number = np.nan
-            if step < stepper.sensor.next_step:
-                stepper.look_back(step, number)
+            missing = step - history.next_step
+            if missing < 0:
+                self._add_late(step, number)
                 return
-            stepper.fill_gap(step - stepper.sensor.next_step)
-            stepper.advance(number, columns)
+            if missing:
+                self._fill_gap(missing)
+            self._advance(number, columns)
+        except StreamRidgeError as error:
+            error.sensor = error.sensor or self._settings.sensor
+            raise
 
     @_named
     def exclude(self, start: object, end: object) -> None:
         """Learn nothing from a span of time, such as a closure or a known fault.
 
-        Its readings count as missing, so forecasts go on through it as through a silence. It may
-        lie ahead or behind. What has been learned from readings behind stays in bands and
-        hyperparameters; they leave the training set at the next refit, which `refit` brings about
-        at once.
+        Its readings count as missing, and forecasts continue through it. The span may be in the
+        past or in the future. Readings in the past leave the training set at the next refit, which
+        you can force by `refit`; bands and hyperparameters keep what they have learned from them.
 
         Parameters
         ----------
         start, end
-            The first and the last time that is excluded, as `observe` takes them.
+            The first and the last time that is excluded, as `observe` accepts them.
         """
-        self._stepper.sensor.exclude(start, end)
-        self._stepper.changed()
+        self._history.exclude(start, end)
+        self._forget_window()
 
     @_named
     def refit(self, workspace: Workspace | None = None) -> None:
-        """Learn from the readings since the last refit, and fit the model to all that is known.
+        """Learn from the readings since the last refit, and fit the model to all known readings.
 
-        It may come at any time. Coming k readings after it was due, it learns from these as well;
-        forecasts until then are those of the fit in force. The next one is due `update_every` steps
-        after the first reading that follows.
+        You can call it at any time. If it comes k readings after it was due, it learns from these
+        too; until then the fit in force makes the forecasts. The next refit is due `update_every`
+        steps after the first reading that follows.
 
         Parameters
         ----------
         workspace
             Memory for the refit. One workspace can serve many forecasters in turn.
         """
-        stepper = self._stepper
-        if stepper.model is None and not stepper.refit_due:
-            self._require_model()
-        stepper.refit(require_workspace(workspace))
-
-    @_named
-    def set(self, /, **values: float) -> None:
-        """Set hyperparameters by name, such as `set(**{"drifting.rate": 1e-4})`, and refit."""
-        self._require_model().assign(values)
-        self._stepper.counts["fits"] += 1
-        self._stepper.changed()
-
-    @_named
-    def freeze(self, *names: str) -> None:
-        """Keep hyperparameters constant from now on."""
-        self._require_model().learner.freeze(*names)
-
-    @_named
-    def unfreeze(self, *names: str) -> None:
-        """Learn frozen hyperparameters again."""
-        self._require_model().learner.unfreeze(*names)
-
-    @_named
-    def release(self) -> None:
-        """Drop what can be recomputed, at the cost of a factorization at the next refit."""
-        if self._stepper.model is not None:
-            self._stepper.model.release()
+        memory = require_workspace(workspace)
+        if self._model is None:
+            if not self.refit_due:
+                self._require_model()
+            self._next = {}
+            self._first_fit(memory)
+        else:
+            self._next = {}
+            self._count(self._model.refit(memory, *self._window()))
 
     @_named
     def to_bytes(self, *, since_refit: bool = False) -> bytes:
@@ -646,11 +514,14 @@ class Forecaster:
         Parameters
         ----------
         since_refit
-            True returns only what has changed since the last refit, a few kB; before the first
-            refit, that is all.
+            True returns only the changes since the last refit, a few kB. Before the first refit,
+            this is the whole forecaster.
         """
-        form = saving.since_refit if require_flag("since_refit", since_refit) else saving.to_bytes
-        return form(self._settings, self._stepper)
+        only_changes = require_flag("since_refit", since_refit) and self.has_model
+        header, state = self._state()
+        if only_changes:
+            return saving.changes_since_refit(header, state, self._history.timeline.changes())
+        return saving.whole(header, state)
 
     @classmethod
     def from_bytes(cls, content: bytes, later: bytes | None = None) -> Forecaster:
@@ -661,9 +532,9 @@ class Forecaster:
         content
             The whole forecaster.
         later
-            What has changed since the refit that `content` was taken after, if that is newer.
+            The changes since the refit that `content` was saved after, if there are any.
         """
-        return cls._of_parts(*saving.from_bytes(content, later, "content"))
+        return cls._loaded(content, later, "content")
 
     @_named
     def save(self, path: str | Path) -> None:
@@ -676,19 +547,24 @@ class Forecaster:
     def load(cls, path: str | Path) -> Forecaster:
         """Return the forecaster that was saved; it continues bit for bit."""
         file_path = require_path(path)
-        return cls._of_parts(*saving.from_bytes(read_content(file_path), None, str(file_path)))
+        return cls._loaded(read_content(file_path), None, str(file_path))
+
+    def restore(self, content: bytes) -> None:
+        """Continue from the bytes of another forecaster, whose settings and state replace these."""
+        self.__dict__ = self._loaded(content, None, "content").__dict__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the recipe of a pickle, which holds the same as `to_bytes`."""
+        return type(self).from_bytes, (self.to_bytes(),)
 
     @classmethod
-    def _of_parts(cls, settings: Settings, stepper: Stepper) -> Forecaster:
-        forecaster = cls.__new__(cls)
-        forecaster._settings, forecaster._stepper = settings, stepper
+    def _loaded(cls, content: bytes, later: bytes | None, name: str) -> Forecaster:
+        header, state = saving.loaded(content, later, name)
+        try:
+            forecaster = cls.from_settings(Settings.of(header["settings"]))
+            forecaster._restore(header, state)
+        except StateError:
+            raise
+        except UNREADABLE as error:
+            raise StateError(f"{name} does not hold a whole forecaster: {error}") from None
         return forecaster
-
-    def _require_model(self) -> SelfTuningModel:
-        if self._stepper.model is None:
-            raise InvalidInputError(
-                "the model must have been fitted first, after "
-                f"{counted(self._stepper.first_try, 'step')} at the earliest, "
-                f"got {len(self._stepper.sensor.timeline)} so far."
-            )
-        return self._stepper.model

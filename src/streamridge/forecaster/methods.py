@@ -1,22 +1,37 @@
-"""Methods by the names that commands and comparisons use: ways of tuning, and yardsticks."""
+"""Named methods of commands and comparisons: ways of tuning, naive forecasts, the paper's model.
+
+The paper's model has the settings of section 6.2: as printed, and as in its author's code. The
+paper counts 96 steps per day. Its periods and cadences are times here, so they fit any step. The
+lags p and the training set N stay numbers of steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from streamridge.errors import InvalidInputError, listed
+import numpy as np
+
+from streamridge.arrays import require_count
+from streamridge.errors import InvalidInputError, listed, shown
+from streamridge.features.lags import Features
 from streamridge.forecaster.presets import Preset, rate_free
 from streamridge.forecaster.settings import Settings
+from streamridge.kernels.periodic import Periodic
+from streamridge.kernels.radial import ARD
+from streamridge.learners.lazy_descent import ConstantStep
+from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.models.standardized import Standardized
+from streamridge.series.lengths import DAY, Length
 from streamridge.tuners.base import Tuner
 from streamridge.tuners.bayesian import Bayesian
-from streamridge.tuners.grid import Grid
+from streamridge.tuners.candidates import Grid, RandomSearch
 from streamridge.tuners.hoag import HOAG
-from streamridge.tuners.random_search import RandomSearch
 
-# Forecasts without a model: the last reading, and the one of a week ago.
+# Forecasts without a model: the last reading, and the reading of a week ago.
 YARDSTICKS = ("last", "week")
-# In the order in which they are shown.
+# All methods, in the order of tables.
 METHODS = ("ohl", "ohl+", "hoag", "random", "grid", "bayes", "fixed", *YARDSTICKS)
 
 
@@ -32,7 +47,7 @@ def parse_methods(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """Return the named methods, each once; raise if one of them is not known."""
+    """Return the named methods, each once; raise if one of them is unknown."""
     every = names if isinstance(names, Iterable) else [names]
     asked = [
         part.strip().lower() for name in every for part in str(name).split(",") if part.strip()
@@ -46,9 +61,9 @@ def parse_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]
 
 
 def needs_model(method: str) -> bool:
-    """Return whether a method forecasts by a model, as all do but the yardsticks.
+    """Return whether a method uses a model: all methods do, except naive forecasts.
 
-    A second run of a method may be told apart by a number.
+    The name of a second run of a method may end with a number.
 
     Examples
     --------
@@ -59,7 +74,7 @@ def needs_model(method: str) -> bool:
 
 
 def tuned_by(method: str, settings: Settings) -> Settings:
-    """Return the settings with another method of tuning; a yardstick tunes nothing."""
+    """Return the settings with another method of tuning; naive forecasts tune nothing."""
     (known,) = parse_methods([method])
     if known == "week" and not settings.seasons:
         raise InvalidInputError(
@@ -80,7 +95,7 @@ def starting_at(hyperparameters: Mapping[str, float], settings: Settings) -> Set
     --------
     >>> from streamridge.forecaster.forecaster import Forecaster
     >>> off = starting_at({"regularization": 0.01}, Forecaster().settings)
-    >>> Forecaster.of(off).hyperparameters["regularization"]
+    >>> Forecaster.from_settings(off).hyperparameters["regularization"]
     0.01
     """
     if not hyperparameters:
@@ -109,7 +124,106 @@ def _tuner(method: str, preset: Preset) -> Tuner | None:
     if method == "bayes":
         return Bayesian()
     if method == "grid":
-        # Cycles are left out: a period has so many local minima that three points say nothing.
+        # Periods are left out: they have too many local minima for three points.
         groups = preset.model.space.groups
         return Grid(over=tuple(group.name for group in groups if group.kind != "period"))
     return None
+
+
+# Steps of a day in the paper, also used for an index and for steps of half a day or longer.
+STEPS_A_DAY = 96.0
+LAGS, TRAIN_SIZE = 20, 2880
+LEARNING_RATE = 1e-4
+# The author's code divides flows by this; the bounds of inverse scales refer to this unit.
+UNIT = 100.0
+# Initial values, with the bounds of section 6.2, which the code derives from the initial values.
+INVERSE_SCALE, INVERSE_SCALE_BOUNDS = 1.5e-4, (1.5e-6, 1.5e-2)
+REGULARIZATION, REGULARIZATION_BOUNDS = 0.3, (0.03, 3.0)
+# Days before the first fit: a search fits N = 30 days, and forecasts 30 more. Days of a week.
+WARMUP, WEEK = 60, 7
+
+
+@dataclass(frozen=True)
+class Published:
+    """The settings of the paper's model in one publication."""
+
+    period: float  # the initial period in days; its bounds are half of it and seven times of it
+    # Whether the first fit waits for p more steps, so its first rows have all lags.
+    waits_for_lags: bool
+
+    def preset(
+        self,
+        *,
+        lags: int = LAGS,  # p, how many of the latest values a row holds
+        day: float = STEPS_A_DAY,
+        unit: float = UNIT,  # the unit that readings are divided by
+        learn_period: bool = True,  # False keeps the period at its initial value
+    ) -> Preset:
+        """Return the preset of the paper's model."""
+        period = self.period * day
+        kernel = Periodic(
+            period,
+            INVERSE_SCALE,
+            period_bounds=(period / 2, 7 * period) if learn_period else None,
+            inverse_scale_bounds=INVERSE_SCALE_BOUNDS,
+            period_trust=np.inf,
+        ) + ARD(
+            np.full(lags, INVERSE_SCALE),
+            inverse_scales_bounds=INVERSE_SCALE_BOUNDS,
+            features=("lags",),
+        )
+        model = KernelRidge(kernel, REGULARIZATION, REGULARIZATION_BOUNDS)
+        return Preset(
+            Features(lags),
+            Standardized(model, unit=unit),
+            ConstantStep(LEARNING_RATE),
+            "natural",
+            corrects=False,
+        )
+
+    def settings(self, step: Length, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a forecaster, with published values for those not given."""
+        _require_known(given)
+        own = {name: value for name, value in given.items() if value is not None}
+        lags = require_count("lags", own.get("lags", LAGS))
+        horizon = require_count("horizon", own.get("horizon", 1))
+        day = steps_a_day(step)
+        published = {
+            "train_size": TRAIN_SIZE,
+            "update_every": max(round(day), horizon),
+            "tune_every": round(WEEK * day),
+            "warmup": round(WARMUP * day) + (lags if self.waits_for_lags else 0),
+            "guard": False,
+            "preset": self.preset(lags=lags, day=day),
+        }
+        return published | own
+
+
+PRINTED = Published(period=1.0, waits_for_lags=False)
+PROTOTYPE = Published(period=2.0, waits_for_lags=True)
+PublishedName = Literal["paper", "paper-prototype"]
+PUBLISHED: Mapping[PublishedName, Published] = {"paper": PRINTED, "paper-prototype": PROTOTYPE}
+
+
+def steps_a_day(step: Length) -> float:
+    """Return the steps of a day; the paper's 96 for an index and for steps of half a day or longer.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> [steps_a_day(timedelta(minutes=each)) for each in (15, 5, 60)], steps_a_day(1)
+    ([96.0, 288.0, 24.0], 96.0)
+    """
+    if isinstance(step, int) or 2 * step >= DAY:
+        return STEPS_A_DAY
+    return DAY / step
+
+
+def _require_known(given: Mapping[str, Any]) -> None:
+    """Raise if an argument is given that the paper's model does not support."""
+    for name in ("tz", "extras", "holidays", "preset", "model", "budget"):
+        if given.get(name):
+            raise InvalidInputError(
+                f"{name} must be left out with the paper's model, got {shown(given[name])}. "
+                "The default model accepts it."
+            )

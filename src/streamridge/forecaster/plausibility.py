@@ -1,27 +1,34 @@
-"""The judge of which readings to learn from: not stuck ones, nor ones that are far off."""
+"""Known bounds and plausible ranges: which readings to learn from, and the limits of forecasts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Mask, Vector, require_finite
+from streamridge.arrays import Mask, Vector, require_finite, require_number
+from streamridge.errors import InvalidInputError, shown
 
 Verdict = Literal["good", "outlier", "implausible", "stuck"]
+# The smallest and the largest value, infinite where there is no limit.
+Limits: TypeAlias = tuple[float, float]
+# The lower and the upper bound; None where there is none.
+BoundPair: TypeAlias = tuple[float | None, float | None]
 
-# An error of more than this many half bands is an outlier: eight deviations for a band of 90 %.
+MEND = "Pass (0, None) for values that are never negative, or None for values without bounds."
+
+# An error of more than this number of half bands is an outlier: eight deviations at 90 %.
 OUTLIER = 5.0
-# A value is implausible if it is outside the recent range by more than this many times its width.
+# A value is implausible if it is outside the recent range by more than this multiple of its width.
 IMPLAUSIBLE = 3.0
-# After this many values in a row that are far off, the sensor has changed its level, or its unit.
+# After this number of strange values in a row, the sensor has changed its level or its unit.
 CONVINCING = 8
 # A run of equal values is suspicious if it is longer than RUN and than the third longest recent
-# run: what has happened three times is usual.
+# run: a length that occurred three times is usual.
 RUN, USUAL = 8, 3
 
 # The range of most readings leaves out this share of them on either side.
@@ -30,61 +37,50 @@ TAIL = 0.05
 
 @dataclass(frozen=True)
 class Plausibility:
-    """A judge of readings, by the readings before them.
+    """A check of readings by the readings before them."""
 
-    Parameters
-    ----------
-    low, high
-        The range of recent trusted readings; NaN before there are any.
-    longest_run
-        The longest run of equal readings that is usual.
-    value
-        The latest reading, NaN before there is one.
-    run
-        How many readings in a row have been equal to it.
-    strange
-        How many readings in a row have been implausible or outliers, believed or not.
-    stuck_for
-        For how many readings a run of equal ones is doubted; then the sensor does show this value,
-        as that of a closed road.
-    """
-
-    low: float = np.nan
-    high: float = np.nan
-    longest_run: int = 1
-    value: float = np.nan
-    run: int = 0
+    low: float = np.nan  # the lowest recent trusted reading; NaN before there is one
+    high: float = np.nan  # the highest
+    longest_run: int = 1  # the longest run of equal readings that is usual
+    value: float = np.nan  # the latest reading, NaN before there is one
+    run: int = 0  # the number of readings in a row that were equal to it
+    # The number of readings in a row that were implausible or outliers, believed or not.
     strange: int = 0
+    # The number of equal readings that are doubted. After that the value is believed, such as the
+    # flow of a closed road.
     stuck_for: int = 96
 
-    def judge(self, value: float, error: float, band: float) -> tuple[Verdict, Plausibility]:
-        """Return the verdict on a reading by its forecast's error and half band, and a new judge.
+    def judge(self, value: float, error: float, half_width: float) -> tuple[Verdict, Plausibility]:
+        """Return the verdict on a reading, and the check after it.
+
+        `error` is the error of its forecast, `half_width` half the width of the forecast's band.
 
         Examples
         --------
-        >>> judge = Plausibility().renewed(np.array([90.0, 110.0, 100.0]), np.ones(3, bool))
-        >>> [judge.judge(value, value - 100, 10.0)[0] for value in (105.0, 160.0, 1e6)]
+        >>> check = Plausibility().renewed(np.array([90.0, 110.0, 100.0]), np.ones(3, bool))
+        >>> [check.judge(value, value - 100, 10.0)[0] for value in (105.0, 160.0, 1e6)]
         ['good', 'outlier', 'implausible']
         """
+        verdict: Verdict = "good"
         run = self.run + 1 if value == self.value else 1
         strange, low, high = self.strange + 1, self.low, self.high
         is_stuck = max(RUN, self.longest_run) < run <= self.stuck_for
+        is_outlier = abs(error) > OUTLIER * half_width
         if self.is_implausible(value):
             if self.strange < CONVINCING or is_stuck:
-                return "implausible", self._after(value, run, strange, low, high)
-            return "good", self._after(value, run, strange, value, value)
-        if is_stuck:
-            return "stuck", self._after(value, run, 0, low, high)
-        is_outlier = abs(error) > OUTLIER * band
-        if is_outlier and self.strange < CONVINCING:
-            return "outlier", self._after(value, run, strange, low, high)
-        # Of two numbers, one of which may be NaN, Python's min and max return the first.
-        low, high = min(value, low), max(value, high)
-        return "good", self._after(value, run, strange if is_outlier else 0, low, high)
-
-    def _after(self, value: float, run: int, strange: int, low: float, high: float) -> Plausibility:
-        """Return the judge after a reading."""
-        return Plausibility(low, high, self.longest_run, value, run, strange, self.stuck_for)
+                verdict = "implausible"
+            else:
+                low = high = value
+        elif is_stuck:
+            verdict, strange = "stuck", 0
+        elif is_outlier and self.strange < CONVINCING:
+            verdict = "outlier"
+        else:
+            # Python's min and max return the first of two numbers if the other one is NaN.
+            low, high = min(value, low), max(value, high)
+            strange = strange if is_outlier else 0
+        after = Plausibility(low, high, self.longest_run, value, run, strange, self.stuck_for)
+        return verdict, after
 
     def is_implausible(self, value: float) -> bool:
         """Return whether a value is implausibly far outside the recent range."""
@@ -92,7 +88,7 @@ class Plausibility:
         return bool(reach > 0 and not self.low - reach <= value <= self.high + reach)
 
     def renewed(self, readings: Vector, trusted: Mask) -> Plausibility:
-        """Return the judge with the range of the trusted readings, and the runs of all readings."""
+        """Return the check with the range of the trusted readings, and the runs of all readings."""
         if not trusted.any():
             return self
         ends = np.concatenate([[-1], np.flatnonzero(np.diff(readings)), [len(readings) - 1]])
@@ -104,23 +100,17 @@ class Plausibility:
             longest_run=int(runs[-min(USUAL, len(runs))]),
         )
 
-    def bounded(self, values: Vector) -> Vector:
-        """Return values clipped to the recent range, extended by its width, and to `floor`."""
-        least, most = self.limits
-        return np.minimum(np.maximum(values, least), most)
-
     @cached_property
-    def limits(self) -> tuple[float, float]:
-        """Return the least and the most that is plausible of a forecast."""
-        reach = self.high - self.low
-        if not reach > 0:  # nothing is known, or nothing has ever changed
-            return self.floor, np.inf
-        return max(self.low - reach, self.floor), self.high + reach
+    def limits(self) -> Limits:
+        """Return the smallest and the largest plausible forecast.
 
-    @property
-    def floor(self) -> float:
-        """Return the smallest possible value: zero if no recent reading was below, else -inf."""
-        return 0.0 if self.low >= 0 else -np.inf
+        It is the recent range, extended by its width on both sides. Forecasts are never negative if
+        no recent reading was.
+        """
+        reach, floor = self.high - self.low, 0.0 if self.low >= 0 else -np.inf
+        if not reach > 0:  # nothing is known, or nothing has ever changed
+            return floor, np.inf
+        return max(self.low - reach, floor), self.high + reach
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
@@ -128,7 +118,7 @@ class Plausibility:
         return {"judgement": np.array(parts, dtype=np.float64)}
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> Plausibility:
-        """Return a judge with a saved state."""
+        """Return the check with a saved state."""
         low, high, longest, value, run, strange = state["judgement"].tolist()
         counts = (int(require_finite("run", part)) for part in (longest, run, strange))
         longest, run, strange = counts
@@ -136,9 +126,39 @@ class Plausibility:
 
 
 def far_from_most(readings: Vector) -> Mask:
-    """Return which readings are implausible, judged by the range of most of them."""
+    """Return which readings are implausible compared with most of them."""
     if not len(readings):
         return np.zeros(0, dtype=bool)
     low, high = np.quantile(readings, [TAIL, 1 - TAIL])
     bulk = Plausibility(low=float(low), high=float(high))
     return np.array([bulk.is_implausible(value) for value in readings.tolist()], dtype=bool)
+
+
+def clipped(values: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:
+    """Return values moved to the nearest limit where they are beyond."""
+    return np.minimum(np.maximum(values, limits[0]), limits[1])
+
+
+def require_bounds(bounds: Sequence[float | None] | None) -> BoundPair | None:
+    """Return a pair of bounds, None for no bound; raise unless the lower is below the upper.
+
+    Examples
+    --------
+    >>> require_bounds([0, None])
+    (0.0, None)
+    >>> require_bounds((5, 5))
+    Traceback (most recent call last):
+    streamridge.errors.InvalidInputError: bounds must have the lower below the upper, got (5, 5).
+    """
+    if bounds is None:
+        return None
+    if np.asarray(bounds, dtype=object).shape != (2,):
+        raise InvalidInputError(
+            f"bounds must be two numbers, or None for either, got {shown(bounds)}. {MEND}"
+        )
+    lower, upper = (None if each is None else require_number("bounds", each) for each in bounds)
+    if lower is None and upper is None:
+        raise InvalidInputError(f"bounds must hold at least one number, got {bounds}. {MEND}")
+    if lower is not None and upper is not None and not lower < upper:
+        raise InvalidInputError(f"bounds must have the lower below the upper, got {bounds}.")
+    return lower, upper

@@ -1,4 +1,4 @@
-"""Ready-made models: what one is, and the default one."""
+"""Presets: a model with its features and its step rule, and the default preset."""
 
 from __future__ import annotations
 
@@ -11,58 +11,56 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
-from streamridge.features.base import RowMaker, made_with, numbers_of
-from streamridge.features.profiles import Profiles, Season
-from streamridge.hyperparameters.coordinates import Coordinates
+from streamridge.features.base import FeatureSet, parameter_space, with_parameters
+from streamridge.features.profiles import Profiles
+from streamridge.features.seasons import Season
+from streamridge.hyperparameters.feasible import Coordinates
 from streamridge.kernels.base import Kernel
-from streamridge.kernels.drifting import Drifting
+from streamridge.kernels.drifting import Drifting, Remembering
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
-from streamridge.kernels.remembering import Remembering
-from streamridge.learners.steps import AgreementStep, StepRule
-from streamridge.models.base import KnowsStart, Model
-from streamridge.models.joint import Joint
+from streamridge.learners.lazy_descent import AgreementStep, StepRule
+from streamridge.models.base import Model
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.nystrom import NystromRidge
-from streamridge.models.standardized import Standardized
-from streamridge.series.clock import Length, amount
-from streamridge.series.seasons import season_name
+from streamridge.models.standardized import Joint, Standardized
+from streamridge.series.lengths import Length, amount, season_name
 
-# How many of the shortest season a typical value is the mean of, and of longer ones; of years.
-COURSES, YEARS = (7, 6), 10
-# The rate at which a typical value forgets earlier seasons: where it starts, and how far it may go.
+# Past seasons in a seasonal profile: of the shortest season, of longer seasons, and of years.
+PROFILE_SEASONS, YEARS = (7, 6), 10
+# The initial rate at which a seasonal profile forgets earlier seasons, and its bounds.
 FORGETTING, FORGETTING_BOUNDS = 0.1, (0.01, 2.0)
-# Number of deviations from the course of a season that is not the shortest.
+# Number of deviations from the profile of a season that is not the shortest.
 FEW_LAGS = 4
-# A season of this length has been seen a few times only, and a value at a shorter step than this is
-# mostly noise: a typical value is then also one of the times around it.
+# Seasons of this length were seen a few times only. Values at shorter steps than this are mostly
+# noise. In both cases a profile also uses the times around a step.
 LONG, FINE = timedelta(days=90), timedelta(minutes=5)
-# What landmarks leave of the ridge constant at the start: few of them make forecasts smooth enough.
+# Factor of the initial ridge constant with landmarks: few landmarks make forecasts smooth enough.
 SMOOTHED = 0.5
-# How far hyperparameters move: a rule that finds the size of its moves itself.
+# The default step rule, which needs no learning rate.
 RATE_FREE_STEP = AgreementStep()
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A model, with the features that it reads and the way it learns.
+    """A model with its features and its way of learning.
 
     Parameters
     ----------
     features
-        The features that make a row.
+        The features of a row.
     model
         The model that is fitted to the rows.
     step_rule
         How far the hyperparameters move.
     coordinates
-        Whether positive hyperparameters move in logarithms, or as they are.
+        "log" moves positive hyperparameters in logarithms, "natural" in their own units.
     corrects
         Whether the last errors correct the next forecast.
     """
 
-    features: RowMaker
+    features: FeatureSet
     model: Model[Any]
     step_rule: StepRule
     coordinates: Coordinates = "log"
@@ -70,55 +68,45 @@ class Preset:
 
     @cached_property
     def joint(self) -> Model[Any]:
-        """Return the model with the numbers of the features among its hyperparameters, if any."""
-        numbers = numbers_of(self.features)
+        """Return the model with the parameters of the features among its hyperparameters."""
+        numbers = parameter_space(self.features)
         return Joint(self.model, numbers) if numbers.names else self.model
 
     @cached_property
     def joint_for_searches(self) -> Model[Any]:
-        """Return the same, with the numbers of the features held constant."""
-        numbers = numbers_of(self.features)
+        """Return `joint` with the parameters of the features held constant."""
+        numbers = parameter_space(self.features)
         if not numbers.names:
             return self.model
         held = np.ones(len(numbers.names), dtype=bool)
         return Joint(self.model, numbers.holding(numbers.values, held))
 
     def starting_at(self, lam: Vector) -> Preset:
-        """Return the preset with lam as its initial hyperparameters, those of features last."""
+        """Return the preset with lam as its initial hyperparameters."""
         own = lam[: len(self.model.space.names)]
-        if not isinstance(self.model, KnowsStart):
-            raise InvalidInputError(
-                f"the model must have a start that can be changed, got {self.model!r}."
-            )
-        features = made_with(self.features, lam)
+        features = with_parameters(self.features, lam)
         return replace(self, model=self.model.starting_at(own), features=features)
 
 
-def usual_seasons(
-    seasons: tuple[Length, ...], step: Length, *, lags: int = 16, courses: tuple[int, int] = COURSES
+def seasonal_features(
+    seasons: tuple[Length, ...],
+    step: Length,
+    *,
+    # Number of deviations from the profile of the shortest season; longer ones have fewer.
+    lags: int = 16,
+    # The number of past seasons in a profile: of the shortest season, and of longer seasons.
+    counts: tuple[int, int] = PROFILE_SEASONS,
 ) -> tuple[Season, ...]:
-    """Return seasons, in ascending order, with what a row usually holds of them.
-
-    Parameters
-    ----------
-    seasons
-        Their lengths.
-    step
-        The step of the series.
-    lags
-        Number of deviations from the course of the shortest; there are fewer from longer ones.
-    courses
-        How many of the shortest season a typical value is the mean of, and of longer ones.
-    """
+    """Return seasons, in ascending order, with the default features of each."""
     return tuple(
-        _usual_season(
-            season, amount(season) / amount(step), courses[i > 0], lags=lags, shortest=i == 0
+        _default_season(
+            season, amount(season) / amount(step), counts[i > 0], lags=lags, shortest=i == 0
         )
         for i, season in enumerate(seasons)
     )
 
 
-def _usual_season(
+def _default_season(
     season: Length, period: float, count: int, *, lags: int, shortest: bool
 ) -> Season:
     usual = Season(
@@ -144,7 +132,7 @@ def _usual_season(
 def default_preset(
     seasons: tuple[Season, ...], *, lags: int = 16, horizon: int = 1, extras: tuple[str, ...] = ()
 ) -> Preset:
-    """Return the default model for a sensor with these seasons; `lags` counts without any."""
+    """Return the default preset for a sensor with these seasons; `lags` applies without any."""
     features = Profiles(seasons, lags=lags, ahead=horizon, extras=extras)
     widths = dict(features.layout.blocks)
     del widths["latest"]
@@ -161,17 +149,16 @@ def default_preset(
 
 
 def in_single(preset: Preset) -> Preset:
-    """Return the preset with large systems solved in single precision, refined where it matters."""
+    """Return the preset with large systems solved in single precision and refined."""
     whole, exact = _exact(preset)
     return replace(preset, model=replace(whole, model=replace(exact, factor_dtype="float32")))
 
 
 def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) -> Preset:
-    """Return the preset with its kernel on so many landmarks, where it is one of kernel ridge.
+    """Return a preset of kernel ridge regression with its kernel on landmarks.
 
-    A fit, a forecast and the numbers that are kept then cost a fraction of the exact ones, so that
-    more of the past can be known. With `rates`, the part of the kernel that forgets gets a memory
-    at each of them.
+    Fits, forecasts and saved numbers then cost a fraction, so more of the past can be used. With
+    `rates`, the forgetting part of the kernel gets one memory per rate.
     """
     whole, exact = _exact(preset)
     model = NystromRidge(
@@ -185,23 +172,23 @@ def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) 
 
 
 def _exact(preset: Preset) -> tuple[Standardized[Any], KernelRidge]:
-    """Return the model of a preset, and the kernel ridge regression in it; raise if it has none."""
+    """Return the model of a preset, and the kernel ridge regression inside it."""
     whole = preset.model
     if not isinstance(whole, Standardized) or not isinstance(whole.model, KernelRidge):
         raise InvalidInputError(
-            f"preset must be of a standardized kernel ridge regression, got {whole!r}."
+            f"preset must have a standardized kernel ridge regression, got {whole!r}."
         )
     return whole, whole.model
 
 
 def landmarks_of(preset: Preset) -> int | None:
-    """Return how many landmarks the model of a preset has, None if it is not on landmarks."""
+    """Return the number of landmarks of a preset's model; None without landmarks."""
     model = preset.model.model if isinstance(preset.model, Standardized) else preset.model
     return model.landmarks if isinstance(model, NystromRidge) else None
 
 
 def _remembering(kernel: Kernel, rates: tuple[float, ...]) -> Kernel:
-    """Return a kernel whose parts that forget at one rate do so at several."""
+    """Return a kernel whose forgetting parts have several rates instead of one."""
     if isinstance(kernel, Drifting):
         return Remembering(kernel.kernel, rates, (1 / len(rates),) * len(rates))
     if isinstance(kernel, Mixture):
@@ -211,14 +198,14 @@ def _remembering(kernel: Kernel, rates: tuple[float, ...]) -> Kernel:
 
 
 def rate_free(preset: Preset) -> Preset:
-    """Return the preset with the steps of the default model, which have no rate and no units."""
+    """Return the preset with the default step rule, which has no rate and no units."""
     return replace(preset, step_rule=RATE_FREE_STEP, coordinates="log")
 
 
-def usual_starts(preset: Preset) -> tuple[Vector, ...]:
-    """Return where the default model starts, if the preset is that model; else nothing.
+def default_starts(preset: Preset) -> tuple[Vector, ...]:
+    """Return the start of the default model if a preset has that model, otherwise nothing.
 
-    The preset's own start may have been changed.
+    The preset's own start may differ.
     """
     own = preset.features
     if not isinstance(own, Profiles):
@@ -229,5 +216,5 @@ def usual_starts(preset: Preset) -> tuple[Vector, ...]:
 
 
 def _fading(lags: int) -> Vector:
-    """Return the initial inverse scales of lags: the farther one is, the less it weighs."""
+    """Return the initial inverse scales of lags, which decrease with the distance."""
     return np.maximum(0.2 * np.exp(-np.arange(lags) / 5), INVERSE_SCALE_BOUNDS[0])

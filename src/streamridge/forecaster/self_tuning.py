@@ -1,46 +1,56 @@
-"""A model that tunes itself: a learner, its guard, and the path of its hyperparameters."""
+"""A model that tunes itself, with a baseline fit, rollbacks, and a path of hyperparameters."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from time import thread_time
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, SameContent, Vector, require_finite, require_shape
+from streamridge.arrays import (
+    Matrix,
+    SameContent,
+    Vector,
+    joined,
+    part,
+    require_finite,
+    require_shape,
+)
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
-from streamridge.features.base import made_with, numbers_of
-from streamridge.forecaster.presets import usual_starts
-from streamridge.forecaster.recollection import Recollection
+from streamridge.features.base import parameter_space, with_parameters
+from streamridge.forecaster.ensemble import BASELINE
+from streamridge.forecaster.presets import default_starts
+from streamridge.forecaster.sensor_history import SensorHistory
 from streamridge.forecaster.settings import Settings
-from streamridge.hyperparameters.coordinates import chart_of
-from streamridge.hyperparameters.groups import GroupNames
-from streamridge.learners.base import Policy, Tally
-from streamridge.learners.companion import Companion
-from streamridge.learners.costs import Costs
-from streamridge.learners.fitted import runs_of
-from streamridge.learners.frame import Frame
-from streamridge.learners.guard import Guard
-from streamridge.learners.online import Descending, Losses
-from streamridge.learners.packing import unpack
-from streamridge.learners.rolling import Searching
-from streamridge.learners.seeker import Seeker
-from streamridge.learners.state import joined, part
-from streamridge.learners.stream import StreamLearner
-from streamridge.learners.workspace import Workspace
-from streamridge.models.base import learn_spread
-from streamridge.samples import Inputs
+from streamridge.hyperparameters.feasible import chart_of
+from streamridge.hyperparameters.space import GroupNames
+from streamridge.learners.base import Costs, IssuedForecasts, Policy, Tally
+from streamridge.learners.online import GradientPolicy
+from streamridge.learners.refitted_model import RefittedModel, packed_fit
+from streamridge.learners.restarts import (
+    DOUBTFUL_WINDOWS,
+    BaselineComparison,
+    SearchSchedule,
+    is_worse_in_backtest,
+)
+from streamridge.learners.rolling import SearchPolicy
+from streamridge.learners.workspace import RebuildableFit, Workspace, runs_of
+from streamridge.models.base import predict_with_residuals
+from streamridge.samples import Inputs, Samples
 from streamridge.tuners.start import StartSearch
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # silent unless the user sets up logging
 
-# How many refits the path of the hyperparameters keeps: about a month of daily ones.
+# The number of refits in the path of the hyperparameters: about a month of daily refits.
 REMEMBERED = 32
+# The baseline is fitted to the last quarter of a training set, with half of the landmarks.
+BASELINE_SHARE, FEWER_LANDMARKS = 4, 2
 
 # Names of the events that are counted.
 Event = Literal["fits", "rollbacks", "failed_refits"]
@@ -48,21 +58,11 @@ Event = Literal["fits", "rollbacks", "failed_refits"]
 
 @dataclass(frozen=True, eq=False)
 class HyperparameterPath(SameContent):
-    """The path of the hyperparameters, refit by refit.
+    """The path of the hyperparameters, refit by refit."""
 
-    Parameters
-    ----------
-    steps
-        (n,), the step of each refit.
-    groups
-        The hyperparameters, group by group.
-    values
-        (n, d), the hyperparameters after each refit.
-    """
-
-    steps: NDArray[np.int64]
-    groups: tuple[GroupNames, ...]
-    values: Matrix
+    steps: NDArray[np.int64]  # (n,), the step of each refit
+    groups: tuple[GroupNames, ...]  # the hyperparameters, group by group
+    values: Matrix  # (n, d), the hyperparameters after each refit
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class HyperparameterPath(SameContent):
         return tuple(name for group in self.groups for name in group.names)
 
     def followed_by(self, later: HyperparameterPath) -> HyperparameterPath:
-        """Return the path with the refits of another one that come after its own."""
+        """Return the path extended by the refits of another path that come after its own."""
         new = later.steps > self.steps[-1]
         return HyperparameterPath(
             np.append(self.steps, later.steps[new]),
@@ -86,269 +86,296 @@ class HyperparameterPath(SameContent):
         return self.values[:, self.names.index(name)]
 
 
-class SelfTuningModel:
-    """A learner with the search for its start, its guard and the path of its hyperparameters.
+class SelfTuningModel(RefittedModel[Any]):
+    """The model of a forecaster: fitted to the sensor's history, and tuned by its own errors.
 
-    Parameters
-    ----------
-    settings
-        Model, sizes and cadence.
-    learner
-        The learner, which forecasts and learns.
-    losses
-        Function that gives the mean squared errors of the model and of its companion in the window
-        that has ended, (2,); None where they are not known.
+    A small baseline fit at the initial hyperparameters shows whether tuning helps: see
+    `streamridge.learners.restarts`.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        learner: StreamLearner[Any],
-        losses: Callable[[], Vector | None],
-    ) -> None:
-        self.learner = learner
-        self._losses = losses
-        start = settings.model.space.values
-        seeks = settings.start == "search" and settings.learn and settings.tuner is None
-        self._guard = Guard(learner, settings.model, start) if settings.has_companion else None
-        self._companion = Companion(learner, start) if settings.has_companion else None
-        self._seeker = _seeker(settings, learner) if seeks else None
+    def __init__(self, settings: Settings, history: SensorHistory, costs: Costs) -> None:
+        super().__init__(
+            settings.model,
+            history,
+            settings.horizon,
+            settings.train_size,
+            settings.update_every,
+            costs,
+            deferred=settings.defer_refits,
+        )
+        searches = settings.start == "search" and settings.learn and settings.tuner is None
         self._settings = settings
-        self._initial = settings.preset.features
-        self.features = made_with(self._initial, learner.lam)  # what makes the next row
-        self._about = "" if settings.sensor is None else f"{settings.sensor}: "
-        self._naming = settings.model.space.naming
-        self._path = np.empty(0, dtype=np.int64), np.empty((0, len(learner.lam)))
+        self._initial = settings.model.space.values
+        self.features = settings.preset.features  # builds the next row, at the current lam
+        self._baseline: RebuildableFit[Any] | None = None
+        self._comparison = BaselineComparison() if settings.has_baseline else None
+        self._schedule = SearchSchedule() if searches else None
+        self._path = np.empty(0, dtype=np.int64), np.empty((0, len(self._initial)))
 
     @classmethod
     def started(
-        cls,
-        settings: Settings,
-        record: Recollection,
-        costs: Costs,
-        workspace: Workspace,
-        issued: Losses,
-        losses: Callable[[], Vector | None],
+        cls, settings: Settings, history: SensorHistory, costs: Costs, workspace: Workspace
     ) -> SelfTuningModel:
-        """Return the model after its first fit, which is made to a record in this memory.
-
-        It learns from the losses of its forecasts as they are `issued`; `losses` tell the guard
-        whether that pays.
-        """
-        frame, newest = _frame(settings, costs), float(record.sensor.timeline.newest)
-        policy = _policy(settings, costs, issued)
-        progress = frame.started(record, policy, workspace, newest=newest, since=newest)
-        model = cls(settings, StreamLearner(frame, progress, workspace), losses)
-        model._seek()
+        """Return the model after its first fit, which is made in this memory."""
+        model, newest = cls(settings, history, costs), float(history.timeline.newest)
+        model.workspace = workspace
+        model._start(_policy(settings, costs), newest, newest)
+        if model._schedule is not None:
+            model._schedule = model._schedule.after_refit()
+            model._search_start(model._schedule)
         model._settle()
         return model
 
     @classmethod
-    def resumed(
+    def restored(
         cls,
         settings: Settings,
-        state: Mapping[str, NDArray[Any]],
-        record: Recollection,
+        history: SensorHistory,
         costs: Costs,
-        issued: Losses,
-        losses: Callable[[], Vector | None],
+        state: Mapping[str, NDArray[Any]],
     ) -> SelfTuningModel:
         """Return the model that the state was taken from; its settings were the same."""
-        frame, learned = _frame(settings, costs), part(state, "learner")
-        if "current.runs" not in learned:
-            learned = _fitted_again(frame, learned, record)
-        progress = unpack(learned, frame, _policy(settings, costs, issued), record)
-        model = cls(settings, StreamLearner(frame, progress), losses)
-        if model._guard:
-            model._guard.restore(part(state, "guard"))
-        if model._companion:
-            model._companion.restore(part(state, "companion"))
-        if model._seeker:
-            model._seeker.restore(part(state, "seeker"))
+        model, learned = cls(settings, history, costs), part(state, "learner")
+        try:
+            model.progress = model._restored(learned, _policy(settings, costs))
+            if part(learned, BASELINE):
+                model._baseline = model._unpacked_fit(BASELINE, learned)
+        except KeyError as missing:
+            raise StateError(f"state must hold {missing}, got {sorted(learned)}.") from None
+        except InvalidInputError as error:
+            raise StateError(f"state is damaged: {error}") from None
+        if model._comparison is not None:
+            model._comparison = model._comparison.restore(part(state, "comparison"))
+        if model._schedule is not None:
+            model._schedule = model._schedule.restore(part(state, "schedule"))
         steps, values = state["path.steps"], require_finite("path", state["path.values"])
-        require_shape("path", values, (len(steps), len(model.learner.hyperparameters)))
+        require_shape("path", values, (len(steps), len(model._initial)))
         model._path = steps.astype(np.int64), values
+        model.features = with_parameters(settings.preset.features, model.lam)
         return model
 
     @property
-    def newest(self) -> int:
-        """Return the step of the latest value."""
-        return int(self.learner.newest)
+    def has_baseline(self) -> bool:
+        """Return whether there is a baseline fit."""
+        return self._baseline is not None
 
     @property
     def tally(self) -> Tally:
-        """Return what tuning has cost so far, with the searches for a start."""
-        learned = self.learner.tally
-        return learned if self._seeker is None else learned.plus(self._seeker.tally)
+        """Return the amount of tuning so far, with the searches for a start."""
+        learned = self.progress.policy.tally
+        return learned if self._schedule is None else learned.plus(self._schedule.tally)
 
     @property
     def path(self) -> HyperparameterPath:
         """Return the path of the hyperparameters."""
         steps, values = self._path
-        return HyperparameterPath(steps, self._naming, values)
+        return HyperparameterPath(steps, self.model.space.naming, values)
 
-    def hold(self, workspace: Workspace | None) -> None:
-        """Use this memory for all refits from now on; None holds none between them."""
-        self.learner.workspace = workspace
-        self._rest()
+    def forecast(self, inputs: Inputs) -> tuple[Vector, Vector, Vector | None]:
+        """Return predictions for one input, their expected errors, and the baseline's predictions.
 
-    @property
-    def has_companion(self) -> bool:
-        """Return whether there is a companion, and it could be fitted."""
-        return self._companion is not None and self._companion.is_fitted
+        Their shape is (H,). The baseline's are None while there is no baseline fit.
+        """
+        began = thread_time()
+        samples, fit = self._in_memory(self.progress.current)
+        known = fit.predict_with_spread(inputs)
+        values, spreads = known or predict_with_residuals(fit, samples, inputs)
+        self.costs.predicting += thread_time() - began
+        baseline = self._baseline
+        if baseline is None:
+            return values[0], spreads[0], None
+        if baseline.held is None:
+            count = int(baseline.runs[:, 1].sum())
+            _, fit = baseline.rebuild(self.model, samples[-count:])
+        else:
+            _, fit = baseline.held
+        return values[0], spreads[0], fit.predict(inputs)[0]
 
-    def companion(self, inputs: Inputs) -> Vector:
-        """Return what the companion forecasts for one input, (H,); NaN while there is none."""
-        said = self._companion.predict(inputs) if self._companion else None
-        return np.full(self._settings.horizon, np.nan) if said is None else said
+    def observe(
+        self, step: int, issued: IssuedForecasts | None, losses: Vector | None
+    ) -> tuple[Event, ...]:
+        """Learn from the value of a step in the history, and return the events that happened.
 
-    def observe(self, step: int, value: float) -> tuple[Event, ...]:
-        """Learn from a value, and return the events that happened."""
-        refits = self.learner.refits
+        `issued` are the forecasts since the last refit; None if as predicted. `losses` are the mean
+        squared errors of the model and of its baseline in this window, (2,), if known.
+        """
+        memory, t = self.workspace or Workspace(), float(step)
         try:
-            self.learner.observe(step, None, value)
+            progress = self._observed(self.progress, t, memory, issued)
+            if self.deferred or progress.steps < self.update_every:
+                self.progress = progress
+                return ()
+            self.progress = self._refitted(progress, memory, issued)
         except FitError as error:
-            self._survive(error)
-            self.learner.observe(step, None, value)
+            self._keep_fit(error)
+            self.progress = self._observed(self.progress, t, memory, issued)
             return ("failed_refits",)
-        return self._watched() if self.learner.refits > refits else ()
+        return self._checked(losses)
 
-    def refit(self, workspace: Workspace | None) -> tuple[Event, ...]:
+    def refit(
+        self, workspace: Workspace | None, issued: IssuedForecasts | None, losses: Vector | None
+    ) -> tuple[Event, ...]:
         """Refit now, in this memory, and return the events that happened."""
-        held = self.learner.workspace
-        self.learner.workspace = workspace or held
+        held = self.workspace
+        self.workspace = workspace or held
         try:
-            self.learner.refit()
-            return self._watched()
+            progress = self.progress
+            if progress.policy.search_due:
+                progress = self._searched(progress)
+            self.progress = self._refitted(progress, self.workspace or Workspace(), issued)
+            return self._checked(losses)
         except FitError as error:
-            self._survive(error)
+            self._keep_fit(error)
             return ("failed_refits",)
         finally:
             self.hold(held)
 
-    def assign(self, values: Mapping[str, float]) -> None:
+    def skip(self, step: int, steps: int = 1) -> None:
+        """Skip steps up to this one that have no value to learn from."""
+        self._skip(float(step), steps)
+
+    def set(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name, and refit at once."""
-        self.learner.assign(values)
-        if self._guard:
-            self._guard.trust()
+        self.assign(values)
+        if self._comparison is not None:
+            self._comparison = BaselineComparison()
         self._settle()
 
-    def release(self) -> None:
-        """Drop all that can be recomputed, at the cost of a factorization at the next refit."""
-        self.learner.release()
-        if self._companion:
-            self._companion.rest()
+    def hold(self, workspace: Workspace | None) -> None:
+        """Use this memory for all refits from now on; None keeps no memory between refits."""
+        self.workspace = workspace
+        if workspace is None:
+            self.rest()
+
+    def rest(self) -> None:
+        """Drop the training set and the matrices; they are rebuilt when they are needed."""
+        super().rest()
+        if self._baseline is not None:
+            self._baseline.release()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return everything that changes, for `resumed`."""
-        path = self.path
+        """Return everything that changes, for `restored`."""
+        steps, values = self._path
+        learned = self._state()
+        if self._baseline is not None:
+            learned |= packed_fit(BASELINE, self._baseline)
         return joined(
             {
-                "learner": self.learner.state(),
-                "guard": self._guard.state() if self._guard else {},
-                "companion": self._companion.state() if self._companion else {},
-                "seeker": self._seeker.state() if self._seeker else {},
-                "path": {"steps": path.steps, "values": path.values},
+                "learner": learned,
+                "comparison": self._comparison.state() if self._comparison else {},
+                "schedule": self._schedule.state() if self._schedule else {},
+                "path": {"steps": steps, "values": values},
             }
         )
 
+    def _checked(self, losses: Vector | None) -> tuple[Event, ...]:
+        """Return the events of a refit, after a rollback or a search for a start if one is due."""
+        rolled_back = losses is not None and self._roll_back(losses)
+        if self._schedule is not None:
+            error = np.nan if losses is None else float(losses[0])
+            self._schedule = self._schedule.after_refit(error)
+            self._search_start(self._schedule, rolled_back=rolled_back)
+        self._settle()
+        if not rolled_back:
+            return ("fits",)
+        logger.warning(
+            "%sself-tuning was worse than its start and was rolled back", self._message_prefix
+        )
+        return ("fits", "rollbacks")
+
+    def _roll_back(self, losses: Vector) -> bool:
+        """Return whether tuning was worse than its start for long, and was rolled back."""
+        if self._comparison is None:
+            return False
+        self._comparison = self._comparison.after(losses)
+        if self._comparison.worse < DOUBTFUL_WINDOWS:
+            return False
+        with self.costs.spending("tuning"):
+            worse = is_worse_in_backtest(self.model, self.training, self.lam, self._initial)
+            rolled_back = worse and self._put(self._initial)
+        if rolled_back or not worse:
+            self._comparison = BaselineComparison()
+        return rolled_back
+
+    def _search_start(self, schedule: SearchSchedule, *, rolled_back: bool = False) -> None:
+        """Search for a better start if it is time to, and continue from it."""
+        if not schedule.is_due(len(self.training), self.train_size, rolled_back=rolled_back):
+            return
+        with self.costs.spending("tuning"):
+            preset, lam = self._settings.preset, self.lam
+            constant = parameter_space(preset.features).names  # rows are built with them
+            held = self.model.space.groups_of((*self.frozen, *constant))
+            rng = np.random.default_rng([self._settings.seed, schedule.tally.tunings])
+            search = StartSearch(self.model, default_starts(preset))
+            found = search.tune(self.training, lam, held, rng)
+            self._schedule = schedule.after_search(found.fits, found.gradients)
+            changed = not np.array_equal(found.lam, lam) and self._put(found.lam)
+        if changed and self._comparison is not None:
+            self._comparison = BaselineComparison()
+
+    def _put(self, lam: Vector) -> bool:
+        """Set all hyperparameters that are not frozen; return whether a fit exists there."""
+        values, frozen = self.named(lam), set(self.frozen)
+        try:
+            self.assign({name: values[name] for name in values if name not in frozen})
+        except FitError:
+            return False
+        return True
+
     def _settle(self) -> None:
-        """Let a new fit learn the size of its errors, and go on from its hyperparameters."""
-        self.learner.learn_spread()
-        self.features = made_with(self._initial, self.learner.lam)
+        """Prepare a new fit for forecasts, and make the baseline fit next to it."""
+        current = self.progress.current
+        samples, fit = self._in_memory(current)
+        with self.costs.spending("predicting"):
+            fit.learn_spread()
+        lam = current.lam
+        self.features = with_parameters(self._settings.preset.features, lam)
         steps, values = self._path
         self._path = (
-            np.append(steps[-REMEMBERED + 1 :], self.newest),
-            np.vstack([values[-REMEMBERED + 1 :], self.learner.lam]),
+            np.append(steps[-REMEMBERED + 1 :], int(self.progress.newest)),
+            np.vstack([values[-REMEMBERED + 1 :], lam]),
         )
-        if self._companion:
-            self._companion.renew()
-        self._rest()
+        if self._settings.has_baseline:
+            self._fit_baseline(samples[-max(1, len(samples) // BASELINE_SHARE) :])
+        if self.workspace is None:
+            super().rest()
 
-    def _rest(self) -> None:
-        """Keep nothing but the numbers of a fit, unless memory is held for the next one."""
-        if self.learner.workspace is None:
-            self.learner.rest()
-
-    def _survive(self, error: FitError) -> None:
-        """Keep the fit in force for another window."""
-        logger.warning("%sthe refit failed, and the fit in force is kept: %s", self._about, error)
-        self.learner.postpone_refit()
-
-    def _seek(self, error: float = np.nan, *, rolled_back: bool = False) -> None:
-        """Search where learning should start, or start again, if it is time to."""
-        if self._seeker is None:
+    def _fit_baseline(self, rows: Samples) -> None:
+        """Fit some rows at the initial hyperparameters, if possible."""
+        try:
+            with self.costs.spending("tuning"):
+                fit = self.model.thinned(FEWER_LANDMARKS).fit(rows, self._initial)
+        except FitError:  # the model may fail in the same way, and reports it
+            self._baseline = None
             return
-        with self.learner.costs.spending("tuning"):
-            found = self._seeker.watch(error, changed=rolled_back)
-        if found and self._guard:
-            self._guard.trust()
+        since = self.progress.current.since
+        self._baseline = RebuildableFit(self._initial, since, runs_of(rows.t), held=(rows, fit))
+        self._baseline.release()  # its matrices are not needed again
 
-    def _watched(self) -> tuple[Event, ...]:
-        """Return the events of a refit that was made, after the guard has judged the window."""
-        losses = self._losses()
-        with self.learner.costs.spending("tuning"):
-            rolled_back = losses is not None and bool(self._guard and self._guard.watch(losses))
-        self._seek(np.nan if losses is None else float(losses[0]), rolled_back=rolled_back)
-        self._settle()
-        if rolled_back:
-            logger.warning(
-                "%sself-tuning was worse than its start and was rolled back", self._about
-            )
-        return ("fits", "rollbacks") if rolled_back else ("fits",)
+    def _keep_fit(self, error: FitError) -> None:
+        """Keep the fit in force for another window."""
+        logger.warning(
+            "%sthe refit failed, and the fit in force is kept: %s", self._message_prefix, error
+        )
+        self.postpone_refit()
+
+    @property
+    def _message_prefix(self) -> str:
+        return "" if self._settings.sensor is None else f"{self._settings.sensor}: "
 
 
-def _fitted_again(
-    frame: Frame[Any], learned: Mapping[str, NDArray[Any]], record: Recollection
-) -> dict[str, NDArray[Any]]:
-    """Return the state of an earlier format, with its fit made again from the readings it holds."""
-    rows = record.between(-np.inf, np.inf)
-    times = rows.t[np.isin(rows.t, learned["current.t"])]
-    if not len(times):
-        raise StateError("readings must make one row of the fit at least, got none. Start anew.")
-    with frame.costs.spending("fitting"):
-        fit = frame.model.fit(record.at(times, 0), learned["current.lam"])
-    learn_spread(fit)
-    numbers = {f"current.fit.{name}": array for name, array in fit.state().items()}
-    kept = {name: array for name, array in learned.items() if not name.startswith("retired.")}
-    return {**kept, **numbers, "current.runs": runs_of(times)}
-
-
-def _frame(settings: Settings, costs: Costs) -> Frame[Any]:
-    return Frame(
-        settings.model,
-        settings.preset.features.layout,
-        settings.horizon,
-        settings.train_size,
-        settings.update_every,
-        costs,
-        deferred=settings.defer_refits,
-    )
-
-
-def _seeker(settings: Settings, learner: StreamLearner[Any]) -> Seeker:
-    return Seeker(
-        StartSearch(settings.model, usual_starts(settings.preset)),
-        learner,
-        train_size=settings.train_size,
-        seed=settings.seed,
-        constant=numbers_of(settings.preset.features).names,
-    )
-
-
-def _policy(settings: Settings, costs: Costs, issued: Losses) -> Policy:
+def _policy(settings: Settings, costs: Costs) -> Policy:
     """Return the policy of Algorithm 1 if there is a tuner, else the policy of Algorithm 2."""
     preset = settings.preset
     if settings.tuner is None:
-        return Descending.of(
+        return GradientPolicy.of(
             settings.model.space,
             update_every=settings.update_every,
             step=preset.step_rule,
             coordinates=partial(chart_of, preset.coordinates),
             learn=settings.learn,
-            losses=issued,
         )
-    return Searching.of(
+    return SearchPolicy.of(
         settings.model,
         settings.tuner,
         train_size=settings.train_size,

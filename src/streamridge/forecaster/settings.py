@@ -1,48 +1,54 @@
-"""The settings of a forecaster: checked once, frozen, and plain enough to be saved."""
+"""The settings of a forecaster, checks of its arguments, and the history it starts with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from functools import cached_property
+from math import inf
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
-from streamridge.arrays import require_count, require_flag
-from streamridge.errors import InvalidInputError, StateError, listed, shown
-from streamridge.forecaster.bounds import BoundPair, require_bounds
-from streamridge.forecaster.cadence import default_patience
-from streamridge.forecaster.formats import upgraded_preset
-from streamridge.forecaster.levels import Level, Levels, one_or_all, require_levels
+import numpy as np
+
+from streamridge.arrays import Matrix, Vector, require_count, require_flag, require_number
+from streamridge.errors import InvalidInputError, StateError, listed, option, shown
+from streamridge.files.options import OPTION_NAMES, ReadingOptions
+from streamridge.files.reading import read_one_series
+from streamridge.forecaster.forecast import Level, Levels, one_or_all, require_levels
+from streamridge.forecaster.plausibility import BoundPair, Limits, require_bounds
 from streamridge.forecaster.presets import Preset
-from streamridge.forecaster.recipes import build_shared, describe
-from streamridge.models.base import Model
-from streamridge.series.clock import (
-    DAY,
-    Length,
-    amount,
-    parse_step,
-    parse_zone,
-    plain_length,
-    require_local_step,
+from streamridge.forecaster.saving import build_shared, describe
+from streamridge.forecaster.sizes import (
+    affordable,
+    default_patience,
+    default_tune_every,
+    default_update_every,
+    default_warmup,
+    size_of,
 )
+from streamridge.learners.workspace import Workspace
+from streamridge.models.base import Model
+from streamridge.series.clock import require_local_step
 from streamridge.series.holidays import PlainHolidays, parse_holidays
-from streamridge.series.seasons import parse_seasons
+from streamridge.series.lengths import DAY, Length, amount, parse_seasons, parse_step, plain_length
+from streamridge.series.series import Series
+from streamridge.series.zones import parse_zone
 from streamridge.tuners.base import Tuner
 
-# Settings that the first saved forecasters did not have: left out where they are not given.
-OPTIONAL = ("defer_refits", "bounds", "sensor", "holidays", "start")
-
-# Where hyperparameters start: where the model says, or where a search on the history finds it best.
+# The start of the hyperparameters: the model's own, or the result of a search on the history.
 Start = Literal["default", "search"]
 STARTS = ("default", "search")
 
-# What counts as a day of steps when experts are compared: of a series without seasons, and limits.
+# A day of steps for the memory of the ensemble: without seasons, at least, and at most.
 LONG_DAY, SHORT_DAY, MOST_DAY = 96, 24, 1440
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a forecaster; `Forecaster` says what each one means."""
+    """The settings of a forecaster; see `Forecaster` for their meaning."""
 
     step: Length
     seasons: tuple[Length, ...]
@@ -110,9 +116,9 @@ class Settings:
 
     @cached_property
     def model(self) -> Model[Any]:
-        """Return the model together with the numbers of its features, which are tuned as one.
+        """Return the model with the parameters of its features among its hyperparameters.
 
-        A search on the past has rows that are made already: it leaves these numbers constant.
+        A search on the past uses existing rows, so it leaves these parameters constant.
         """
         return self.preset.joint if self.tuner is None else self.preset.joint_for_searches
 
@@ -128,38 +134,49 @@ class Settings:
 
     @cached_property
     def patience(self) -> int:
-        """Return for how many steps without a reading the model is asked."""
+        """Return the number of steps without a reading for which the model makes forecasts."""
         return default_patience(self.step, self.periods)
 
-    @property
-    def mixes(self) -> bool:
-        """Return whether the forecast is a mixture of several experts'."""
+    @cached_property
+    def limits(self) -> Limits:
+        """Return the known bounds as numbers, infinite where there is none."""
+        lower, upper = self.bounds or (None, None)
+        return -inf if lower is None else lower, inf if upper is None else upper
+
+    @cached_property
+    def has_ensemble(self) -> bool:
+        """Return whether forecasts are mixtures of several members."""
         return self.guard and self.learn
 
-    @property
-    def has_companion(self) -> bool:
-        """Return whether a small fit goes along with the model: it knows whether tuning pays.
+    @cached_property
+    def has_baseline(self) -> bool:
+        """Return whether a baseline fit shows whether tuning helps.
 
         A search compares its result with its start; only steps along gradients can go astray.
         """
-        return self.mixes and self.tuner is None
+        return self.has_ensemble and self.tuner is None
 
     @cached_property
     def day(self) -> int:
-        """Return what counts as a day of steps when experts are compared."""
+        """Return the steps of a day, which the memory of the ensemble is measured in."""
         return min(max(round(min(self.periods, default=LONG_DAY)), SHORT_DAY), MOST_DAY)
 
     @property
     def look_back(self) -> int:
-        """Return how many rows the first fit and a search before it use at most."""
+        """Return the largest number of rows of the first fit and of a search before it."""
         return self.train_size + (self.validation_size if self.tuner is not None else 0)
 
+    @property
+    def kept_steps(self) -> int:
+        """Return the number of steps that are remembered for the rows of the first fit."""
+        return max(self.look_back, self.warmup)
+
     def described(self) -> dict[str, Any]:
-        """Return the settings as plain JSON, without those that are optional and not given."""
+        """Return the settings as plain JSON, without those at their default value."""
         plain = {
             field.name: getattr(self, field.name)
             for field in fields(self)
-            if field.name not in OPTIONAL or getattr(self, field.name) != field.default
+            if getattr(self, field.name) != field.default
         }
         parts = {name: describe(getattr(self, name)) for name in ("preset", "tuner")}
         seasons = [plain_length(season) for season in self.seasons]
@@ -167,13 +184,184 @@ class Settings:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Settings:
-        """Return the settings that `described` gave as plain JSON."""
+        """Return the settings from the plain JSON of `described`."""
         try:
             parts = dict(described)
             step = parse_step(parts.pop("step"))
-            seasons = parse_seasons(parts.pop("seasons", None), step)
-            preset = build_shared(upgraded_preset(parts.pop("preset")))
+            seasons = parse_seasons(parts.pop("seasons"), step)
+            preset = build_shared(parts.pop("preset"))
             tuner = build_shared(parts.pop("tuner"))
             return cls(step=step, seasons=seasons, preset=preset, tuner=tuner, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None
+
+
+# More steps ahead, or more lags, would take hours to fit; farther lags weigh nothing at the start.
+MOST_AHEAD, MOST_LAGS = 20_160, 3000
+# Larger readings would overflow when they are squared and summed.
+LARGEST_VALUE = 1e12
+
+
+def require_reading(name: str, value: float | None) -> float:
+    """Return a reading as a number; NaN if there is none."""
+    if type(value) is float and abs(value) <= LARGEST_VALUE:  # as a rule
+        return value
+    # pandas has missing values of its own, which are not even equal to themselves.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return np.nan
+    if isinstance(value, float | np.floating) and np.isnan(value):
+        return np.nan
+    number = require_number(name, value)
+    if abs(number) > LARGEST_VALUE:
+        raise InvalidInputError(f"{name} must be at most {LARGEST_VALUE:g} in size, got {value}.")
+    return number
+
+
+def require_readings(name: str, values: Vector | Matrix) -> None:
+    """Raise unless all readings of a history are missing, or not too large."""
+    too_large = values[np.abs(values) > LARGEST_VALUE]
+    if too_large.size:
+        raise InvalidInputError(
+            f"{name} must be at most {LARGEST_VALUE:g} in size, got {too_large[0]:g}."
+        )
+
+
+def require_columns(names: tuple[str, ...], extras: Mapping[str, float] | None) -> Vector:
+    """Return the values of further columns in the order of their names."""
+    if extras is not None and not isinstance(extras, Mapping):
+        raise InvalidInputError(f"extras must map names to numbers, got {shown(extras)}.")
+    given = {} if extras is None else dict(extras)
+    if set(given) != set(names):
+        wanted = ", ".join(names) or "nothing"
+        raise InvalidInputError(f"extras must give {wanted}, got {', '.join(given) or 'none'}.")
+    return np.array([require_reading(name, given[name]) for name in names])
+
+
+def require_names(extras: object) -> tuple[str, ...]:
+    """Return the names of further columns; raise unless they are names, and all different."""
+    if isinstance(extras, str) or not np.iterable(extras):
+        raise InvalidInputError(f"extras must be a tuple of names, got {shown(extras)}.")
+    names = tuple(extras)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"extras must be a tuple of names, all different, got {shown(extras)}."
+        )
+    return names
+
+
+def require_path(path: object) -> Path:
+    """Return the path of a file; raise unless it is text or a path."""
+    if not isinstance(path, str | PathLike):
+        raise InvalidInputError(f"path must be the name of a file, got {shown(path)}.")
+    return Path(path)
+
+
+def require_workspace(workspace: Workspace | None) -> Workspace | None:
+    """Return a workspace, or None; raise at anything else."""
+    if not isinstance(workspace, Workspace | None):
+        raise InvalidInputError(f"workspace must be a Workspace or None, got {shown(workspace)}.")
+    return workspace
+
+
+def chosen_settings(
+    step: str | int | timedelta,
+    *,
+    seasons: Any,
+    horizon: int,
+    lags: int,
+    model: str,
+    budget: str | None,
+    train_size: int | None,
+    update_every: int | None,
+    warmup: int | None,
+    tune_every: int | None,
+    validation_size: int | None,
+    extras: Any,
+    preset: Preset | None,
+    holidays: Any,
+    **others: Any,
+) -> Settings:
+    """Return the settings that the arguments of a `Forecaster` choose, with defaults filled in."""
+    length = parse_step(step)
+    lengths = parse_seasons(seasons, length)
+    require_count("horizon", horizon, most=MOST_AHEAD)
+    require_count("lags", lags, most=MOST_LAGS)
+    size, names = size_of(model), require_names(extras)
+    if preset is not None:
+        _require_absent("preset", model=model, budget=budget, extras=extras)
+    if budget is not None:
+        _require_absent("budget", model=model, train_size=train_size, update_every=update_every)
+        size = affordable(budget, length, horizon=horizon).size
+    train_size = size.train_size if train_size is None else train_size
+    require_count("train_size", train_size)
+    if preset is None:
+        preset = size.preset(lengths, length, lags=lags, horizon=horizon, extras=names)
+    periods = tuple(amount(season) / amount(length) for season in lengths)
+    if update_every is None:
+        update_every = size.every * default_update_every(length, horizon, train_size)
+    return Settings(
+        step=length,
+        seasons=lengths,
+        preset=preset,
+        horizon=horizon,
+        train_size=train_size,
+        update_every=update_every,
+        warmup=default_warmup(length, periods) if warmup is None else warmup,
+        tune_every=default_tune_every(length, train_size) if tune_every is None else tune_every,
+        validation_size=train_size if validation_size is None else validation_size,
+        holidays=None if holidays is None else parse_holidays(holidays),
+        **others,
+    )
+
+
+def _require_absent(decider: str, **decided: object) -> None:
+    """Raise if an argument is given that another argument decides."""
+    for name, value in decided.items():
+        if not (value is None or value == "default" or value == ()):
+            raise InvalidInputError(
+                f"{name} must be left out with a {decider}, which decides it, got {shown(value)}."
+            )
+
+
+# Settings of a forecaster that are reading options as well, and options of several sensors or of
+# the order in which readings arrive.
+_OTHERS = ("sensor", "sensors", "step", "tz", "extras", "arrival_order")
+HISTORY_OPTIONS = tuple(name for name in OPTION_NAMES if name not in _OTHERS)
+
+
+def read_history(
+    given: Any,  # a `Series`, a frame or series of pandas, polars or pyarrow, or the path of a file
+    *,
+    step: Any = None,
+    tz: str | None = None,
+    extras: tuple[str, ...] = (),
+    # The sensor to read, where there are several; otherwise its new name.
+    sensor: str | None = None,
+    reading: Mapping[str, Any],  # the options of `HISTORY_OPTIONS`
+) -> Series:
+    """Return the history of one sensor on a regular grid."""
+    if isinstance(given, Series):
+        _require_same("step", None if step is None else parse_step(step), given.clock.step)
+        _require_same("tz", parse_zone(tz), given.clock.zone)
+        if not set(extras) <= set(given.extras):
+            raise InvalidInputError(
+                f"series must have the extras {listed(extras)}, got {listed(given.extras)}."
+            )
+        tz = None if given.clock.zone is None else given.clock.zone.key
+    options = ReadingOptions.of(reading, step=step, tz=tz, extras=extras)
+    return read_one_series(given, options, lambda names: _chosen(names, sensor))
+
+
+def _require_same(name: str, asked: object, own: object) -> None:
+    """Raise if an option differs from the option of a series."""
+    if asked is not None and asked != own:
+        raise InvalidInputError(f"{name} must be that of the series, {own!s}, got {asked!s}.")
+
+
+def _chosen(names: Sequence[str], sensor: str | None) -> str:
+    """Return the sensor to read; a single one needs no name."""
+    if len(names) > 1 and sensor not in names:
+        raise InvalidInputError(
+            f"sensor must be one of {listed(names)}, got {sensor!r}. Pass {option('sensor')}."
+        )
+    return names[0] if len(names) == 1 else str(sensor)

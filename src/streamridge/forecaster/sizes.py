@@ -1,8 +1,8 @@
-"""How large a model is, what it costs and how exact it is; and the best one for a budget.
+"""Sizes of the default model, the best size for a budget, and the default cadence of refits.
 
 The figures were measured by `benchmarks/bench_pareto.py`: docs/benchmarks.md has the machine, the
-roads and the date. A budget is in processor seconds of that machine, so that a choice does not
-depend on what else a machine is doing.
+roads and the date. A budget is in processor seconds of that machine, so a choice does not depend on
+the load of the machine in use.
 """
 
 from __future__ import annotations
@@ -14,78 +14,60 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from streamridge.errors import InvalidInputError, listed, shown
-from streamridge.forecaster.cadence import default_update_every
+from streamridge.errors import InvalidInputError, counted, listed, shown
 from streamridge.forecaster.presets import (
-    COURSES,
+    PROFILE_SEASONS,
     Preset,
     default_preset,
     in_single,
     on_landmarks,
-    usual_seasons,
+    seasonal_features,
 )
-from streamridge.series.clock import DAY, Length, parse_step, step_name
-from streamridge.texts import counted
+from streamridge.series.lengths import DAY, Length, parse_step, step_name
 
 SizeName = Literal["default", "compact", "long"]
 
 BUDGET = re.compile(r"(?P<amount>\d+(\.\d+)?|\.\d+)\s*(?P<unit>ms|s|min)(\s*/\s*sensor)?\s*/\s*day")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 
+# A first fit should have two days of rows, within these limits.
+FEWEST_ROWS, MOST_ROWS = 48, 576
+# Refits are a day apart, but at least 96 readings, and at most 288 or a quarter of the rows.
+SELDOM, OFTEN = 96, 288
+# Without readings, the model makes forecasts for a season, but at most for this number of steps.
+PATIENCE = 1440
+# Series of days, weeks and months, and of an index, are short: rows of a first fit, readings
+# between refits, and steps without a reading for which the model makes forecasts.
+SHORT_ROWS, SHORT_UPDATE, SHORT_PATIENCE = 32, 24, 8
+
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a size.
+    """The measured figures of a size."""
 
-    Parameters
-    ----------
-    error
-        Its RMSE over that of the default size, a mean over twenty roads.
-    refit, step
-        Processor seconds of a refit with all that belongs to it, and of a step without one.
-    kilobytes
-        What a forecaster takes at rest.
-    """
-
-    error: float
-    refit: float
-    step: float
-    kilobytes: float
+    error: float  # its RMSE divided by the RMSE of the default size, a mean over twenty roads
+    refit: float  # processor seconds of a whole refit
+    step: float  # processor seconds of a step without a refit
+    kilobytes: float  # the size of a saved forecaster
 
     def worse_by(self, factor: float) -> Measured:
-        """Return the same with an error that is larger by a factor."""
+        """Return the figures with an error that is larger by a factor."""
         return replace(self, error=factor * self.error)
 
 
 @dataclass(frozen=True)
 class Size:
-    """A size of the default model.
+    """A size of the default model."""
 
-    Parameters
-    ----------
-    train_size
-        N, the rows of a fit.
-    landmarks
-        How many of them are landmarks; None fits the kernel of all rows.
-    measured
-        How exact it is, and what it costs.
-    rates
-        At what rates the kernel starts to forget, a memory for each; none is the default's.
-    courses
-        How many of the shortest season a typical value is the mean of, and of longer ones.
-    every
-        How many windows of the usual length there are between refits.
-    single
-        Whether large systems are solved in single precision.
-    """
-
-    train_size: int
-    landmarks: int | None
-    measured: Measured
+    train_size: int  # N, the rows of a fit
+    landmarks: int | None  # the number of landmarks among them; None fits the kernel of all rows
+    measured: Measured  # its accuracy and its cost
+    # Initial rates of forgetting, one per memory of the kernel; () for the default kernel.
     rates: tuple[float, ...] = ()
-    courses: tuple[int, int] = COURSES
-    every: int = 1
-    single: bool = False
+    # Past seasons in a seasonal profile: of the shortest season, and of longer seasons.
+    profile_seasons: tuple[int, int] = PROFILE_SEASONS
+    every: int = 1  # the time between refits, in default windows
+    single: bool = False  # whether large systems are solved in single precision
 
     def update_every(self, step: Length, horizon: int) -> int:
         """Return the readings between refits."""
@@ -101,7 +83,7 @@ class Size:
         extras: tuple[str, ...] = (),
     ) -> Preset:
         """Return the default model of a sensor with these seasons, in this size."""
-        own = usual_seasons(seasons, step, lags=lags, courses=self.courses)
+        own = seasonal_features(seasons, step, lags=lags, counts=self.profile_seasons)
         preset = default_preset(own, lags=lags, horizon=horizon, extras=extras)
         if self.landmarks is not None:
             return on_landmarks(preset, self.landmarks, self.rates)
@@ -112,55 +94,44 @@ class Size:
         return f"{self.train_size:,} rows, {on}{' in single precision' * self.single}"
 
 
-# The memories of a large model, in steps: one of 35 days of 15 minutes, and one of three years.
+# Rates of forgetting of a large model: memories of 35 days and of three years, at 15 minutes.
 MEMORIES = (3e-4, 1e-5)
-# Typical values as means of four weeks of days, and of twelve weeks, or of five: each week is
-# 6 kB more of readings to remember.
+# Profiles of 28 days, and of 12 or 5 weeks: each week takes 6 kB more of readings.
 LONGER, SMALLER = (28, 12), (28, 5)
 NAMED: Mapping[SizeName, Size] = {
     "default": Size(2880, None, Measured(1.0, 0.424, 0.00053, 75)),
-    "compact": Size(1920, 150, Measured(1.003, 0.039, 0.00049, 35), courses=SMALLER),
-    "long": Size(8640, 600, Measured(0.978, 0.6, 0.00055, 62), rates=MEMORIES, courses=LONGER),
+    "compact": Size(1920, 150, Measured(1.003, 0.039, 0.00049, 35), profile_seasons=SMALLER),
+    "long": Size(
+        8640, 600, Measured(0.978, 0.6, 0.00055, 62), rates=MEMORIES, profile_seasons=LONGER
+    ),
 }
 SIZES = (
-    Size(960, 100, Measured(1.007, 0.022, 0.00048, 32), courses=SMALLER),
+    Size(960, 100, Measured(1.007, 0.022, 0.00048, 32), profile_seasons=SMALLER),
     NAMED["compact"],
-    Size(2880, 250, Measured(0.988, 0.076, 0.00049, 48), courses=LONGER),
-    Size(2880, None, Measured(0.984, 0.196, 0.00053, 82), courses=LONGER, single=True),
+    Size(2880, 250, Measured(0.988, 0.076, 0.00049, 48), profile_seasons=LONGER),
+    Size(2880, None, Measured(0.984, 0.196, 0.00053, 82), profile_seasons=LONGER, single=True),
     NAMED["default"],
-    Size(5760, 400, Measured(0.984, 0.25, 0.00053, 56), rates=MEMORIES, courses=LONGER),
+    Size(5760, 400, Measured(0.984, 0.25, 0.00053, 56), rates=MEMORIES, profile_seasons=LONGER),
     NAMED["long"],
 )
-# What it does to the error when there are so many times as many windows between refits, as it was
-# measured of the compact size.
+# The factor of the error if refits are 2, 4 or 7 times rarer, measured for the compact size.
 RARER = {2: 1.01, 4: 1.024, 7: 1.035}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a budget pays for.
-
-    Parameters
-    ----------
-    size
-        The size of the model.
-    update_every
-        The readings between its refits.
-    seconds
-        What it takes of a processor a day.
-    """
+    """The size and the cadence that a budget allows."""
 
     size: Size
-    update_every: int
-    seconds: float
+    update_every: int  # the readings between its refits
+    seconds: float  # processor seconds per day
 
     @classmethod
     def of(cls, size: Size, step: Length, horizon: int) -> Choice:
-        """Return what a size costs with readings at this step."""
+        """Return the cost of a size with readings at this step."""
         if isinstance(step, int):
             raise InvalidInputError(
-                "budget must be left out where steps are those of an index, which has no days, got "
-                f"a step of {step}."
+                f"budget must be left out for an integer index, which has no days, got step {step}."
             )
         update_every, measured = size.update_every(step, horizon), size.measured
         seconds = DAY / step * (measured.step + measured.refit / update_every)
@@ -170,13 +141,13 @@ class Choice:
         return (
             f"{self.size}, a refit every {counted(self.update_every, 'reading')}: about "
             f"{self.seconds:.2g} s of a processor a day, "
-            f"{self.size.measured.kilobytes:.0f} kB at rest, "
+            f"{self.size.measured.kilobytes:.0f} kB when saved, "
             f"{_compared(self.size.measured.error)}"
         )
 
 
 def _compared(error: float) -> str:
-    """Return an error over that of the default model in words.
+    """Return an error relative to the default model in words.
 
     Examples
     --------
@@ -191,7 +162,7 @@ def _compared(error: float) -> str:
 
 
 def size_of(name: str) -> Size:
-    """Return a size by its name; raise if there is none."""
+    """Return a size by its name; raise if it is unknown."""
     for known, size in NAMED.items():
         if known == name:
             return size
@@ -199,16 +170,16 @@ def size_of(name: str) -> Size:
 
 
 def affordable(budget: str, step: str | int | timedelta = "15min", *, horizon: int = 1) -> Choice:
-    """Return the most exact of the default model's sizes and cadences that a budget pays for.
+    """Return the most accurate size and cadence of the default model within a budget.
 
     Parameters
     ----------
     budget
-        Processor time of a sensor and day, such as "0.1s/sensor/day" or "80ms/sensor/day".
+        Processor time per sensor and day, such as "0.1s/sensor/day" or "80ms/sensor/day".
     step
         Time between readings.
     horizon
-        H, how many steps are forecast; costs are those of one step ahead.
+        H, the number of steps to forecast; costs were measured for one step.
 
     Examples
     --------
@@ -234,7 +205,7 @@ def affordable(budget: str, step: str | int | timedelta = "15min", *, horizon: i
 
 
 def parse_budget(budget: str) -> float:
-    """Return the processor seconds of a sensor and day that a text gives.
+    """Return the processor seconds per sensor and day of a text such as "80ms/sensor/day".
 
     Examples
     --------
@@ -247,3 +218,38 @@ def parse_budget(budget: str) -> float:
             f"budget must be processor time such as '0.1s/sensor/day', got {shown(budget)}."
         )
     return float(found["amount"]) * UNITS[found["unit"]]
+
+
+def default_warmup(step: Length, periods: tuple[float, ...]) -> int:
+    """Return the steps before a first fit: a season before the first row, and enough rows."""
+    season = round(min(periods, default=0))
+    if is_short(step):
+        return season + SHORT_ROWS
+    return season + min(max(2 * season, FEWEST_ROWS), MOST_ROWS)
+
+
+def default_update_every(step: Length, horizon: int, train_size: int) -> int:
+    """Return the readings between refits."""
+    return max(SHORT_UPDATE if is_short(step) else SELDOM, _day(step, train_size), horizon)
+
+
+def default_tune_every(step: Length, train_size: int) -> int:
+    """Return the readings between searches: a week."""
+    return 7 * max(SHORT_UPDATE if is_short(step) else 1, _day(step, train_size))
+
+
+def default_patience(step: Length, periods: tuple[float, ...]) -> int:
+    """Return the number of steps without a reading for which the model makes forecasts."""
+    if is_short(step) or not periods:
+        return SHORT_PATIENCE
+    return min(round(periods[0]), PATIENCE)
+
+
+def is_short(step: Length) -> bool:
+    """Return whether series with this step tend to be short: days or longer, or an index."""
+    return isinstance(step, int) or step >= DAY
+
+
+def _day(step: Length, train_size: int) -> int:
+    """Return the readings of a day, limited by the size of the training set."""
+    return 1 if isinstance(step, int) else min(DAY // step, max(OFTEN, train_size // 4))

@@ -1,1 +1,1 @@
-"""Named groups of hyperparameters, the sets they may lie in, and the coordinates they move in."""
+"""Named groups of hyperparameters, their feasible sets, and the coordinates they move in."""

@@ -1,21 +1,125 @@
-"""All hyperparameters of a model as one flat vector, group after group."""
+"""Named groups of hyperparameters, and the flat vector lam of all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from streamridge.arrays import Mask, Vector
+from streamridge.arrays import Mask, Vector, require_finite, require_number, require_positive
 from streamridge.errors import InvalidInputError, listed, shown
-from streamridge.hyperparameters.feasible import Product
-from streamridge.hyperparameters.groups import Group, GroupNames
+from streamridge.hyperparameters.feasible import Part, Product
+from streamridge.hyperparameters.sets import Box
 
 T = TypeVar("T", bound=np.generic)
+
+Bounds = tuple[float, float] | None
+
+# The role of a hyperparameter: it scales distances, weighs kernels, sets the rate of forgetting,
+# shapes a cycle (its length and how sharply it repeats), or penalizes weights.
+Kind = Literal["scale", "weight", "rate", "period", "ridge"]
+
+
+@dataclass(frozen=True)
+class GroupNames:
+    """The name and the kind of a group of hyperparameters, and the names of its members."""
+
+    name: str
+    kind: Kind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Hyperparameters of one kind that share one constraint."""
+
+    name: str  # such as "ard.inverse_scales"
+    kind: Kind
+    names: tuple[str, ...]
+    values: Vector
+    feasible: Part
+    learned: bool = True
+    trust: float = np.inf  # the largest relative change in one move
+
+    def assigned(self, values: Vector, by_name: Mapping[str, float]) -> Vector:
+        """Return `values` with some replaced by name; raise if the result is not feasible."""
+        given = np.array([name in by_name for name in self.names])
+        if not given.any():
+            return values
+        named = [name for name in self.names if name in by_name]
+        after = values.copy()
+        after[given] = [require_number(name, by_name[name]) for name in named]
+        after = self.feasible.completed(after, given)
+        if not self.feasible.contains(after):
+            asked = ", ".join(f"{name} = {by_name[name]:g}" for name in named)
+            raise InvalidInputError(
+                f"hyperparameters must lie {self.feasible.limits}, got {asked}."
+            )
+        return after
+
+    def marked(self, names: tuple[str, ...]) -> list[bool]:
+        """Return a flag per member that is named; a name in a tied group marks all members."""
+        marks = [name in names for name in self.names]
+        return [any(marks)] * len(marks) if self.feasible.is_tied else marks
+
+    def holding(self, values: Vector, held: Mask) -> Group:
+        """Return the group with held members fixed at these values; constant if none is free."""
+        if not held.any():
+            return self
+        feasible = self.feasible.holding(values, held)
+        is_free = bool((feasible.widths > 0).any())
+        return replace(self, feasible=feasible, learned=self.learned and is_free)
+
+    def under(self, prefix: str) -> Group:
+        """Return the group with `prefix.` before every name."""
+        names = tuple(f"{prefix}.{name}" for name in self.names)
+        return replace(self, name=f"{prefix}.{self.name}", names=names)
+
+
+def require_within(name: str, values: ArrayLike, bounds: Bounds) -> None:
+    """Raise unless values and bounds are positive, and each value lies between low and high."""
+    array = np.atleast_1d(require_positive(name, values))
+    if bounds is None:
+        return
+    sides = require_positive(f"{name}_bounds", bounds)
+    if sides.shape != (2,):
+        raise InvalidInputError(f"{name}_bounds must be a pair (low, high), got {bounds}.")
+    low, high = sides.tolist()
+    if low >= high:
+        raise InvalidInputError(f"{name}_bounds must run from low to high, got {(low, high)}.")
+    outside = (array < low) | (array > high)
+    if outside.any():
+        raise InvalidInputError(
+            f"{name} must lie within its bounds {(low, high)}, got {array[outside][0]}."
+        )
+
+
+def positive_group(
+    name: str, kind: Kind, values: ArrayLike, bounds: Bounds, *, trust: float = np.inf
+) -> Group:
+    """Return a group of positive hyperparameters in one interval; constant if `bounds` is None.
+
+    Values and bounds are not checked here: `require_within` checks them where they enter.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    flat = np.atleast_1d(array)
+    names = (name,) if array.ndim == 0 else tuple(f"{name}[{i}]" for i in range(len(flat)))
+    if bounds is None:
+        return Group(name, kind, names, flat, Box(flat, flat), learned=False)
+    box = Box(np.full(len(flat), bounds[0]), np.full(len(flat), bounds[1]))
+    return Group(name, kind, names, flat, box, trust=trust)
+
+
+def require_values(values: ArrayLike, size: int) -> Vector:
+    """Return `values` as an array; raise unless they are `size` finite numbers."""
+    array = require_finite("hyperparameters", values)
+    if array.shape != (size,):
+        raise InvalidInputError(f"hyperparameters must have shape ({size},), got {array.shape}.")
+    return array
 
 
 @dataclass(frozen=True)
@@ -31,7 +135,7 @@ class Space:
 
     @property
     def naming(self) -> tuple[GroupNames, ...]:
-        """Return how the groups are called, and what their members do."""
+        """Return the names and the kind of each group."""
         return tuple(GroupNames(group.name, group.kind, group.names) for group in self.groups)
 
     @cached_property
@@ -58,7 +162,7 @@ class Space:
 
     @cached_property
     def periods(self) -> Mask:
-        """Return a mask of the coordinates that say after how long a cycle repeats, shape (d,)."""
+        """Return a mask of the coordinates that are the length of a cycle, shape (d,)."""
         own = [name.rpartition(".")[2] == "period" for name in self.names]
         return self.cycles & np.array(own, dtype=bool)
 
@@ -72,33 +176,17 @@ class Space:
         return dict(zip(self.names, lam.tolist(), strict=True))
 
     def assigned(self, lam: Vector, values: Mapping[str, float]) -> Vector:
-        """Return lam with new values by name; the other weights of a simplex share what is left.
-
-        Examples
-        --------
-        >>> from streamridge.hyperparameters.simplex import Simplex
-        >>> thirds, names = np.ones(3) / 3, ("w[0]", "w[1]", "w[2]")
-        >>> space = Space((Group("w", "weight", names, thirds, Simplex(3)),))
-        >>> space.assigned(space.values, {"w[0]": 0.5})
-        array([0.5 , 0.25, 0.25])
-        """
+        """Return lam with new values by name; the other weights of a simplex share the rest."""
         self.groups_of(tuple(values))
-        return np.concatenate(
-            [
-                group.assigned(piece, values)
-                for group, piece in zip(self.groups, self.pieces(lam), strict=True)
-            ]
-        )
+        pieces = zip(self.groups, self.pieces(lam), strict=True)
+        return np.concatenate([group.assigned(piece, values) for group, piece in pieces])
 
     def pieces(self, vector: NDArray[T]) -> list[NDArray[T]]:
         """Return a vector over all coordinates, split into one piece per group."""
         return np.split(vector, np.cumsum([len(group.names) for group in self.groups])[:-1])
 
     def groups_of(self, names: tuple[str, ...]) -> Mask:
-        """Return a mask of the named coordinates, shape (d,).
-
-        A name in a box marks itself only; a weight marks its whole simplex.
-        """
+        """Return a mask of the named coordinates, (d,); a weight marks its whole simplex."""
         known = set(self.names)
         for name in names:
             if not isinstance(name, str) or name not in known:
@@ -119,6 +207,5 @@ class Space:
         return {name: words[side] for name, side in zip(self.names, sides, strict=True) if side}
 
     def _spread(self, per_group: list[bool] | list[float]) -> list[float]:
-        return [
-            value for group, value in zip(self.groups, per_group, strict=True) for _ in group.names
-        ]
+        pairs = zip(self.groups, per_group, strict=True)
+        return [value for group, value in pairs for _ in group.names]

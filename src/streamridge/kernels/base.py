@@ -1,15 +1,15 @@
 """The contract of a kernel.
 
 A kernel is a frozen value. It embeds inputs once per fit. Then it evaluates rows of one embedding
-against rows of another. An evaluation gives the value K(a, b) and products with its gradient:
+against rows of another. An evaluation returns the value K(a, b) and products with its gradient:
 `gradient_dot` for the paper's Jacobian and `inner` for the adjoint. No (d, N, N) array is ever
 formed.
 
-A forecast needs no more than a sum over one row, k(x, Z) W, and needs it at once: `predictor` makes
-all that does not depend on x beforehand.
+A forecast needs only sums over one row, k(x, Z) W. `weighted_sum` returns them as a function of
+one input, and precomputes everything that does not depend on the input.
 
-Rows may move themselves, with numbers that they were made with. `tangent_dot` follows such a move
-forward; `inner` gathers backward, on request, what a move of every embedded row would change.
+Rows may depend on parameters of their features. `tangent_dot` differentiates the kernel forward
+along tangents of the rows. `inner` can also differentiate backward, in every entry of the rows.
 """
 
 from __future__ import annotations
@@ -17,29 +17,87 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from operator import methodcaller
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from streamridge.arrays import Block, Matrix, Vector
-from streamridge.hyperparameters.groups import Group
-from streamridge.hyperparameters.space import Space
-from streamridge.memory import Heap
+from streamridge.hyperparameters.space import Group, Space, require_values
 from streamridge.samples import Inputs, Layout
 
-HEAP = Heap()
+# Returns k(x, Z) W, shape (k,), for one input at time t with all its features x, shape (p,).
+WeightedSum: TypeAlias = Callable[[float, Vector], Vector]
 
-# Gives k(x, Z) W, shape (k,), for one input at a time t with all its features x, shape (p,).
-Predictor: TypeAlias = Callable[[float, Vector], Vector]
+# Elements per slab: large enough for the operating system to use huge pages.
+SLAB = 1 << 21
+
+
+class Heap:
+    """A source of new arrays of one dtype."""
+
+    def __init__(self, dtype: DTypeLike = np.float64) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Block:
+        """Return an uninitialized array, in the dtype of this memory or a narrower one."""
+        return np.empty(shape, self.dtype if dtype is None else dtype)
+
+
+class Arena(Heap):
+    """A source of arrays that are slices of a few large slabs; `clear` takes back all of them.
+
+    A refit at N = 2880 fills about 130 MB. New memory pages cost more than the arithmetic on them
+    (33 MB in small arrays: 18 ms new, 2 ms reused), so a fit takes over the arena of the last one.
+    """
+
+    def __init__(self, dtype: DTypeLike = np.float64) -> None:
+        self.dtype = np.dtype(dtype)
+        self._slabs: list[Block] = []
+        self._current = self._used = 0
+
+    @property
+    def size(self) -> int:
+        """Return the number of elements of all slabs."""
+        return sum(slab.size for slab in self._slabs)
+
+    def clear(self) -> None:
+        self._current = self._used = 0
+
+    def mark(self) -> tuple[int, int]:
+        """Return the current position, up to which memory is in use."""
+        return self._current, self._used
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Take back every array that was returned after the mark."""
+        self._current, self._used = mark
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Block:
+        kind = self.dtype if dtype is None else np.dtype(dtype)
+        count = prod(shape)
+        size = -(-count * kind.itemsize // self.dtype.itemsize)  # in elements of the slab
+        slabs = self._slabs
+        if self._current < len(slabs) and self._used + size > slabs[self._current].size:
+            self._current += 1
+            self._used = 0
+        if self._current == len(slabs):
+            slabs.append(np.empty(max(size, SLAB), self.dtype))
+        elif slabs[self._current].size < size:
+            slabs[self._current] = np.empty(size, self.dtype)
+        start, self._used = self._used, self._used + size
+        return slabs[self._current][start : self._used].view(kind)[:count].reshape(shape)
+
+
+HEAP = Heap()
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """The n inputs as a kernel needs them: an array of n rows, and the embeddings of its parts."""
+    """The n inputs in the form a kernel needs: an array of n rows, and the embeddings of parts."""
 
     own: Matrix
     parts: tuple[Embedding, ...] = ()
@@ -48,7 +106,7 @@ class Embedding:
         return len(self.own)
 
     def rows(self, rows: slice | NDArray[np.intp]) -> Embedding:
-        """Return the embedding of some of the inputs; of a slice, arrays are views."""
+        """Return the embedding of some of the inputs; the arrays of a slice are views."""
         return Embedding(self.own[rows], tuple(map(methodcaller("rows", rows), self.parts)))
 
     def zeros(self) -> Embedding:
@@ -56,71 +114,46 @@ class Embedding:
         return Embedding(np.zeros_like(self.own), tuple(map(methodcaller("zeros"), self.parts)))
 
     def dot(self, other: Embedding) -> float:
-        """Return the sum of the products of all entries with those of one of the same form."""
-        parts = zip(self.parts, other.parts, strict=True)
-        return float(np.vdot(self.own, other.own)) + sum(a.dot(b) for a, b in parts)
+        """Return the sum of the products of all entries with the entries of another embedding."""
+        of_parts = 0.0
+        for part, other_part in zip(self.parts, other.parts, strict=True):
+            of_parts += part.dot(other_part)
+        return float(np.vdot(self.own, other.own)) + of_parts
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """The place where `inner` adds how its sum moves with each entry of the embedded rows.
+    """The arrays to which `inner` adds the derivatives of its sum in the entries of the rows."""
 
-    Parameters
-    ----------
-    a, b
-        In the form of tangents of the n rows a and the n' rows b.
-    share
-        What is added is multiplied by it: the weight of a kernel in a mixture.
-    """
-
-    a: Embedding
-    b: Embedding
-    share: float = 1.0
+    a: Embedding  # in the form of tangents of the n rows a
+    b: Embedding  # of the n' rows b
+    share: float = 1.0  # a factor of all that is added: the weight of a kernel in a mixture
 
     def part(self, index: int, share: float = 1.0) -> Slopes:
-        """Return the place of one part, which counts with a share."""
+        """Return the slopes of one part, with a further factor."""
         return Slopes(self.a.parts[index], self.b.parts[index], share * self.share)
 
     def add(self, in_a: Block, in_b: Block) -> None:
-        """Add what moves with the rows a, (n, p), and with the rows b, (n', p)."""
+        """Add the derivatives in the rows a, (n, p), and in the rows b, (n', p)."""
         self.a.own[...] += self.share * in_a
         self.b.own[...] += self.share * in_b
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A matrix of weights W = (left right^T) o factor, formed only if a kernel needs it.
+    """A matrix of weights W = (left right^T) o factor, formed only if a kernel needs it."""
 
-    Parameters
-    ----------
-    left, right
-        (n, k) and (n', k).
-    factor
-        (n, n'), or None for a factor of one. W then has rank k, which some kernels exploit.
-    memory
-        Source of the work arrays of this shape.
-    """
-
-    left: Block
-    right: Block
-    factor: Block | None = None
+    left: Block  # (n, k)
+    right: Block  # (n', k)
+    factor: Block | None = None  # (n, n'); without it W has rank k, which some kernels exploit
     memory: Heap = HEAP
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return (n, n')."""
-        return len(self.left), len(self.right)
 
     @cached_property
     def dense(self) -> Block:
         """Return W, shape (n, n')."""
-        product = np.matmul(self.left, self.right.T, out=self.memory.empty(self.shape))
+        out = self.memory.empty((len(self.left), len(self.right)))
+        product = np.matmul(self.left, self.right.T, out=out)
         return product if self.factor is None else np.multiply(product, self.factor, out=product)
-
-    def times(self, factor: Block) -> Weights:
-        """Return the weights W o factor."""
-        combined = factor if self.factor is None else self.factor * factor
-        return replace(self, factor=combined)
 
 
 class Evaluation(ABC):
@@ -129,7 +162,7 @@ class Evaluation(ABC):
     @property
     @abstractmethod
     def value(self) -> Block:
-        """Return K(a, b), shape (n, n'); sums and products are computed again at each call."""
+        """Return K(a, b), shape (n, n'); sums and products are recomputed at each call."""
 
     def write_to(self, out: Block, weight: float = 1.0) -> None:
         """Write weight * K(a, b) into `out`, shape (n, n')."""
@@ -141,22 +174,19 @@ class Evaluation(ABC):
 
     @abstractmethod
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
-        """Return the columns (factor o dK/dlam_i) v, shape (n, d).
-
-        v has shape (n',) and factor (n, n'); None means a factor of one.
-        """
+        """Return the columns (factor o dK/dlam_i) v, shape (n, d), for v (n',), factor (n, n')."""
 
     @abstractmethod
     def tangent_dot(
         self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
     ) -> Vector:
-        """Return (factor o dK) v, shape (n,), as the rows move along the tangents a and b."""
+        """Return (factor o dK) v, shape (n,), for rows that move along the tangents a and b."""
 
     @abstractmethod
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         """Return the sum of all entries of W o K, and of each W o dK/dlam_i, shape (d,).
 
-        How the sum of W o K moves with the rows is added to `slopes`, if they are given.
+        The derivatives of the sum of W o K in the entries of the rows are added to `slopes`.
         """
 
 
@@ -169,42 +199,30 @@ class Kernel(ABC):
         """Return the hyperparameters in the order of lam."""
 
     @abstractmethod
-    def replace(self, values: Vector) -> Self:
-        """Return the same kernel with new hyperparameters, shape (d,).
+    def at(self, values: Vector) -> Self:
+        """Return the same kernel at other hyperparameters, shape (d,), which are not checked."""
 
-        They are not checked against the bounds: the caller projects them first.
-        """
+    def replace(self, values: Vector) -> Self:
+        """Return the same kernel at other hyperparameters, shape (d,), within any bounds."""
+        return self.at(require_values(values, len(self.space.names)))
 
     @abstractmethod
     def embed(self, inputs: Inputs) -> Embedding:
         """Return the inputs in the form that `evaluate` needs."""
 
     @abstractmethod
-    def embed_tangent(self, tangent: Inputs) -> Embedding:
-        """Return how the embedding moves when x moves along a tangent, shape (n, p), given as x.
+    def embed_tangent(self, tangent: Inputs, /) -> Embedding:
+        """Return the derivative of the embedding along a tangent of x, (n, p), given as x.
 
         A part that does not read x has an array without columns.
         """
 
     @abstractmethod
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> Evaluation:
-        """Return the kernel between two embeddings, in the dtype of `memory`.
+        """Return the kernel between two embeddings; its arrays come from `memory`."""
 
-        The arrays that the evaluation keeps come from `memory`.
-        """
-
-    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
-        """Return the sums k(x, Z) W as a function of one input.
-
-        Parameters
-        ----------
-        rows
-            The n rows Z.
-        weights
-            (n, k), their weights W in each of the sums.
-        layout
-            The blocks of x.
-        """
+    def weighted_sum(self, rows: Embedding, weights: Matrix, layout: Layout) -> WeightedSum:
+        """Return the sums k(x, Z) W as a function of one input, for n rows Z and W (n, k)."""
 
         def summed(t: float, x: Vector) -> Vector:
             one = self.embed(Inputs(np.array([t]), x[None, :], layout))
@@ -212,14 +230,10 @@ class Kernel(ABC):
 
         return summed
 
-    @abstractmethod
-    def diagonal(self, inputs: Inputs) -> Vector:
-        """Return K(a_i, a_i) for each of n inputs, shape (n,)."""
-
     def _changed(self, **fields: object) -> Self:
         """Return a copy with some fields changed, without the checks of the constructor."""
         changed = copy(self)
-        changed.__dict__.pop("space", None)  # it holds the values of this one
+        changed.__dict__.pop("space", None)  # it holds the old values
         for name, value in fields.items():
             object.__setattr__(changed, name, value)
         return changed

@@ -8,11 +8,10 @@ from typing import Self
 import numpy as np
 
 from streamridge.arrays import Block, Matrix, Vector
-from streamridge.hyperparameters.groups import Group, require_values
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Predictor, Slopes, Weights
+from streamridge.hyperparameters.space import Group
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Heap, Slopes, WeightedSum, Weights
 from streamridge.kernels.mixture import Summand
-from streamridge.memory import Heap
-from streamridge.samples import Inputs, Layout, places
+from streamridge.samples import Inputs, Layout
 
 
 @dataclass(frozen=True)
@@ -31,26 +30,21 @@ class Linear(Summand):
     def groups(self) -> tuple[Group, ...]:
         return ()
 
-    def replace(self, values: Vector) -> Self:
-        require_values(values, 0)
+    def at(self, values: Vector) -> Self:
         return self
 
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.block(self.features))
 
-    def embed_tangent(self, tangent: Inputs) -> Embedding:
-        return self.embed(tangent)
-
-    def diagonal(self, inputs: Inputs) -> Vector:
-        return (inputs.block(self.features) ** 2).sum(axis=1)
+    embed_tangent = embed
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> LinearEvaluation:
         dtype = memory.dtype
         return LinearEvaluation(a.own.astype(dtype, copy=False), b.own.astype(dtype, copy=False))
 
-    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+    def weighted_sum(self, rows: Embedding, weights: Matrix, layout: Layout) -> WeightedSum:
         # A sum of products with n rows is one product with their sum.
-        where, total = places(layout, self.features), rows.own.T @ weights
+        where, total = layout.columns(self.features), rows.own.T @ weights
         return lambda t, x: x[where].dot(total)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Self
@@ -13,20 +13,19 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Block, Matrix, Vector, require_finite
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.box import Box
 from streamridge.hyperparameters.feasible import Part
-from streamridge.hyperparameters.groups import Group, require_values
-from streamridge.hyperparameters.simplex import Simplex
+from streamridge.hyperparameters.sets import Box, Simplex
+from streamridge.hyperparameters.space import Group
 from streamridge.kernels.base import (
     HEAP,
     Embedding,
     Evaluation,
+    Heap,
     Kernel,
-    Predictor,
     Slopes,
+    WeightedSum,
     Weights,
 )
-from streamridge.memory import Heap
 from streamridge.samples import Inputs, Layout
 
 
@@ -97,35 +96,26 @@ class Mixture(Summand):
         labels = _labels(self.kernels)
         feasible: Part = Simplex(len(beta)) if self.learn_weights else Box(beta, beta)
         names = tuple(f"weight.{label}" for label in labels)
-        own = [
-            group.under(label)
-            for label, kernel in zip(labels, self.kernels, strict=True)
-            for group in kernel.groups
-        ]
-        weights = Group("weight", "weight", names, beta, feasible, learned=self.learn_weights)
-        return (weights, *own)
+        groups = [Group("weight", "weight", names, beta, feasible, learned=self.learn_weights)]
+        for label, kernel in zip(labels, self.kernels, strict=True):
+            groups += map(methodcaller("under", label), kernel.space.groups)
+        return tuple(groups)
 
-    def replace(self, values: Vector) -> Self:
-        sizes = [len(kernel.values) for kernel in self.kernels]
-        values = require_values(values, len(self.kernels) + sum(sizes))
-        beta, own = values[: len(self.kernels)], values[len(self.kernels) :]
-        kernels = tuple(
-            kernel.replace(piece)
-            for kernel, piece in zip(
-                self.kernels, np.split(own, np.cumsum(sizes)[:-1]), strict=True
-            )
-        )
-        return self._changed(kernels=kernels, weights=tuple(beta.tolist()))
+    def at(self, values: Vector) -> Self:
+        kernels, start = [], len(self.kernels)
+        for kernel in self.kernels:
+            stop = start + len(kernel.space.names)
+            kernels.append(kernel.at(values[start:stop]))
+            start = stop
+        beta = tuple(values[: len(self.kernels)].tolist())
+        return self._changed(kernels=tuple(kernels), weights=beta)
 
     def embed(self, inputs: Inputs) -> Embedding:
         return Embedding(inputs.t, tuple(map(methodcaller("embed", inputs), self.kernels)))
 
     def embed_tangent(self, tangent: Inputs) -> Embedding:
         parts = tuple(map(methodcaller("embed_tangent", tangent), self.kernels))
-        return Embedding(np.empty((len(tangent), 0)), parts)
-
-    def diagonal(self, inputs: Inputs) -> Vector:
-        return np.array(self.weights) @ [kernel.diagonal(inputs) for kernel in self.kernels]
+        return Embedding(np.empty((len(tangent.t), 0)), parts)
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> MixtureEvaluation:
         parts = []
@@ -133,9 +123,9 @@ class Mixture(Summand):
             parts.append(kernel.evaluate(of_a, of_b, memory))
         return MixtureEvaluation(self.weights, tuple(parts))
 
-    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
+    def weighted_sum(self, rows: Embedding, weights: Matrix, layout: Layout) -> WeightedSum:
         parts = zip(self.weights, self.kernels, rows.parts, strict=True)
-        sums = [kernel.predictor(own, beta * weights, layout) for beta, kernel, own in parts]
+        sums = [kernel.weighted_sum(own, beta * weights, layout) for beta, kernel, own in parts]
 
         def summed(t: float, x: Vector) -> Vector:
             total = sums[0](t, x)
@@ -155,48 +145,44 @@ class MixtureEvaluation(Evaluation):
 
     @property
     def value(self) -> Block:
-        (beta, part), *others = self._weighted()
-        total = beta * part.value
-        for beta, part in others:
+        total = self.weights[0] * self.parts[0].value
+        for beta, part in zip(self.weights[1:], self.parts[1:], strict=True):
             part.add_to(total, beta)
         return total
 
     def write_to(self, out: Block, weight: float = 1.0) -> None:
         # Start at the end: the last part is usually linear and writes its product without a copy.
-        (beta, part), *others = reversed([*self._weighted()])
-        part.write_to(out, weight * beta)
-        for beta, part in others:
+        self.parts[-1].write_to(out, weight * self.weights[-1])
+        for beta, part in zip(self.weights[-2::-1], self.parts[-2::-1], strict=True):
             part.add_to(out, weight * beta)
 
     def add_to(self, out: Block, weight: float) -> None:
-        for beta, part in self._weighted():
+        for beta, part in zip(self.weights, self.parts, strict=True):
             part.add_to(out, weight * beta)
 
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
         values = (part.value for part in self.parts)
         in_weights = [(K if factor is None else K * factor) @ v for K in values]
-        own = [beta * part.gradient_dot(v, factor) for beta, part in self._weighted()]
+        pairs = zip(self.weights, self.parts, strict=True)
+        own = [beta * part.gradient_dot(v, factor) for beta, part in pairs]
         return np.hstack([np.column_stack(in_weights), *own])
 
     def tangent_dot(
         self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
     ) -> Vector:
         total = np.zeros(len(a))
-        for (beta, part), of_a, of_b in zip(self._weighted(), a.parts, b.parts, strict=True):
+        parts = zip(self.weights, self.parts, a.parts, b.parts, strict=True)
+        for beta, part, of_a, of_b in parts:
             total += beta * part.tangent_dot(v, of_a, of_b, factor)
         return total
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
-        contracted = [
-            part.inner(W, slopes and slopes.part(m, beta))
-            for m, (beta, part) in enumerate(self._weighted())
-        ]
-        in_weights, own = zip(*contracted, strict=True)
-        scaled = [beta * g for beta, g in zip(self.weights, own, strict=True)]
-        return float(np.dot(self.weights, in_weights)), np.concatenate([in_weights, *scaled])
-
-    def _weighted(self) -> Iterator[tuple[float, Evaluation]]:
-        return zip(self.weights, self.parts, strict=True)
+        in_weights, own = [], []
+        for m, (beta, part) in enumerate(zip(self.weights, self.parts, strict=True)):
+            value, gradient = part.inner(W, slopes and slopes.part(m, beta))
+            in_weights.append(value)
+            own.append(beta * gradient)
+        return float(np.dot(self.weights, in_weights)), np.concatenate([in_weights, *own])
 
 
 def _labels(kernels: Sequence[Kernel]) -> list[str]:

@@ -8,17 +8,15 @@ from typing import Self
 import numpy as np
 
 from streamridge.arrays import Block, Vector, require_number
-from streamridge.hyperparameters.groups import (
+from streamridge.hyperparameters.space import (
     Bounds,
     Group,
     positive_group,
-    require_values,
     require_within,
 )
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Slopes, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Heap, Slopes, Weights
+from streamridge.kernels.drifting import FreeLags, TimeLags, time_lags
 from streamridge.kernels.mixture import Summand
-from streamridge.kernels.time_lags import FreeLags, TimeLags, time_lags
-from streamridge.memory import Heap
 from streamridge.samples import Inputs
 
 # The loss as a function of the period has dozens of local minima. One move must stay in the same
@@ -71,17 +69,14 @@ class Periodic(Summand):
 
     @property
     def groups(self) -> tuple[Group, ...]:
+        omega, nu = self.period, self.inverse_scale
         return (
-            positive_group(
-                "period", "period", self.period, self.period_bounds, trust=self.period_trust
-            ),
-            positive_group(
-                "inverse_scale", "period", self.inverse_scale, self.inverse_scale_bounds
-            ),
+            positive_group("period", "period", omega, self.period_bounds, trust=self.period_trust),
+            positive_group("inverse_scale", "period", nu, self.inverse_scale_bounds),
         )
 
-    def replace(self, values: Vector) -> Self:
-        omega, nu = require_values(values, 2).tolist()
+    def at(self, values: Vector) -> Self:
+        omega, nu = values.tolist()
         return self._changed(period=omega, inverse_scale=nu)
 
     def embed(self, inputs: Inputs) -> Embedding:
@@ -90,10 +85,7 @@ class Periodic(Summand):
         return Embedding(np.column_stack([inputs.t, np.sin(phase), np.cos(phase)]))
 
     def embed_tangent(self, tangent: Inputs) -> Embedding:
-        return Embedding(np.empty((len(tangent), 0)))
-
-    def diagonal(self, inputs: Inputs) -> Vector:
-        return np.ones(len(inputs))
+        return Embedding(np.empty((len(tangent.t), 0)))
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> PeriodicEvaluation:
         nu, omega = self.inverse_scale, self.period
@@ -134,7 +126,7 @@ class PeriodicEvaluation(Evaluation):
         return np.zeros(len(a))
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
-        w = self.lags.gather(W)
+        w = self.lags.collect(W)
         own = np.array([np.vdot(w, dk) for dk in self._gradients])
         return float(np.vdot(w, self.k)), own
 
@@ -146,4 +138,4 @@ class PeriodicEvaluation(Evaluation):
         return dk_domega, dk_dnu
 
     def _spread(self, values: Block) -> Block:
-        return self.lags.spread(values.astype(self.dtype, copy=False))
+        return self.lags.expand(values.astype(self.dtype, copy=False))

@@ -1,15 +1,17 @@
 r"""Kernels of one weighted distance $s = \sum_i \nu_i (x_i - x'_i)^2$: eqs (8), (9) and Matern.
 
-Each is a profile $k(s)$ with the gradient
+Each is a radial function $k(s)$ with the gradient
 $\partial K / \partial \nu_i = k'(s) \circ (x_i - x'_i)^2$. The square is expanded: three products
-replace p, and no (p, N, N) array is formed. In the code, $z_i = \sqrt{\nu_i} x_i$. Where rows move
+replace p, and no (p, N, N) array is formed. In the code, $z_i = \sqrt{\nu_i} x_i$. If rows move
 along $\dot z$, $\dot K = 2 k'(s) \circ \sum_i (z_i - z'_i)(\dot z_i - \dot z'_i)$ is expanded too.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -17,34 +19,99 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Block, Matrix, Vector, require_number
 from streamridge.errors import InvalidInputError
-from streamridge.hyperparameters.groups import (
+from streamridge.hyperparameters.space import (
     Bounds,
     Group,
     positive_group,
-    require_values,
     require_within,
 )
-from streamridge.kernels.base import HEAP, Embedding, Evaluation, Predictor, Slopes, Weights
+from streamridge.kernels.base import HEAP, Embedding, Evaluation, Heap, Slopes, WeightedSum, Weights
 from streamridge.kernels.mixture import Summand
-from streamridge.kernels.shapes import MATERN, SQUARED_EXPONENTIAL, Profile
-from streamridge.memory import Heap
-from streamridge.samples import Inputs, Layout, places
+from streamridge.samples import Inputs, Layout
+
+
+@dataclass(frozen=True)
+class RadialFunction:
+    """A radial function k(s) of a squared distance s, and its slope, elementwise on any arrays.
+
+    It is a function of its own distance r(s), so that the slope needs no second exponential.
+    """
+
+    value: Callable[[Block, Block], Block]  # replaces s by r, writes k to the second array
+    slope: Callable[[Block, Block, Block], Block]  # writes -dk/ds of r and k to the third array
+    in_place: bool = False  # k is its own slope and r is not needed: all share one array
+
+
+def _squared_exponential(s: Block, out: Block) -> Block:
+    return np.exp(np.negative(s, out=out), out=out)
+
+
+def _slope_of_exponential(r: Block, k: Block, out: Block) -> Block:
+    return k
+
+
+def _matern_12(s: Block, out: Block) -> Block:
+    r = np.sqrt(s, out=s)
+    return np.exp(np.negative(r, out=out), out=out)
+
+
+def _slope_12(r: Block, k: Block, out: Block) -> Block:
+    # k / (2 r). At r = 0 it is set to 0, since every (x_i - x'_i)^2 goes to 0 faster than r.
+    with np.errstate(divide="ignore"):
+        slope = np.divide(k, r, out=out)
+    slope[r == 0] = 0.0
+    slope *= 0.5
+    return slope
+
+
+def _matern_32(s: Block, out: Block) -> Block:
+    s *= 3
+    r = np.sqrt(s, out=s)
+    k = np.exp(np.negative(r, out=out), out=out)
+    return np.multiply(k, 1 + r, out=k)
+
+
+def _slope_32(r: Block, k: Block, out: Block) -> Block:
+    slope = np.add(r, 1, out=out)
+    np.divide(k, slope, out=slope)
+    slope *= 1.5
+    return slope
+
+
+def _matern_52(s: Block, out: Block) -> Block:
+    s *= 5
+    r = np.sqrt(s, out=s)
+    k = np.exp(np.negative(r, out=out), out=out)
+    return np.multiply(k, 1 + r + r * r / 3, out=k)
+
+
+def _slope_52(r: Block, k: Block, out: Block) -> Block:
+    return np.divide((5 / 6) * (1 + r) * k, 1 + r + r * r / 3, out=out)
+
+
+SQUARED_EXPONENTIAL = RadialFunction(_squared_exponential, _slope_of_exponential, in_place=True)
+
+# Functions by order: exp(-r), (1 + r) exp(-r), (1 + r + r^2 / 3) exp(-r).
+MATERN = {
+    0.5: RadialFunction(_matern_12, _slope_12),
+    1.5: RadialFunction(_matern_32, _slope_32),
+    2.5: RadialFunction(_matern_52, _slope_52),
+}
 
 INVERSE_SCALE_BOUNDS = (1e-6, 1e2)
 # Relative rounding error of |z - z'|^2 = |z|^2 + |z'|^2 - 2 z z'. Each |z|^2 is reduced by it, so
-# that duplicates have distance exactly zero; sqrt would raise a remainder to 1e-8.
+# that duplicates have distance exactly zero; sqrt would raise a rounding error to 1e-8.
 ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 class Radial(Summand):
-    """A kernel that is a profile of the weighted squared distance between features."""
+    """A kernel that is a radial function of the weighted squared distance between features."""
 
     features: tuple[str, ...] | None
 
     @property
     @abstractmethod
-    def profile(self) -> Profile:
-        """Return the radial function."""
+    def function(self) -> RadialFunction: ...
 
     @property
     @abstractmethod
@@ -52,7 +119,7 @@ class Radial(Summand):
         """Return the inverse scales: shape () if all features share one, else (p,)."""
 
     def embed(self, inputs: Inputs) -> Embedding:
-        x = inputs.block(self.features)
+        x = inputs.x[:, inputs.layout.columns(self.features)]
         nu = self._nu
         if nu.ndim and len(nu) != x.shape[1]:
             raise InvalidInputError(
@@ -67,18 +134,19 @@ class Radial(Summand):
     def embed_tangent(self, tangent: Inputs) -> Embedding:
         return Embedding(np.sqrt(self._nu) * tangent.block(self.features))
 
-    def diagonal(self, inputs: Inputs) -> Vector:
-        return np.ones(len(inputs))
-
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> RadialEvaluation:
-        s = squared_distances(a.own, b.own, memory.empty((len(a), len(b))))
-        r = self.profile.distance(s)
-        return RadialEvaluation(
-            self.profile, r, self.profile.value(r, memory), a.own, b.own, self._nu
-        )
+        # One product of rows [z, 1, |z|^2] gives |z|^2 + |z'|^2 - 2 z z' for all pairs. It is in
+        # float64, because close points differ only in its last digits.
+        left = np.hstack([-2 * a.own[:, :-2], a.own[:, :-3:-1]])
+        out = memory.empty((len(a.own), len(b.own)))
+        s = np.matmul(left, b.own.T, out=out if out.dtype == np.float64 else None)
+        s = np.maximum(s, 0.0, out=out, casting="same_kind")
+        function = self.function
+        k = function.value(s, s if function.in_place else memory.empty(s.shape))
+        return RadialEvaluation(function, s, k, a.own, b.own, self._nu)
 
-    def predictor(self, rows: Embedding, weights: Matrix, layout: Layout) -> Predictor:
-        profile, where, root = self.profile, places(layout, self.features), np.sqrt(self._nu)
+    def weighted_sum(self, rows: Embedding, weights: Matrix, layout: Layout) -> WeightedSum:
+        function, where, root = self.function, layout.columns(self.features), np.sqrt(self._nu)
 
         def summed(t: float, x: Vector) -> Vector:
             z = root * x[where]
@@ -87,25 +155,17 @@ class Radial(Summand):
             np.multiply(z, -2.0, out=left[:-2])
             left[-2] = (1 - ROUNDING) * z.dot(z)
             s = rows.own.dot(left)
-            r = profile.distance(np.maximum(s, 0.0, out=s))
-            return profile.value(r, HEAP).dot(weights)
+            np.maximum(s, 0.0, out=s)
+            return function.value(s, s if function.in_place else np.empty(s.shape)).dot(weights)
 
         return summed
-
-
-def squared_distances(a: Matrix, b: Matrix, out: Block) -> Block:
-    """Return |z_i - z'_j|^2 from rows [z, 1, |z|^2] by one matrix product, written to `out`."""
-    left = np.hstack([-2 * a[:, :-2], a[:, :-3:-1]])
-    # The product is always float64: close points differ only in its last digits.
-    s = np.matmul(left, b.T, out=out if out.dtype == np.float64 else None)
-    return np.maximum(s, 0.0, out=out, casting="same_kind")
 
 
 @dataclass(frozen=True)
 class RadialEvaluation(Evaluation):
     """A radial kernel between two blocks of rows [z, 1, |z|^2]."""
 
-    profile: Profile
+    function: RadialFunction
     r: Block
     k: Block
     a: Matrix
@@ -117,8 +177,7 @@ class RadialEvaluation(Evaluation):
         return self.k
 
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
-        G = self.profile.slope(self.r, self.k, HEAP)
-        G = G if factor is None else G * factor
+        G = self._slope(HEAP) if factor is None else self._slope(HEAP) * factor
         z, other = self.a[:, :-2], self.b[:, :-2]
         # The square in G o (z_i - z'_j)^2 is expanded: three products with G serve all p features.
         products = G @ np.column_stack([v, v[:, None] * other, v[:, None] * other**2])
@@ -128,8 +187,7 @@ class RadialEvaluation(Evaluation):
     def tangent_dot(
         self, v: Vector, a: Embedding, b: Embedding, factor: Block | None = None
     ) -> Vector:
-        G = self.profile.slope(self.r, self.k, HEAP)
-        G = G if factor is None else G * factor
+        G = self._slope(HEAP) if factor is None else self._slope(HEAP) * factor
         z, other = self.a[:, :-2], self.b[:, :-2]
         along = np.einsum("jp,jp->j", other, b.own)
         products = G @ (v[:, None] * np.column_stack([np.ones(len(v)), along, other, b.own]))
@@ -139,8 +197,8 @@ class RadialEvaluation(Evaluation):
         )
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
-        slope = self.profile.slope(self.r, self.k, W.memory)
-        H = np.multiply(W.dense, slope, out=W.memory.empty(W.shape))
+        slope = self._slope(W.memory)
+        H = np.multiply(W.dense, slope, out=W.memory.empty(slope.shape))
         a, b = (rows.astype(H.dtype, copy=False) for rows in (self.a, self.b))
         # b = [z', 1, |z'|^2]: one product gives H z' and the row sums H 1.
         z, other, Hb = a[:, :-2], b[:, :-2], H @ b
@@ -152,6 +210,11 @@ class RadialEvaluation(Evaluation):
             in_b -= (2 * sums)[:, None] * other
             slopes.add(2 * (Hb[:, :-2] - Hb[:, -2:-1] * z), in_b)
         return float(np.vdot(W.dense, self.k)), self._per_scale(2 * cross - squares)
+
+    def _slope(self, memory: Heap) -> Block:
+        """Return -dk/ds, shape (n, n')."""
+        out = self.k if self.function.in_place else memory.empty(self.k.shape)
+        return self.function.slope(self.r, self.k, out)
 
     def _per_scale(self, in_logarithms: Block) -> Block:
         """Return d/dnu from the p columns d/d(log nu); they are summed if all features share nu."""
@@ -191,12 +254,11 @@ class SquaredExponential(Radial):
         bounds = self.inverse_scale_bounds
         return (positive_group("inverse_scale", "scale", self.inverse_scale, bounds),)
 
-    def replace(self, values: Vector) -> Self:
-        (nu,) = require_values(values, 1).tolist()
-        return self._changed(inverse_scale=nu)
+    def at(self, values: Vector) -> Self:
+        return self._changed(inverse_scale=values.item())
 
     @property
-    def profile(self) -> Profile:
+    def function(self) -> RadialFunction:
         return SQUARED_EXPONENTIAL
 
     @property
@@ -204,13 +266,7 @@ class SquaredExponential(Radial):
         return np.array(self.inverse_scale)
 
 
-def _hashable(values: ArrayLike) -> float | tuple[float, ...]:
-    """Return the inverse scales as a hashable value: one number, or one per feature."""
-    array = np.asarray(values, dtype=np.float64)
-    return float(array) if array.ndim == 0 else tuple(array.ravel().tolist())
-
-
-class _Relevance(Radial):
+class _PerFeature(Radial):
     """A radial kernel with one inverse scale per feature, or one for all."""
 
     inverse_scales: ArrayLike
@@ -218,16 +274,18 @@ class _Relevance(Radial):
 
     def __post_init__(self) -> None:
         require_within("inverse_scales", self.inverse_scales, self.inverse_scales_bounds)
-        object.__setattr__(self, "inverse_scales", _hashable(self.inverse_scales))
+        nu = np.ravel(self._nu).tolist()  # as a hashable value
+        object.__setattr__(self, "inverse_scales", tuple(nu) if self._nu.ndim else nu[0])
 
     @property
     def groups(self) -> tuple[Group, ...]:
         bounds = self.inverse_scales_bounds
         return (positive_group("inverse_scales", "scale", self.inverse_scales, bounds),)
 
-    def replace(self, values: Vector) -> Self:
-        nu = require_values(values, self._nu.size)
-        return self._changed(inverse_scales=_hashable(nu.reshape(self._nu.shape)))
+    def at(self, values: Vector) -> Self:
+        nu = values.tolist()
+        scalar = isinstance(self.inverse_scales, float)
+        return self._changed(inverse_scales=nu[0] if scalar else tuple(nu))
 
     @property
     def _nu(self) -> Vector:
@@ -235,7 +293,7 @@ class _Relevance(Radial):
 
 
 @dataclass(frozen=True)
-class ARD(_Relevance):
+class ARD(_PerFeature):
     r"""A kernel with one scale per feature: $k = \exp(-\sum_i \nu_i (x_i - x'_i)^2)$.
 
     Parameters
@@ -257,12 +315,12 @@ class ARD(_Relevance):
     features: tuple[str, ...] | None = None
 
     @property
-    def profile(self) -> Profile:
+    def function(self) -> RadialFunction:
         return SQUARED_EXPONENTIAL
 
 
 @dataclass(frozen=True)
-class Matern(_Relevance):
+class Matern(_PerFeature):
     r"""A Matern kernel of order 1/2, 3/2 or 5/2, rougher than the squared exponential.
 
     Parameters
@@ -292,6 +350,6 @@ class Matern(_Relevance):
             raise InvalidInputError(f"order must be 0.5, 1.5 or 2.5, got {self.order}.")
         super().__post_init__()
 
-    @property
-    def profile(self) -> Profile:
+    @cached_property
+    def function(self) -> RadialFunction:
         return MATERN[self.order]

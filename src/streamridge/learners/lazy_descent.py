@@ -1,29 +1,215 @@
-"""Algorithm 3: online projected gradient descent with lazy updates, for any stream of costs.
+"""Algorithm 3: online projected gradient descent with lazy updates, and its step rules.
 
-It sums the gradients of m steps at one point, then takes one projected step along their mean,
-eq. (18). It knows nothing of kernels. A step rule decides how long the step is.
+It works for any stream of costs. It sums the gradients of m steps at one point, then takes one
+projected step along their mean, eq. (18). A step rule decides the length of the step: it sees the
+point, the mean gradient of a window, and its own memory of earlier windows.
+
+`ConstantStep` and `AdaGradStep` have a learning rate; the memory of AdaGrad only grows. The others
+need no rate. They divide a gradient by its usual recent size, so the unit of the loss does not
+matter. They forget, so they follow a drift for years. A gradient far above the usual size is cut to
+a few times that size, so a burst hardly changes their memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from streamridge.arrays import Vector, require_count, require_finite, require_shape
+from streamridge.arrays import (
+    Vector,
+    require_count,
+    require_finite,
+    require_number,
+    require_positive,
+    require_shape,
+)
 from streamridge.errors import InvalidInputError
 from streamridge.hyperparameters.feasible import Feasible, require_feasible
-from streamridge.learners.steps import Memory, StepRule
+
+# The memory of a rule: an array of any shape.
+Memory: TypeAlias = NDArray[np.float64]
+
+# A gradient is cut to at most this multiple of its recent root mean square.
+FAR = 3.0
+# Windows in the mean that a gradient is compared with.
+FEW = 5
+# The largest growth of the logarithm of a step size per window, and the range of a step size: the
+# usual size times or divided by this factor.
+GROWTH, SPAN = 0.3, 10.0
+
+
+class StepRule(Protocol):
+    """A rule that turns a mean gradient into a displacement."""
+
+    def start(self, z: Vector) -> Memory:
+        """Return the memory of the rule before the first step from z, shape (d,)."""
+
+    def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
+        """Return the displacement to subtract from z, shape (d,), and the memory after it."""
+
+
+@dataclass(frozen=True)
+class ConstantStep:
+    """The paper's rule: move by learning_rate times the gradient.
+
+    Examples
+    --------
+    >>> ConstantStep(0.5).step(np.zeros(1), np.array([2.0]), memory=np.zeros(1))
+    (array([1.]), array([0.]))
+    """
+
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
+
+    def start(self, z: Vector) -> Memory:
+        return np.zeros(len(z))
+
+    def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
+        """Return the displacement eta g."""
+        return self.learning_rate * g, memory
+
+
+@dataclass(frozen=True)
+class AdaGradStep:
+    """A rule that divides each coordinate's gradient by the root of its summed squares.
+
+    In logarithmic coordinates the moves do not depend on units: the first move of every coordinate
+    is learning_rate, and the moves shrink like one over the root of their number.
+
+    Examples
+    --------
+    >>> AdaGradStep(0.5).step(np.zeros(2), np.array([3.0, 0.0]), memory=np.array([16.0, 0.0]))
+    (array([0.3, 0. ]), array([25.,  0.]))
+    """
+
+    learning_rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", require_number("learning_rate", self.learning_rate))
+
+    def start(self, z: Vector) -> Memory:
+        return np.zeros(len(z))
+
+    def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
+        """Return the displacement eta g / sqrt(sum of g^2), zero where every g was zero."""
+        memory = memory + g * g
+        return self.learning_rate * g / np.sqrt(np.where(memory > 0, memory, 1.0)), memory
+
+
+@dataclass(frozen=True)
+class RateFree:
+    """The parameters of rules without a rate: the usual move, and the length of their memory."""
+
+    size: float = 0.05
+    memory: float = 20.0
+
+    def __post_init__(self) -> None:
+        require_positive("size", require_number("size", self.size))
+        if not require_number("memory", self.memory) >= 1:
+            raise InvalidInputError(f"memory must be at least one window, got {self.memory}.")
+
+
+@dataclass(frozen=True)
+class DiscountedStep(RateFree):
+    """A rule that divides each coordinate's gradient by its recent root mean square.
+
+    Parameters
+    ----------
+    size
+        The usual move of a coordinate; in logarithms, the usual relative change of its value.
+    memory
+        Windows in the mean.
+
+    Examples
+    --------
+    >>> rule = DiscountedStep(0.05, memory=20)
+    >>> displacement, memory = rule.step(np.zeros(2), np.array([3e6, 0.0]), rule.start(np.zeros(2)))
+    >>> displacement
+    array([0.05, 0.  ])
+    """
+
+    def start(self, z: Vector) -> Memory:
+        return np.zeros((2, len(z)))  # the number and the sum of squares of gradients
+
+    def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
+        """Return the displacement size g / sqrt(mean of g^2), zero where every g was zero."""
+        g = _tamed(g, *memory)
+        memory = (1 - 1 / self.memory) * memory + [np.ones(len(g)), g * g]
+        return self.size * _measured(g, *memory), memory
+
+
+@dataclass(frozen=True)
+class AgreementStep(RateFree):
+    """A rule whose moves grow while the gradients of a coordinate agree, and shrink while not.
+
+    It is Rprop for noisy gradients. Instead of two signs, it compares a gradient with the mean of
+    the last few, each divided by its usual size. So noise changes a step size only a little, and
+    for a limited time.
+
+    Parameters
+    ----------
+    size
+        The usual move of a coordinate whose gradients neither agree nor disagree.
+    memory
+        Windows in the mean squares and in the step sizes.
+
+    Notes
+    -----
+    Let u be the gradient divided by its usual size, and v the mean of the last few u. The logarithm
+    of a step size decays by 1 / memory per window and changes by `GROWTH` u v, at most by `GROWTH`.
+    A step size stays within a factor of `SPAN` of the usual one.
+
+    Examples
+    --------
+    >>> rule = AgreementStep(0.05)
+    >>> memory = rule.start(np.zeros(2))
+    >>> for sign in (1, -1, 1, -1, 1, -1):
+    ...     displacement, memory = rule.step(np.zeros(2), np.array([5.0, 5.0 * sign]), memory)
+    >>> displacement.round(3)
+    array([ 0.095, -0.042])
+    """
+
+    def start(self, z: Vector) -> Memory:
+        # The number and the sum of squares of gradients, the mean of the last few, and the log of a
+        # step size divided by the usual one.
+        return np.zeros((4, len(z)))
+
+    def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
+        """Return the displacement, zero where g is zero."""
+        keep = 1 - 1 / self.memory
+        g = _tamed(g, *memory[:2])
+        sums = keep * memory[:2] + [np.ones(len(g)), g * g]
+        u, mean, growth = _measured(g, *sums), memory[2], memory[3]
+        growth = keep * growth + GROWTH * np.clip(u * mean, -1.0, 1.0)
+        growth = np.clip(growth, -np.log(SPAN), np.log(SPAN))
+        mean = mean + (u - mean) / FEW
+        return self.size * np.exp(growth) * u, np.vstack([sums, mean, growth])
+
+
+def _tamed(g: Vector, count: Vector, squares: Vector) -> Vector:
+    """Return g, cut to a few times its usual size; unchanged before the first gradient."""
+    limit = np.where(squares > 0, FAR * np.sqrt(squares / np.maximum(count, 1.0)), np.inf)
+    return np.clip(g, -limit, limit)
+
+
+def _measured(g: Vector, count: Vector, squares: Vector) -> Vector:
+    """Return g divided by its root mean square; zero where all squares were zero."""
+    mean = np.divide(squares, count, out=np.zeros_like(squares), where=squares > 0)
+    return g / np.sqrt(np.where(mean > 0, mean, 1.0))  # a mean may underflow
+
 
 # The cost of one time step, given by its gradient.
 CostGradient = Callable[[Vector], Vector]
 
 
 class OnlineMethod(Protocol):
-    """A method that plays a point, sees the cost of each step, and may move; states are frozen."""
+    """A method that plays a point, sees the cost of each step, and may move; it is frozen."""
 
     @property
     def z(self) -> Vector:
@@ -31,7 +217,7 @@ class OnlineMethod(Protocol):
 
     @property
     def moves(self) -> int:
-        """Return how often the point has moved; for hyperparameters, each move is a refit."""
+        """Return the number of moves; for hyperparameters, each move is a refit."""
 
     def observe(self, gradient: CostGradient) -> Self:
         """Return the state after the cost of a step is revealed by its gradient."""
@@ -56,18 +242,18 @@ class LazyDescent:
     g
         Sum of the gradients seen since the last move.
     memory
-        What the step rule remembers, in a shape of its own.
+        The memory of the step rule.
     seen
         Number of gradients in that sum.
     moves
-        How often z has moved.
+        The number of moves of z.
     skipped
-        How often a move was left out because the sum or its step was not finite.
+        The number of moves that were skipped because the sum or its step was not finite.
 
     Examples
     --------
-    >>> from streamridge.hyperparameters.box import Box
-    >>> from streamridge.learners.steps import ConstantStep
+    >>> from streamridge.hyperparameters.sets import Box
+    >>> from streamridge.learners.lazy_descent import ConstantStep
     >>> descent = LazyDescent.start([5.0], Box([0.0], [9.0]), ConstantStep(0.5), update_every=2)
     >>> for target in (1.0, 1.0, 1.0, 1.0):
     ...     descent = descent.observe(lambda z: 2 * (z - target))
@@ -118,8 +304,8 @@ class LazyDescent:
         if not self.seen:
             return settled
         with np.errstate(over="ignore", invalid="ignore"):
-            # A rule measures each coordinate by itself: of two weights with gradients of one sign,
-            # it would make equal moves, which cancel in the projection.
+            # A rule scales each coordinate separately: two weights with gradients of the same sign
+            # would make equal moves, which cancel in the projection.
             g = self.feasible.tangent(self.g / self.seen)
             displacement, memory = self.step.step(self.z, g, self.memory)
         if not all(np.isfinite(part).all() for part in (self.g, displacement, memory)):
@@ -129,7 +315,7 @@ class LazyDescent:
         return replace(settled, z=z, memory=memory, moves=self.moves + 1)
 
     def moved_to(self, z: ArrayLike) -> Self:
-        """Return the state at another point, without the gradients summed at this one."""
+        """Return the state at another point, without the gradients summed so far."""
         point = require_feasible(z, self.feasible)
         return replace(self, z=point, g=np.zeros_like(self.g), seen=0)
 
@@ -146,7 +332,7 @@ class LazyDescent:
         }
 
     def restore(self, state: Mapping[str, Memory | float]) -> Self:
-        """Return this descent with the state of another one of the same settings."""
+        """Return this descent with the state of another descent with the same settings."""
         g, memory = (require_finite(name, state[name]).copy() for name in ("g", "memory"))
         for name, array, like in (("g", g, self.g), ("memory", memory, self.memory)):
             require_shape(name, array, like.shape)

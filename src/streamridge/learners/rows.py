@@ -1,25 +1,65 @@
-"""Rows that have been predicted and wait for their labels."""
+"""Rows to learn from: the contract of a row source, and rows that a learner keeps itself.
+
+A row is labelled by the values that follow it. It can be learned from once its last label is known:
+first as part of the window since the last refit, then as part of the training set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streamridge.arrays import Vector
-from streamridge.errors import InvalidInputError
-from streamridge.samples import Inputs, Layout, Samples
+from streamridge.arrays import Matrix, Vector, require_finite
+from streamridge.errors import InvalidInputError, StateError
+from streamridge.models.base import Tangents
+from streamridge.samples import Inputs, Samples, concatenate
+
+# The parts of kept rows that may lack labels.
+UNSETTLED = ("window", "waiting")
+
+
+class RowSource(Protocol):
+    """The rows of a stream as they are known now; reading them changes nothing.
+
+    Rows may depend on hyperparameters, so each method takes the `lam` to build them with.
+    """
+
+    def latest(self, count: int, lam: Vector) -> Samples:
+        """Return the last `count` rows whose labels are all known, in order of time."""
+
+    def between(
+        self, after: float, until: float, lam: Vector, *, at_last_refit: bool = False
+    ) -> Samples:
+        """Return the rows later than `after`, up to `until`, whose labels are all known.
+
+        Readings that arrived late after the last refit are ignored if `at_last_refit` is True.
+        """
+
+    def at(self, times: Vector, lam: Vector, refits_ago: int) -> Samples:
+        """Return the rows of a training set as they were at the last refit (0) or before it (1)."""
+
+    def tangents(
+        self, times: Vector, predicted: Vector, lam: Vector, refits_ago: int
+    ) -> Tangents | None:
+        """Return the derivatives of rows with respect to the numbers they are built with.
+
+        The rows are the training set of a fit, and the rows that this fit has predicted. None if
+        rows do not depend on hyperparameters.
+        """
 
 
 @dataclass(frozen=True)
-class Row:
+class LabelledRow:
     """One step of a stream: its input and its H labels, which are NaN until they are known.
 
     Examples
     --------
-    >>> row = Row(t=7.0, x=np.zeros(1), y=np.array([np.nan, np.nan]))
-    >>> row.labelled(8.0, 5.0).y, row.waits(8.0)
+    >>> row = LabelledRow(t=7.0, x=np.zeros(1), y=np.array([np.nan, np.nan]))
+    >>> row.labelled(8.0, 5.0).y, row.can_be_completed_after(8.0)
     (array([nan,  5.]), False)
     """
 
@@ -32,63 +72,123 @@ class Row:
         """Return whether every label is known."""
         return not np.isnan(self.y).any()
 
-    def labelled(self, t: float, value: float) -> Row:
+    def labelled(self, t: float, value: float) -> LabelledRow:
         """Return the row with the value at time t filled in, if it is one of its labels."""
         ahead = t - self.t
         if not ahead.is_integer() or ahead >= len(self.y):
             return self
         y = self.y.copy()
         y[int(ahead)] = value
-        return Row(self.t, self.x, y)
+        return LabelledRow(self.t, self.x, y)
 
-    def waits(self, t: float) -> bool:
-        """Return whether labels are missing and some can still come after time t."""
+    def can_be_completed_after(self, t: float) -> bool:
+        """Return whether labels are missing and some can still arrive after time t."""
         return not self.is_complete and t - self.t < len(self.y) - 1
 
 
-Rows = tuple[Row, ...]
+Rows = tuple[LabelledRow, ...]
 
 
-def complete(rows: Sequence[Row]) -> Rows:
-    """Return the rows whose labels are all known."""
-    return tuple(row for row in rows if row.is_complete)
+@dataclass(frozen=True)
+class KeptRows:
+    """A row source that stores every row it may need; methods return the source after them."""
+
+    settled: Samples  # rows known at the last refit, in order of time
+    window: Rows = ()  # rows since then with all labels known
+    waiting: Rows = ()  # rows with labels still to come; at first the end of the history
+
+    @classmethod
+    def of(cls, history: Samples) -> KeptRows:
+        """Return the rows of a history; labels after its last time are not known yet."""
+        horizon, newest = history.y.shape[1], float(history.t[-1])
+        known = history.t[:, None] + np.arange(horizon) <= newest
+        count = int(known.all(axis=1).sum())
+        rest = history[count:]
+        rows = _rows_of(Samples(rest.inputs, np.where(known[count:], rest.y, np.nan)))
+        return cls(history[:count], waiting=_waiting(rows, newest))
+
+    def with_value(self, row: LabelledRow | None, t: float, value: float) -> KeptRows:
+        """Return the source after the value at time t, which labels each row that waits for it.
+
+        A row that can no longer get all its labels is dropped.
+        """
+        new = () if row is None else (row,)
+        rows = [each.labelled(t, value) for each in self.waiting + new]
+        complete = tuple(each for each in rows if each.is_complete)
+        return replace(self, window=self.window + complete, waiting=_waiting(rows, t))
+
+    def after_refit(self, oldest: float) -> KeptRows:
+        """Return the source after a refit; rows before the time `oldest` are dropped."""
+        known = self._known()
+        return KeptRows(known[int(np.searchsorted(known.t, oldest)) :], waiting=self.waiting)
+
+    def latest(self, count: int, lam: Vector) -> Samples:
+        return self._known()[-count:]
+
+    def between(
+        self, after: float, until: float, lam: Vector, *, at_last_refit: bool = False
+    ) -> Samples:
+        return self._stacked(tuple(row for row in self.window if after < row.t <= until))
+
+    def at(self, times: Vector, lam: Vector, refits_ago: int) -> Samples:
+        settled = self.settled
+        rows = np.searchsorted(settled.t, times)
+        if (rows == len(settled)).any() or not np.array_equal(settled.t[rows], times):
+            raise StateError(f"state must hold all rows that were trained on, got {len(settled)}.")
+        return Samples(
+            Inputs(settled.t[rows], settled.x[rows], settled.inputs.layout), settled.y[rows]
+        )
+
+    def tangents(self, times: Vector, predicted: Vector, lam: Vector, refits_ago: int) -> None:
+        """Return None: kept rows do not depend on hyperparameters."""
+
+    def state(self) -> dict[str, Matrix]:
+        """Return every row, as arrays."""
+        parts = {"settled": self.settled}
+        parts |= {name: self._stacked(getattr(self, name)) for name in UNSETTLED}
+        return {
+            f"{name}.{letter}": getattr(samples, letter)
+            for name, samples in parts.items()
+            for letter in "txy"
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> KeptRows:
+        """Return the source with the rows of a state; they must have the same form."""
+        settled = self._samples("settled", state)
+        require_finite("settled.y", settled.y)
+        rows: dict[str, Any] = {name: _rows_of(self._samples(name, state)) for name in UNSETTLED}
+        return KeptRows(settled, **rows)
+
+    def _known(self) -> Samples:
+        return concatenate([self.settled, self._stacked(self.window)])
+
+    def _stacked(self, rows: Rows) -> Samples:
+        layout, horizon = self.settled.inputs.layout, self.settled.y.shape[1]
+        t = np.array([row.t for row in rows], dtype=np.float64)
+        x = np.array([row.x for row in rows], dtype=np.float64).reshape(len(rows), layout.width)
+        y = np.array([row.y for row in rows], dtype=np.float64).reshape(len(rows), horizon)
+        return Samples(Inputs(t, x, layout), y)
+
+    def _samples(self, name: str, state: Mapping[str, NDArray[Any]]) -> Samples:
+        t, x = (require_finite(key, state[key]).copy() for key in (f"{name}.t", f"{name}.x"))
+        y = np.array(state[f"{name}.y"], dtype=np.float64)  # NaN is a label still to come
+        layout, horizon = self.settled.inputs.layout, self.settled.y.shape[1]
+        n, p = t.size, layout.width
+        if (t.shape, x.shape, y.shape) != ((n,), (n, p), (n, horizon)):
+            raise StateError(
+                f"state must hold rows of {p} features and {horizon} labels in {name!r}, "
+                f"got shapes {t.shape}, {x.shape}, {y.shape}."
+            )
+        return Samples(Inputs(t, x, layout), y)
 
 
-def waiting(rows: Sequence[Row], t: float) -> Rows:
-    """Return the rows that lack labels and can still get some after time t."""
-    return tuple(row for row in rows if row.waits(t))
+def _waiting(rows: Sequence[LabelledRow], t: float) -> Rows:
+    return tuple(row for row in rows if row.can_be_completed_after(t))
 
 
-def stack(rows: Rows, layout: Layout, horizon: int) -> Samples:
-    """Return the rows as samples; there may be none."""
-    t = np.array([row.t for row in rows], dtype=np.float64)
-    x = np.array([row.x for row in rows], dtype=np.float64).reshape(len(rows), layout.width)
-    y = np.array([row.y for row in rows], dtype=np.float64).reshape(len(rows), horizon)
-    return Samples(Inputs(t, x, layout), y)
-
-
-def unstack(samples: Samples) -> Rows:
-    """Return the samples as rows."""
+def _rows_of(samples: Samples) -> Rows:
     columns = samples.t.tolist(), samples.x, samples.y
-    return tuple(Row(t, x, y) for t, x, y in zip(*columns, strict=True))
-
-
-def known_at_the_end(samples: Samples) -> tuple[Samples, Rows]:
-    """Return the samples whose labels were all known at the time of the last, and the rest as rows.
-
-    A sample with H horizons holds values up to H - 1 steps after its own time. Values after the
-    last sample's time are set to NaN, because they were not known then.
-    """
-    horizon = samples.y.shape[1]
-    known = samples.t[:, None] + np.arange(horizon) <= samples.t[-1]
-    settled = int(known.all(axis=1).sum())
-    rest = unstack(samples[settled:])
-    masks = known[settled:]
-    blanked = tuple(
-        Row(row.t, row.x, np.where(mask, row.y, np.nan))
-        for row, mask in zip(rest, masks, strict=True)
-    )
-    return samples[:settled], blanked
+    return tuple(LabelledRow(t, x, y) for t, x, y in zip(*columns, strict=True))
 
 
 def require_history(history: Samples, update_every: int) -> None:

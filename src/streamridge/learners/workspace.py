@@ -1,23 +1,73 @@
-"""Memory for refits, which many learners can use in turn."""
+"""Fits that can be rebuilt from a few numbers, and the memory that refits take turns to use."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Generic
 
-from streamridge.arrays import Vector
-from streamridge.learners.fitted import Fitted
-from streamridge.models.base import FitT, Model, TakesOver
-from streamridge.models.joint import kind_of
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector
+from streamridge.errors import InvalidInputError, StateError
+from streamridge.models.base import FitT, Model
+from streamridge.models.standardized import kind_of
 from streamridge.samples import Samples
 
 
-class Workspace:
-    """The memory of the latest refits: large matrices, which the next refit takes over.
+class RebuildableFit(Generic[FitT]):
+    """A fit whose training set and matrices can be dropped and rebuilt, bit for bit."""
 
-    A refit at N = 2880 fills about 130 MB. Give one workspace to many forecasters that are refitted
-    one after the other, and this memory is taken once. Give one forecaster a workspace of its own,
-    and the factor of its last refit is still there when the next one needs it. Results do not
-    depend on it. It must not be used by two threads at a time.
+    def __init__(
+        self,
+        lam: Vector,  # (d,), the hyperparameters it was fitted at
+        since: float,  # time of the refit; the rows after it are predicted by this fit
+        # (n, 2), the times of its training set as runs of whole steps: the first, and the length.
+        runs: Matrix,
+        # The state of the fit, from which it is rebuilt.
+        numbers: Mapping[str, NDArray[Any]] | None = None,
+        # The training set and the fit, while they are in memory.
+        held: tuple[Samples, FitT] | None = None,
+    ) -> None:
+        self.lam = lam
+        self.since = since
+        self.runs = runs
+        self.held = held
+        self.refits_ago = 0  # 1 once a newer fit has replaced it
+        self._numbers = dict(numbers or {})
+
+    @property
+    def numbers(self) -> dict[str, NDArray[Any]]:
+        """Return the state of the fit."""
+        return self._numbers if self.held is None else dict(self.held[1].state())
+
+    def rebuild(self, model: Model[FitT], samples: Samples) -> tuple[Samples, FitT]:
+        """Load the fit into memory again, given its model and its training set, and return both."""
+        try:
+            self.held = samples, model.resume(samples, self.lam, self._numbers)
+        except KeyError as missing:
+            raise StateError(f"state of a fit must hold {missing}, got none.") from None
+        except InvalidInputError as error:
+            raise StateError(f"state of a fit is damaged: {error}") from None
+        self._numbers = {}
+        return self.held
+
+    def release(self) -> None:
+        """Drop the training set and the fit; the numbers stay."""
+        self._numbers, self.held = self.numbers, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the content of a pickle: the numbers, without the matrices."""
+        return self.__dict__ | {"_numbers": self.numbers, "held": None}
+
+
+class Workspace:
+    """Memory for refits: large matrices that the next refit reuses.
+
+    A refit at N = 2880 fills about 130 MB. Share one workspace between many forecasters that are
+    refitted one after the other, and this memory is allocated once. Give one forecaster its own
+    workspace, and the factor of its last refit is still there when the next refit needs it.
+    Results do not depend on the workspace. Two threads must not use it at the same time.
 
     Examples
     --------
@@ -34,43 +84,60 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        # Fits that hold their matrices, and whose they are; those used last come last.
-        self._solved: list[tuple[Fitted[Any], Any]] = []
+        # Fits that hold their matrices, with their owner and the kind of model; the newest last.
+        self._solved: list[tuple[RebuildableFit[Any], type, Any]] = []
 
-    def solved(self, fitted: Fitted[FitT]) -> Fitted[FitT]:
-        """Return a fit with its factor in memory: the one that is still there, or made again."""
-        samples, lam = fitted.samples, fitted.lam
-        fit = next((fit for owner, fit in self._solved if owner is fitted), None)
-        if fit is None:
-            fit = fitted.model.resume(samples, lam, fitted.numbers)
-            spare = self._spare(fitted.model, None)
-            if spare is not None and isinstance(fit, TakesOver):
-                fit.take_over(spare)
-            self._solved.append((fitted, fit))
-        solved = Fitted.made(fitted.model, fitted.record, lam, fitted.since, (samples, fit))
-        solved.refits_ago = fitted.refits_ago
-        return solved
+    def solved(self, owner: RebuildableFit[FitT], model: Model[FitT], samples: Samples) -> FitT:
+        """Return the owner's fit with its factor, from memory or rebuilt."""
+        for known, _, fit in self._solved:
+            if known is owner:
+                return fit
+        fit = model.resume(samples, owner.lam, owner.numbers)
+        spare = self.spare(model)
+        if spare is not None:
+            fit.take_over(spare)
+        self.keep(owner, model, fit)
+        return fit
 
-    def fit(
-        self, model: Model[FitT], samples: Samples, lam: Vector, sparing: Fitted[FitT] | None = None
-    ) -> FitT:
-        """Return a model fitted in the memory of an earlier fit, but not in that of `sparing`."""
-        return model.fit(samples, lam, self._spare(model, sparing))
-
-    def own(self, fitted: Fitted[FitT]) -> None:
-        """Remember whose fit was made last."""
-        self._solved.append((fitted, fitted.fit))
+    def keep(self, owner: RebuildableFit[FitT], model: Model[FitT], fit: FitT) -> None:
+        """Keep the matrices of a fit for its owner."""
+        self._solved.append((owner, kind_of(model), fit))
 
     def clear(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         self._solved = []
 
-    def _spare(self, model: Model[FitT], sparing: Fitted[FitT] | None) -> FitT | None:
-        """Return an earlier fit of such a model, whose memory may be taken; forget all others."""
-        free = [fit for owner, fit in self._solved if self._fits(owner, model, sparing)]
+    def spare(self, model: Model[FitT], sparing: RebuildableFit[FitT] | None = None) -> FitT | None:
+        """Return an earlier fit of such a model whose memory a new fit may use, if there is one.
+
+        All fits but `sparing` are forgotten.
+        """
+        kind = kind_of(model)
+        free = [fit for owner, of, fit in self._solved if owner is not sparing and of is kind]
         self._solved = [each for each in self._solved if each[0] is sparing]
         return free[0] if free else None
 
-    @staticmethod
-    def _fits(owner: Fitted[Any], model: Model[Any], sparing: Fitted[Any] | None) -> bool:
-        return owner is not sparing and kind_of(owner.model) is kind_of(model)
+
+def runs_of(times: Vector) -> Matrix:
+    """Return times as runs of whole steps, shape (n, 2): the first time, and the length.
+
+    Examples
+    --------
+    >>> runs_of(np.array([3.0, 4.0, 5.0, 9.0]))
+    array([[3., 3.],
+           [9., 1.]])
+    """
+    follows = (np.diff(times) == 1) & (times[1:] == np.rint(times[1:]))
+    starts = np.concatenate([[0], np.flatnonzero(~follows) + 1])
+    return np.column_stack([times[starts], np.diff(np.append(starts, len(times)))])
+
+
+def times_of(runs: Matrix) -> Vector:
+    """Return the times of runs of whole steps.
+
+    Examples
+    --------
+    >>> times_of(np.array([[3.0, 3.0], [9.0, 1.0]]))
+    array([3., 4., 5., 9.])
+    """
+    return np.concatenate([first + np.arange(count) for first, count in runs])

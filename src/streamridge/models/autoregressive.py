@@ -12,19 +12,26 @@ from scipy.linalg import cho_factor, cho_solve
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.errors import InvalidInputError, NotPositiveDefiniteError
-from streamridge.hyperparameters.groups import (
+from streamridge.hyperparameters.space import (
     Bounds,
+    Space,
     positive_group,
     require_values,
     require_within,
 )
-from streamridge.hyperparameters.space import Space
-from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
+from streamridge.models.base import (
+    Arrays,
+    Model,
+    ModelFit,
+    Tangents,
+    WindowLoss,
+    require_samples,
+)
 from streamridge.samples import Inputs, Samples
 
 
 @dataclass(frozen=True)
-class AutoregressiveRidge:
+class AutoregressiveRidge(Model["AutoregressiveFit"]):
     r"""A linear filter in which each lag has its own penalty.
 
     $$w = (X^T X + \mathrm{diag}(\alpha))^{-1} X^T y, \qquad \hat y = x^T w$$
@@ -32,7 +39,7 @@ class AutoregressiveRidge:
     Parameters
     ----------
     penalties
-        Initial $\alpha$, one per feature; with a large penalty the lag is hardly used.
+        Initial $\alpha$, one per feature; a large penalty nearly removes the lag.
     penalties_bounds
         Interval in which they are learned; None keeps them constant.
 
@@ -54,22 +61,20 @@ class AutoregressiveRidge:
         return Space((positive_group("penalties", "ridge", self.penalties, self.penalties_bounds),))
 
     def fit(
-        self,
-        samples: Samples,
-        lam: Vector | None = None,
-        before: AutoregressiveFit | None = None,
+        self, samples: Samples, lam: Vector | None = None, before: AutoregressiveFit | None = None
     ) -> AutoregressiveFit:
         """Return the filter fitted to N samples, at its initial penalties by default."""
         require_samples(samples)
-        system = self._system(samples, lam)
-        return AutoregressiveFit(system, system.solve(samples.x.T @ samples.y), samples)
+        factor = self._factor(samples, lam)
+        return AutoregressiveFit(factor, cho_solve(factor, samples.x.T @ samples.y), samples)
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> AutoregressiveFit:
         w = require_finite("weights", state["weights"])
         require_shape("weights", w, (samples.x.shape[1], samples.y.shape[1]))
-        return AutoregressiveFit(self._system(samples, lam), w, samples)
+        return AutoregressiveFit(self._factor(samples, lam), w, samples)
 
-    def _system(self, samples: Samples, lam: Vector | None) -> NormalEquations:
+    def _factor(self, samples: Samples, lam: Vector | None) -> tuple[Matrix, bool]:
+        """Return the Cholesky factor of X^T X + diag(alpha)."""
         alpha = require_values(self.space.values if lam is None else lam, len(self.space.names))
         if samples.x.shape[1] != len(alpha):
             raise InvalidInputError(
@@ -77,7 +82,7 @@ class AutoregressiveRidge:
             )
         M = samples.x.T @ samples.x + np.diag(alpha)
         try:
-            return NormalEquations(cho_factor(M))
+            return cho_factor(M)
         except (np.linalg.LinAlgError, ValueError):  # no factor, or entries that overflowed
             least = float(alpha.min())
             raise NotPositiveDefiniteError(
@@ -90,21 +95,10 @@ class AutoregressiveRidge:
 
 
 @dataclass(frozen=True)
-class NormalEquations:
-    """The matrix X^T X + diag(alpha), factored."""
-
-    factor: tuple[Matrix, bool]
-
-    def solve(self, B: Matrix) -> Matrix:
-        """Return M^-1 B, shape (p, k)."""
-        return cho_solve(self.factor, B)
-
-
-@dataclass(frozen=True)
-class AutoregressiveFit:
+class AutoregressiveFit(ModelFit):
     """A linear filter with weights w, shape (p, H), fitted to N samples."""
 
-    system: NormalEquations
+    factor: tuple[Matrix, bool]  # of M = X^T X + diag(alpha)
     w: Matrix
     samples: Samples
 
@@ -114,15 +108,12 @@ class AutoregressiveFit:
     def window_loss(self, window: Samples) -> float:
         return float(np.sum(self._errors(window) ** 2))
 
-    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        return self.window_loss(window), self.step_gradients(window).sum(axis=0)
-
-    def gradient_of(
+    def loss_and_gradient(
         self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
-    ) -> Vector:
+    ) -> tuple[float, Vector]:
         errors = self._errors(window)
-        residuals = errors if loss is None else loss.of(errors)[1]
-        return self._gradients(window, residuals, tangents).sum(axis=0)
+        total, residuals = (float(np.sum(errors**2)), errors) if loss is None else loss.of(errors)
+        return total, self._gradients(window, residuals, tangents).sum(axis=0)
 
     def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
         return self._gradients(window, self._errors(window), tangents)
@@ -132,7 +123,7 @@ class AutoregressiveFit:
 
     def _gradients(self, window: Samples, errors: Matrix, tangents: Tangents | None) -> Matrix:
         # dw/dalpha_i = -w_i M^-1 e_i, so d(y_hat)/dalpha_i = -w_i (M^-1 x)_i.
-        in_lam = 2 * self.system.solve(window.x.T).T * (errors @ self.w.T)
+        in_lam = 2 * cho_solve(self.factor, window.x.T).T * (errors @ self.w.T)
         if tangents is None:
             return in_lam
         return np.column_stack([in_lam, *self._in_rows(window, errors, tangents)])
@@ -141,7 +132,7 @@ class AutoregressiveFit:
         # Along a tangent X' of X: dw = M^-1 (X'^T (y - X w) - X^T X' w).
         X, w, left = self.samples.x, self.w, self._errors(self.samples)
         for dX, dx in zip(tangents.training, tangents.window, strict=True):
-            dw = self.system.solve(dX.T @ left - X.T @ (dX @ w))
+            dw = cho_solve(self.factor, dX.T @ left - X.T @ (dX @ w))
             yield -2 * np.sum(errors * (dx @ w + window.x @ dw), axis=1)
 
     def release(self) -> None:

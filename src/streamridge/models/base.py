@@ -1,16 +1,16 @@
-"""The contract of a model: a small core, and capabilities that a model may offer beyond it.
+"""The contract of a model: base classes of models and of their fits.
 
-The core fits a history at hyperparameters lam, predicts, differentiates the loss of a window, and
-gives its state. Spreads, gradients of other losses and through the rows, gradients of single steps
-and approximate fits are optional: where a model lacks one, the functions below do without it, or
-raise.
+A model fits a history at hyperparameters lam. Its fit predicts, differentiates the loss of a
+window, and returns its state. The other methods have defaults: a model overrides a method if it
+can do better.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeGuard, TypeVar, runtime_checkable
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,48 +25,10 @@ Arrays = Mapping[str, Matrix]
 
 @dataclass(frozen=True)
 class Tangents:
-    """How the rows of a fit move with the numbers that they were made with.
+    """The derivatives of rows with respect to the q parameters of their features."""
 
-    Parameters
-    ----------
-    training
-        (q, N, p), the derivatives of the training set's x with respect to q numbers.
-    window
-        (q, m, p), those of the rows that the fit has predicted.
-    """
-
-    training: NDArray[np.float64]
-    window: NDArray[np.float64]
-
-
-class ModelFit(Protocol):
-    """A model fitted at one setting of its hyperparameters; predicting does not change it."""
-
-    def predict(self, inputs: Inputs) -> Matrix:
-        """Return the predictions for n inputs and H horizons, shape (n, H)."""
-
-    def window_loss(self, window: Samples) -> float:
-        """Return the sum of squared errors over a window, in the units of the fit."""
-
-    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        """Return the loss of a window, and its gradient with respect to lam, shape (d,)."""
-
-    def release(self) -> object:
-        """Drop whatever can be recomputed from the samples; results stay the same."""
-
-    def state(self) -> Arrays:
-        """Return the fitted numbers, so that `resume` needs no second fit."""
-
-
-@runtime_checkable
-class KnowsSpread(Protocol):
-    """A fit that knows how large its errors are, depending on the input."""
-
-    def learn_spread(self) -> None:
-        """Learn the size of the errors now, while the solved system is still in memory."""
-
-    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        """Return the predictions and the expected size of their errors, shape (n, H) each."""
+    training: NDArray[np.float64]  # (q, N, p), of the training set's x
+    window: NDArray[np.float64]  # (q, m, p), of the x that the fit has predicted
 
 
 class WindowLoss(Protocol):
@@ -75,73 +37,83 @@ class WindowLoss(Protocol):
     def of(self, errors: Matrix) -> tuple[float, Matrix]:
         """Return the loss of m errors, (m, H), and its residuals, (m, H).
 
-        Residuals c say how the loss moves with the predictions: by -2 c. The residuals of squared
-        errors are the errors themselves.
+        The derivative of the loss with respect to the predictions is -2 times the residuals. The
+        residuals of squared errors are the errors.
         """
 
     def in_units(self, units: Vector) -> WindowLoss:
         """Return the loss of errors that are measured in these units, one per horizon, (H,)."""
 
 
-@runtime_checkable
-class KnowsGradients(Protocol):
-    """A fit that can differentiate any loss of its errors, and through its rows as well."""
+class ModelFit(ABC):
+    """A model fitted at one setting of its hyperparameters; predicting does not change it."""
 
-    def gradient_of(
+    @abstractmethod
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return the predictions for n inputs and H horizons, shape (n, H)."""
+
+    @abstractmethod
+    def window_loss(self, window: Samples) -> float:
+        """Return the sum of squared errors over a window, in the units of the fit."""
+
+    @abstractmethod
+    def loss_and_gradient(
         self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
-    ) -> Vector:
-        """Return the gradient of a window's loss in lam and then in the q numbers of its rows.
+    ) -> tuple[float, Vector]:
+        """Return the loss of a window, and its gradient with respect to lam, shape (d,).
 
-        Its shape is (d + q,). Without tangents rows do not move, and q is zero. Without another
-        loss it is the gradient of squared errors.
+        Parameters
+        ----------
+        window
+            The m inputs that were predicted, with their labels.
+        tangents
+            How rows change with the q parameters of their features. The gradient with respect to
+            these comes last, so its shape is (d + q,). It is zero if the fit cannot compute it.
+        loss
+            A loss of the errors; None is the sum of their squares. A fit that cannot differentiate
+            another loss may ignore it.
         """
 
+    @abstractmethod
+    def release(self) -> object:
+        """Drop everything that can be recomputed from the samples; results stay the same."""
 
-@runtime_checkable
-class KnowsStepGradients(Protocol):
-    """A fit that can compute the gradient of every single step."""
+    @abstractmethod
+    def state(self) -> Arrays:
+        """Return the fitted arrays, so that `resume` needs no second fit."""
 
     def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
-        """Return the gradient of each of the window's m steps, shape (m, d).
+        """Return the gradient of each of the window's m steps, shape (m, d), or (m, d + q)."""
+        raise InvalidInputError(
+            f"fit must have step_gradients to be watched, got {type(self).__name__}. "
+            "Leave out watch."
+        )
 
-        With tangents, the q numbers of the rows come after the d others: (m, d + q).
-        """
+    def learn_spread(self) -> object:
+        """Learn the size of the errors now, while the solved system is still in memory."""
+        return None
 
-
-@runtime_checkable
-class KnowsStart(Protocol):
-    """A model that can start at other hyperparameters."""
-
-    def starting_at(self, lam: Vector) -> Self:
-        """Return the model with lam as its initial hyperparameters."""
-
-
-@runtime_checkable
-class TakesOver(Protocol):
-    """A fit that can recompute what it has dropped in the memory of another."""
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix] | None:
+        """Return predictions and expected error sizes, (n, H) each; None if it knows no sizes."""
+        return None
 
     def take_over(self, before: Self) -> None:
-        """Use the memory of a fit that is no longer needed; this releases `before`."""
-
-
-@runtime_checkable
-class Thins(Protocol):
-    """A model that can do with less where there are few rows; it resumes what either has fitted."""
-
-    def thinned(self, share: int) -> Self:
-        """Return the model for a small part of the rows: one of so many."""
+        """Use the memory of a fit that is no longer needed; this may release `before`."""
+        return
 
 
 FitT = TypeVar("FitT", bound=ModelFit)
 
 
-class Model(Protocol[FitT]):
+class Model(ABC, Generic[FitT]):
     """A model with hyperparameters lam that can be fitted to samples."""
 
     @property
+    @abstractmethod
     def space(self) -> Space:
         """Return the names, initial values and bounds of lam, and which of them are learned."""
 
+    @abstractmethod
     def fit(self, samples: Samples, lam: Vector, before: FitT | None = None) -> FitT:
         """Return the model fitted to N samples at hyperparameters lam, or raise a `FitError`.
 
@@ -149,22 +121,27 @@ class Model(Protocol[FitT]):
         its solution. This releases `before`.
         """
 
+    @abstractmethod
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
-        """Return the fit that `state` was taken from; samples and lam are the same as then."""
-
-
-@runtime_checkable
-class FitsApproximately(Protocol[FitT]):
-    """A model that can save work by solving its systems only to a tolerance."""
+        """Return the fit that `state` was taken from, given the same samples and lam."""
 
     def approximate(
         self, samples: Samples, lam: Vector, tolerance: float, before: FitT | None = None
     ) -> FitT:
         """Return a fit whose systems are solved to a relative residual of `tolerance`.
 
-        The solver starts from the solutions of `before`, an approximate fit to the same samples.
-        The new fit takes over its memory.
+        The solver starts from the solutions of `before`, an approximate fit to the same samples,
+        and takes over its memory. By default, the fit is exact.
         """
+        return self.fit(samples, lam, before)
+
+    def thinned(self, share: int) -> Model[FitT]:
+        """Return a smaller model for one of `share` rows; it resumes fits of this model too."""
+        return self
+
+    def starting_at(self, lam: Vector) -> Self:
+        """Return the model with lam as its initial hyperparameters."""
+        raise InvalidInputError(f"the model must have a start that can be changed, got {self!r}.")
 
 
 def require_samples(samples: Samples) -> None:
@@ -173,67 +150,13 @@ def require_samples(samples: Samples) -> None:
         raise InvalidInputError("samples must hold at least one row, got none.")
 
 
-def approximate(
-    model: Model[FitT], samples: Samples, lam: Vector, tolerance: float, before: FitT | None
-) -> FitT:
-    """Return an approximate fit, or an exact one if the model cannot approximate."""
-    if isinstance(model, FitsApproximately):
-        return model.approximate(samples, lam, tolerance, before)
-    return model.fit(samples, lam, before)
-
-
-def knows_spread(fit: ModelFit) -> TypeGuard[KnowsSpread]:
-    """Return whether a fit knows its spread."""
-    return hasattr(fit, "predict_with_spread")  # asked at every forecast; isinstance takes 4 us
-
-
-def learn_spread(fit: ModelFit) -> None:
-    """Let a fit learn the size of its errors, if it can."""
-    if knows_spread(fit):
-        fit.learn_spread()
-
-
 def predict_with_residuals(
     fit: ModelFit, samples: Samples, inputs: Inputs
 ) -> tuple[Matrix, Matrix]:
     """Return predictions and error sizes, (n, H) each, of a fit that does not know its spread.
 
-    Its errors are assumed to be as large everywhere as on its own samples.
+    The errors are assumed to be as large everywhere as on the training samples.
     """
     residuals = samples.y - fit.predict(samples.inputs)
     spread = np.sqrt(np.mean(residuals**2, axis=0))
     return fit.predict(inputs), np.broadcast_to(spread, (len(inputs), len(spread)))
-
-
-def gradient_of(
-    fit: ModelFit,
-    window: Samples,
-    tangents: Tangents | None = None,
-    loss: WindowLoss | None = None,
-) -> Vector:
-    """Return the gradient of a window's loss in lam, and then in the numbers of its rows.
-
-    A fit that knows no more than the gradient of squared errors gives this one. It leaves the
-    numbers of its rows where they are: they have a gradient of zero.
-    """
-    if isinstance(fit, KnowsGradients):
-        return fit.gradient_of(window, tangents, loss)
-    further = 0 if tangents is None else len(tangents.window)
-    return np.append(fit.loss_and_gradient(window)[1], np.zeros(further))
-
-
-def step_gradients(fit: ModelFit, window: Samples, tangents: Tangents | None = None) -> Matrix:
-    """Return the gradient of each step of a window, shape (m, d); raise if the fit has none.
-
-    With tangents, the numbers of the rows come after the d others.
-    """
-    if isinstance(fit, KnowsStepGradients):
-        return fit.step_gradients(window, tangents)
-    raise InvalidInputError(
-        f"fit must have step_gradients to be watched, got {type(fit).__name__}. Leave out watch."
-    )
-
-
-def thinned(model: Model[FitT], share: int) -> Model[FitT]:
-    """Return a model for a small part of the rows; itself if it cannot do with less."""
-    return model.thinned(share) if isinstance(model, Thins) else model

@@ -1,31 +1,48 @@
-"""Multiple-kernel ridge regression as a model: section 3 of the paper."""
+r"""Multiple-kernel ridge regression, section 3: solve $A \theta = y$ once, eq. (6), and predict."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from streamridge.arrays import Matrix, Vector, require_finite, require_shape
+from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError
-from streamridge.memory import Arena
+from streamridge.kernels.base import Embedding
 from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
 from streamridge.models.hypergradient import (
-    MovingRows,
+    RowGradients,
     dual_jacobian,
-    loss_and_gradient,
+    embedded_tangents,
     step_gradients,
+    symmetric_inner,
+    window_terms,
 )
-from streamridge.models.iterated import Guesses
-from streamridge.models.ridge import Fit
-from streamridge.models.ridge_model import RidgeModel
+from streamridge.models.ridge import (
+    Center,
+    KernelFit,
+    RidgeModel,
+    Spread,
+    log_sizes,
+    require_weights,
+)
+from streamridge.models.systems import (
+    Guesses,
+    IteratedSystem,
+    Ridge,
+    System,
+    fill,
+    no_factor,
+    solvable,
+)
 from streamridge.samples import Samples
 
 
 @dataclass(frozen=True)
-class KernelRidge(RidgeModel):
+class KernelRidge(RidgeModel["KernelRidgeFit"]):
     """Ridge regression in the feature space of a kernel.
 
     Parameters
@@ -64,92 +81,124 @@ class KernelRidge(RidgeModel):
         super().__post_init__()
 
     def fit(
-        self,
-        samples: Samples,
-        lam: Vector | None = None,
-        before: KernelRidgeFit | None = None,
+        self, samples: Samples, lam: Vector | None = None, before: KernelRidgeFit | None = None
     ) -> KernelRidgeFit:
-        """Return the model fitted to N samples, at its initial hyperparameters by default."""
+        """Return the fit with the dual weights theta = A^-1 y of N samples, eq. (6).
+
+        Notes
+        -----
+        Cost: at most one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
+        """
         require_samples(samples)
-        ridge, center = self._ridge(lam, self.factor_dtype), self._center(samples)
-        return KernelRidgeFit.exact(ridge, samples, center, self._memory(before))
+        fit = self._unsolved(self._ridge(lam, self.factor_dtype), samples, before)
+        memory = fit.take_memory()
+        A, blocks = fill(fit.ridge, fit.embedding, memory)
+        fit.system = solvable(fit.ridge, A, blocks, memory, samples.t)
+        return self._solved(fit)
 
     def approximate(
-        self,
-        samples: Samples,
-        lam: Vector,
-        tolerance: float,
-        before: KernelRidgeFit | None = None,
+        self, samples: Samples, lam: Vector, tolerance: float, before: KernelRidgeFit | None = None
     ) -> KernelRidgeFit:
-        guesses = before.guesses if before else Guesses()
-        return KernelRidgeFit.iterated(
-            self._ridge(lam, self.factor_dtype),
-            samples,
-            self._center(samples),
-            self._memory(before),
-            tolerance=tolerance,
-            guesses=guesses,
-        )
+        """Return the fit with |A theta - y| <= tolerance |y|, found by iteration from a guess.
 
-    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
-        theta = _require_weights("dual_weights", state, samples)
-        ridge, center = self._ridge(lam, self.factor_dtype), self._center(samples)
-        fit = KernelRidgeFit(ridge, samples, center, theta)
-        if "spread_weights" in state:
-            fit.spread = fit.spread_of(_require_weights("spread_weights", state, samples))
+        Notes
+        -----
+        Cost: N^2 multiplications per iteration, and no factorization.
+        """
+        guesses = before.guesses if before else Guesses()
+        fit = self._unsolved(self._ridge(lam, self.factor_dtype), samples, before)
+        memory = fit.take_memory()
+        A, blocks = fill(fit.ridge, fit.embedding, memory)
+        fit.system = IteratedSystem(A, blocks, memory, tolerance, guesses)
+        return self._solved(fit)
+
+    def _unsolved(
+        self, ridge: Ridge, samples: Samples, before: KernelRidgeFit | None
+    ) -> KernelRidgeFit:
+        """Return a fit without weights, in the memory of the fit before."""
+        fit = KernelRidgeFit(ridge, samples, Center.of(samples, self.centered), np.empty((0, 0)))
+        if before:
+            fit.take_over(before)
         return fit
 
-    def _memory(self, before: KernelRidgeFit | None) -> Arena:
-        """Return the memory of the fit `before` if it has the right dtype, else new memory."""
-        memory = before.release() if before else None
-        return memory if memory and memory.dtype == self.factor_dtype else Arena(self.factor_dtype)
+    def _solved(self, fit: KernelRidgeFit) -> KernelRidgeFit:
+        """Return the fit with its weights; raise if they are not finite."""
+        fit.theta = fit.system.solve(fit.samples.y - fit.center.y)
+        if not np.isfinite(fit.theta).all():
+            raise no_factor(fit.ridge, float(fit.samples.t[-1]))
+        return fit
+
+    def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:
+        theta = require_weights("dual_weights", state, samples.y.shape)
+        ridge, center = self._ridge(lam, self.factor_dtype), Center.of(samples, self.centered)
+        fit = KernelRidgeFit(ridge, samples, center, theta)
+        if "spread_weights" in state:
+            phi = require_weights("spread_weights", state, samples.y.shape)
+            fit.spread = Spread.over(log_sizes(ridge.regularization * theta), phi)
+        return fit
 
 
 @dataclass
-class KernelRidgeFit(Fit):
-    """Kernel ridge regression fitted to one training set, with its hyper-gradients."""
+class KernelRidgeFit(KernelFit):
+    """Kernel ridge regression fitted to one training set, with its hyper-gradients.
 
-    _jacobian: Matrix | None = field(default=None, repr=False)
+    The weights theta, (N, H), are the dual weights of the training samples.
+    """
 
-    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        return loss_and_gradient(self, window)
+    @cached_property
+    def embedding(self) -> Embedding:
+        return self.ridge.kernel.embed(self.center.inputs(self.samples.inputs))
 
-    def gradient_of(
+    @cached_property
+    def system(self) -> System:
+        memory = self.take_memory()
+        A, blocks = fill(self.ridge, self.embedding, memory)
+        return solvable(self.ridge, A, blocks, memory, self.samples.t)
+
+    @cached_property
+    def jacobian(self) -> Matrix:
+        """Return the dual Jacobian without tangents, which serves every window of the fit."""
+        return dual_jacobian(self)
+
+    @property
+    def guesses(self) -> Guesses:
+        """Return the solutions that the next approximate fit may start from."""
+        system = vars(self).get("system")
+        return system.guesses if isinstance(system, IteratedSystem) else Guesses()
+
+    def _learned_spread(self) -> Spread:
+        sizes = log_sizes(self.ridge.regularization * self.theta)
+        return Spread.over(sizes, self.system.solve(sizes - sizes.mean(axis=0)))
+
+    def loss_and_gradient(
         self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
-    ) -> Vector:
-        return loss_and_gradient(self, window, self._moving(window, tangents), loss)[1]
+    ) -> tuple[float, Vector]:
+        r"""Return the loss of a window, and its gradient by one adjoint solve, shape (d,).
+
+        With $u = \sum_t e_t k_t$ and $v = A^{-1} u$, the gradient is
+        $-2 (\sum_t e_t\, \partial k_t^T\, \theta - v^T\, \partial A\, \theta)$.
+
+        Notes
+        -----
+        The gradient of squared errors equals `step_gradients(window).sum(axis=0)`. Cost: one solve
+        and one pass over the kernel's blocks for any d. Tangents add one product per block for any
+        number of parameters.
+        """
+        in_rows = RowGradients.zero(embedded_tangents(self, window, tangents))
+        terms = window_terms(self, window, loss, None if in_rows is None else in_rows.direct)
+        v = self.system.solve_adjoint(terms.u)
+        in_kernel = terms.in_kernel - symmetric_inner(self, v, in_rows)
+        in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * self.theta))
+        gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
+        return terms.loss, gradient
 
     def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
-        moving = self._moving(window, tangents)
-        return step_gradients(self, self._dual_jacobian(moving), window, moving)
-
-    def _moving(self, window: Samples, tangents: Tangents | None) -> MovingRows:
-        training = self.samples.inputs
-        return MovingRows.of(self.ridge.kernel, self.center, training, window.inputs, tangents)
-
-    def _dual_jacobian(self, moving: MovingRows) -> Matrix:
-        """Return the Jacobian; where rows do not move, one serves every window of the fit."""
-        if moving.training:
-            return dual_jacobian(self, moving)
-        if self._jacobian is None:
-            self._jacobian = dual_jacobian(self)
-        return self._jacobian
-
-    def release(self) -> Arena:
-        self._jacobian = None
-        return super().release()
+        moving = embedded_tangents(self, window, tangents)
+        J = dual_jacobian(self, moving) if moving.training else self.jacobian
+        return step_gradients(self, J, window, moving)
 
     def state(self) -> Arrays:
         state: dict[str, NDArray[Any]] = {"dual_weights": self.theta}
         if self.spread is not None:
             state["spread_weights"] = self.spread.phi
         return state
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_jacobian": None}
-
-
-def _require_weights(name: str, state: Arrays, samples: Samples) -> Matrix:
-    weights = require_finite(name, state[name])
-    require_shape(name, weights, samples.y.shape)
-    return weights

@@ -1,6 +1,7 @@
-"""Landmarks: a few rows of a training set that stand for all of them.
+"""Landmarks: a few rows that represent a whole training set.
 
-Candidates are drawn by a hash of their times, and those that others explain least are chosen.
+Candidates are drawn by a hash of their times. The chosen landmarks are the candidates that the
+others explain least.
 """
 
 from __future__ import annotations
@@ -14,26 +15,25 @@ from streamridge.kernels.base import Embedding, Kernel
 
 Indices = NDArray[np.intp]
 
-# After how many rows a row is half as likely to be a candidate: what is near the next forecast has
-# to be known best. On three roads, 500 landmarks in 90 days left errors that were 1.5 % smaller so.
-# However long a training set is, next to no landmark is older than 12 of them: what is older counts
-# through the weights of those.
+# The age, in rows, at which a row is half as likely to be a candidate: the model must be best near
+# the next forecast. On three roads with 500 landmarks in 90 days it made errors 1.5 % smaller.
+# Almost no landmark is older than 12 half-lives; older rows count only as training rows.
 HALF_LIFE = 1000.0
-# Candidates for each landmark, and how many of them are compared at a time. On four roads the best
+# Candidates per landmark, and the number of candidates compared at a time. On four roads the best
 # 250 of 1000 candidates came as close to kernel ridge regression as the best 250 of all 2880 rows,
-# and nearly twice as close as 250 drawn; in batches, choosing them takes a third of the time.
+# and nearly twice as close as 250 random rows. Batches take a third of the time.
 CANDIDATES, BATCH = 4, 200
-# A landmark that the others explain up to this share of the kernel adds nothing but rounding: its
-# pivot in a factor of the kernel among landmarks would be noise. It is left out.
+# A landmark is redundant if the others explain it up to this share of the kernel: its pivot in a
+# factor of the kernel among landmarks would be rounding noise.
 EXPLAINED = 1e-10
 
 
 def drawn(t: Vector, count: int, half_life: float = np.inf) -> Indices:
-    """Return some rows as a hash of their times orders them: so many at most, given all times.
+    """Return at most `count` rows in the order of a hash of their times, given all times.
 
-    So no hour of the day is preferred, as it would be by every tenth row, and the same rows are
-    drawn again as the training set moves on: of two rows, which one comes first does not depend on
-    how long ago they were. With a half-life, in rows, later ones come first more often.
+    No hour of the day is preferred, unlike with every tenth row. The same rows are drawn again as
+    the training set moves on, because the order of two rows does not depend on their age. With a
+    half-life, in rows, later rows come first more often.
 
     Examples
     --------
@@ -47,17 +47,17 @@ def drawn(t: Vector, count: int, half_life: float = np.inf) -> Indices:
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers without any order: the last step of the generator splitmix64."""
+    """Return a hash of each number: the last step of the generator splitmix64."""
     mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
 
 
 def chosen(kernel: Kernel, candidates: Embedding, count: int) -> Indices:
-    """Return which candidates become landmarks, so many at most: those that others explain least.
+    """Return the places of at most `count` candidates that become landmarks.
 
-    Of each batch of candidates, those are taken that the landmarks so far, and those taken of the
-    batch, leave most to explain.
+    Each batch contributes the candidates that are explained least by the landmarks so far and by
+    the candidates already taken from the batch.
     """
     batches = np.array_split(np.arange(len(candidates)), -(-len(candidates) // BATCH))
     taken, L = np.empty(0, dtype=np.intp), np.empty((0, 0))
@@ -73,21 +73,15 @@ def chosen(kernel: Kernel, candidates: Embedding, count: int) -> Indices:
 
 
 def independent(among: Matrix) -> Indices:
-    """Return which landmarks the others do not explain, given the kernel among all of them."""
+    """Return the places of the landmarks that are not redundant, given the kernel among all."""
     return _pivoted(among, len(among), np.empty((0, len(among))))[0]
 
 
 def _pivoted(among: Matrix, count: int, explained: Matrix) -> tuple[Indices, Matrix]:
-    """Return the first pivots of what is left of the kernel among some rows, and their factor.
+    """Return at most `count` first pivots of the kernel among n rows, and their factor.
 
-    Parameters
-    ----------
-    among
-        The kernel among n rows.
-    count
-        How many pivots there are at most; rows that others explain up to rounding are none.
-    explained
-        (m, n), E, where E^T E of the kernel is explained already.
+    The part E^T E of the kernel is already explained, for E = `explained`, (m, n). Rows that others
+    explain up to rounding are not pivots.
     """
     left = among - explained.T @ explained
     if not np.isfinite(left).all():

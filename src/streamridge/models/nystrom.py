@@ -1,16 +1,16 @@
-r"""Ridge regression on landmarks: a low-rank stand-in for kernel ridge regression.
+r"""Ridge regression on landmarks: a low-rank approximation of kernel ridge regression.
 
-Of the N rows of a training set, m are landmarks Z. The prediction is a sum over the landmarks
-alone, $k_Z(x)^T \theta$, fitted to all N rows:
+A training set of N rows has m landmarks Z. The prediction is a sum over the landmarks only,
+$k_Z(x)^T \theta$, fitted to all N rows:
 
 $$\min_\theta\ \lvert y - K_{NZ}\,\theta\rvert^2 + \lambda_R\, \theta^T K_{ZZ}\, \theta
     \quad\Longrightarrow\quad B\,\theta = K_{ZN}\, y, \qquad
     B = K_{ZN} K_{NZ} + \lambda_R K_{ZZ} .$$
 
 If every row is a landmark, this is kernel ridge regression. A fit costs $O(N m^2)$; a forecast and
-the numbers that are kept, $O(m)$.
+the stored state cost $O(m)$.
 
-The squared kernel in B would lose half of all digits. So B is solved in coordinates in which
+The squared kernel in B would lose half of all digits. B is therefore solved in coordinates in which
 $K_{ZZ} = L L^T$ is the identity: $L^{-1} B L^{-T}$ has no eigenvalue below $\lambda_R$.
 """
 
@@ -18,25 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
-from streamridge.arrays import (
-    Block,
-    Matrix,
-    Vector,
-    require_count,
-    require_finite,
-    require_shape,
-)
+from streamridge.arrays import Block, Matrix, Vector, require_count
 from streamridge.errors import InvalidInputError
-from streamridge.kernels.base import Embedding, Evaluation, Slopes, Weights
-from streamridge.memory import Arena
+from streamridge.kernels.base import Arena, Embedding, Evaluation, Slopes, Weights
 from streamridge.models.base import Arrays, Tangents, WindowLoss, require_samples
-from streamridge.models.hypergradient import MovingRows, direct_part, step_gradients
+from streamridge.models.hypergradient import (
+    EmbeddedTangents,
+    embedded_tangents,
+    step_gradients,
+    window_terms,
+)
 from streamridge.models.landmarks import (
     CANDIDATES,
     HALF_LIFE,
@@ -45,21 +43,27 @@ from streamridge.models.landmarks import (
     drawn,
     independent,
 )
-from streamridge.models.pointwise import Pointwise
-from streamridge.models.ridge import Center, Expansion, Spread, log_sizes
-from streamridge.models.ridge_model import RidgeModel
+from streamridge.models.ridge import (
+    Center,
+    KernelFit,
+    RidgeModel,
+    Spread,
+    log_sizes,
+    require_weights,
+)
 from streamridge.models.systems import Blocks, Ridge, no_factor
-from streamridge.samples import Inputs, Samples
+from streamridge.samples import Samples
 
 # Rows of K_NZ computed at a time: with 250 landmarks a block takes 0.4 MB, which a cache holds.
 BLOCK_ROWS = 192
-# A kernel of so many entries is held as it was evaluated, for its gradient: at 2880 rows and 250
-# landmarks that is 30 MB, and saves a third of the gradient's time. A larger one is made again.
+# The evaluations of a kernel with at most this many entries are kept for its gradient: at 2880 rows
+# and 250 landmarks they take 30 MB, and save a third of the gradient's time. Larger ones are
+# recomputed.
 HELD = 1_000_000
 
 
 @dataclass(frozen=True)
-class NystromRidge(RidgeModel):
+class NystromRidge(RidgeModel["NystromRidgeFit"]):
     """Kernel ridge regression on a few landmarks, fitted to all rows.
 
     Parameters
@@ -73,7 +77,7 @@ class NystromRidge(RidgeModel):
     centered
         Whether x and y are centred on the mean of each training set.
     landmarks
-        Number of landmarks at most.
+        Largest number of landmarks.
 
     Examples
     --------
@@ -93,77 +97,56 @@ class NystromRidge(RidgeModel):
         super().__post_init__()
 
     def fit(
-        self,
-        samples: Samples,
-        lam: Vector | None = None,
-        before: NystromRidgeFit | None = None,
+        self, samples: Samples, lam: Vector | None = None, before: NystromRidgeFit | None = None
     ) -> NystromRidgeFit:
         """Return the model fitted to N samples, at its initial hyperparameters by default."""
         require_samples(samples)
         memory = before.release() if before else Arena()
-        ridge, center = self._ridge(lam), self._center(samples)
+        ridge, center = self._ridge(lam), Center.of(samples, self.centered)
         try:
             places = self._chosen(samples, center)
-            return NystromRidgeFit.made(ridge, samples, center, places, memory)
+            return NystromRidgeFit.to_landmarks(ridge, samples, center, places, memory)
         except (np.linalg.LinAlgError, ValueError):  # entries that overflowed
             raise no_factor(ridge, float(samples.t[-1])) from None
 
     def thinned(self, share: int) -> NystromRidge:
-        """Return the model for a small part of the rows, with a share of the landmarks."""
+        """Return the model with one of `share` landmarks."""
         return replace(self, landmarks=-(-self.landmarks // share))
 
     def _chosen(self, samples: Samples, center: Center) -> Indices:
-        """Return which samples are landmarks.
+        """Return the rows of the samples that are landmarks.
 
-        They are chosen by the kernel at its initial hyperparameters: a choice that moved with those
-        in force would make the loss jump, and a gradient does not see jumps.
+        They are chosen by the kernel at its initial hyperparameters. If the choice depended on the
+        current ones, the loss would jump, and a gradient does not see jumps.
         """
         candidates = drawn(samples.t, CANDIDATES * self.landmarks, HALF_LIFE)
         rows = self.kernel.embed(center.inputs(samples.inputs[candidates]))
         return np.sort(candidates[chosen(self.kernel, rows, self.landmarks)])
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> NystromRidgeFit:
-        """Return the fit that `state` was taken from; samples and lam are the same as then."""
         places = np.asarray(state["landmarks"], dtype=np.intp)
         within = places.ndim == 1 and ((places >= 0) & (places < len(samples))).all()
         if not within or (np.diff(places) < 1).any():
             raise InvalidInputError(f"landmarks must be rows of the samples, got {places}.")
-        theta = _require_weights("weights", state, (len(places), samples.y.shape[1]))
-        ridge, center = self._ridge(lam), self._center(samples)
-        fit = NystromRidgeFit(ridge, samples, center, places, theta)
+        theta = require_weights("weights", state, (len(places), samples.y.shape[1]))
+        ridge, center = self._ridge(lam), Center.of(samples, self.centered)
+        fit = NystromRidgeFit(ridge, samples, center, theta, places=places)
         if "spread_weights" in state:
-            phi = _require_weights("spread_weights", state, theta.shape)
-            mean, least, most = _require_weights("spread_range", state, (3, samples.y.shape[1]))
+            phi = require_weights("spread_weights", state, theta.shape)
+            mean, least, most = require_weights("spread_range", state, (3, samples.y.shape[1]))
             fit.spread = Spread(phi.astype(np.float32), mean, least, most)
         return fit
 
 
 @dataclass(frozen=True)
-class _System:
-    """The system B of a fit, solved in the coordinates of its landmarks.
+class LandmarkSystem:
+    """The matrix B of a fit, solved in the coordinates of its landmarks."""
 
-    Parameters
-    ----------
-    whitening
-        (m, m), lower: L with K_ZZ = L L^T.
-    factor
-        (m, m), lower: the factor of L^-1 B L^-T.
-    rows
-        (N, m), the kernel K_NZ between the training set and the landmarks.
-    among
-        The kernel between landmarks.
-    blocks
-        The kernel between rows of the training set and the landmarks, for its gradients; none where
-        it is too large to be held.
-    memory
-        The memory that holds all of them.
-    """
-
-    whitening: Block
-    factor: Block
-    rows: Block
-    among: Evaluation
-    blocks: Blocks
+    whitening: Block  # (m, m), lower: L with K_ZZ = L L^T
+    factor: Block  # (m, m), lower: the factor of L^-1 B L^-T
+    rows: Block  # (N, m), the kernel K_NZ between the training set and the landmarks
+    among: Evaluation  # between landmarks
+    blocks: Blocks  # evaluations of K_NZ by rows for its gradients; empty if too large to keep
     memory: Arena
 
     def solve(self, b: Matrix) -> Matrix:
@@ -177,87 +160,77 @@ class _System:
 
 
 @dataclass
-class NystromRidgeFit(Expansion):
+class NystromRidgeFit(KernelFit):
     """Ridge regression on landmarks fitted to one training set, with its hyper-gradients.
 
-    Parameters
-    ----------
-    ridge
-        Kernel and ridge constant.
-    samples
-        The N training samples.
-    center
-        What is subtracted from x and y before the fit, and added back to predictions.
-    places
-        (m,), which of the samples are landmarks.
-    theta
-        (m, H), the weights of the landmarks.
-    spread
-        The size of the residuals as a function of the input; None before `learn_spread`.
+    The weights theta, (m, H), are the weights of the landmarks.
     """
 
-    ridge: Ridge
-    samples: Samples
-    center: Center
-    places: Indices
-    theta: Matrix
-    spread: Spread | None = None
-    _system: _System | None = field(default=None, repr=False)
-    _embedding: Embedding | None = field(default=None, repr=False)
-    _pointwise: Pointwise | None = field(default=None, repr=False)
-    _spare: Arena | None = field(default=None, repr=False)  # memory for the system
+    places: Indices = field(kw_only=True)  # (m,), the rows of the samples that are landmarks
 
     @classmethod
-    def made(
+    def to_landmarks(
         cls, ridge: Ridge, samples: Samples, center: Center, places: Indices, memory: Arena
     ) -> NystromRidgeFit:
-        """Return the fit to N samples; landmarks that others explain are left out."""
+        """Return the fit to N samples; redundant landmarks are left out."""
         rows = ridge.kernel.embed(center.inputs(samples.inputs[places]))
         kept = independent(ridge.kernel.evaluate(rows, rows).value)
-        fit = cls(ridge, samples, center, np.sort(places[kept]), np.empty((0, 0)))
-        fit._system = fit._factored(memory)
-        fit.theta = fit._system.solve(fit._system.rows.T @ (samples.y - center.y))
+        fit = cls(ridge, samples, center, np.empty((0, 0)), places=np.sort(places[kept]))
+        fit.system = fit._factored(memory)
+        fit.theta = fit.system.solve(fit.system.rows.T @ (samples.y - center.y))
         if not np.isfinite(fit.theta).all():
             raise no_factor(ridge, float(samples.t[-1]))
         return fit
 
-    @property
-    def basis(self) -> Inputs:
-        """Return the landmarks."""
-        return self.samples.inputs[self.places]
+    @cached_property
+    def embedding(self) -> Embedding:
+        landmarks = self.samples.inputs[self.places]
+        return self.ridge.kernel.embed(self.center.inputs(landmarks))
 
-    @property
-    def system(self) -> _System:
-        """Return the solved system, recomputed if it was dropped."""
-        if self._system is None:
-            self._system = self._factored(self._memory())
-        return self._system
+    @cached_property
+    def system(self) -> LandmarkSystem:
+        return self._factored(self.take_memory())
 
-    def learn_spread(self) -> Spread:
-        """Return the size of the residuals as a function of the input, learned once by one solve.
+    def _learned_spread(self) -> Spread:
+        # Logarithms of the sizes are regressed on the same landmarks, by the same system.
+        sizes = log_sizes(self._residuals())
+        phi = self.system.solve(self.system.rows.T @ (sizes - sizes.mean(axis=0)))
+        return Spread.over(sizes, phi)
 
-        Their logarithms are regressed on the same landmarks, by the same system.
-        """
-        if self.spread is None:
-            sizes = log_sizes(self._residuals())
-            phi = self.system.solve(self.system.rows.T @ (sizes - sizes.mean(axis=0)))
-            self.spread = Spread.over(sizes, phi)
-            self._pointwise = None
-        return self.spread
-
-    def loss_and_gradient(self, window: Samples) -> tuple[float, Vector]:
-        return self._differentiated(window, None, None)
-
-    def gradient_of(
+    def loss_and_gradient(
         self, window: Samples, tangents: Tangents | None = None, loss: WindowLoss | None = None
-    ) -> Vector:
-        return self._differentiated(window, tangents, loss)[1]
+    ) -> tuple[float, Vector]:
+        r"""Return the loss of a window, and its gradient by one adjoint solve in m dimensions.
+
+        With $v = B^{-1} u$, training residuals $r$ and $g = K_{NZ} v$, differentiating
+        $B\theta = K_{ZN} y$ gives $v^T B\, \partial\theta = v^T \partial K_{ZN}\, r
+        - g^T \partial K_{NZ}\, \theta - \lambda_R v^T \partial K_{ZZ}\, \theta
+        - \partial\lambda_R\, v^T K_{ZZ}\, \theta$.
+        """
+        in_rows = _RowGradients.zero(embedded_tangents(self, window, tangents), self.places)
+        terms = window_terms(self, window, loss, None if in_rows is None else in_rows.of_window)
+        v, system = self.system.solve(terms.u), self.system
+        left = np.hstack([self._residuals(), -(system.rows @ v)])
+        right = np.hstack([v, self.theta])
+        in_kernel = terms.in_kernel
+        for rows, evaluation in self._blocks:
+            end = system.memory.mark()
+            slopes = None if in_rows is None else in_rows.of_training(rows)
+            weights = Weights(left[rows], right, memory=system.memory)
+            in_kernel = in_kernel + evaluation.inner(weights, slopes)[1]
+            system.memory.rewind(end)
+        slopes = None if in_rows is None else in_rows.among_landmarks()
+        lam_R = self.ridge.regularization
+        among, in_among = system.among.inner(Weights(-lam_R * v, self.theta), slopes)
+        in_lam = np.append(-2 * (in_kernel + in_among), -2 * among / lam_R)
+        gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
+        return terms.loss, gradient
 
     def step_gradients(self, window: Samples, tangents: Tangents | None = None) -> Matrix:
-        moving = self._moving(window, tangents)
+        moving = embedded_tangents(self, window, tangents)
         at_landmarks = tuple(each.rows(self.places) for each in moving.training)
         J = self._jacobian(moving.training, at_landmarks)
-        return step_gradients(self, J, window, MovingRows(at_landmarks, moving.window))
+        return step_gradients(self, J, window, EmbeddedTangents(at_landmarks, moving.window))
 
     def state(self) -> Arrays:
         state: dict[str, NDArray[Any]] = {"landmarks": self.places, "weights": self.theta}
@@ -267,7 +240,7 @@ class NystromRidgeFit(Expansion):
             state["spread_range"] = np.stack([spread.mean, spread.least, spread.most])
         return state
 
-    def _factored(self, memory: Arena) -> _System:
+    def _factored(self, memory: Arena) -> LandmarkSystem:
         """Return the system B: K_NZ block by block, and two factors of m rows."""
         kernel, m = self.ridge.kernel, len(self.places)
         K, held = memory.empty((len(self.samples), m)), []
@@ -277,13 +250,13 @@ class NystromRidgeFit(Expansion):
                 held.append((rows, evaluation))
         among = kernel.evaluate(self.embedding, self.embedding)
         if not m:  # the kernel of all rows is zero: there is nothing to solve
-            return _System(np.empty((0, 0)), np.empty((0, 0)), K, among, (), memory)
+            return LandmarkSystem(np.empty((0, 0)), np.empty((0, 0)), K, among, (), memory)
         L = self._cholesky(among.value)
         syrk, sygst = get_blas_funcs(("syrk",), (K,))[0], get_lapack_funcs(("sygst",), (K,))[0]
-        # Row-major K is column-major K^T, and of symmetric matrices the lower triangle is enough.
+        # Row-major K is column-major K^T. Only lower triangles of symmetric matrices are used.
         whitened, _ = sygst(syrk(1.0, K.T, lower=1), L, lower=1)
         whitened[np.diag_indices(m)] += self.ridge.regularization
-        return _System(L, self._cholesky(whitened), K, among, tuple(held), memory)
+        return LandmarkSystem(L, self._cholesky(whitened), K, among, tuple(held), memory)
 
     @property
     def _blocks(self) -> Iterable[tuple[slice, Evaluation]]:
@@ -291,21 +264,18 @@ class NystromRidgeFit(Expansion):
         return self.system.blocks or self._evaluated(self.system.memory)
 
     def _evaluated(self, memory: Arena) -> Iterator[tuple[slice, Evaluation]]:
-        """Yield the kernel between some rows of the training set and the landmarks, one by one.
-
-        Where they are not held, each takes the memory of the one before.
-        """
+        """Yield the kernel between blocks of the training set and the landmarks."""
         kernel, end = self.ridge.kernel, memory.mark()
         embedding = kernel.embed(self.center.inputs(self.samples.inputs))
         for start in range(0, len(embedding), BLOCK_ROWS):
             rows = slice(start, min(start + BLOCK_ROWS, len(embedding)))
             yield rows, kernel.evaluate(embedding.rows(rows), self.embedding, memory)
-            if not self._is_held:
+            if not self._is_held:  # the next block reuses the memory
                 memory.rewind(end)
 
     @property
     def _is_held(self) -> bool:
-        """Return whether all blocks of the kernel are held at a time."""
+        """Return whether all blocks of the kernel are kept in memory."""
         return len(self.samples) * len(self.places) <= HELD
 
     def _cholesky(self, A: Matrix) -> Matrix:
@@ -319,47 +289,10 @@ class NystromRidgeFit(Expansion):
         """Return the errors on the training set, shape (N, H)."""
         return self.samples.y - self.center.y - self.system.rows @ self.theta
 
-    def _moving(self, window: Samples, tangents: Tangents | None) -> MovingRows:
-        training = self.samples.inputs
-        return MovingRows.of(self.ridge.kernel, self.center, training, window.inputs, tangents)
-
-    def _differentiated(
-        self, window: Samples, tangents: Tangents | None, loss: WindowLoss | None
-    ) -> tuple[float, Vector]:
-        r"""Return the loss of a window, and its gradient by one adjoint solve in m dimensions.
-
-        With $v = B^{-1} u$, training residuals $r$ and $g = K_{NZ} v$, differentiating
-        $B\theta = K_{ZN} y$ gives $v^T B\, \partial\theta = v^T \partial K_{ZN}\, r
-        - g^T \partial K_{NZ}\, \theta - \lambda_R v^T \partial K_{ZZ}\, \theta
-        - \partial\lambda_R\, v^T K_{ZZ}\, \theta$.
-        """
-        moving = self._moving(window, tangents)
-        in_rows = _RowGradients.zero(moving, self.places)
-        direct = direct_part(self, window, loss, None if in_rows is None else in_rows.of_window)
-        v, system = self.system.solve(direct.u), self.system
-        left = np.hstack([self._residuals(), -(system.rows @ v)])
-        right = np.hstack([v, self.theta])
-        in_kernel = direct.in_kernel
-        for rows, evaluation in self._blocks:
-            end = system.memory.mark()
-            slopes = None if in_rows is None else in_rows.of_training(rows)
-            weights = Weights(left[rows], right, memory=system.memory)
-            in_kernel = in_kernel + evaluation.inner(weights, slopes)[1]
-            system.memory.rewind(end)
-        slopes = None if in_rows is None else in_rows.among_landmarks()
-        lam_R = self.ridge.regularization
-        among, in_among = system.among.inner(Weights(-lam_R * v, self.theta), slopes)
-        in_lam = np.append(-2 * (in_kernel + in_among), -2 * among / lam_R)
-        gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
-        return direct.loss, gradient
-
     def _jacobian(
         self, training: tuple[Embedding, ...], at_landmarks: tuple[Embedding, ...]
     ) -> Matrix:
-        """Return how the weights move with each hyperparameter, shape (H, m, d).
-
-        Numbers that rows move with come after them. Cost: O(N m d).
-        """
+        """Return the derivatives of the weights, (H, m, d); feature parameters come last."""
         system, residuals = self.system, self._residuals()
         among, lam_R = system.among, self.ridge.regularization
         embedding = self.ridge.kernel.embed(self.center.inputs(self.samples.inputs))
@@ -381,66 +314,43 @@ class NystromRidgeFit(Expansion):
     def _moved(
         rows: Evaluation, v: Vector, a: tuple[Embedding, ...], b: tuple[Embedding, ...]
     ) -> Matrix:
-        """Return how K v moves with the kernel's numbers, and along the tangents of its rows."""
+        """Return the derivatives of K v in the kernel's hyperparameters and along the tangents."""
         along = [rows.tangent_dot(v, *each) for each in zip(a, b, strict=True)]
         return np.column_stack([rows.gradient_dot(v), *along])
 
 
 @dataclass(frozen=True)
 class _RowGradients:
-    """What a move of every single row would change; the adjoint adds to it, block by block.
+    """The derivatives of a loss in the entries of all rows; the adjoint adds to them by blocks."""
 
-    Parameters
-    ----------
-    moving
-        The tangents along which rows move.
-    places
-        Which rows of the training set are landmarks.
-    training, landmarks, window
-        What moves of the training set, of the landmarks and of the window change.
-    """
-
-    moving: MovingRows
+    tangents: EmbeddedTangents
     places: Indices
     training: Embedding
     landmarks: Embedding
     window: Embedding
 
     @classmethod
-    def zero(cls, moving: MovingRows, places: Indices) -> _RowGradients | None:
-        """Return gradients to add to; None where no row moves."""
-        if not moving.training:
+    def zero(cls, tangents: EmbeddedTangents, places: Indices) -> _RowGradients | None:
+        """Return gradients of zero; None if no row moves."""
+        if not tangents.training:
             return None
-        training = moving.training[0].zeros()
-        return cls(moving, places, training, training.rows(places), moving.window[0].zeros())
+        training, window = tangents.training[0].zeros(), tangents.window[0].zeros()
+        return cls(tangents, places, training, training.rows(places), window)
 
     def of_window(self, rows: slice) -> Slopes:
-        """Return where some rows of the window against the landmarks add to."""
         return Slopes(self.window.rows(rows), self.landmarks)
 
     def of_training(self, rows: slice) -> Slopes:
-        """Return where some rows of the training set against the landmarks add to."""
         return Slopes(self.training.rows(rows), self.landmarks)
 
     def among_landmarks(self) -> Slopes:
-        """Return where landmarks against landmarks add to."""
         return Slopes(self.landmarks, self.landmarks)
 
     @property
     def along(self) -> Vector:
-        """Return what a move along each of the tangents changes, shape (q,)."""
-        pairs = zip(self.moving.training, self.moving.window, strict=True)
-        return np.array(
-            [
-                self.training.dot(each)
-                + self.landmarks.dot(each.rows(self.places))
-                + self.window.dot(row)
-                for each, row in pairs
-            ]
-        )
-
-
-def _require_weights(name: str, state: Arrays, shape: tuple[int, ...]) -> Matrix:
-    weights = require_finite(name, state[name])
-    require_shape(name, weights, shape)
-    return weights
+        """Return the derivative along each of the tangents, shape (q,)."""
+        totals = []
+        for each, row in zip(self.tangents.training, self.tangents.window, strict=True):
+            at_landmarks = self.landmarks.dot(each.rows(self.places))
+            totals.append(self.training.dot(each) + at_landmarks + self.window.dot(row))
+        return np.array(totals)

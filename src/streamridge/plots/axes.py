@@ -1,4 +1,4 @@
-"""How axes look: colours, dates, logarithmic scales, legends and labels."""
+"""The style of axes: colours, dates, logarithmic scales, legends and labels."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from zlib import crc32
 
 import numpy as np
 
-from streamridge.errors import MissingExtraError
-from streamridge.series.clock import Times
-from streamridge.texts import visible
+from streamridge.errors import MissingExtraError, visible
+from streamridge.series.times import Times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The colours of Okabe and Ito and a grey, which colour-blind readers can tell apart.
+# The colours of Okabe and Ito and a grey, safe for colour-blind readers.
 COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F",
 )  # fmt: skip
-# One more that they can tell apart from these.
+# One more safe colour.
 WINE = "#882255"
-# Every method has its own colour and dash, the same in every figure and on every page; those
-# without a model are grey.
+# The colour and the dash of every method, the same in all figures. Naive forecasts are grey.
 METHOD_LOOKS = {
     "ohl": (COLORS[1], 0),
     "ohl+": (WINE, 0),
@@ -40,27 +38,30 @@ INK = "#333333"
 GAP, GAP_EDGE = "#E4E4E4", "#AAAAAA"
 DASHES = ("-", "--", "-.", ":")
 LEGEND_COLUMNS = 4
-# If the ends of a logarithmic axis have at least this ratio, only powers of ten have ticks.
+# Only powers of ten have ticks if the limits of a logarithmic axis have at least this ratio.
 MANY_DECADES = 2000
 DECADE = 10
 
 
-def new_figure(rows: int, *, width: float = 9.0, height_per_row: float = 3.2) -> Figure:
-    """Return a figure with rows of axes, one below the other."""
+def new_figure(
+    rows: int, columns: int = 1, *, width: float = 9.0, height_per_row: float = 3.2
+) -> Figure:
+    """Return a figure with a grid of axes, row by row."""
     figure: Figure = matplotlib_part("figure").Figure(
         figsize=(width, rows * height_per_row), layout="constrained"
     )
-    figure.subplots(rows, 1)
+    figure.subplots(rows, columns)
     return figure
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Return the look of the i-th line; the first 32 all differ."""
-    return {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[dash_of(i)], "lw": 1.5}
+    """Return the style of the i-th line; the first 32 styles differ."""
+    dash = (i + i // len(COLORS)) % len(DASHES)  # lines of the same colour differ
+    return {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[dash], "lw": 1.5}
 
 
 def method_look(name: str) -> tuple[str, int]:
-    """Return the colour of a method and which of the four dashes it has, by its name alone.
+    """Return the colour of a method and the index of its dash, which depend on its name only.
 
     A second run of a method, such as "ohl (2)", has the same colour and another dash.
 
@@ -78,26 +79,18 @@ def method_look(name: str) -> tuple[str, int]:
 
 
 def method_style(name: str) -> dict[str, Any]:
-    """Return the look of a method's line."""
+    """Return the style of a method's line."""
     color, dash = method_look(name)
     return {"color": color, "linestyle": DASHES[dash], "lw": 1.5}
 
 
 def part_color(i: int) -> str:
-    """Return the colour of the i-th of several things that are no methods.
-
-    The colours of the methods that are drawn most, ohl and fixed, come last.
-    """
+    """Return the colour of the i-th part of a whole; the colours of ohl and fixed come last."""
     return COLORS[(i + 2) % len(COLORS)]
 
 
-def dash_of(i: int) -> int:
-    """Return which of the four dashes the i-th line has; lines of the same colour differ."""
-    return (i + i // len(COLORS)) % len(DASHES)
-
-
 def time_axis(axes: Axes, times: Times) -> None:
-    """Write short dates on the horizontal axis, or the whole numbers of an index."""
+    """Label the horizontal axis with short dates, or with the integers of an index."""
     if times.dtype.kind == "M":
         dates = matplotlib_part("dates")
         locator = dates.AutoDateLocator(minticks=3, maxticks=9)
@@ -108,7 +101,7 @@ def time_axis(axes: Axes, times: Times) -> None:
 
 
 def legend_above_data(axes: Axes) -> None:
-    """Make room above the data and put the legend there."""
+    """Extend the axis above the data and put the legend there."""
     rows = -(-len(axes.get_legend_handles_labels()[1]) // LEGEND_COLUMNS)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.14 * rows * (high - low))
@@ -157,12 +150,12 @@ def with_unit(what: str, unit: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text as a figure shows it: dollar signs would be taken for formulas."""
+    """Return text with escaped dollar signs, which would start a formula."""
     return visible(text).replace("$", r"\$")
 
 
 def matplotlib_part(name: str) -> ModuleType:
-    """Return a module of matplotlib; it is imported only when a figure is drawn."""
+    """Return a module of matplotlib, which is imported only when a figure is drawn."""
     try:
         return import_module(f"matplotlib.{name}")
     except ModuleNotFoundError:

@@ -1,9 +1,9 @@
-"""Figures of a run: forecasts, errors, coverage and costs."""
+"""Figures of a run: forecasts, errors, coverage, costs, and hyperparameters over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from streamridge.plots.axes import (
     GAP_EDGE,
     INK,
     legend_above_data,
+    log_axis,
     matplotlib_part,
     method_look,
     method_style,
@@ -29,18 +30,23 @@ from streamridge.plots.axes import (
     time_axis,
     with_unit,
 )
-from streamridge.series.clock import Times
+from streamridge.series.times import Times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Colours of tuning, of fitting, of predicting, and of the rest.
+# The vertical axes of the weights of experts and of kernels.
+EXPERT_AXIS, KERNEL_AXIS = "weight in the forecast", "weight of the kernel"
+# The most rows of a heat map that have a label each.
+LABELLED_ROWS = 40
+
+# Colours of tuning, fitting, predicting, and everything else.
 KIND_COLORS = (*map(part_color, range(3)), "#BBBBBB")
 
-# Readings beyond what an axis shows, and the room between what it shows and its ends.
+# The colour of readings beyond an axis, and the margin of an axis.
 BEYOND, MARGIN = "#B00020", 0.05
 
-# The tint of the widest band, by how much that of each narrower one is darker, and the darkest.
+# The opacity of the widest band, the increase for each narrower band, and the maximum.
 TINT, DARKER, DARKEST = 0.22, 0.1, 0.6
 
 
@@ -58,8 +64,8 @@ def plot_band(
 ) -> Axes:
     """Draw actual values, forecasts and their band; steps without a reading are shaded.
 
-    With several levels, `lower` and `upper` are (T, L), and narrow bands are darker than wide ones.
-    The axis shows the bulk of what is drawn; readings beyond it are triangles at its edge.
+    `lower` and `upper` are (T, L) for L levels; narrow bands are darker than wide bands. The axis
+    omits extreme readings; triangles at its edge mark them.
     """
     low, high = bulk_range(actual, value, lower.ravel(), upper.ravel())
     shown = np.where((actual < low) | (actual > high), np.nan, actual)
@@ -132,9 +138,9 @@ def plot_rolling_coverage(
     *,
     levels: Sequence[float],
 ) -> Axes:
-    """Draw the share of values within their band over time, and the levels it should have.
+    """Draw the share of values within their band over time, and the nominal levels.
 
-    With several levels, the shares of a method are (T, L), and its lines look the same.
+    The shares of a method are (T, L) for L levels; its lines have the same style.
     """
     for name, (times, shares) in curves_by_name.items():
         lines = axes.plot(times, shares, **method_style(name))
@@ -163,8 +169,83 @@ def plot_costs(axes: Axes, seconds_by_name: Mapping[str, Mapping[str, float]]) -
     return axes
 
 
+def plot_shares(
+    axes: Axes, times: Times, shares_by_name: Mapping[str, Vector], *, label: str, **look: Any
+) -> Axes:
+    """Draw shares that sum to one as stacked areas, with their names above.
+
+    With step="post" a share holds until the next time.
+    """
+    axes.stackplot(
+        times,
+        *shares_by_name.values(),
+        labels=[plain(name) for name in shares_by_name],
+        colors=[part_color(i) for i in range(len(shares_by_name))],
+        **look,
+    )
+    axes.set(ylim=(0, 1), ylabel=label)
+    time_axis(axes, times)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    return axes
+
+
+def plot_scales(axes: Axes, times: Times, values: Matrix, labels: Sequence[str]) -> Axes:
+    """Draw a heat map of inverse scales; a large inverse scale means an important feature.
+
+    The values are (n, p), for n times and p labels of features.
+    """
+    norm = matplotlib_part("colors").LogNorm()
+    rows = np.arange(len(labels))
+    mesh = axes.pcolormesh(times, rows, values.T, norm=norm, cmap="cividis", shading="nearest")
+    every = -(-len(labels) // LABELLED_ROWS)
+    axes.set_yticks(rows[::every], [plain(label) for label in labels[::every]], fontsize=8)
+    axes.invert_yaxis()
+    axes.set(ylabel="feature")
+    time_axis(axes, times)
+    axes.figure.colorbar(mesh, ax=axes, label="inverse scale (large: matters more)", pad=0.01)
+    return axes
+
+
+def plot_paths(
+    axes: Axes, paths_by_method: Mapping[str, tuple[Times, Vector]], *, name: str
+) -> Axes:
+    """Draw one hyperparameter over time for each method."""
+    for method, (times, values) in paths_by_method.items():
+        axes.plot(
+            times, values, drawstyle="steps-post", label=plain(method), **method_style(method)
+        )
+    axes.set(ylabel=plain(name))
+    log_axis(axes)
+    time_axis(axes, np.concatenate([times for times, _ in paths_by_method.values()]))
+    legend_above_data(axes)
+    return axes
+
+
+def plot_hyperparameter(
+    axes: Axes,
+    times: Times,
+    values: Vector,
+    *,
+    name: str,
+    bound: str | None = None,
+    method: str = "ohl",
+) -> Axes:
+    """Draw one hyperparameter over time; mark its end if it is at a "lower" or "upper" bound."""
+    color, _ = method_look(method)
+    axes.plot(times, values, color=color, lw=1.5, drawstyle="steps-post", label=plain(name))
+    if bound:
+        mark, label = "v" if bound == "lower" else "^", f"at its {bound} bound"
+        axes.plot(times[-1:], values[-1:], mark, color=INK, ms=8, clip_on=False, label=label)
+        axes.legend(loc="best", frameon=False)
+    axes.set(ylabel=plain(name))
+    if (values > 0).all():
+        log_axis(axes)
+    time_axis(axes, times)
+    return axes
+
+
 def _mark_beyond(axes: Axes, times: Times, actual: Vector, shown: tuple[float, float]) -> None:
-    """Show a range, with a triangle at its edge for each reading beyond it; all if none is."""
+    """Limit the axis to a range, and mark each reading beyond it by a triangle at the edge."""
     low, high = shown
     beyond = {"^": (high, actual > high), "v": (low, actual < low)}
     if not any(out.any() for _, out in beyond.values()):
@@ -185,7 +266,7 @@ def _fill_bands(
     levels: Sequence[float],
     color: str,
 ) -> None:
-    """Fill bands, the widest first and the faintest."""
+    """Fill bands; the widest is drawn first and is the lightest."""
     below, above = (ends.reshape(len(times), -1) for ends in (lower, upper))
     several = len(levels) > 1
     for rank, i in enumerate(np.argsort(levels)[::-1] if several else [0]):
@@ -200,7 +281,7 @@ def _shade_gaps(axes: Axes, times: Times, actual: Vector) -> None:
     if spans:
         number = matplotlib_part("dates").date2num if times.dtype.kind == "M" else float
         bars = [(number(first), number(end) - number(first)) for first, end in spans]
-        # The edge keeps gaps of one step visible, and the legend's patch on top of a gap.
+        # The edge makes gaps of one step visible.
         axes.broken_barh(
             bars,
             (0, 1),
@@ -219,5 +300,5 @@ def _bars(axes: Axes, heights_by_name: Mapping[str, Vector]) -> None:
     for i, (name, heights) in enumerate(heights_by_name.items()):
         at = np.arange(len(heights)) - 0.4 + (i + 0.5) * width
         axes.bar(at, heights, width, color=method_look(name)[0], label=plain(name))
-        axes.set_xlim(-0.5, len(heights) - 0.5)  # hours or days without an error have room too
+        axes.set_xlim(-0.5, len(heights) - 0.5)  # includes hours or days without an error
     legend_above_data(axes)

@@ -1,4 +1,4 @@
-"""The report of runs: one HTML page that needs no network, and PNG files beside it."""
+"""The report of runs: one HTML page that needs no network, and PNG files."""
 
 from streamridge.report.page import write_report
 

@@ -1,4 +1,4 @@
-"""The figures of a report, as PNG files."""
+"""Figures of a report as PNG files, and the picture of the demo."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamridge.arrays import Vector
-from streamridge.files.names import FileNames
-from streamridge.forecaster.levels import band_words
+from streamridge.arrays import Mask, Vector
+from streamridge.files.outputs import FileNames
+from streamridge.forecaster.forecast import band_words
 from streamridge.metrics import rmse_by_hour, rmse_by_weekday
-from streamridge.plots.axes import matplotlib_part, new_figure, plain
+from streamridge.plots.axes import INK, matplotlib_part, new_figure, plain
 from streamridge.plots.figures import (
+    EXPERT_AXIS,
+    KERNEL_AXIS,
     plot_band,
     plot_costs,
     plot_error_by_hour,
     plot_error_by_weekday,
+    plot_hyperparameter,
+    plot_paths,
+    plot_recent_rmse,
     plot_rolling_coverage,
     plot_running_rmse,
+    plot_scales,
+    plot_shares,
 )
-from streamridge.plots.tuning import (
+from streamridge.report.sensor_runs import (
     BOUND_MARKS,
     NameGroups,
+    SensorRuns,
+    TuningPath,
+    coverage_in_time,
+    expert_weights,
     feature_labels,
-    plot_hyperparameter,
-    plot_scales,
-    plot_trust,
-    plot_weights,
+    recent_rmse,
     short_name,
 )
-from streamridge.report.experts import trust_of
-from streamridge.report.sensors import (
-    Moves,
-    SensorRuns,
-    coverage_in_time,
-    moves_of,
-)
 from streamridge.runs.run import Run
-from streamridge.series.clock import Times
+from streamridge.series.times import Times
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SHOWN_DAYS = 7
@@ -52,6 +54,10 @@ ROW_HEIGHT = 0.17
 BOUND_NOTE = (
     f" ({', '.join(f'{mark.strip()} at {bound} bound' for bound, mark in BOUND_MARKS.items())})"
 )
+# Days before and after the event that the picture of the demo shows.
+BEFORE, AFTER = 3, 4
+# After an event the errors of this method hide the differences between the others.
+OMITTED = "week"
 
 
 def write_images(
@@ -73,6 +79,40 @@ def write_images(
     return written
 
 
+def write_event_image(
+    sensor: SensorRuns,
+    path: Path,
+    *,
+    moment: np.datetime64,
+    event: str,
+    hyperparameter: str,
+    unit: str = "",
+) -> None:
+    """Write a picture of the main run around an event, recent errors, and a hyperparameter."""
+    figure = new_figure(3, height_per_row=2.5)
+    first, second, third = figure.axes
+    run, day = sensor.main, np.timedelta64(1, "D")
+    shown = (run.times >= moment - BEFORE * day) & (run.times < moment + AFTER * day)
+    _draw_band(first, run, shown, unit)
+    first.set(title=plain(f"{run.sensor}: forecasts of {run.method}, one step ahead"))
+    errors = {run.method: recent_rmse(run) for run in sensor.scored if run.method != OMITTED}
+    plot_recent_rmse(second, errors, unit=unit)
+    second.set(title="RMSE of the last three days", ylabel=plain(unit) or "RMSE")
+    paths = {
+        run.method: (run.refit_times, run.path[hyperparameter])
+        for run in sensor.runs
+        if run.path is not None
+    }
+    plot_paths(third, paths, name=hyperparameter)
+    third.set(title=plain(f"{hyperparameter}, from a wrong start"))
+    at = matplotlib_part("dates").date2num(moment)
+    for axes in figure.axes:
+        axes.axvline(at, color=INK, lw=1.2, ls="--")
+        axes.set(xlabel="")
+    first.text(at, 0.88, f"  {event}", transform=first.get_xaxis_transform(), va="center")
+    figure.savefig(path, dpi=DOTS_PER_INCH)
+
+
 def drawable(text: str) -> str:
     """Return text that the font can draw; a question mark replaces a missing character."""
     manager = matplotlib_part("font_manager")
@@ -83,55 +123,60 @@ def drawable(text: str) -> str:
 def _figures(
     sensor: SensorRuns, unit: str, feature_names: Sequence[str] | None
 ) -> Iterator[tuple[str, str, Figure]]:
-    """Yield for every figure a part of its file's name, its title, and the figure."""
-    lead = sensor.lead
+    """Yield a part of the file's name, the title and the figure for every figure."""
+    main = sensor.main
     if sensor.scored:
-        title = f"{lead.method}, one step ahead, with {band_words(lead.levels)}"
-        yield "forecast", title, _forecast(lead, unit)
+        figure = new_figure(1, height_per_row=4.0)
+        _draw_band(figure.axes[0], main, slice(-max(2, SHOWN_DAYS * main.day), None), unit)
+        title = f"{main.method}, one step ahead, with {band_words(main.levels)}"
+        yield "forecast", title, figure
         yield "errors", "errors and coverage", _errors(sensor, unit)
-    yield "costs", "where the seconds went", _costs(sensor)
+    figure = new_figure(1, height_per_row=1.5 + 0.4 * len(sensor.with_model))
+    plot_costs(figure.axes[0], {run.method: run.seconds_by_kind() for run in sensor.with_model})
+    yield "costs", "running time", figure
     for run in sensor.runs:
-        moves = moves_of(run)
-        if moves:
-            yield from _tuning(moves, feature_names)
-        if trust_of(run):
-            yield f"experts-{run.method}", f"who is trusted, {run.method}", _trust(run)
+        path, weights = TuningPath.of(run), expert_weights(run)
+        if path:
+            yield from _tuning(path, feature_names)
+        if weights:
+            figure = new_figure(1)
+            plot_shares(figure.axes[0], run.expert_path.times, weights, label=EXPERT_AXIS)
+            yield f"experts-{run.method}", f"weights of the experts, {run.method}", figure
 
 
-def _tuning(moves: Moves, feature_names: Sequence[str] | None) -> Iterator[tuple[str, str, Figure]]:
-    method, groups = moves.method, NameGroups.of(moves.path.groups)
-    at_bound = BOUND_NOTE if moves.bounds else ""
+def _tuning(
+    path: TuningPath, feature_names: Sequence[str] | None
+) -> Iterator[tuple[str, str, Figure]]:
+    method, groups = path.method, path.groups
+    at_bound = BOUND_NOTE if path.bounds else ""
     for names in groups.indexed.values():
-        title = f"which feature matters, {method}{at_bound}"
-        yield f"features-{method}", title, _features(moves, names, feature_names)
+        title = f"importance of features, {method}{at_bound}"
+        yield f"features-{method}", title, _features(path, names, feature_names)
     if groups.weights or groups.others:
         title = f"hyperparameters, {method}{at_bound}"
-        yield f"hyperparameters-{method}", title, _hyperparameters(moves, groups)
+        yield f"hyperparameters-{method}", title, _hyperparameters(path, groups)
 
 
-def _forecast(run: Run, unit: str) -> Figure:
-    figure = new_figure(1, height_per_row=4.0)
-    last = slice(-max(2, SHOWN_DAYS * run.day), None)
-    band = (run.value[last, 0], run.lower[last, 0], run.upper[last, 0])
-    times, actual = run.times[last], run.actual[last]
-    plot_band(figure.axes[0], times, actual, *band, unit=unit, levels=run.levels, method=run.method)
-    return figure
+def _draw_band(axes: Axes, run: Run, shown: slice | Mask, unit: str) -> None:
+    band = (run.value[shown, 0], run.lower[shown, 0], run.upper[shown, 0])
+    times, actual = run.times[shown], run.actual[shown]
+    plot_band(axes, times, actual, *band, unit=unit, levels=run.levels, method=run.method)
 
 
 def _errors(sensor: SensorRuns, unit: str) -> Figure:
-    lead = sensor.lead
-    banded = bool(sensor.banded)  # the yardsticks have no bands
-    rows = 1 + lead.has_hours + lead.has_weekdays + banded
+    main = sensor.main
+    has_bands = bool(sensor.with_bands)  # naive forecasts have no bands
+    rows = 1 + main.has_hours + main.has_weekdays + has_bands
     figure = new_figure(rows, height_per_row=2.8)
     first, *others = figure.axes
     errors = {run.method: run.errors_in_time for run in sensor.scored}
-    curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.banded}
-    plot_running_rmse(first, errors, steps_a_day=lead.day, unit=unit, in_days=lead.has_hours)
-    if lead.has_hours:
+    curves = {run.method: (run.times, coverage_in_time(run)) for run in sensor.with_bands}
+    plot_running_rmse(first, errors, steps_a_day=main.day, unit=unit, in_days=main.has_hours)
+    if main.has_hours:
         plot_error_by_hour(others.pop(0), _grouped(sensor, rmse_by_hour), unit=unit)
-    if lead.has_weekdays:
+    if main.has_weekdays:
         plot_error_by_weekday(others.pop(0), _grouped(sensor, rmse_by_weekday), unit=unit)
-    if banded:
+    if has_bands:
         plot_rolling_coverage(others.pop(0), curves, levels=sensor.levels)
     return figure
 
@@ -141,36 +186,26 @@ def _grouped(sensor: SensorRuns, rmse_by: Callable[[Times, Vector], Vector]) -> 
     return {run.method: rmse_by(run.local_times, run.errors_in_time) for run in sensor.scored}
 
 
-def _costs(sensor: SensorRuns) -> Figure:
-    figure = new_figure(1, height_per_row=1.5 + 0.4 * len(sensor.modelled))
-    plot_costs(figure.axes[0], {run.method: run.seconds_by_kind() for run in sensor.modelled})
-    return figure
-
-
-def _features(moves: Moves, names: Sequence[str], feature_names: Sequence[str] | None) -> Figure:
+def _features(
+    path: TuningPath, names: Sequence[str], feature_names: Sequence[str] | None
+) -> Figure:
     figure = new_figure(1, height_per_row=1.2 + ROW_HEIGHT * len(names))
-    values = np.column_stack([moves.path[name] for name in names])
+    values = np.column_stack([path.values[name] for name in names])
     labels = feature_labels(len(names), feature_names)
-    marked = [moves.marked(*pair) for pair in zip(names, labels, strict=True)]
-    plot_scales(figure.axes[0], moves.times, values, marked)
+    marked = [path.marked(*pair) for pair in zip(names, labels, strict=True)]
+    plot_scales(figure.axes[0], path.times, values, marked)
     return figure
 
 
-def _hyperparameters(moves: Moves, groups: NameGroups) -> Figure:
+def _hyperparameters(path: TuningPath, groups: NameGroups) -> Figure:
     figure = new_figure(len(groups.weights) + len(groups.others), height_per_row=2.4)
     above, below = np.split(np.array(figure.axes), [len(groups.weights)])
     for axes, names in zip(above, groups.weights.values(), strict=True):
-        shares = {moves.marked(name, short_name(name)): moves.path[name] for name in names}
-        plot_weights(axes, moves.times, shares)
+        shares = {path.marked(name, short_name(name)): path.values[name] for name in names}
+        plot_shares(axes, path.times, shares, label=KERNEL_AXIS, step="post")
     for axes, name in zip(below, groups.others, strict=True):
-        bound, method = moves.bounds.get(name), moves.method
+        bound, method = path.bounds.get(name), path.method
         plot_hyperparameter(
-            axes, moves.times, moves.path[name], name=name, bound=bound, method=method
+            axes, path.times, path.values[name], name=name, bound=bound, method=method
         )
-    return figure
-
-
-def _trust(run: Run) -> Figure:
-    figure = new_figure(1)
-    plot_trust(figure.axes[0], run.expert_path.times, trust_of(run))
     return figure

@@ -1,4 +1,4 @@
-"""The report of runs: a page with an overview and a section per sensor, and PNG files beside it."""
+"""The report of runs: a page with an overview and a section per sensor, and PNG files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import numpy as np
 from plotly.offline import get_plotlyjs
 
 from streamridge.errors import InvalidInputError
-from streamridge.files.names import FileNames
-from streamridge.forecaster.levels import in_percent
+from streamridge.files.outputs import FileNames
+from streamridge.forecaster.forecast import in_percent
 from streamridge.metrics import RECENT, WEEK
-from streamridge.plots.tuning import NameGroups, feature_labels
 from streamridge.report.charts import (
     SHOWN_DAYS,
     costs_figure,
@@ -26,36 +25,54 @@ from streamridge.report.charts import (
     rmse_figure,
     weekdays_figure,
 )
-from streamridge.report.experts import TRUST, trust_figure, trust_of
 from streamridge.report.images import write_images
-from streamridge.report.markup import document, link, panel, paragraph
-from streamridge.report.sensors import Moves, SensorRuns, by_sensor, moves_of
+from streamridge.report.sensor_runs import (
+    SensorRuns,
+    TuningPath,
+    by_sensor,
+    expert_weights,
+    feature_labels,
+)
 from streamridge.report.tables import (
     counts_line,
+    document,
     horizon_table,
     hyperparameter_table,
+    link,
     mean_changes,
+    panel,
+    paragraph,
     remarks,
     summary_table,
 )
-from streamridge.report.tuning import others_figure, scales_figure, weights_figure
-from streamridge.runs.run import Run
-from streamridge.series.clock import parse_length, step_name, time_text
-
-READING = (
-    "RMSE and MAE are typical errors of a forecast one step ahead; RMSE gives large errors more "
-    "weight. The lowest RMSE of each sensor is bold. Two forecasts need no model: last repeats the "
-    "last reading, week the one at the same time a week ago (where there is no week, the longest "
-    "season ago). A forecaster should be well below both. Coverage is the share of readings within "
-    "their band. Missing steps had no reading, or one outside the known bounds, and are not "
-    "scored. Seconds are those of the whole run."
+from streamridge.report.tuning_charts import (
+    experts_figure,
+    others_figure,
+    scales_figure,
+    weights_figure,
 )
-ZOOMING = "Drag to zoom, double-click to see everything. Click a name to show or hide it."
+from streamridge.runs.run import Run
+from streamridge.series.lengths import parse_length, step_name
+from streamridge.series.times import time_text
+
+EXPLANATION = (
+    "RMSE and MAE measure the errors of forecasts one step ahead; RMSE gives large errors more "
+    "weight. The lowest RMSE of each sensor is bold. Two naive forecasts need no model: last "
+    "repeats the last reading, and week repeats the reading of the same time a week ago (or of the "
+    "longest season, if there is no week). A model should be well below both. Coverage is the "
+    "share of readings within their band. Missing steps have no reading, or one outside the known "
+    "bounds, and are not scored. Seconds are the running time of the whole run."
+)
+ZOOM = "Drag to zoom, double-click to reset. Click a name to show or hide it."
 BOUNDS = (
     "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
-    "\N{BLACK DOWN-POINTING TRIANGLE} one at its lower bound."
+    "\N{BLACK DOWN-POINTING TRIANGLE} one that ended at its lower bound."
 )
-MATTERS = "One row per feature. The larger the inverse scale, the more the feature matters."
+SCALES = "One row per feature. The larger the inverse scale, the more the feature matters."
+EXPERTS = (
+    "The weight of the model, of a smaller model and of naive forecasts in each forecast. Experts "
+    "with small recent errors get large weights."
+)
 
 
 def write_report(
@@ -66,32 +83,17 @@ def write_report(
     unit: str = "",
     feature_names: Sequence[str] | None = None,
 ) -> Path:
-    """Write a page about runs that needs no network, and PNG files beside it.
+    """Write a page about runs, and PNG files into the same folder; return the path of the page.
 
-    Parameters
-    ----------
-    runs
-        The runs of one or more sensors, each by one or more methods.
-    folder
-        Where to write; it is created if it does not exist.
-    title
-        The title of the page.
-    unit
-        The unit of the readings.
-    feature_names
-        The names of the features of a row, for kernels that read all of them.
-
-    Returns
-    -------
-    Path
-        The path of the page.
+    The page needs no network. `unit` is the unit of the readings. `feature_names` are for kernels
+    that use all features.
     """
     if not runs:
         raise InvalidInputError("runs must hold at least one run, got none.")
-    sensors, names = by_sensor([run.on_the_clock() for run in runs]), FileNames()
+    sensors, names = by_sensor([run.in_local_time() for run in runs]), FileNames()
     zones = " and ".join(dict.fromkeys(run.zone for run in runs if run.zone))
-    named = [paragraph(f"Times are in {zones}.", "soft")] if zones else []
-    body = [overview(title, sensors, unit=unit), *named]
+    zone_note = [paragraph(f"Times are in {zones}.", "soft")] if zones else []
+    body = [overview(title, sensors, unit=unit), *zone_note]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for at, sensor in enumerate(sensors, start=1):
@@ -122,18 +124,14 @@ def overview(title: str, sensors: Sequence[SensorRuns], *, unit: str = "") -> st
         paragraph(_scope(sensors), "soft"),
         mean_changes(sensors),
         summary_table(sensors),
-        paragraph(f"Errors are in {unit}. {READING}" if unit else READING, "soft"),
+        paragraph(f"Errors are in {unit}. {EXPLANATION}" if unit else EXPLANATION, "soft"),
     ]
-    return "\n".join(parts) + (contents(sensors) if len(sensors) > 1 else "")
-
-
-def contents(sensors: Sequence[SensorRuns]) -> str:
-    """Return links to the sensors."""
     items = [
         f"<li>{link(f'#sensor-{at}', sensor.sensor)}</li>"
         for at, sensor in enumerate(sensors, start=1)
     ]
-    return f'<nav aria-label="Sensors"><strong>Sensors</strong><ul>{"".join(items)}</ul></nav>'
+    links = f'<nav aria-label="Sensors"><strong>Sensors</strong><ul>{"".join(items)}</ul></nav>'
+    return "\n".join(parts) + (links if len(sensors) > 1 else "")
 
 
 def section(
@@ -145,22 +143,25 @@ def section(
     feature_names: Sequence[str] | None = None,
 ) -> str:
     """Return the section about one sensor."""
-    parts = [f'<h2 id="sensor-{at}">{escape(sensor.sensor)}</h2>', counts_line(sensor)]
-    parts += [remarks(sensor)]
-    parts += [horizon_table(sensor)]
-    parts += _scored(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
-    parts += [panel("Where the seconds went", costs_figure(sensor))]
+    parts = [f'<h2 id="sensor-{at}">{escape(sensor.sensor)}</h2>']
+    parts += [counts_line(sensor), remarks(sensor), horizon_table(sensor)]
+    parts += _errors(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
+    parts += [panel("Running time", costs_figure(sensor))]
     for run in sensor.runs:
-        moves = moves_of(run)
-        parts += _moved(moves, feature_names) if moves else []
-        parts += _trusted(run)
-    parts += [_unmoved(sensor), _image_links(images)]
-    return "\n".join(["<section>", *parts, "</section>"])
+        path = TuningPath.of(run)
+        parts += _tuning(path, feature_names) if path else []
+        if expert_weights(run):
+            caption = f"Weights of the experts ({run.method})"
+            parts += [panel(caption, experts_figure(run), EXPERTS)]
+    constant = ", ".join(run.method for run in sensor.with_model if TuningPath.of(run) is None)
+    if constant:
+        parts.append(paragraph(f"Methods with constant hyperparameters: {constant}.", "soft"))
+    return "\n".join(["<section>", *parts, _image_links(images), "</section>"])
 
 
 def _scope(sensors: Sequence[SensorRuns]) -> str:
     runs = [run for sensor in sensors for run in sensor.runs]
-    methods = ", ".join(dict.fromkeys(r.method for s in sensors for r in s.modelled))
+    methods = ", ".join(dict.fromkeys(r.method for s in sensors for r in s.with_model))
     steps = ", ".join(dict.fromkeys(step_name(parse_length("step", run.step)) for run in runs))
     levels = in_percent(tuple(dict.fromkeys(each for run in runs for each in run.levels)))
     times = np.concatenate([run.times for run in runs])
@@ -173,76 +174,65 @@ def _minute(time: np.datetime64 | np.int64) -> str:
     return time_text(time, "m").replace("T", " ")
 
 
-def _scored(sensor: SensorRuns, unit: str) -> list[str]:
-    lead, forecasts = sensor.lead, forecast_figure(sensor, unit=unit)
-    shown = "four weeks" if lead.has_hours else f"{SHOWN_DAYS * lead.day} steps"
-    window = "week" if lead.has_hours else f"{WEEK * lead.day} steps"
-    held = f"At each step, over the {window} before it; in a short run, over half of the run."
-    days = "three days" if lead.has_hours else f"{RECENT * lead.day} steps"
-    recent = f"At each step, over the {days} before it; in a short run, over half of the run."
+def _errors(sensor: SensorRuns, unit: str) -> list[str]:
+    main, forecasts = sensor.main, forecast_figure(sensor, unit=unit)
+    shown = "four weeks" if main.has_hours else f"{SHOWN_DAYS * main.day} steps"
+    week = "week" if main.has_hours else f"{WEEK * main.day} steps"
+    days = "three days" if main.has_hours else f"{RECENT * main.day} steps"
+    coverage, recent = (
+        f"Computed over the {window} before each step; over half of the run if it is short."
+        for window in (week, days)
+    )
     return [
         panel(
-            "Forecast and actual, one step ahead",
+            "Forecast and actual value, one step ahead",
             forecasts,
-            f"At most the last {shown}. {_beyond(lead)}{ZOOMING}",
+            f"At most the last {shown}. {_beyond(main)}{ZOOM}",
         ),
         panel("RMSE(t), the RMSE of all steps so far", rmse_figure(sensor, unit=unit)),
         panel("RMSE of the last days", recent_figure(sensor, unit=unit), recent),
         *_by_calendar(sensor, unit),
         *(
-            [panel("Share of readings within the band", coverage_figure(sensor), held)]
-            if sensor.banded
+            [panel("Share of readings within the band", coverage_figure(sensor), coverage)]
+            if sensor.with_bands
             else []
         ),
     ]
 
 
 def _beyond(run: Run) -> str:
-    """Return a sentence on the readings that the figure of forecasts marks at its edge, if any."""
+    """Return a sentence about the readings beyond the figure of forecasts; empty without any."""
     count = readings_beyond(run)
     readings = "1 reading" if count == 1 else f"{count:,} readings"
-    return f"Triangles at the edge stand for {readings} far beyond it. " if count else ""
+    return f"Triangles at the edge mark {readings} beyond the range. " if count else ""
 
 
 def _by_calendar(sensor: SensorRuns, unit: str) -> list[str]:
-    """Return how errors depend on the hour and on the day, where steps are short enough for it."""
+    """Return the errors by hour and by day of the week, if steps are short enough."""
     panels = []
-    if sensor.lead.has_hours:
+    if sensor.main.has_hours:
         panels.append(panel("Error by hour of day", hours_figure(sensor, unit=unit)))
-    if sensor.lead.has_weekdays:
+    if sensor.main.has_weekdays:
         panels.append(panel("Error by day of week", weekdays_figure(sensor, unit=unit)))
     return ['<div class="pair">', *panels, "</div>"] if len(panels) > 1 else panels
 
 
-def _moved(moves: Moves, feature_names: Sequence[str] | None) -> list[str]:
-    groups = NameGroups.of(moves.path.groups)
-    note = BOUNDS if moves.bounds else "No hyperparameter ended at a bound."
-    parts = [f"<h3>Hyperparameters of {escape(moves.method)}</h3>", paragraph(note, "soft")]
+def _tuning(path: TuningPath, feature_names: Sequence[str] | None) -> list[str]:
+    groups = path.groups
+    note = BOUNDS if path.bounds else "No hyperparameter ended at a bound."
+    parts = [f"<h3>Hyperparameters of {escape(path.method)}</h3>", paragraph(note, "soft")]
     for group, names in groups.weights.items():
-        parts += [panel(f"Weight of every kernel ({_words(group)})", weights_figure(moves, names))]
+        parts += [panel(f"Weight of every kernel ({_words(group)})", weights_figure(path, names))]
     for group, names in groups.indexed.items():
-        figure = scales_figure(moves, names, feature_labels(len(names), feature_names))
-        parts += [panel(f"Which feature matters ({_words(group)})", figure, MATTERS)]
+        figure = scales_figure(path, names, feature_labels(len(names), feature_names))
+        parts += [panel(f"Importance of features ({_words(group)})", figure, SCALES)]
     if groups.others:
-        parts += [panel("The other hyperparameters", others_figure(moves, groups.others))]
-    return [*parts, hyperparameter_table(moves)]
-
-
-def _trusted(run: Run) -> list[str]:
-    """Return who was trusted how far in a run, if several experts were."""
-    if not trust_of(run):
-        return []
-    return [panel(f"Who is trusted ({run.method})", trust_figure(run), TRUST)]
+        parts += [panel("The other hyperparameters", others_figure(path, groups.others))]
+    return [*parts, hyperparameter_table(path)]
 
 
 def _words(name: str) -> str:
     return name.replace(".", " ").replace("_", " ")
-
-
-def _unmoved(sensor: SensorRuns) -> str:
-    still = ", ".join(run.method for run in sensor.modelled if moves_of(run) is None)
-    words = f"Methods whose hyperparameters did not move: {still}."
-    return paragraph(words, "soft") if still else ""
 
 
 def _image_links(images: Sequence[str]) -> str:

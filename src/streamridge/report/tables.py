@@ -1,106 +1,195 @@
-"""The tables of a report, and its sentences about them."""
+"""The elements of HTML pages, the tables of a report, and the sentences above and below them.
+
+All text is escaped here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from math import floor, isfinite, log10
 
 import numpy as np
+import plotly.graph_objects as go
 
-from streamridge.forecaster.levels import Levels
+from streamridge.files.outputs import GENERATOR
+from streamridge.forecaster.forecast import Levels
 from streamridge.forecaster.methods import needs_model
 from streamridge.metrics import percent
-from streamridge.report.markup import (
-    Cell,
-    four_digits,
-    link,
-    number,
-    paragraph,
-    table,
-    text_cell,
-)
-from streamridge.report.sensors import Moves, SensorRuns
+from streamridge.report.sensor_runs import SensorRuns, TuningPath
 from streamridge.runs.run import BASELINE, Run
 from streamridge.runs.scores import Score
 
-# What each count means, in words; a count that is not listed is shown by its name.
-COUNTED = {
-    "missing": "steps without a reading, filled by forecasts and not trained on",
+DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+# The page loads nothing: no scripts, styles, fonts or data.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src 'self' file: data: blob:"
+)
+# Descriptions of counts; a count that is not listed is shown by its name.
+COUNTS = {
+    "missing": "steps without a reading, filled by forecasts and not used for training",
     "skipped": "cells without a number or a time, dropped",
     "imputed": "values that the source had filled in, dropped",
     "duplicates": "repeated readings, dropped",
-    "conflicts": "readings that differ from another of the same time, of which the first is kept",
-    "off_grid": "stamps between two steps, moved to the nearest",
+    "conflicts": "readings that contradict an earlier one of the same time, dropped",
+    "off_grid": "times between two steps, moved to the nearest step",
     "out_of_order": "readings out of order",
-    "nonexistent": "local times that clocks skip, dropped",
+    "nonexistent": "local times skipped by daylight saving, dropped",
     "partial": "steps with only some of their readings",
-    "late": "readings that came late, used",
-    "too_late": "readings that came too late, dropped",
+    "late": "late readings, used",
+    "too_late": "readings that were too late, dropped",
     "excluded": "readings in excluded spans, neither learned from nor scored",
     "outlier": "outliers, not learned from",
     "implausible": "implausible readings, replaced by forecasts",
     "stuck": "readings of a stuck sensor, not learned from",
-    "failed_refits": "failed refits, replaced by the fit before",
+    "failed_refits": "failed refits, replaced by the previous fit",
     "rollbacks": "rollbacks of tuning",
 }
-UNREMARKABLE = ("readings", "fits", "tunings", "tuning_fits", "gradients")
-# A table of scores for up to this many steps ahead is not folded away.
+# Counts that are not described.
+ROUTINE = ("readings", "fits", "tunings", "tuning_fits", "gradients")
+# A table of scores is folded if there are more steps ahead than this.
 FEW_STEPS = 4
-# Columns that a phone has no room for.
-MORE = ("MAE", "scored", "missing", "fits", "seconds")
-# Marks an RMSE that leaves out implausible readings.
+# Columns that a phone does not show.
+WIDE_SCREEN = ("MAE", "scored", "missing", "fits", "seconds")
+# Marks an RMSE without implausible readings.
 MARK = "*"
-APART = f"{MARK} Without implausible readings; the section of the sensor says the error with them."
-RIVALS = {"last": "the last reading", "week": "the same time a week ago"}
-SEASONAL = "forecasts that repeat the last season, since no model could be used"
+WITHOUT_IMPLAUSIBLE = (
+    f"{MARK} Without implausible readings; the section of the sensor shows the error with them."
+)
+NAIVE = {"last": "the last reading", "week": "the same time a week ago"}
+SEASONAL = "naive forecasts, since no model could be used"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table; its `html` is not escaped."""
+
+    html: str
+    style: str = ""
+
+
+def text_cell(text: str, style: str = "text") -> Cell:
+    """Return a cell of text."""
+    return Cell(escape(text), style)
+
+
+def number(value: float, form: str) -> str:
+    """Return a number as text, or a dash if it is not finite."""
+    return format(value, form).replace("-", MINUS) if isfinite(value) else DASH
+
+
+def four_digits(value: float) -> str:
+    """Return a number with four significant digits.
+
+    Examples
+    --------
+    >>> four_digits(38.7), four_digits(12345.6), four_digits(1.5e12), four_digits(0.0)
+    ('38.70', '12,346', '1.500e+12', '0')
+    """
+    if not 1e-3 <= abs(value) < 1e9:
+        return number(value, ".3e") if value else "0"
+    return number(value, f",.{max(0, 3 - floor(log10(abs(value))))}f")
+
+
+def table(head: Sequence[Cell], rows: Iterable[tuple[str, Sequence[Cell]]]) -> str:
+    """Return a table; each row is a pair of its style and its cells."""
+    body = "".join(f'<tr class="{style}">{_cells(cells, "td")}</tr>' for style, cells in rows)
+    return (
+        f'<div class="wide"><table><thead><tr>{_cells(head, "th")}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def panel(caption: str, figure: go.Figure, note: str = "") -> str:
+    """Return a figure with its caption; the page's script draws it once it is visible."""
+    small = f"<small>{escape(note)}</small>" if note else ""
+    # Inside a script element, only "<" could end the element.
+    json = figure.to_json().replace("<", "\\u003c")
+    return (
+        f"<figure><figcaption>{escape(caption)}{small}</figcaption>"
+        f'<div class="chart" style="height:{figure.layout.height}px"></div>'
+        f'<script type="application/json">{json}</script></figure>'
+    )
+
+
+def paragraph(text: str, style: str = "") -> str:
+    """Return a paragraph of text."""
+    return f'<p class="{style}">{escape(text)}</p>'
+
+
+def link(address: str, text: str) -> str:
+    """Return a link."""
+    return f'<a href="{escape(address)}">{escape(text)}</a>'
+
+
+def document(title: str, body: Iterable[str], head: str = "") -> str:
+    """Return a whole page with the style sheet of reports."""
+    style = files("streamridge.report").joinpath("page.css").read_text(encoding="utf-8")
+    first = (
+        f'<meta charset="utf-8">{GENERATOR}'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style>{head}"
+    )
+    content = "\n".join(body)
+    whole = f'<html lang="en"><head>{first}</head>\n<body>\n{content}\n</body></html>'
+    return f"<!doctype html>\n{whole}\n"
+
+
+def _cells(cells: Sequence[Cell], tag: str) -> str:
+    return "".join(f'<{tag} class="{cell.style}">{cell.html}</{tag}>' for cell in cells)
 
 
 def summary_table(sensors: Sequence[SensorRuns]) -> str:
     """Return a table with a row per sensor and method."""
     against = any(sensor.baseline for sensor in sensors)
     head = [text_cell("sensor"), text_cell("method"), text_cell("RMSE", "")]
-    head += [text_cell(f"against {_rival(sensors)}", "")]
+    head += [text_cell(f"against {_naive_name(sensors)}", "")]
     head += [text_cell(f"against {BASELINE}", "")] if against else []
-    levels = _columns_of_coverage(sensors)
+    levels: Levels | None = None  # every run has one level, and they share a column
+    if any(len(run.levels) > 1 for sensor in sensors for run in sensor.runs):
+        levels = tuple(dict.fromkeys(level for sensor in sensors for level in sensor.levels))
     names = ["coverage"] if levels is None else [f"coverage, {percent(each)}%" for each in levels]
-    names = [MORE[0], *names, *MORE[1:]]
-    head += [text_cell(name, "more" if name in MORE else "") for name in names]
+    names = [WIDE_SCREEN[0], *names, *WIDE_SCREEN[1:]]
+    head += [text_cell(name, "more" if name in WIDE_SCREEN else "") for name in names]
     rows = [
         (
-            _row_style(run, first=i == 0),
+            " ".join(["first"] * (i == 0) + ["naive"] * (not needs_model(run.method))),
             _summary_row(sensor, run, f"#sensor-{at}", levels, against=against),
         )
         for at, sensor in enumerate(sensors, start=1)
         for i, run in enumerate(sensor.runs)
     ]
-    unseen = paragraph(f"A wider screen shows more: {', '.join(MORE)}.", "soft phone")
-    apart = any(run.scored_apart for sensor in sensors for run in sensor.runs)
-    return table(head, rows) + unseen + (paragraph(APART, "soft") if apart else "")
+    more = paragraph(f"A wider screen shows more: {', '.join(WIDE_SCREEN)}.", "soft phone")
+    implausible = any(run.implausible_count for sensor in sensors for run in sensor.runs)
+    note = paragraph(WITHOUT_IMPLAUSIBLE, "soft") if implausible else ""
+    return table(head, rows) + more + note
 
 
-def _rival(sensors: Sequence[SensorRuns]) -> str:
-    """Return the name of the forecast without a model that relative errors are held against."""
-    names = {name for sensor in sensors for run in sensor.runs for name in run.yardsticks}
+def _naive_name(sensors: Sequence[SensorRuns]) -> str:
+    """Return the name of the naive forecast that relative errors refer to."""
+    names = {name for sensor in sensors for run in sensor.runs for name in run.naive_forecasts}
     return "last" if names == {"last"} else "week"
 
 
-def _row_style(run: Run, *, first: bool) -> str:
-    return " ".join(["first"] * first + ["naive"] * (not needs_model(run.method)))
-
-
 def mean_changes(sensors: Sequence[SensorRuns]) -> str:
-    """Return sentences on how much every method gains over no model and over the baseline."""
-    naive = RIVALS[_rival(sensors)]
-    against_naive = _gains(sensors, naive, lambda _, run: run.rmse_relative - 1)
-    return against_naive + _gains(sensors, BASELINE, SensorRuns.change)
+    """Return sentences that compare every method with a naive forecast and with the baseline."""
+    naive = NAIVE[_naive_name(sensors)]
+    against_naive = _mean_change(sensors, naive, lambda _, run: run.rmse_relative - 1)
+    return against_naive + _mean_change(sensors, BASELINE, SensorRuns.change)
 
 
-def _gains(
-    sensors: Sequence[SensorRuns], rival: str, change: Callable[[SensorRuns, Run], float]
+def _mean_change(
+    sensors: Sequence[SensorRuns], reference: str, change: Callable[[SensorRuns, Run], float]
 ) -> str:
-    """Return a sentence on how much every method gains over a rival; empty if nothing is known."""
+    """Return a sentence that compares methods with a reference; empty if no change is known."""
     changes: dict[str, list[float]] = {}
     for sensor in sensors:
-        for run in sensor.modelled:
+        for run in sensor.with_model:
             if not np.isnan(change(sensor, run)):
                 changes.setdefault(run.method, []).append(change(sensor, run))
     parts = [
@@ -109,82 +198,79 @@ def _gains(
         for method, each in changes.items()
     ]
     average = ", on average" if len(sensors) > 1 else ""
-    text = f"RMSE against {rival}{average}: {', '.join(parts)}. Lower is better."
+    text = f"RMSE against {reference}{average}: {', '.join(parts)}. Lower is better."
     return paragraph(text, "headline") if parts else ""
 
 
 def counts_line(sensor: SensorRuns) -> str:
-    """Return a sentence on the readings that were dropped, filled, doubted or in conflict."""
-    runs = sensor.modelled
+    """Return a sentence about readings that were dropped, filled or rejected."""
+    runs = sensor.with_model
     names = dict.fromkeys(name for run in runs for name in run.counts)
     parts = [
-        f"{COUNTED.get(name, name.replace('_', ' '))}: "
+        f"{COUNTS.get(name, name.replace('_', ' '))}: "
         + _one_or_each(runs, [run.counts.get(name, 0) for run in runs])
         for name in names
-        if name not in UNREMARKABLE
+        if name not in ROUTINE
     ]
     seasonal = [int((~run.by_model).sum()) * needs_model(run.method) for run in runs]
     parts += [f"{SEASONAL}: {_one_or_each(runs, seasonal)}"] if any(seasonal) else []
-    readings = max(run.counts.get("readings", run.lived) for run in runs)
-    found = "; ".join(parts) or "nothing was dropped, filled or in conflict"
+    readings = max(run.counts.get("readings", run.steps_done) for run in runs)
+    found = "; ".join(parts) or "nothing was dropped or filled"
     return paragraph(f"{readings:,} readings. {found[0].upper()}{found[1:]}.", "soft")
 
 
 def remarks(sensor: SensorRuns) -> str:
     """Return remarks to read before comparing the methods of a sensor."""
-    stopped = [run.method for run in sensor.modelled if run.interrupted]
-    lines = [f"{method} was stopped before its end." for method in stopped]
+    lines = [f"{run.method} was interrupted." for run in sensor.with_model if run.interrupted]
     if len({(run.times[:1].tolist()[0], len(run.times)) for run in sensor.scored}) > 1:
         lines.append("The methods were scored on different steps: compare them with care.")
-    lines += [_same_start(sensor)] if _start_alike(sensor) else []
-    lines += [_apart(sensor)] if any(run.scored_apart for run in sensor.modelled) else []
+    lines += filter(None, (_same_start(sensor), _implausible(sensor)))
     return "".join(paragraph(line, "soft") for line in lines)
 
 
-def _start_alike(sensor: SensorRuns) -> bool:
-    """Return whether several methods started at the same hyperparameters."""
-    starts = [tuple(run.path.values[0]) for run in sensor.modelled if run.path is not None]
-    return len(starts) > 1 and len(set(starts)) == 1
-
-
 def _same_start(sensor: SensorRuns) -> str:
-    names = [run.method for run in sensor.modelled if run.path is not None]
-    path = next(run.path for run in sensor.modelled if run.path is not None)
-    ridge = {group.name for group in path.groups if group.kind == "ridge"} & set(path.names)
-    at = ", ".join(f"{name} {path[name][0]:.4g}" for name in sorted(ridge))
-    return (
-        f"{' and '.join(names)} started at the same hyperparameters{f' ({at})' if at else ''}, "
-        "and saw the same readings."
-    )
+    """Return a sentence if several methods started at the same hyperparameters."""
+    paths = {run.method: run.path for run in sensor.with_model if run.path is not None}
+    if len(paths) < 2 or len({tuple(path.values[0]) for path in paths.values()}) > 1:
+        return ""
+    path = next(iter(paths.values()))
+    ridge = sorted(group.name for group in path.groups if group.kind == "ridge")
+    values = ", ".join(f"{name} {path[name][0]:.4g}" for name in ridge if name in path.names)
+    start = f" ({values})" if values else ""
+    names = " and ".join(paths)
+    return f"{names} started at the same hyperparameters{start}, and saw the same readings."
 
 
-def _apart(sensor: SensorRuns) -> str:
-    """Return how many implausible readings are scored apart, and the plain figures."""
-    counts = _one_or_each(sensor.modelled, [run.scored_apart for run in sensor.modelled])
-    plain = ", ".join(f"{four_digits(run.rmse_all)} ({run.method})" for run in sensor.runs)
+def _implausible(sensor: SensorRuns) -> str:
+    """Return a sentence about implausible readings and the errors with them, if there are any."""
+    runs = sensor.with_model
+    if not any(run.implausible_count for run in runs):
+        return ""
+    counts = _one_or_each(runs, [run.implausible_count for run in runs])
+    errors = ", ".join(f"{four_digits(run.rmse_all)} ({run.method})" for run in sensor.runs)
     return (
-        f"{MARK} Implausible readings, far outside the range of all before, are scored apart: "
-        f"{counts}. With them, the plain RMSE is {plain}."
+        f"{MARK} Implausible readings, far outside the range of all before, are scored "
+        f"separately: {counts}. With them, the RMSE is {errors}."
     )
 
 
 def horizon_table(sensor: SensorRuns) -> str:
-    """Return a table of scores by steps ahead; empty where forecasts go one step ahead."""
-    if sensor.lead.horizon == 1:
+    """Return a table of scores by steps ahead; empty if the horizon is one step."""
+    if sensor.main.horizon == 1:
         return ""
     levels = sensor.levels
     shares = (
         ["coverage"] if len(levels) == 1 else [f"coverage, {percent(each)}%" for each in levels]
     )
     head = [text_cell("steps ahead", ""), text_cell("method")]
-    against = f"against {_rival([sensor])}"
+    against = f"against {_naive_name([sensor])}"
     head += [text_cell(name, "") for name in ("RMSE", against, "MAE", *shares)]
     rows = [
         ("first" if i == 0 else "", _horizon_row(run, score, levels))
         for scores in zip(*(run.horizons for run in sensor.scored), strict=False)
         for i, (run, score) in enumerate(zip(sensor.scored, scores, strict=True))
     ]
-    is_open = " open" if sensor.lead.horizon <= FEW_STEPS else ""
+    is_open = " open" if sensor.main.horizon <= FEW_STEPS else ""
     return (
         f"<details{is_open}><summary>Scores by steps ahead</summary>{table(head, rows)}</details>"
     )
@@ -196,10 +282,10 @@ def _horizon_row(run: Run, score: Score, levels: Levels) -> list[Cell]:
     return cells + [_percent(score.coverages.get(level, np.nan), ".1f") for level in levels]
 
 
-def hyperparameter_table(moves: Moves) -> str:
+def hyperparameter_table(path: TuningPath) -> str:
     """Return a table of the first and last value of every hyperparameter, folded away."""
     head = [text_cell("hyperparameter"), *(text_cell(name, "") for name in ("start", "end", "at"))]
-    first, last = moves.path.values[0], moves.path.values[-1]
+    first, last = path.values.values[0], path.values.values[-1]
     rows = [
         (
             "",
@@ -207,19 +293,12 @@ def hyperparameter_table(moves: Moves) -> str:
                 text_cell(name),
                 Cell(four_digits(start)),
                 Cell(four_digits(end)),
-                text_cell(f"{moves.bounds[name]} bound" if name in moves.bounds else "", ""),
+                text_cell(f"{path.bounds[name]} bound" if name in path.bounds else "", ""),
             ],
         )
-        for name, start, end in zip(moves.path.names, first, last, strict=True)
+        for name, start, end in zip(path.values.names, first, last, strict=True)
     ]
     return f"<details><summary>All values, first and last</summary>{table(head, rows)}</details>"
-
-
-def _columns_of_coverage(sensors: Sequence[SensorRuns]) -> Levels | None:
-    """Return the levels that have a column each; None if every run has one level."""
-    if all(len(run.levels) == 1 for sensor in sensors for run in sensor.runs):
-        return None
-    return tuple(dict.fromkeys(level for sensor in sensors for level in sensor.levels))
 
 
 def _summary_row(
@@ -230,8 +309,8 @@ def _summary_row(
     cells = [
         Cell(link(anchor, sensor.sensor), "text name"),
         text_cell(run.method),
-        Cell(four_digits(run.rmse) + MARK * bool(run.scored_apart), "best" if best else ""),
-        _percent(np.nan if run.method == _rival([sensor]) else run.rmse_relative - 1, "+.1f"),
+        Cell(four_digits(run.rmse) + MARK * bool(run.implausible_count), "best" if best else ""),
+        _percent(np.nan if run.method == _naive_name([sensor]) else run.rmse_relative - 1, "+.1f"),
     ]
     cells += [_percent(sensor.change(run), "+.1f")] if against else []
     shares = run.coverages

@@ -1,30 +1,36 @@
-"""One forecaster over one series, in this process or on any engine."""
+"""The replay of one series by one forecaster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, StreamRidgeError, shown
+from streamridge.files.options import (
+    OPTION_NAMES,
+    ReadingOptions,
+    reading_arguments,
+    require_options,
+)
+from streamridge.files.reading import read_one_series
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.inputs import require_names
 from streamridge.forecaster.methods import method_of
-from streamridge.forecaster.settings import Settings
-from streamridge.runs.carrying import carry_out, parse_engine
-from streamridge.runs.engines.base import Engine
-from streamridge.runs.engines.work import content_of, forecaster_of
+from streamridge.forecaster.settings import Settings, require_names
+from streamridge.runs.engines import Engine
 from streamridge.runs.run import Run, backend_of
-from streamridge.runs.selection import SELECTING, Selection, require_options, selection_of
-from streamridge.runs.sources import Source, one_series
-from streamridge.runs.stepping import StepProgress, require_ahead, step_through
+from streamridge.runs.run_tasks import parse_engine, run_tasks
+from streamridge.runs.step_loop import StepProgress, replay_series, require_ahead
 from streamridge.runs.tasks import Task, require_longer
-from streamridge.series.clock import parse_step, parse_zone, step_name
+from streamridge.series.lengths import parse_step, step_name
 from streamridge.series.series import Series
-from streamridge.series.spans import GivenSpan, spans_of
+from streamridge.series.spans import GivenSpan, parse_spans
+from streamridge.series.zones import parse_zone
 
 
+@reading_arguments()
 def replay(
     forecaster: Forecaster,
     series: Any,
@@ -33,44 +39,40 @@ def replay(
     steps: int | None = None,
     exclude: Iterable[GivenSpan] = (),
     method: str | None = None,
-    engine: str | Engine = "local",
+    engine: str | Engine | Executor = "local",
     progress: StepProgress | None = None,
     **reading: Any,
 ) -> Run:
-    """Return what a forecaster makes of a series, step by step.
+    """Return the run of a forecaster over a series, step by step.
 
     Parameters
     ----------
     forecaster
-        It is moved along.
+        The forecaster, which learns from the series.
     series
         A `Series`, a pandas or polars frame or series, or the path of a file.
     warmup
-        Steps before the first scored one; those before the first fit by default.
+        The number of steps before the first scored step; the steps before the first fit by default.
     steps
-        How many are scored at most; all by default.
+        The most steps to score; all by default.
     exclude
         Spans such as "2021-06-13T08:00/2021-06-14", or pairs of times, that are forecast, but
         neither learned from nor scored: see `Forecaster.exclude`.
     method
-        What the run is called; by its way of tuning by default, such as "ohl" or "fixed".
+        The name of the run; by default the name of the tuning method, such as "ohl" or "fixed".
     engine
-        "local" is this process. "dask", or an engine such as `DaskEngine("tls://...")`, sends the
-        forecaster to a worker, and it comes back moved along.
+        "local" is this process. "dask", an engine such as `DaskEngine("tls://...")`, or any
+        `concurrent.futures.Executor` sends the forecaster to a worker and takes its state back.
     progress
-        Called now and then with how many steps are done, of how many.
+        Called with the number of steps that are done, and of all steps.
     reading
-        What to read, and how: `sensor`, where there are several; `from_` and `to`, the first and
-        the last time; `aggregate`, "sum", "mean" or "last", how finer readings make a value of a
-        step; `missing`, `decimal`, `date_format`, `fold`, `layout`, `gap`, `arrival_order` and the
-        other parts of `Selection`. The `step`, the `tz` and the `extras` are the forecaster's, and
-        need not be given.
+        The reading options: see `ReadingOptions`. `sensor` names the sensor if there are several.
+        The `step`, the `tz` and the `extras` come from the forecaster.
 
     Notes
     -----
-    Linear algebra is limited to one thread meanwhile, so that results repeat to the last bit.
-    Ctrl-C ends the run early with what there is; on Dask there is nothing then, and the forecaster
-    stays as it was.
+    Linear algebra uses one thread meanwhile, so that results repeat bit for bit. Ctrl-C ends the
+    run early; on Dask there is no run then, and the forecaster does not change.
 
     Examples
     --------
@@ -86,34 +88,26 @@ def replay(
             f"forecaster must be one such as Forecaster('15min'), got {shown(forecaster)}."
         )
     settings = forecaster.settings
-    require_options("replay", reading, SELECTING)
+    require_options("replay", reading, OPTION_NAMES)
     _require_own(settings, reading)
-    spans = spans_of(exclude, parse_zone(settings.tz))
-    method = method or method_of(settings)
-    regular = _series_for(forecaster, series, selection_of(reading))
-    first = settings.warmup if warmup is None else require_count("warmup", warmup, least=0)
+    spans = parse_spans(exclude, parse_zone(settings.tz))
+    regular = _series_for(forecaster, series, ReadingOptions.of(reading))
+    if warmup is not None:
+        require_count("warmup", warmup, least=0)
     if steps is not None:
         require_count("steps", steps)
-    require_longer(regular.sensor, len(regular), first)
+    task = Task(regular, settings, method or method_of(settings), warmup, steps, exclude=spans)
+    require_longer(regular.sensor, len(regular), task.first)
     require_ahead(forecaster, regular)
     if engine == "local":
-        run = step_through(
-            forecaster,
-            regular,
-            method=method,
-            warmup=warmup,
-            steps=steps,
-            exclude=spans,
-            progress=progress,
-        )
+        run = replay_series(forecaster, task, progress)
     else:
-        task = Task(Source.of(regular), settings, method, warmup, steps, exclude=spans)
-        run = _sent(forecaster, task, parse_engine(engine), progress)
+        run = _replay_on(parse_engine(engine), forecaster, task, progress)
     return replace(run, backend=backend_of(series))
 
 
 def _require_own(settings: Settings, reading: Mapping[str, Any]) -> None:
-    """Raise if what the forecaster decides is given otherwise."""
+    """Raise if a reading option contradicts the forecaster."""
     decided: dict[str, tuple[Callable[[Any], object], object]] = {
         "step": (lambda given: step_name(parse_step(given)), step_name(settings.step)),
         "tz": (str, settings.tz),
@@ -128,13 +122,13 @@ def _require_own(settings: Settings, reading: Mapping[str, Any]) -> None:
             )
 
 
-def _series_for(forecaster: Forecaster, given: Any, selection: Selection) -> Series:
-    """Return a sensor's series on the forecaster's grid."""
+def _series_for(forecaster: Forecaster, given: Any, options: ReadingOptions) -> Series:
+    """Return the series of one sensor; raise unless it has the forecaster's step."""
     settings = forecaster.settings
     step = None if isinstance(given, Series) else settings.step  # a series has its own
     extras = settings.preset.features.extras
-    selection = replace(selection, step=step, tz=settings.tz, extras=extras)
-    regular = one_series(given, selection)
+    own = replace(options, step=step, tz=settings.tz, extras=extras)
+    regular = read_one_series(given, own)
     if regular.clock.step != settings.step:
         raise InvalidInputError(
             f"series must have the forecaster's step, {step_name(settings.step)}, "
@@ -143,21 +137,22 @@ def _series_for(forecaster: Forecaster, given: Any, selection: Selection) -> Ser
     return regular
 
 
-def _sent(forecaster: Forecaster, task: Task, engine: Engine, progress: StepProgress | None) -> Run:
-    """Return the run of a forecaster that is sent to a worker, and moves along once it is back."""
-    sent = replace(task, begun=content_of(forecaster))
+def _replay_on(
+    engine: Engine | Executor, forecaster: Forecaster, task: Task, progress: StepProgress | None
+) -> Run:
+    """Return the run of a forecaster on a worker, and restore the state that comes back."""
+    sent = replace(task, forecaster=forecaster.to_bytes())
 
-    def tell(number: int, done: int) -> None:
+    def report(number: int, done: int) -> None:
         if progress is not None:
             progress(done, task.length)
 
-    with engine.started(1) as workers:
-        outcomes = list(carry_out([sent], workers, tell))
+    outcomes = list(run_tasks([sent], engine, report))
     if not outcomes:
-        raise KeyboardInterrupt  # stopped before anything was there
-    run, content = outcomes[0].run, outcomes[0].checkpoint
+        raise KeyboardInterrupt  # interrupted before there was a result
+    run, content = outcomes[0].run, outcomes[0].forecaster
     if run is None:
-        raise StreamRidgeError(f"{task.source.sensor} ({task.method}): {outcomes[0].error}")
+        raise StreamRidgeError(f"{task.series.sensor} ({task.method}): {outcomes[0].error}")
     if content is not None:
-        vars(forecaster).update(vars(forecaster_of(content)))  # the caller's object itself
+        forecaster.restore(content)
     return run

@@ -1,4 +1,4 @@
-"""What a forecaster made of a series, and what can be read off it."""
+"""The result of a replay: forecasts, readings, scores, and how they can be shown."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, SameContent, Vector
-from streamridge.errors import InvalidInputError
-from streamridge.files.framing import BACKENDS, framed
-from streamridge.forecaster.levels import (
+from streamridge.errors import InvalidInputError, html_table
+from streamridge.files.frames import BACKENDS, make_frame
+from streamridge.forecaster.forecast import (
     Levels,
     band_columns,
     band_words,
@@ -21,94 +21,95 @@ from streamridge.forecaster.levels import (
     require_levels,
 )
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.learners.costs import Costs
+from streamridge.learners.base import Costs
 from streamridge.metrics import coverage, errors_ahead, finite_or_none, made_ahead, mae, rmse
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
-from streamridge.runs.expert_path import ExpertPath
 from streamridge.runs.scores import Score
-from streamridge.series.clock import Times
 from streamridge.series.series import Counts
 from streamridge.series.spans import Span, within
-from streamridge.series.writing import AS_IS, Writing, time_columns
-from streamridge.texts import html_table
+from streamridge.series.time_format import NAIVE, TimeFormat, time_columns
+from streamridge.series.times import Times
 
-# The method that the others are held against.
+# The method that other methods are compared with.
 BASELINE = "fixed"
 DAY = np.timedelta64(1, "D")
-# Counts of what was read, whatever the method made of it.
-READ = tuple(part.name for part in fields(Counts))
+# Names of the counts that do not depend on the method.
+SERIES_COUNTS = tuple(part.name for part in fields(Counts))
 
 
 @dataclass(frozen=True, eq=False)
 class Band(SameContent):
-    """The bands of one level around the forecasts of a run.
+    """The bands of one level around the forecasts of a run."""
 
-    Parameters
-    ----------
-    level
-        The share of values that they should hold.
-    lower, upper
-        (T, H), their ends.
-    """
-
-    level: float
-    lower: Matrix
+    level: float  # the share of values that the bands should hold
+    lower: Matrix  # (T, H), like `upper`
     upper: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertPath(SameContent):
+    """The weights of the experts in the course of a run: after each refit, and at least daily."""
+
+    times: Times  # (n,), the steps after which the weights were recorded
+    names: tuple[str, ...]  # (K,), the names of the experts
+    weights: Matrix  # (n, K), the weights in the next forecast; each row sums to one
+
+    @classmethod
+    def empty(cls) -> ExpertPath:
+        """Return the path of a run without experts."""
+        return cls(np.zeros(0, dtype=np.int64), (), np.zeros((0, 0)))
+
+    @property
+    def last(self) -> dict[str, float]:
+        """Return the weights at the end by name; empty without experts."""
+        return {name: float(each[-1]) for name, each in self.by_name().items()}
+
+    def by_name(self) -> Mapping[str, Vector]:
+        """Return the weights of each expert over time, (n,) each."""
+        return dict(zip(self.names, self.weights.T, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(SameContent):
-    """What a forecaster made of a series; T steps were scored, H steps ahead each.
+    """The forecasts of a series, for T scored steps and H steps ahead of each.
 
-    Two runs are equal if all but their seconds is: the machine has no part in what a run says.
+    Two runs are equal if all fields but the seconds are equal.
 
     Parameters
     ----------
-    sensor, method
-        Names: whose series, and how it was tuned.
-    step
-        Time between readings.
-    times
-        (T,), of the scored steps; in UTC where the sensor has a zone. Whole numbers for an index.
-    local_times
-        (T,), the same on the sensor's own clock.
+    sensor, method, step
+        The names of the sensor and of the tuning method, and the time between readings.
+    times, local_times
+        (T,), the scored steps, in UTC if the sensor has a zone, and in its local time. An index has
+        whole numbers.
     actual
-        (T,), NaN where there was no reading, or one outside the known bounds.
+        (T,), the readings; NaN if one is missing or outside the known bounds.
     value
         (T, H); row i was made before `actual[i]` was known, column h is for the step i + h.
-    lower, upper
+    lower, upper, level
         (T, H) with one level, (T, H, L) with several; see `bands`.
     by_model
-        (T,), whether a model made the forecast, or a naive one stood in for it.
-    lived
-        How many steps were lived through, the warm-up included.
-    path, active_bounds, hyperparameters
-        Where the hyperparameters have been, the bounds they sit at, and where they are.
-    refit_times
-        (n,), the times of the path.
+        (T,), whether the model made most of the forecast; otherwise a naive forecast did.
+    steps_done, interrupted
+        The number of steps, including the warm-up, and whether the run was stopped before its end.
+    path, refit_times, hyperparameters, active_bounds
+        The hyperparameters after each refit, the times of refits, (n,), the last values, and the
+        bounds that they reach.
     costs, seconds
-        Processor seconds by kind of work, and in all: what else the machine did does not count.
+        Processor seconds by kind of work, and in total.
     counts
-        What was dropped, filled, doubted or conflicting, and how many fits were made.
-    level
-        Of the bands: a number, or several in the order given.
-    interrupted
-        Whether it was stopped before its end.
-    backend
-        The kind of frame that the series came in.
+        Readings that were dropped, filled, doubted or conflicting, and the number of fits.
+    backend, time_format
+        The library of the frame that the series came from, and the format of its times.
     excluded
-        Spans that were not learned from; they count in no score.
-    writing
-        How the times of the readings were written; `columns` and `frame` write theirs the same way.
+        Spans that were neither learned from nor scored.
     implausible
-        (T,), readings that are scored apart, see `implausible_readings`; None stands for no such
-        reading.
-    yardsticks
-        What forecasts that need no model say, by name: "last" and, where there is a season, "week";
-        (T, H) each, as `value`.
+        (T,), readings that scores leave out, see `implausible_readings`; None for no such reading.
+    naive_forecasts
+        The naive forecasts "last" and, with a season, "week"; (T, H) each, as `value`.
     expert_path
-        How far each expert was trusted; empty where nothing is mixed.
+        The weights of the experts over time; empty without experts.
     """
 
     sensor: str
@@ -121,7 +122,7 @@ class Run(SameContent):
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     by_model: NDArray[np.bool_]
-    lived: int
+    steps_done: int
     path: HyperparameterPath | None
     refit_times: Times
     hyperparameters: Mapping[str, float]
@@ -133,25 +134,23 @@ class Run(SameContent):
     interrupted: bool = False
     backend: str | None = field(default=None, compare=False)
     excluded: tuple[Span, ...] = ()
-    writing: Writing = AS_IS
+    time_format: TimeFormat = NAIVE
     implausible: Mask | None = None
-    yardsticks: Mapping[str, Matrix] = field(default_factory=dict)
+    naive_forecasts: Mapping[str, Matrix] = field(default_factory=dict)
     expert_path: ExpertPath = field(default_factory=ExpertPath.empty)
 
     def __repr__(self) -> str:
         return f"Run({', '.join(f'{name}={text}' for name, text in self._summary().items())})"
 
     def _repr_html_(self) -> str:
-        figures = self._summary()
-        return html_table(list(figures), [list(figures.values())])
+        summary = self._summary()
+        return html_table(list(summary), [list(summary.values())])
 
     def _summary(self) -> dict[str, str]:
-        """Return what the run is and how good it was, in a few words each."""
-        scored = int((~np.isnan(self.scored)).sum())
         return {
             "sensor": repr(self.sensor),
             "method": repr(self.method),
-            "scored": str(scored),
+            "scored": str(_count(self.scored)),
             "rmse": f"{self.rmse:.4g}",
             "coverage": f"{self.coverage:.3g}",
             **({"interrupted": "True"} if self.interrupted else {}),
@@ -164,12 +163,12 @@ class Run(SameContent):
 
     @property
     def zone(self) -> str | None:
-        """Return the zone in which times are written, such as UTC+02:00; None without any."""
-        return self.writing.name
+        """Return the zone of the written times, such as UTC+02:00; None without any."""
+        return self.time_format.name
 
     @property
     def day(self) -> int:
-        """Return the steps of a day, of which figures show some; 24 where a step is not shorter."""
+        """Return the number of steps of a day; 24 for steps of a day and longer."""
         return round(1 / self._days) if self.has_hours else 24
 
     @property
@@ -179,42 +178,49 @@ class Run(SameContent):
 
     @property
     def has_weekdays(self) -> bool:
-        """Return whether steps are not longer than a day, so that errors can depend on the day."""
+        """Return whether steps are at most a day, so that errors can depend on the weekday."""
         return self._days <= 1
 
     @property
     def _days(self) -> float:
-        """Return the days of a step; infinite for an index, which has no days."""
+        """Return the length of a step in days; infinite for an index."""
         return float(self.step / DAY) if isinstance(self.step, np.timedelta64) else np.inf
 
     @property
     def scored(self) -> Vector:
-        """Return the readings that scores count, shape (T,); NaN at all other steps.
-
-        They are neither excluded nor implausible.
-        """
-        apart = np.zeros(1, dtype=bool) if self.implausible is None else self.implausible
-        return _without(self.scored_all, apart)
+        """Return the readings that are scored, shape (T,); NaN at all other steps."""
+        if self.implausible is None:
+            return self._not_excluded
+        return np.where(self.implausible, np.nan, self._not_excluded)
 
     @property
-    def scored_all(self) -> Vector:
-        """Return the readings that are not excluded, the implausible ones among them, (T,)."""
-        return _without(self.actual, within(self.excluded, self.times))
+    def _not_excluded(self) -> Vector:
+        """Return the readings that are not excluded, with the implausible ones, shape (T,)."""
+        return np.where(within(self.excluded, self.times), np.nan, self.actual)
 
     @property
-    def scored_apart(self) -> int:
-        """Return how many implausible readings the scores leave out."""
-        return int(np.isnan(self.scored).sum() - np.isnan(self.scored_all).sum())
+    def implausible_count(self) -> int:
+        """Return the number of implausible readings, which scores leave out."""
+        return _count(self._not_excluded) - _count(self.scored)
 
     @property
     def rmse(self) -> float:
-        """Return the root mean squared error one step ahead; NaN if nothing was scored."""
+        """Return the root mean squared error one step ahead."""
         return rmse(self.errors())
 
     @property
     def rmse_all(self) -> float:
-        """Return the root mean squared error one step ahead, implausible readings included."""
-        return rmse(_known(errors_ahead(self.scored_all, self.value, 1)))
+        """Return the root mean squared error one step ahead, with implausible readings."""
+        return rmse(self._errors_all)
+
+    @property
+    def mae_all(self) -> float:
+        """Return the mean absolute error one step ahead, with implausible readings."""
+        return mae(self._errors_all)
+
+    @property
+    def _errors_all(self) -> Vector:
+        return _known(errors_ahead(self._not_excluded, self.value, 1))
 
     @property
     def mae(self) -> float:
@@ -222,38 +228,40 @@ class Run(SameContent):
         return mae(self.errors())
 
     @property
-    def mae_all(self) -> float:
-        """Return the mean absolute error one step ahead, implausible readings included."""
-        return mae(_known(errors_ahead(self.scored_all, self.value, 1)))
-
-    @property
     def rmse_relative(self) -> float:
-        """Return the RMSE over that of the season ago; below one is better than no model."""
+        """Return the RMSE divided by the RMSE of the naive forecast of a season ago."""
         return self.score(1).relative
 
     def score(self, ahead: int) -> Score:
-        """Return how good the forecasts made some steps ahead were."""
+        """Return the errors of the forecasts some steps ahead."""
         errors = self._errors_in_time(ahead)
-        beside = {
-            name: _known(np.where(np.isnan(errors), np.nan, self._off(naive, ahead)))
-            for name, naive in self.yardsticks.items()
+        naive = {
+            name: errors_ahead(self.scored, values, ahead)[~np.isnan(errors)]
+            for name, values in self.naive_forecasts.items()
         }
         return Score(
             ahead,
             rmse=rmse(_known(errors)),
             mae=mae(_known(errors)),
-            coverages=self._coverages(ahead),
-            yardsticks={name: rmse(each) for name, each in beside.items()},
+            coverages={
+                band.level: coverage(
+                    self.scored[ahead - 1 :],
+                    made_ahead(band.lower, ahead),
+                    made_ahead(band.upper, ahead),
+                )
+                for band in self.bands
+            },
+            naive={name: rmse(_known(each)) for name, each in naive.items()},
         )
 
     @property
     def horizons(self) -> list[Score]:
-        """Return the scores of every number of steps ahead."""
+        """Return the score of every number of steps ahead."""
         return [self.score(ahead) for ahead in range(1, self.horizon + 1)]
 
     @property
     def share_by_model(self) -> float:
-        """Return the share of scored steps whose forecast a fitted model made."""
+        """Return the share of scored steps whose forecast the model made."""
         known = ~np.isnan(self.scored)
         return float(self.by_model[known].mean()) if known.any() else np.nan
 
@@ -270,53 +278,44 @@ class Run(SameContent):
 
     @property
     def has_bands(self) -> bool:
-        """Return whether there is any band; the forecasts of yardsticks have none."""
+        """Return whether there is any band; naive forecasts have none."""
         return not bool(np.isnan(self.lower).all())
 
     @property
     def coverages(self) -> dict[float, float]:
-        """Return the share of values within their band, one step ahead, by level."""
-        return self._coverages(1)
+        """Return the share of values within their band one step ahead, by level."""
+        return dict(self.score(1).coverages)
 
     @property
     def coverage(self) -> float:
-        """Return the share of values within their band, one step ahead; of the first level."""
+        """Return the share of values within their band one step ahead, at the first level."""
         return self.coverages[self.levels[0]]
 
     def errors(self, ahead: int = 1) -> Vector:
-        """Return actual less forecast, made `ahead` steps before, of the readings that count."""
+        """Return the scored readings minus their forecasts, made `ahead` steps before."""
         return _known(self._errors_in_time(ahead))
 
     @property
     def errors_in_time(self) -> Vector:
-        """Return actual less forecast, one step ahead, shape (T,); NaN where nothing is scored."""
+        """Return reading minus forecast one step ahead, shape (T,); NaN where nothing is scored."""
         return self._errors_in_time(1)
 
     def _errors_in_time(self, ahead: int) -> Vector:
         if not 1 <= ahead <= self.horizon:
             raise InvalidInputError(f"ahead must lie between 1 and {self.horizon}, got {ahead}.")
-        return self._off(self.value, ahead)
+        return errors_ahead(self.scored, self.value, ahead)
 
-    def _off(self, forecasts: Matrix, ahead: int) -> Vector:
-        """Return the scored readings less their forecasts of some steps before."""
-        return errors_ahead(self.scored, forecasts, ahead)
+    def rmse_until(self, steps: int | None) -> float:
+        """Return RMSE(t) after the first `steps` scored steps, or after all."""
+        return rmse(_known(self.errors_in_time[:steps]))
 
-    def _coverages(self, ahead: int) -> dict[float, float]:
-        ends = {band.level: (band.lower, band.upper) for band in self.bands}
-        return {
-            level: coverage(
-                self.scored[ahead - 1 :], made_ahead(lower, ahead), made_ahead(upper, ahead)
-            )
-            for level, (lower, upper) in ends.items()
-        }
-
-    def yardstick(self, name: str) -> Run:
-        """Return the run of a forecast that needs no model, over the same steps; it has no band."""
+    def naive_run(self, name: str) -> Run:
+        """Return the run of a naive forecast over the same steps; it has no bands."""
         no_band = np.full(self.lower.shape, np.nan)
         return replace(
             self,
             method=name,
-            value=self.yardsticks[name],
+            value=self.naive_forecasts[name],
             lower=no_band,
             upper=no_band,
             by_model=np.zeros(len(self.times), dtype=bool),
@@ -327,22 +326,16 @@ class Run(SameContent):
             active_bounds={},
             costs=Costs(),
             seconds=0.0,
-            counts={name: each for name, each in self.counts.items() if name in READ},
+            counts={name: n for name, n in self.counts.items() if name in SERIES_COUNTS},
         )
 
-    def rmse_until(self, steps: int | None) -> float:
-        """Return RMSE(t) after some of the scored steps, or all."""
-        errors = self.errors_in_time[:steps]
-        return rmse(errors[~np.isnan(errors)])
-
     def record(self) -> dict[str, Any]:
-        """Return the figures of the run as plain values, NaN as None.
+        """Return the results of the run as plain values, with None for NaN.
 
-        With several levels there is a coverage for each, such as "coverage_80" and "coverage_95".
-        "experts" has their weights at the end by name; it is None where nothing is mixed.
+        Each of several levels has a coverage, such as "coverage_80" and "coverage_95".
+        "experts" holds the last weights by name; it is None without experts.
         """
-        read, scored = (int((~np.isnan(each)).sum()) for each in (self.actual, self.scored))
-        score = self.score(1)
+        read, scored, score = _count(self.actual), _count(self.scored), self.score(1)
         figures = {
             "rmse": score.rmse,
             "rmse_relative": score.relative,
@@ -350,17 +343,17 @@ class Run(SameContent):
             **named("coverage", self.levels, list(score.coverages.values())),
             "rmse_all": self.rmse_all,
             "mae_all": self.mae_all,
-            **{f"rmse_{name}": each for name, each in score.yardsticks.items()},
+            **{f"rmse_{name}": each for name, each in score.naive.items()},
             "by_model": self.share_by_model,
         }
         return {
             "sensor": self.sensor,
             "method": self.method,
-            "steps": self.lived,
+            "steps": self.steps_done,
             "scored": scored,
             "missing": len(self.actual) - read,
-            "excluded": read - scored - self.scored_apart,
-            "implausible": self.scored_apart,
+            "excluded": read - scored - self.implausible_count,
+            "implausible": self.implausible_count,
             "interrupted": self.interrupted,
             **{name: finite_or_none(figure) for name, figure in figures.items()},
             "horizons": [each.record() for each in self.horizons],
@@ -377,13 +370,11 @@ class Run(SameContent):
         }
 
     def columns(self) -> dict[str, Any]:
-        """Return every forecast as a row: sensor, method, time, horizon, actual, value, band.
+        """Return a row for each forecast: sensor, method, time, horizon, actual, value, band.
 
-        Times are written as those of the readings were: with the same zone or offset, as
-        `ZonedTimes`, or in the same local time. Then `utc` is a further column, since a local time
-        occurs twice when clocks are set back.
-
-        The band is "lower" and "upper". With several levels there are two columns for each, such as
+        Times have the format of the readings: the same zone or offset, as `ZonedTimes`, or the same
+        local time. Local times occur twice when clocks are set back, so `utc` is a further column.
+        The band is "lower" and "upper"; with several levels there are two columns for each, such as
         "lower_80", "upper_80", "lower_95" and "upper_95".
         """
         rows, horizon = self.value.shape
@@ -394,7 +385,7 @@ class Run(SameContent):
         return {
             "sensor": np.full(rows * horizon, self.sensor),
             "method": np.full(rows * horizon, self.method),
-            **time_columns((self.times[:, None] + ahead * self.step).ravel(), self.writing),
+            **time_columns((self.times[:, None] + ahead * self.step).ravel(), self.time_format),
             "horizon": np.tile(1 + ahead, rows),
             "actual": actual.ravel(),
             "value": self.value.ravel(),
@@ -402,24 +393,23 @@ class Run(SameContent):
         }
 
     def frame(self, backend: str | None = None) -> Any:
-        """Return `columns` as a frame of the kind that the series came in, or of another.
+        """Return `columns` as a frame of the library that the series came from, or of another.
 
-        A column has one zone: of readings whose offsets differ, without a zone, it is in UTC.
+        A column has one zone: times with different offsets and no zone are in UTC.
         """
-        return framed(self.columns(), backend or self.backend)
+        return make_frame(self.columns(), backend or self.backend)
 
-    def on_the_clock(self) -> Run:
+    def in_local_time(self) -> Run:
         """Return the run with all times as clocks show them where its readings were written."""
-        shown = self.writing.on_the_clock
-        experts = self.expert_path
-        spans = [shown(np.array([span.start, span.end])) for span in self.excluded]
+        local = self.time_format.local
+        spans = [local(np.array([span.start, span.end])) for span in self.excluded]
         return replace(
             self,
-            times=shown(self.times),
-            refit_times=shown(self.refit_times),
-            expert_path=replace(experts, times=shown(experts.times)),
+            times=local(self.times),
+            refit_times=local(self.refit_times),
+            expert_path=replace(self.expert_path, times=local(self.expert_path.times)),
             excluded=tuple(Span(*ends) for ends in spans),
-            writing=AS_IS,
+            time_format=NAIVE,
         )
 
     def seconds_by_kind(self) -> dict[str, float]:
@@ -436,30 +426,26 @@ class Run(SameContent):
         """Return a figure of the last days with their band, and of RMSE(t)."""
         figure = new_figure(2)
         above, below = figure.axes
-        day = self.day
-        last = slice(-max(2, round(days * day)), None)
+        last = slice(-max(2, round(days * self.day)), None)
         plot_band(
             above,
             self.times[last],
             self.actual[last],
-            self.value[last, 0],
-            self.lower[last, 0],
-            self.upper[last, 0],
+            *(ends[last, 0] for ends in (self.value, self.lower, self.upper)),
             levels=self.levels,
             method=self.method,
         )
         above.set(title=f"{plain(self.sensor)}, one step ahead, with {band_words(self.levels)}")
-        errors = {self.method: self.errors_in_time}
-        errors |= {name: self.yardstick(name).errors_in_time for name in self.yardsticks}
-        plot_running_rmse(below, errors, steps_a_day=day, in_days=self.has_hours)
+        runs = [self, *map(self.naive_run, self.naive_forecasts)]
+        errors = {run.method: run.errors_in_time for run in runs}
+        plot_running_rmse(below, errors, steps_a_day=self.day, in_days=self.has_hours)
         return figure
 
 
 def change(run: Run, baseline: Run | None, steps: int | None = None) -> float:
-    """Return by which share a run's RMSE differs from another's, over the steps that both scored.
+    """Return the relative change of a run's RMSE from a baseline, over their common scored steps.
 
-    At most `steps` of them count. NaN stands for no baseline, or one that is never wrong, such as
-    that of a dead sensor.
+    At most `steps` of them count. It is NaN without a baseline, or if its RMSE is zero.
     """
     if baseline is None:
         return np.nan
@@ -468,15 +454,15 @@ def change(run: Run, baseline: Run | None, steps: int | None = None) -> float:
     return run.rmse_until(shared) / base - 1 if base > 0 else np.nan
 
 
+def backend_of(source: Any) -> str | None:
+    """Return the library of a frame or series; None for another source."""
+    module = type(source).__module__.partition(".")[0]
+    return module if module in BACKENDS else None
+
+
 def _known(errors: Vector) -> Vector:
     return errors[~np.isnan(errors)]
 
 
-def _without(readings: Vector, left_out: Mask) -> Vector:
-    return np.where(left_out, np.nan, readings)
-
-
-def backend_of(source: Any) -> str | None:
-    """Return the library whose frame or series a source is, if it is one."""
-    module = type(source).__module__.partition(".")[0]
-    return module if module in BACKENDS else None
+def _count(readings: Vector) -> int:
+    return int((~np.isnan(readings)).sum())

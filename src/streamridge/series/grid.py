@@ -3,21 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import get_args
 from zoneinfo import ZoneInfo
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from streamridge.arrays import Mask, require_one_of
-from streamridge.errors import InvalidInputError
-from streamridge.series.arrivals import arrivals, first_days
-from streamridge.series.clock import Length, Times
-from streamridge.series.local_time import Fold, to_utc
-from streamridge.series.placing import regular
-from streamridge.series.readings import Aggregate, Readings, require_kind
-from streamridge.series.series import Series, span_text
-from streamridge.series.writing import Writing
-from streamridge.texts import option
+from streamridge.errors import InvalidInputError, option
+from streamridge.series.lengths import DAY, Length, amount, parse_step
+from streamridge.series.placement import place_on_grid
+from streamridge.series.series import Aggregate, Readings, Series, span_text
+from streamridge.series.step_detection import JITTER, SECOND, WINDOW, distances
+from streamridge.series.time_format import UTC_FORMAT, TimeFormat
+from streamridge.series.times import Steps, Times, index_of, require_kind
+from streamridge.series.zones import Fold, parse_zone, to_utc
+
+# The days, and the least number of readings, that determine the step of a live stream.
+FIRST_DAYS, FIRST_READINGS = 3, 4 * WINDOW
+
+
+def series_from_arrays(
+    times: ArrayLike,
+    values: ArrayLike,
+    *,
+    step: str | int | timedelta,
+    tz: str | None = None,
+    sensor: str = "",
+) -> Series:
+    """Return readings at times in UTC as a series on a regular grid.
+
+    Parameters
+    ----------
+    times
+        (n,), in UTC and in any order.
+    values
+        (n,), NaN for missing values.
+    step
+        Time between readings, such as "15min".
+    tz
+        Time zone of the sensor's days, such as "Europe/London".
+    sensor
+        Name of the sensor.
+
+    Examples
+    --------
+    >>> times = np.array(["2021-06-13T08:00", "2021-06-13T08:30"], "M8[us]")
+    >>> series_from_arrays(times, [12.0, 7.0], step="15min").values
+    array([12., nan,  7.])
+    """
+    stamps = np.asarray(times, dtype="M8[us]")
+    readings = Readings(sensor, stamps, np.asarray(values, dtype=np.float64), UTC_FORMAT)
+    return to_series(readings, step=parse_step(step), zone=parse_zone(tz))
 
 
 def to_series(
@@ -34,28 +72,14 @@ def to_series(
 ) -> Series:
     """Return the readings of a sensor on a regular grid, from its first value to its last.
 
-    Parameters
-    ----------
-    readings
-        In any order.
-    step
-        The step of the series; found from the readings by default. Months, whose lengths differ,
-        are placed in steps of a twelfth of a year, none lost and none double; so they are if the
-        step asked for is 28 to 31 days. A step may be a whole number if times are.
-    zone
-        The time zone of stamps without an offset, and of the sensor's days.
-    fold
-        See `to_utc`.
-    aggregate
-        How finer readings become the value of a step; by default as their source says.
-    skip
-        Whether to leave out local times that do not exist, instead of raising an error.
-    first, last
-        The first and the last time to take; in UTC if there is a zone.
-    arrival_order
-        Whether readings arrived in the order given, as in a live stream. Then the step is found
-        from the first days alone, and the series says when each value was known. By default the
-        step is found from all readings, and those out of order count as if they came in time.
+    By default all readings determine the step, and late readings count as if they came in time.
+    With `arrival_order`, readings arrived in the order given, as in a live stream. Then only the
+    first days determine the step, and the series has the step at which each value was known.
+
+    Months, whose lengths differ, are placed in steps of a twelfth of a year, none lost and none
+    double; also if the requested step is 28 to 31 days. The zone is that of stamps without an
+    offset, and of the sensor's days. `skip` leaves out local times that do not exist, instead of
+    raising an error. `first` and `last` are in UTC if there is a zone.
     """
     require_one_of("fold", fold, get_args(Fold))
     require_one_of("aggregate", aggregate, (None, *get_args(Aggregate)))
@@ -65,17 +89,15 @@ def to_series(
     within = _between(times, first, last)
     within &= _around_values(times, within & exists & ~np.isnan(readings.values))
     kept = exists & within
-    times = times[kept]
-    if not len(times):
+    if not kept.any():
         raise InvalidInputError(
             f"{readings.sensor}: readings{span_text(first, last)} must hold at least one value, "
             "got none."
         )
-    columns = {name: column[kept] for name, column in readings.extras.items()}
-    taken = replace(readings, times=times, values=readings.values[kept], extras=columns)
+    taken = replace(readings, times=times).part(kept)
     if arrival_order and step is None:
-        step = regular(first_days(taken), None, zone, None).clock.step
-    series = regular(taken, step, zone, aggregate or readings.aggregate)
+        step = place_on_grid(first_days(taken), None, zone, None).clock.step
+    series = place_on_grid(taken, step, zone, aggregate or readings.aggregate)
     counts = replace(
         series.counts,
         readings=int(within.sum()),
@@ -85,20 +107,22 @@ def to_series(
         missing=int(np.isnan(series.values).sum()),
     )
     known_at = arrivals(series, taken) if arrival_order else None
-    writing = _writing(readings, times, zone)
-    return replace(series, counts=counts, writing=writing, known_at=known_at)
+    time_format = _time_format(readings, taken.times, zone)
+    return replace(series, counts=counts, time_format=time_format, known_at=known_at)
 
 
-def _writing(readings: Readings, times: Times, zone: ZoneInfo | None) -> Writing:
-    """Return how the times of a series are written: as those of its readings were."""
-    written = readings.writing
+def _time_format(readings: Readings, times: Times, zone: ZoneInfo | None) -> TimeFormat:
+    """Return the time format of a series, which is the format of its readings."""
+    written = readings.time_format
     if zone is None or readings.indexed:
         return written
     if not written.zoned:
         return replace(written, zone=zone.key)
-    # Offsets that change with the seasons name no zone; the zone that was given may be theirs.
+    # Offsets that change twice a year name no zone, but they may belong to the given zone.
     local = replace(written, zone=zone.key, offsets=())
-    changes = len(written.offsets) > 1 and (written.ahead(times) == local.ahead(times)).all()
+    changes = (
+        len(written.offsets) > 1 and (written.offsets_at(times) == local.offsets_at(times)).all()
+    )
     return local if changes else written
 
 
@@ -106,7 +130,7 @@ def _in_utc(
     readings: Readings, zone: ZoneInfo | None, fold: Fold, skip: bool
 ) -> tuple[Times, Mask]:
     """Return the times in UTC, and which of them exist."""
-    if zone is None or readings.zoned or readings.indexed:
+    if zone is None or readings.time_format.zoned or readings.indexed:
         return readings.times, np.ones(len(readings.times), dtype=bool)
     times, exists = to_utc(readings.times, zone, fold)
     wrong_times = readings.times[~exists & ~np.isnan(readings.values)]
@@ -129,7 +153,40 @@ def _between(times: Times, first: np.datetime64 | None, last: np.datetime64 | No
 
 
 def _around_values(times: Times, known: Mask) -> Mask:
-    """Return which times lie between the first and the last value: columns may end in blanks."""
+    """Return the times between the first and the last value, since columns may end in blanks."""
     if not known.any():
         return np.zeros(len(times), dtype=bool)
     return _between(times, times[known].min(), times[known].max())
+
+
+def first_days(readings: Readings) -> Readings:
+    """Return the readings that arrived up to the first one of the fourth day."""
+    times = readings.moments
+    later = np.flatnonzero(times - times[0] >= FIRST_DAYS * amount(DAY) * SECOND)
+    early = slice(0, max(int(later[0]) if later.size else len(times), FIRST_READINGS))
+    return readings.part(early)
+
+
+def arrivals(series: Series, readings: Readings) -> Steps:
+    """Return the step at which each value of a series was known, shape (T,).
+
+    Readings are in the order in which they arrived. A reading arrives together with the newest
+    reading before it. A step that is made of several readings is known with the last of them;
+    otherwise the first reading of its value counts.
+    """
+    times = index_of(readings.times) if readings.indexed else readings.times
+    clock = series.clock
+    steps = clock.steps(times)
+    units = amount(clock.step) * (1 if readings.indexed else SECOND)
+    apart = distances(readings)
+    several = bool(apart.size and np.median(apart) < (1 - JITTER) * units)
+    if several:
+        steps = steps - (clock.times(steps) > times)
+    newest, at = np.maximum.accumulate(steps), steps - series.start
+    own = series.start + np.arange(len(series))
+    counts = (at >= 0) & (at < len(series)) & ~np.isnan(readings.values)
+    counts[counts] &= several | (readings.values[counts] == series.values[at[counts]])
+    never = np.iinfo(np.int64).max
+    known = np.full(len(series), 0 if several else never)
+    (np.maximum if several else np.minimum).at(known, at[counts], newest[counts])
+    return np.maximum(own, np.where(known == never, own, known))

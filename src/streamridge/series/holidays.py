@@ -1,4 +1,4 @@
-"""Holidays: those of a list of dates, or of a country, each of which runs like a Sunday."""
+"""Holidays from a list of dates or of a country, which are like Sundays."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, date
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.errors import LONGEST, InvalidInputError, MissingExtraError, shown
+from streamridge.errors import LONGEST, InvalidInputError, MissingExtraError, option, shown
 
-# As they are given: a country's code, or dates of any kind.
+# The holidays that a user gives: a country's code, or dates of any kind.
 GivenHolidays: TypeAlias = "str | Iterable[object]"
-# As they are kept: a country's code, or dates as ISO text, in order.
+# The holidays as plain values: a country's code, or dates as ISO text, in order.
 PlainHolidays: TypeAlias = "str | tuple[str, ...]"
 # Days since 1970-01-01.
 Days: TypeAlias = NDArray[np.int64]
@@ -25,21 +26,13 @@ EXPECTED = "holidays must be a country's code such as DE or GB-ENG, or dates suc
 DATES = (str, date, np.datetime64)
 # 1970-01-01 was a Thursday, three days after a Monday.
 SINCE_MONDAY, SUNDAY = 3, 6
-# Days that are looked up at a time and kept: rows look at the same weeks over and over.
+# The days that are looked up together and cached, since rows need the same weeks repeatedly.
 STRETCH = 1024
 
 
 def parse_holidays(given: GivenHolidays) -> PlainHolidays:
     """Return holidays as plain values; raise if a country or a date is not known.
 
-    Parameters
-    ----------
-    given
-        The code of a country, such as "DE", or of a part of it, such as "GB-ENG"; or dates: ISO
-        texts, dates, datetimes or values of numpy.datetime64.
-
-    Examples
-    --------
     >>> parse_holidays(["2024-12-26", date(2024, 12, 25)])
     ('2024-12-25', '2024-12-26')
     """
@@ -51,7 +44,7 @@ def parse_holidays(given: GivenHolidays) -> PlainHolidays:
 
 
 def parse_date(given: object) -> str:
-    """Return a day as ISO text; of a time it is the day that the time names."""
+    """Return the day of a date or time as ISO text."""
     text = given.isoformat() if isinstance(given, date) else str(given).strip()
     try:
         if not isinstance(given, DATES) or text[10:11] not in ("", " ", "T"):
@@ -63,21 +56,14 @@ def parse_date(given: object) -> str:
 
 @dataclass(frozen=True)
 class Holidays:
-    """The holidays that a sensor's days are looked up in.
+    """The holidays of a sensor.
 
-    Parameters
-    ----------
-    plain
-        What `parse_holidays` returned.
-
-    Examples
-    --------
     >>> christmas = np.array(["2024-12-24", "2024-12-25"], "M8[D]").astype(np.int64)
     >>> Holidays(("2024-12-25",)).before_sunday(christmas)  # a Wednesday
     array([0, 4])
     """
 
-    plain: PlainHolidays
+    plain: PlainHolidays  # from `parse_holidays`
 
     def before_sunday(self, days: Days) -> Days:
         """Return how many days each holiday comes before the Sunday of its week; else 0."""
@@ -104,14 +90,14 @@ class Holidays:
 
 @lru_cache(maxsize=256)
 def _stretch(holidays: Holidays, stretch: int) -> Days:
-    """Return what `before_sunday` says of every day of a stretch."""
+    """Return the value of `before_sunday` for every day of a stretch."""
     days = stretch * STRETCH + np.arange(STRETCH)
     free = np.isin(days, holidays.within(int(days[0]), int(days[-1])))
     return np.where(free, SUNDAY - (days + SINCE_MONDAY) % 7, 0)
 
 
 def _known_code(code: str) -> str:
-    """Return the code of a country, or of a part of it, as it is known."""
+    """Return the code of a country, or of a part of it, in its usual case."""
     country, dash, part = code.strip().partition("-")
     as_written, in_capitals = f"{country.upper()}{dash}{part}", code.strip().upper()
     try:
@@ -131,7 +117,33 @@ def _country(code: str, years: Iterable[int]) -> Any:
         package = import_module("holidays")
     except ImportError:
         raise MissingExtraError(
-            f"holidays must be installed for those of a country, got {code!r}. "
+            f"the package holidays must be installed for holidays of a country, got {code!r}. "
             "Install it with: pip install 'streamridge[holidays]', or give a list of dates."
         ) from None
     return package.country_holidays(country, subdiv=part or None, years=years)
+
+
+def read_dates(path: Path) -> tuple[str, ...]:
+    """Return the dates of a file, at least one; each line has a date, and maybe a # comment."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            f"holidays must be a country's code such as DE, or a text file of dates, "
+            f"got {str(path)!r} ({error})."
+        ) from None
+    dates = []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        try:
+            dates += [parse_date(text)] if text else []
+        except InvalidInputError:
+            raise InvalidInputError(
+                f"{path} line {number}: a holiday must be a date such as 2024-12-25, got {text!r}."
+            ) from None
+    if not dates:
+        raise InvalidInputError(
+            f"{path} must hold at least one date such as 2024-12-25, got none. "
+            f"Leave {option('holidays')} out if there are none."
+        )
+    return tuple(dates)

@@ -1,4 +1,4 @@
-"""Times as people write them to steps of a sensor, reading by reading."""
+"""Times of a live stream to steps of a sensor, reading by reading."""
 
 from __future__ import annotations
 
@@ -12,53 +12,33 @@ import numpy as np
 
 from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError, StateError, shown
-from streamridge.series.clock import (
-    DAY,
-    EPOCH,
-    AnyClock,
-    Clock,
-    IndexClock,
-    Length,
-    Steps,
-    Times,
-    parse_zone,
-)
+from streamridge.series.clock import AnyClock, Clock, IndexClock
 from streamridge.series.holidays import Holidays
-from streamridge.series.local_time import moments
-from streamridge.series.rates import JITTER
-from streamridge.series.readings import parse_stamp
-from streamridge.series.writing import AS_IS, Writing, zone_of
+from streamridge.series.lengths import DAY, Length
+from streamridge.series.step_detection import JITTER
+from streamridge.series.time_format import NAIVE, TimeFormat
+from streamridge.series.times import EPOCH, Steps, Times, parse_time
+from streamridge.series.zones import parse_zone, utc_candidates, zone_of
 
-# A stamp further ahead than this, or outside these years, is taken to be wrong.
+# A time further ahead than this, or outside these years, is refused.
 LONGEST_GAP = timedelta(days=1000)
-# Steps may be long, so that a gap of this many is always believed.
+# A gap of this many steps is always accepted, since steps may be long.
 LEAST_STEPS = 100
-# The same for an integer index; larger numbers would be seconds since 1970.
+# The limits of an integer index; larger numbers would be seconds since 1970.
 MOST_STEPS, LARGEST_INDEX = 1_000_000, 100_000_000
-EARLIEST, LATEST = np.datetime64("1800-01-01", "us"), np.datetime64("2500-01-01", "us")
+EARLIEST, LATEST = np.datetime64("1000-01-01", "us"), np.datetime64("2500-01-01", "us")
 
 
 class SensorClock:
     """The clock of one sensor; its first two readings settle where in a step its stamps lie.
 
-    Most sensors stamp round times, multiples of the step since local midnight, or times that lie
-    equally far behind them. So a first stamp about a round time sets the clock, and another one
-    does until the second: if that is about a round time, and not where the first one lies within
-    its step, the clock is set to round times. The first reading then belongs to the round time
-    before it: no other reading can, so that none is lost. Steps of more than a day, and those of an
-    index, are set by the first reading.
+    Most sensors stamp round times, which are multiples of the step since local midnight, or times
+    with a constant offset from these. A first time about a round time sets the clock. Any other
+    first time sets it until the second reading: if that is about a round time, and has another
+    offset than the first, the clock is set to round times. The first reading then belongs to the
+    round time before it, to which no other reading can belong. Steps of more than a day and steps
+    of an index are set by the first reading.
 
-    Parameters
-    ----------
-    step
-        Time between readings.
-    tz
-        Time zone of times without an offset.
-    holidays
-        The days that run like a Sunday, if they are known.
-
-    Examples
-    --------
     >>> clock = SensorClock(timedelta(minutes=15))
     >>> first, _ = clock.place("2021-06-13T00:05", newest=None)
     >>> step, on_grid = clock.place("2021-06-13T00:21", newest=first)
@@ -75,7 +55,7 @@ class SensorClock:
         self._step = step
         self.clock: AnyClock | None = None
         self._settled = True  # or the second reading may still set the clock to round times
-        self.writing: Writing | None = None  # how the latest time was written
+        self.time_format: TimeFormat | None = None  # how the latest time was written
 
     def place(self, time: object, newest: int | None) -> tuple[int, bool]:
         """Return the step nearest to a time, and whether the time is exactly that step's.
@@ -84,35 +64,32 @@ class SensorClock:
         """
         if isinstance(self._step, int):
             return self._place_index(_require_index(time), self._step, newest)
-        candidates, writing = self._moments(time)
-        settled, clock = self._settling(candidates, writing, newest, self._step)
+        candidates, time_format = self._moments(time)
+        settled, clock = self._settling(candidates, time_format, newest, self._step)
         places = [clock.nearest(moment) for moment in candidates.astype(np.int64).tolist()]
         step, on_grid = places[0]
         if newest is not None:
             step, on_grid = min(places, key=lambda place: abs(place[0] - newest - 1))
-            self._require_near(step - newest, self._step, time)
-        self.clock, self.writing, self._settled = clock, writing, settled
+            if step - newest > self._most_ahead:
+                days = longest_gap(self._step).days
+                raise InvalidInputError(
+                    f"time must be within {days} days of the newest reading, got {time!s}."
+                )
+        self.clock, self.time_format, self._settled = clock, time_format, settled
         return step, on_grid
 
-    def _require_near(self, ahead: int, step: timedelta, time: object) -> None:
-        """Raise if a time lies so many steps ahead that it must be wrong."""
-        if ahead > self._most_ahead:
-            days = longest_gap(step).days
-            raise InvalidInputError(
-                f"time must be within {days} days of the newest reading, got {time!s}."
-            )
-
     def _settling(
-        self, candidates: Times, writing: Writing, newest: int | None, step: timedelta
+        self, candidates: Times, time_format: TimeFormat, newest: int | None, step: timedelta
     ) -> tuple[bool, Clock]:
-        """Return whether the clock is settled once a reading has come, and the clock."""
+        """Return whether the clock is final after a reading, and the clock."""
         before = self.clock if isinstance(self.clock, Clock) else None
         if before is not None and (self._settled or newest is None):
             return True, before
         stamp = candidates[0]
-        own = before or self._made(step, phase_of(stamp, step))
-        phase = _round_phase(stamp, writing, step)
-        # The steps so far keep their numbers, and become the round times before them.
+        behind = (stamp - EPOCH) % np.timedelta64(step)
+        own = before or self._made(step, behind.astype("m8[us]").tolist())
+        phase = _round_phase(stamp, time_format, step)
+        # The steps so far keep their numbers and become the round times before them.
         rounded = replace(own, phase=phase - step if phase > own.phase else phase)
         is_round = _is_about(stamp, rounded)
         if newest is None:
@@ -121,22 +98,22 @@ class SensorClock:
         moves = is_round and is_next and not _is_about(stamp, own)
         return is_next, rounded if moves else own
 
-    def adopt(self, clock: AnyClock, writing: Writing | None) -> None:
-        """Take over the clock of a series, and how its times were written, if that is known."""
-        self.clock, self.writing = clock, writing
+    def adopt(self, clock: AnyClock, time_format: TimeFormat | None) -> None:
+        """Use the clock of a series, and its time format, if that is known."""
+        self.clock, self.time_format = clock, time_format
         if isinstance(clock, Clock):
             self.clock = replace(clock, holidays=self._holidays)
 
     def span(self, start: object, end: object) -> tuple[int, int]:
         """Return the first and the last moment of a span of time, for `within`."""
-        (first, writing), (last, also) = self._moments(start), self._moments(end)
-        if writing.zoned != also.zoned:
+        (first, time_format), (last, also) = self._moments(start), self._moments(end)
+        if time_format.zoned != also.zoned:
             raise InvalidInputError(
                 f"start and end must both have an offset or none, got {start!s} and {end!s}."
             )
         if last[-1] < first[0]:
             raise InvalidInputError(f"end must not be before start, got {start!s} to {end!s}.")
-        self.writing = self.writing or writing
+        self.time_format = self.time_format or time_format
         return int(first[0].astype(np.int64)), int(last[-1].astype(np.int64))
 
     def within(self, steps: Steps, spans: Sequence[tuple[int, int]]) -> Mask:
@@ -168,8 +145,10 @@ class SensorClock:
 
     def state(self) -> dict[str, Any]:
         """Return everything that changes, as plain values."""
-        writing = None if self.writing is None else self.writing.plain()
-        return {"phase": self._phase, "writing": writing, "settled": self._settled}
+        time_format = None if self.time_format is None else self.time_format.to_json()
+        phase = None if self.clock is None else self.clock.phase
+        plain = phase.total_seconds() if isinstance(phase, timedelta) else phase
+        return {"phase": plain, "writing": time_format, "settled": self._settled}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of a clock with the same step and zone."""
@@ -180,26 +159,19 @@ class SensorClock:
             self.clock = IndexClock(self._step, int(phase))
         else:
             self.clock = self._made(self._step, timedelta(seconds=phase))
-        self.writing = self._known_writing(state)
-        self._settled = bool(state.get("settled", True))
+        written = state["writing"]
+        self.time_format = None if written is None else TimeFormat.from_json(written)
+        self._settled = bool(state["settled"])
 
-    def _known_writing(self, state: Mapping[str, Any]) -> Writing | None:
-        """Return how times were written, as far as a file says; None if the next one shall tell."""
-        if "writing" in state:
-            return None if state["writing"] is None else Writing.from_plain(state["writing"])
-        # Earlier versions only said whether times had an offset, and only of live readings.
-        tz = None if self._zone is None else self._zone.key
-        return Writing(zoned=True, zone=tz or "UTC") if state["zoned"] else None
-
-    def _moments(self, time: object) -> tuple[Times, Writing]:
-        """Return the moments that a time may mean, and how it is written."""
+    def _moments(self, time: object) -> tuple[Times, TimeFormat]:
+        """Return the moments in UTC that a time may mean, and how it is written."""
         if isinstance(self._step, int):
-            return np.array([_require_index(time)]), AS_IS
-        stamp, offset = parse_stamp(time)
+            return np.array([_require_index(time)]), NAIVE
+        stamp, offset = parse_time(time)
         zoned = offset is not None
         if not EARLIEST <= stamp < LATEST:
-            raise InvalidInputError(f"time must be between the years 1800 and 2500, got {time!s}.")
-        before = self.writing
+            raise InvalidInputError(f"time must be between the years 1000 and 2500, got {time!s}.")
+        before = self.time_format
         if self._zone is None and before is not None and before.zoned != zoned:
             raise InvalidInputError(
                 f"time must have {'an' if before.zoned else 'no'} offset, as the times before it, "
@@ -208,47 +180,34 @@ class SensorClock:
         if offset is not None:
             return np.array([stamp]), _written(time, stamp, offset)
         if self._zone is None:
-            return np.array([stamp]), AS_IS
-        return _moments(stamp, self._zone), Writing(zone=self._zone.key)
+            return np.array([stamp]), NAIVE
+        return _moments(stamp, self._zone), TimeFormat(zone=self._zone.key)
 
     def _made(self, step: timedelta, phase: timedelta) -> Clock:
         return Clock(step, phase, self._zone, self._holidays)
 
-    @property
-    def _phase(self) -> float | None:
-        if self.clock is None:
-            return None
-        phase = self.clock.phase
-        return phase if isinstance(phase, int) else phase.total_seconds()
 
-
-def _round_phase(stamp: np.datetime64, writing: Writing, step: timedelta) -> timedelta:
+def _round_phase(stamp: np.datetime64, time_format: TimeFormat, step: timedelta) -> timedelta:
     """Return where within a step of a clock without a phase the round local times lie."""
-    return timedelta(seconds=-int(writing.ahead(np.array([stamp]))[0])) % step
+    return timedelta(seconds=-int(time_format.offsets_at(np.array([stamp]))[0])) % step
 
 
 def _is_about(stamp: np.datetime64, clock: Clock) -> bool:
-    """Return whether a stamp lies on a step of a clock, but for some jitter."""
+    """Return whether a time lies on a step of a clock, apart from some jitter."""
     nearest = clock.times(clock.steps(np.array([stamp])))[0]
     return bool(abs(stamp - nearest) <= JITTER * np.timedelta64(clock.step))
 
 
-def _written(time: object, stamp: np.datetime64, offset: int) -> Writing:
-    """Return how a time with an offset is written: in its zone if that has a name."""
+def _written(time: object, stamp: np.datetime64, offset: int) -> TimeFormat:
+    """Return the format of a time with an offset, with its zone if that has a name."""
     zone = zone_of(time)
     pairs = () if zone is not None else ((int(stamp.astype(np.int64)), offset),)
-    return Writing(zoned=True, zone=zone, offsets=pairs)
+    return TimeFormat(zoned=True, zone=zone, offsets=pairs)
 
 
 def longest_gap(step: timedelta) -> timedelta:
-    """Return how far two readings may lie apart before a stamp is taken to be wrong."""
+    """Return the longest time between two readings; a longer one is refused."""
     return max(LONGEST_GAP, LEAST_STEPS * step)
-
-
-def phase_of(time: np.datetime64, step: timedelta) -> timedelta:
-    """Return how far a time lies behind the last step of a clock without a phase."""
-    within = (time - EPOCH) % np.timedelta64(step)
-    return within.astype("m8[us]").tolist()
 
 
 def _require_index(time: object) -> int:
@@ -267,7 +226,7 @@ def _require_index(time: object) -> int:
 
 
 def _moments(local: np.datetime64, zone: ZoneInfo) -> np.ndarray:
-    candidates = moments(local.astype("M8[us]").tolist(), zone)
+    candidates = utc_candidates(local.astype("M8[us]").tolist(), zone)
     if not candidates:
         raise InvalidInputError(
             f"time must exist in {zone.key}, got {local.astype('M8[s]')}, which clocks skip there."

@@ -1,64 +1,80 @@
-"""A sensor's readings on a regular grid, with counts of what was wrong with them."""
+"""A sensor's readings as they came, and on a regular grid, also in longer steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from streamridge.arrays import Vector
-from streamridge.errors import InvalidInputError
-from streamridge.series.clock import AnyClock, IndexClock, Steps, Times
-from streamridge.series.readings import index_of, require_kind
-from streamridge.series.writing import AS_IS, Writing
+from streamridge.arrays import Mask, Matrix, Vector, require_shape
+from streamridge.errors import InvalidInputError, counted, counts_text, option
+from streamridge.series.clock import AnyClock, IndexClock
+from streamridge.series.lengths import Length, amount, step_name
+from streamridge.series.time_format import NAIVE, TimeFormat
+from streamridge.series.times import INDEX_END, Steps, Times, index_of, require_kind
+
+Aggregate: TypeAlias = Literal["sum", "mean", "last"]
+DIGEST_BYTES = 12
+# A bin with at least this share of its readings is scaled up; otherwise it is a gap.
+LEAST_OF_BIN = 0.5
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The readings of one sensor, in the order of their source."""
+
+    sensor: str
+    times: Times  # (n,), datetime64[us]: local time as written, or UTC if they had an offset
+    values: Vector  # (n,), NaN where there is no value
+    time_format: TimeFormat = NAIVE  # whether times had an offset from UTC, and which
+    extras: Mapping[str, Vector] = field(default_factory=dict)  # known in advance, (n,) each
+    skipped: int = 0  # cells and rows that could not be read
+    imputed: int = 0  # values that the publisher had filled in; missing here
+    aggregate: Aggregate | None = None  # how readings combine, if the source determines it
+
+    def __post_init__(self) -> None:
+        if self.times.dtype != np.dtype("datetime64[us]"):
+            raise InvalidInputError(f"times must be datetime64[us], got {self.times.dtype}.")
+        require_shape("times", self.times, (None,))
+        for name, column in {**self.extras, "values": self.values}.items():
+            require_shape(name, column, self.times.shape)
+
+    @property
+    def indexed(self) -> bool:
+        """Return whether the times are the whole numbers of an index."""
+        return bool(len(self.times) and (self.times < INDEX_END).all())
+
+    @property
+    def moments(self) -> Steps:
+        """Return the times in microseconds since 1970, or as the whole numbers of an index."""
+        return index_of(self.times) if self.indexed else self.times.astype(np.int64)
+
+    def part(self, rows: slice | Mask) -> Readings:
+        """Return some of the readings."""
+        extras = {name: column[rows] for name, column in self.extras.items()}
+        return replace(self, times=self.times[rows], values=self.values[rows], extras=extras)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The number of readings of a series, and of each problem met with them.
-
-    Parameters
-    ----------
-    readings
-        All readings.
-    skipped
-        Cells without a number or a time.
-    imputed
-        Values that the source had filled in.
-    duplicates
-        Readings equal to another one at the same step.
-    conflicts
-        Readings that differ from another one at the same step; the first is kept, or the first
-        whose stamp is exactly that of the step.
-    off_grid
-        Stamps between two steps; they are moved to the nearest.
-    out_of_order
-        Readings older than one that came before them.
-    nonexistent
-        Local times that clocks skip.
-    partial
-        Bins that miss some readings; with at least half of them they are scaled up, else a gap.
-    rate_changes
-        How often the time between readings changes.
-    binned
-        Readings that come at no rate, from which the values of steps are made.
-    missing
-        Steps without a value.
-    """
+    """The number of readings of a series, and of each problem met with them."""
 
     readings: int = 0
-    skipped: int = 0
-    imputed: int = 0
-    duplicates: int = 0
-    conflicts: int = 0
-    off_grid: int = 0
-    out_of_order: int = 0
-    nonexistent: int = 0
+    skipped: int = 0  # cells without a number or a time
+    imputed: int = 0  # values that the source had filled in
+    duplicates: int = 0  # equal to another one at the same step
+    conflicts: int = 0  # differ from another one at the same step, of which the first is used
+    off_grid: int = 0  # stamps between two steps, moved to the nearest
+    out_of_order: int = 0  # older than a reading that came before them
+    nonexistent: int = 0  # local times that clocks skip
+    # bins with missing readings; half of the readings are scaled up, fewer are a gap
     partial: int = 0
-    rate_changes: int = 0
-    binned: int = 0
-    missing: int = 0
+    rate_changes: int = 0  # changes of the time between readings
+    binned: int = 0  # irregular readings, from which the values of steps are made
+    missing: int = 0  # steps without a value
 
     def found(self) -> dict[str, int]:
         """Return the counts that are not zero."""
@@ -74,7 +90,7 @@ class Series:
     sensor
         Its name.
     clock
-        What converts steps to times.
+        The clock that converts steps to times.
     start
         The step of the first value.
     values
@@ -84,10 +100,10 @@ class Series:
     counts
         The problems met with its readings.
     known_at
-        (T,), the step at which each value was known, if readings are taken as they arrived: later
-        than its own step for one that came late. By default all came in time.
-    writing
-        How the times of its readings were written, in which those of forecasts are given back.
+        (T,), the step at which each value was known, if the order of arrival counts. It is later
+        than the value's own step for a late reading. By default all readings came in time.
+    time_format
+        The format of the times of its readings, which forecasts use as well.
     """
 
     sensor: str
@@ -96,11 +112,19 @@ class Series:
     values: Vector
     extras: Mapping[str, Vector] = field(default_factory=dict)
     counts: Counts = Counts()
-    writing: Writing = AS_IS
+    time_format: TimeFormat = NAIVE
     known_at: Steps | None = None
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __str__(self) -> str:
+        begin, end = self.time_format.texts(self.times[[0, -1]], "minutes")
+        problems = counts_text(replace(self.counts, readings=0).found())
+        return (
+            f"{self.sensor}: {counted(len(self), 'step')} of {step_name(self.clock.step)}, "
+            f"{begin} to {end}{f'; {problems}' if problems else ''}"
+        )
 
     @property
     def times(self) -> Times:
@@ -112,6 +136,23 @@ class Series:
         """Return the local time of every value, shape (T,)."""
         steps = self.start + np.arange(len(self))
         return self.clock.times(steps + self.clock.shifts(steps))
+
+    @property
+    def digest(self) -> str:
+        """Return a short text that identifies the content: times as written, and every value."""
+        content = blake2b(digest_size=DIGEST_BYTES)
+        content.update(np.ascontiguousarray(self.values).tobytes())
+        content.update(f"{self.times[0]} {self.clock.step}".encode())
+        if self.clock.zone is not None:
+            content.update(self.clock.zone.key.encode())
+        if self.time_format.zoned:
+            content.update(repr(self.time_format).encode())
+        if self.known_at is not None:
+            content.update(self.known_at.tobytes())
+        for name, column in self.extras.items():
+            content.update(name.encode())
+            content.update(np.ascontiguousarray(column).tobytes())
+        return content.hexdigest()
 
     def between(self, first: np.datetime64 | None, last: np.datetime64 | None) -> Series:
         """Return the part from `first` up to and including `last`."""
@@ -140,10 +181,74 @@ class Series:
 def span_text(first: np.datetime64 | None, last: np.datetime64 | None) -> str:
     """Return the ends of a span of time in words; an end that is None is left out.
 
-    Examples
-    --------
     >>> span_text(np.datetime64("2021-06-13"), None), span_text(None, None)
     (' from 2021-06-13', '')
     """
     ends = (("from", first), ("to", last))
     return "".join(f" {word} {end}" for word, end in ends if end is not None)
+
+
+def aggregated(
+    fine: Series, step: Length, aggregate: Aggregate | None, clock: AnyClock | None = None
+) -> Series:
+    """Return a series in longer steps, with a count of partial steps.
+
+    The step is a multiple of the step of the series. Bins are aligned to midnight, or to the
+    given clock. "sum" and "mean" scale up a bin with at least half of its readings; "last" takes
+    the last reading of the bin.
+    """
+    own = fine.clock.step
+    parts, rest = divmod(amount(step), amount(own))
+    if rest:
+        raise InvalidInputError(
+            f"{fine.sensor}: step must be a multiple of the readings' own {step_name(own)}, "
+            f"got {step_name(step)}. Pass {option('step', step_name(own))}, or a multiple."
+        )
+    if aggregate is None:
+        raise InvalidInputError(
+            f"{fine.sensor}: aggregate must be sum, mean or last to make steps of "
+            f"{step_name(step)} from readings every {step_name(own)}, got none. "
+            f"Pass {option('aggregate', 'sum')} for counts."
+        )
+    # The kind of the step, a time or a whole number, is the kind of the clock.
+    longer: AnyClock = clock or replace(fine.clock, step=step)  # type: ignore[arg-type]
+    ahead = amount(fine.clock.phase) - amount(longer.phase)
+    start = fine.start + ahead // amount(own)
+    lead = start % parts
+    bins = _bins(fine.values, lead, parts)
+    read = (~np.isnan(bins)).sum(axis=1)
+    return Series(
+        fine.sensor,
+        longer,
+        (start - lead) // parts,
+        _last(bins) if aggregate == "last" else _whole(bins, read, aggregate),
+        {name: _bins(column, lead, parts)[:, 0] for name, column in fine.extras.items()},
+        replace(fine.counts, partial=int(((read > 0) & (read < parts)).sum())),
+    )
+
+
+def summed_to(series: Series, step: Length) -> Series:
+    """Return a series with finer readings summed to a step; longer steps stay as they are."""
+    return series if amount(series.clock.step) >= amount(step) else aggregated(series, step, "sum")
+
+
+def _bins(column: Vector, lead: int, parts: int) -> Matrix:
+    """Return the values, one bin per row; NaN before the first and after the last value."""
+    bins = -(-(lead + len(column)) // parts)
+    padded = np.full(bins * parts, np.nan)
+    padded[lead : lead + len(column)] = column
+    return padded.reshape(-1, parts)
+
+
+def _whole(bins: Matrix, read: Vector, aggregate: Aggregate) -> Vector:
+    parts = bins.shape[1]
+    mean = np.nansum(bins, axis=1) / np.maximum(read, 1)
+    mean[read < LEAST_OF_BIN * parts] = np.nan
+    return parts * mean if aggregate == "sum" else mean
+
+
+def _last(bins: Matrix) -> Vector:
+    last = bins[:, 0]
+    for column in bins.T[1:]:
+        last = np.where(np.isnan(column), last, column)
+    return last

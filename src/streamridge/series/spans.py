@@ -1,4 +1,4 @@
-"""Spans of time that a person names: their two ends as moments, and which times lie within."""
+"""Spans of time that a user names: their ends in UTC, and which times lie within them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from streamridge.arrays import Mask
-from streamridge.errors import InvalidInputError, shown
-from streamridge.series.clock import Length, Times
-from streamridge.series.local_time import moments
-from streamridge.series.readings import A_TIME, index_of, index_stamps, parse_time
-from streamridge.texts import option
+from streamridge.errors import InvalidInputError, option, shown
+from streamridge.series.lengths import Length
+from streamridge.series.times import TIME_EXAMPLE, Times, index_of, parse_index, parse_time
+from streamridge.series.zones import utc_candidates
 
-# A span as it is given: "START/END", or its two ends.
+# A span that a user gives: "START/END", or its two ends.
 GivenSpan: TypeAlias = "str | tuple[object, object]"
 # A time, or a whole number of an index.
 Moment: TypeAlias = np.datetime64 | np.int64
@@ -34,10 +33,8 @@ class Span:
 
     @classmethod
     def of(cls, given: GivenSpan, zone: ZoneInfo | None = None) -> Span:
-        """Return a span that was given as a text "START/END", or as its two ends.
+        """Return a span from a text "START/END" or from its two ends.
 
-        Examples
-        --------
         >>> print(Span.of("2021-06-13/2021-06-14T12:00"))
         2021-06-13T00:00:00/2021-06-14T12:00:00
         """
@@ -55,21 +52,21 @@ class Span:
         return "/".join(str(end.item()).replace(" ", "T") for end in (self.start, self.end))
 
 
-def spans_of(given: Iterable[GivenSpan], zone: ZoneInfo | None) -> tuple[Span, ...]:
-    """Return spans as they were given, in their order."""
+def parse_spans(given: Iterable[GivenSpan], zone: ZoneInfo | None) -> tuple[Span, ...]:
+    """Return the spans that a user gives, in their order."""
     every = [given] if isinstance(given, str) or not isinstance(given, Iterable) else given
     return tuple(Span.of(each, zone) for each in every)
 
 
 def within(spans: Iterable[Span], times: Times) -> Mask:
-    """Return which times lie in one of the spans, shape (n,)."""
+    """Return whether each time lies in one of the spans, shape (n,)."""
     inside = np.zeros(times.shape, dtype=bool)
     for span in spans:
         inside |= (times >= span.start) & (times <= span.end)
     return inside
 
 
-def require_kind_of_spans(sensor: str, step: Length, spans: Iterable[Span]) -> None:
+def require_same_kind(sensor: str, step: Length, spans: Iterable[Span]) -> None:
     """Raise unless spans are whole numbers where the times of a sensor are, and times elsewhere."""
     for span in spans:
         if isinstance(span.start, np.integer) != isinstance(step, int):
@@ -79,31 +76,24 @@ def require_kind_of_spans(sensor: str, step: Length, spans: Iterable[Span]) -> N
             )
 
 
-def moment_of(time: object, zone: ZoneInfo | None) -> np.datetime64:
-    """Return a time that a person gave, in UTC where the sensor has a zone.
+def parse_moment(time: object, zone: ZoneInfo | None) -> np.datetime64:
+    """Return a time that a user gives, in UTC if the sensor has a zone.
 
-    Of two equal local times the first is meant; one that clocks skip is taken as UTC.
+    A local time that occurs twice is read as the first. A local time that clocks skip is read as
+    UTC.
     """
-    stamp, zoned = parse_time(time)
-    if zone is None or zoned:
+    stamp, offset = parse_time(time)
+    if zone is None or offset is not None:
         return stamp
     local = stamp.astype(datetime)
-    return np.datetime64((moments(local, zone) or (local,))[0], "us")
+    return np.datetime64((utc_candidates(local, zone) or (local,))[0], "us")
 
 
-def span_to_take(
+def parse_range(
     from_: object, to: object, zone: ZoneInfo | None
 ) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-    """Return the first and the last time to take of a source; None stands for no end.
-
-    Parameters
-    ----------
-    from_, to
-        Times, whole numbers of an index, or None.
-    zone
-        Where local times are from.
-    """
-    first, last = _to_take("from_", from_, zone), _to_take("to", to, zone)
+    """Return the first and the last time to read; None stands for no limit."""
+    first, last = _range_end("from_", from_, zone), _range_end("to", to, zone)
     if first is not None and last is not None and last < first:
         raise InvalidInputError(
             f"{option('to')} must not be before {option('from_')}, "
@@ -112,26 +102,28 @@ def span_to_take(
     return first, last
 
 
-def _to_take(name: str, given: object, zone: ZoneInfo | None) -> np.datetime64 | None:
-    """Return an end of what to take; a whole number as the time that stands for it."""
+def _range_end(name: str, given: object, zone: ZoneInfo | None) -> np.datetime64 | None:
+    """Return a limit of the times to read; a whole number as the time that stores it."""
     if given is None:
         return None
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64)
-    index = index_stamps([str(given)]) if whole or isinstance(given, str) else None
+    index = parse_index([str(given)]) if whole or isinstance(given, str) else None
     if index is not None:
         return index[0]
     try:
-        return moment_of(given, zone)
+        return parse_moment(given, zone)
     except InvalidInputError:
-        raise InvalidInputError(f"{option(name)} must be {A_TIME}, got {shown(given)}.") from None
+        raise InvalidInputError(
+            f"{option(name)} must be {TIME_EXAMPLE}, got {shown(given)}."
+        ) from None
 
 
 def _end(time: object, zone: ZoneInfo | None) -> Moment:
-    """Return an end of a span: a moment, or a whole number as it is."""
+    """Return an end of a span: a time, or a whole number."""
     if isinstance(time, int | np.integer) and not isinstance(time, bool | np.timedelta64):
         return np.int64(time)
-    index = index_stamps([time]) if isinstance(time, str) else None
-    return moment_of(time, zone) if index is None else index_of(index)[0]
+    index = parse_index([time]) if isinstance(time, str) else None
+    return parse_moment(time, zone) if index is None else index_of(index)[0]
 
 
 def _ends(given: GivenSpan) -> tuple[object, object]:

@@ -13,18 +13,17 @@ import numpy as np
 from streamridge.arrays import Vector, require_count
 from streamridge.errors import MissingExtraError
 from streamridge.hyperparameters.space import Space
-from streamridge.tuners.backtest import Backtest
-from streamridge.tuners.base import Tuned, Tuner
+from streamridge.tuners.base import Backtest, Tuned, Tuner
 
 
 @dataclass(frozen=True)
 class Bayesian(Tuner):
-    """A search that tries the hyperparameters in force, then what a model of past trials proposes.
+    """A search that tries the current hyperparameters, then proposals of a model of past trials.
 
     Parameters
     ----------
     proposals
-        How many proposals to try.
+        Number of proposals to try.
 
     Notes
     -----
@@ -86,25 +85,24 @@ def _quiet(optuna: Any) -> Iterator[None]:
 
 def _distributions(optuna: Any, space: Space) -> dict[str, Any]:
     """Return the distribution of every hyperparameter that is searched, by name."""
-    return {
-        name: optuna.distributions.FloatDistribution(low, high, log=low > 0)
-        for group in space.groups
-        for name, low, high in zip(
-            group.names, *(ends.tolist() for ends in group.feasible.draws), strict=True
-        )
-        if low < high
-    }
+    found = {}
+    for group in space.groups:
+        lows, highs = (ends.tolist() for ends in group.feasible.draws)
+        for name, low, high in zip(group.names, lows, highs, strict=True):
+            if low < high:
+                found[name] = optuna.distributions.FloatDistribution(low, high, log=low > 0)
+    return found
 
 
 def _params(space: Space, lam: Vector) -> dict[str, float]:
-    """Return the sampler's draws, by name, that stand for these hyperparameters."""
+    """Return the sampler's draws, by name, that correspond to these hyperparameters."""
     pieces = zip(space.groups, space.pieces(lam), strict=True)
     drawn = np.concatenate([group.feasible.to_draws(piece) for group, piece in pieces])
     return dict(zip(space.names, drawn.tolist(), strict=True))
 
 
 def _lam(space: Space, params: Mapping[str, float]) -> Vector:
-    """Return the hyperparameters that the draws stand for, shape (d,); constants are not drawn."""
+    """Return the hyperparameters of some draws, shape (d,); constants are not drawn."""
     pieces = []
     for group in space.groups:
         low, _ = group.feasible.draws

@@ -16,22 +16,21 @@ import numpy as np
 
 from streamridge.arrays import Vector, require_count, require_number, require_positive
 from streamridge.errors import InvalidInputError, listed
-from streamridge.hyperparameters.coordinates import (
+from streamridge.hyperparameters.feasible import (
     Chart,
     Coordinates,
     chart_of,
     require_coordinates,
 )
 from streamridge.hyperparameters.space import Space
-from streamridge.tuners.backtest import Backtest
-from streamridge.tuners.base import Tuned, Tuner, best_of
+from streamridge.tuners.base import Backtest, Tuned, Tuner, best_of
 
 Schedule = Literal["quadratic", "cubic", "exponential"]
 SCHEDULES = ("quadratic", "cubic", "exponential")
 
 # Factor of the exponential schedule per iteration.
 DECAY = 0.9
-# Factors of the step size after a step that lowered the loss, and after one that did not.
+# Factors of the step size after a step that lowered the loss, and after a step that did not.
 LONGER, SHORTER = 1.25, 0.5
 # Length of a trial step, as a share of an interval, that shows which coordinates can move.
 SHORT = 1e-6
@@ -46,8 +45,8 @@ class HOAG(Tuner):
     iterations
         Largest number of steps.
     coordinates
-        "log" descends in logarithms, "natural" in the hyperparameters as they are. If a period
-        is learned, "natural" is better: in logarithms its many local minima dominate the step.
+        "log" descends in logarithms, "natural" in the hyperparameters themselves. If a period is
+        learned, "natural" is better: in logarithms its many local minima dominate the step.
     schedule
         How the tolerance of systems shrinks with the iteration k: like 1 / k^2, 1 / k^3 or 0.9^k.
     tolerance
@@ -58,14 +57,14 @@ class HOAG(Tuner):
         The descent ends when a step lowers the loss by no more than this share of it, or would move
         no coordinate by more than this share of its interval.
     gradients
-        How many gradients are computed at each point, 1 or 2. The paper's prototype seems to have
-        computed two, the second with systems that start from the solutions of the first.
+        Number of gradients computed at each point, 1 or 2. The paper's prototype seems to compute
+        two: the systems of the second start from the solutions of the first.
 
     Notes
     -----
     F. Pedregosa, Hyperparameter optimization with approximate gradient, ICML 2016. The step adapts:
-    it grows while the loss falls, and a step that raised the loss is taken back and halved. The
-    losses that are compared are each known only to the tolerance of their iteration.
+    it grows while the loss falls, and a step that raised the loss is undone and halved. Each loss
+    is known only to the tolerance of its iteration.
     """
 
     iterations: int = 100
@@ -142,7 +141,7 @@ class Point:
 def _reach(chart: Chart, here: Point) -> float:
     """Return the largest move per step size of a projected step, as a share of an interval.
 
-    A coordinate that is pushed against its bound does not move, however large its gradient is.
+    A coordinate that is pushed against its bound does not move for any gradient.
     """
     steepest = float(np.max(np.abs(here.g) / chart.widths, initial=0.0))
     short = SHORT / max(steepest, np.finfo(float).tiny)

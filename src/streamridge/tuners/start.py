@@ -1,10 +1,10 @@
 """A search for the hyperparameters from which online learning starts: a few cheap fits.
 
-Random candidates are compared by fits to few rows. The best of them, and the starts that are given,
-then descend along the exact hyper-gradient, on more rows and fewer at a time. All scales of a group
-move by one common factor, since a few days of errors say too little about each one alone. What
-comes out is compared with the start on the latest rows, which nothing before has seen, and is taken
-only if it is clearly better there.
+Random candidates are compared by fits to few rows. The best of them and the given starts then
+descend along the exact hyper-gradient, on more rows and with fewer candidates in each round. All
+scales of a group move by one common factor, because a few days of errors say too little about each
+of them. The result is compared with the start on the latest rows, which were not used before. It is
+returned only if it is clearly better there.
 """
 
 from __future__ import annotations
@@ -16,38 +16,36 @@ from typing import Any
 import numpy as np
 
 from streamridge.arrays import Mask, Vector
-from streamridge.hyperparameters.coordinates import Chart
-from streamridge.hyperparameters.feasible import Part
+from streamridge.hyperparameters.feasible import Chart
 from streamridge.hyperparameters.space import Space
 from streamridge.models.base import Model
 from streamridge.samples import Samples
-from streamridge.tuners.backtest import Backtest, split
-from streamridge.tuners.base import Tuned
+from streamridge.tuners.base import Backtest, Tuned, split
 
 # Fewer rows than this say too little for a search.
 LEAST_ROWS = 240
-# The part of the rows that each of the two validation sets takes.
+# Each of the two validation sets takes one of PART rows.
 PART = 4
-# Candidates that are drawn, each on one of so many values between the bounds of a group.
+# Number of random candidates, and number of values per group that they are drawn from.
 DRAWS, VALUES = 20, 9
-# How many of them descend, beside the given starts.
+# Number of candidates that descend, in addition to the given starts.
 DESCENDING = 2
-# Rows of the fits that compare these candidates, rows that small fits forecast at most, and rows of
-# the fits that make the last decision.
+# Rows of the fits that compare candidates, the most rows that small fits forecast, and rows of the
+# fits of the final comparison.
 FEW_ROWS, FORECAST_ROWS, MOST_ROWS = 240, 480, 1440
-# The last decision is between the start, what was found, and points on the way there.
-ON_THE_WAY = (0.5, 0.75, 1.0)
-# A searched start must lower the loss of the given one by this share.
+# The final comparison tries these points between the start and the result of the search.
+BETWEEN = (0.5, 0.75, 1.0)
+# A searched start must lower the loss of the given start by this share.
 MARGIN = 0.02
-# Factors of a coordinate's step after a gradient of the same sign, and after one of the other sign.
+# Factors of a coordinate's step after a gradient of the same sign, and of the opposite sign.
 LONGER, SHORTER = 1.2, 0.5
-# The longest step, in logarithms, and how much shorter the steps of other coordinates are.
+# The longest step in logarithms, and the factor of steps of coordinates without logarithms.
 LONGEST, PLAIN = 2.0, 0.2
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of descents: the rows of a fit, the number and size of steps, and how many stay."""
+    """One round of descents: rows per fit, number and size of steps, and number of survivors."""
 
     rows: int
     steps: int
@@ -60,80 +58,55 @@ ROUNDS = (Round(480, steps=8, first=0.6, kept=2), Round(960, steps=8, first=0.3,
 
 @dataclass(frozen=True)
 class StartSearch:
-    """A search for hyperparameters to start from, which sees all samples known so far.
+    """A search for initial hyperparameters, which sees all samples known so far.
 
-    Parameters
-    ----------
-    model
-        The model that is fitted.
-    others
-        Starts to try beside the one that is given, shape (d,) each.
-
-    Notes
-    -----
     Cost at N = 2880: about sixty small fits, which take as long as four fits to all rows. The
-    candidates do not depend on the given start, which may be far off. Cycles stay where they are:
-    a period has too many local minima.
+    candidates do not depend on the given start, which may be far off. Periods are not searched:
+    they have too many local minima.
     """
 
     model: Model[Any]
-    others: tuple[Vector, ...] = ()
+    others: tuple[Vector, ...] = ()  # starts to try in addition to the given one
 
     def tune(self, known: Samples, start: Vector, held: Mask, rng: np.random.Generator) -> Tuned:
-        """Return the hyperparameters to start from, no worse on the latest rows than `start`.
+        """Return initial hyperparameters, no worse on the latest rows than `start`.
 
-        Parameters
-        ----------
-        known
-            At least `LEAST_ROWS` samples.
-        start
-            (d,), where learning would start without a search.
-        held
-            (d,), mask of the hyperparameters that keep the value that they have in `start`.
-        rng
-            Source of random draws; equal ones give equal results.
+        `LEAST_ROWS` samples must be known. Hyperparameters in the mask `held` keep their values
+        in `start`. Equal generators give equal results.
         """
-        space = self._searched(start, held)
+        # Periods and held coordinates are constant.
+        space = self.model.space.holding(start, held | self.model.space.cycles)
         latest = Backtest(self.model, *split(known, MOST_ROWS, len(known) // PART), space)
         earlier = self._earlier(known, space, rng)
         starts = [start, *self._others(space, start)]
         found = _best_drawn(earlier[0], starts, rng)
         for backtest, each in zip(earlier[1:], ROUNDS, strict=True):
             found = _best_descended(backtest, found, each)
-        reached = [_between(space, start, lam, way) for lam in found for way in ON_THE_WAY]
+        reached = [_between(space, start, lam, way) for lam in found for way in BETWEEN]
         lam, loss = _clearly_better(latest, start, [*reached, *starts[1:]])
         every = (latest, *earlier)
         fits, gradients = sum(each.fits for each in every), sum(each.gradients for each in every)
         return Tuned(lam, loss, fits, gradients, latest.seconds)
 
     def _others(self, space: Space, start: Vector) -> list[Vector]:
-        """Return the other starts that differ from the given one, in the space to search."""
+        """Return the other starts, projected to the space, that differ from the given one."""
         others = [space.feasible.project(other) for other in self.others]
         return [other for other in others if not np.array_equal(other, start)]
-
-    def _searched(self, start: Vector, held: Mask) -> Space:
-        """Return the space to search, in which cycles and what is held are constant."""
-        return self.model.space.holding(start, held | self.model.space.cycles)
 
     def _earlier(
         self, known: Samples, space: Space, rng: np.random.Generator
     ) -> list[Backtest[Any]]:
         """Return a backtest for the draws and each round, all before the latest rows."""
-        count = len(known)
+        count, backtests = len(known), []
         training, validation = split(known[: count - count // PART], count, count // PART)
-        return [
-            Backtest(
-                self.model,
-                _thinned(training, rows, rng),
-                _thinned(validation, FORECAST_ROWS, rng),
-                space,
-            )
-            for rows in (FEW_ROWS, *(each.rows for each in ROUNDS))
-        ]
+        for rows in (FEW_ROWS, *(each.rows for each in ROUNDS)):
+            few, ahead = _thinned(training, rows, rng), _thinned(validation, FORECAST_ROWS, rng)
+            backtests.append(Backtest(self.model, few, ahead, space))
+        return backtests
 
 
 def _thinned(samples: Samples, rows: int, rng: np.random.Generator) -> Samples:
-    """Return so many of the samples, drawn at random, in order of time; all if there are fewer."""
+    """Return at most `rows` of the samples, drawn at random, in order of time."""
     if len(samples) <= rows:
         return samples
     return samples[np.sort(rng.choice(len(samples), rows, replace=False))]
@@ -142,7 +115,7 @@ def _thinned(samples: Samples, rows: int, rng: np.random.Generator) -> Samples:
 def _best_drawn(
     backtest: Backtest[Any], starts: Sequence[Vector], rng: np.random.Generator
 ) -> list[Vector]:
-    """Return the starts, and the best of the candidates that are drawn over the whole space."""
+    """Return the starts, and the best candidates drawn from the whole space."""
     drawn = [_draw(backtest.space, rng) for _ in range(DRAWS)]
     losses = [backtest.loss(lam) for lam in drawn]
     return [*starts, *(drawn[i] for i in np.argsort(losses, kind="stable")[:DESCENDING])]
@@ -150,14 +123,12 @@ def _best_drawn(
 
 def _draw(space: Space, rng: np.random.Generator) -> Vector:
     """Return random hyperparameters, equal within each group that has a box, shape (d,)."""
-    return np.concatenate([_drawn_part(part, rng) for part in space.feasible.parts])
-
-
-def _drawn_part(part: Part, rng: np.random.Generator) -> Vector:
-    if part.is_tied:
-        return part.sample(rng, "log")
-    values = part.grid(VALUES)
-    return values[rng.integers(len(values))]
+    pieces = []
+    for part in space.feasible.parts:
+        values = None if part.is_tied else part.grid(VALUES)
+        drawn = values[rng.integers(len(values))] if values else part.sample(rng, "log")
+        pieces.append(drawn)
+    return np.concatenate(pieces)
 
 
 def _best_descended(backtest: Backtest[Any], starts: Sequence[Vector], each: Round) -> list[Vector]:
@@ -168,10 +139,10 @@ def _best_descended(backtest: Backtest[Any], starts: Sequence[Vector], each: Rou
 
 
 def _descended(backtest: Backtest[Any], start: Vector, each: Round) -> tuple[float, Vector]:
-    """Return the least loss of a descent, and where it is; each coordinate has its own step.
+    """Return the least loss of a descent, and its hyperparameters.
 
-    A step goes against the sign of the gradient. It grows while the sign stays, and shrinks when
-    the sign changes, as in Rprop.
+    Each coordinate has its own step, against the sign of the gradient. The step grows while the
+    sign stays, and shrinks when the sign changes, as in Rprop.
     """
     space = backtest.space
     chart = Chart.log(space.feasible)
@@ -192,18 +163,16 @@ def _descended(backtest: Backtest[Any], start: Vector, each: Round) -> tuple[flo
 
 
 def _tied(space: Space, gradient: Vector) -> Vector:
-    """Return the gradient of moves that are the same for a whole box, or that keep a sum."""
-    pieces = zip(space.groups, space.pieces(gradient), strict=True)
-    return np.concatenate(
-        [
-            piece - piece.mean() if group.feasible.is_tied else np.full_like(piece, piece.sum())
-            for group, piece in pieces
-        ]
-    )
+    """Return the gradient of moves that are equal within a box, or that keep the sum of weights."""
+    pieces = []
+    for group, piece in zip(space.groups, space.pieces(gradient), strict=True):
+        tied = group.feasible.is_tied
+        pieces.append(piece - piece.mean() if tied else np.full_like(piece, piece.sum()))
+    return np.concatenate(pieces)
 
 
 def _between(space: Space, lam: Vector, other: Vector, way: float) -> Vector:
-    """Return the point at a share of the way between two, in logarithms where there are any."""
+    """Return the point at a share of the way from `lam` to `other`, in logarithms if positive."""
     chart = Chart.log(space.feasible)
     z, there = chart.encode(lam), chart.encode(other)
     return space.feasible.project(chart.decode((1 - way) * z + way * there))
@@ -212,7 +181,7 @@ def _between(space: Space, lam: Vector, other: Vector, way: float) -> Vector:
 def _clearly_better(
     backtest: Backtest[Any], start: Vector, candidates: Sequence[Vector]
 ) -> tuple[Vector, float]:
-    """Return the candidate with the least loss, and the loss; the start unless it is beaten."""
+    """Return the candidate with the least loss and its loss; the start if it is not beaten."""
     losses = [backtest.loss(lam) for lam in candidates]
     of_start, best = backtest.loss(start), int(np.argmin(losses))
     if losses[best] < (1 - MARGIN) * of_start:

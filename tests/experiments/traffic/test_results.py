@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from streamridge.experiments import outputs
-from streamridge.experiments.traffic import paper as paper_figures
-from streamridge.experiments.traffic.figures import (
+from streamridge.experiments.traffic import results as traffic_results
+from streamridge.experiments.traffic.methods import METHODS
+from streamridge.experiments.traffic.page import (
     figure_of_errors,
     figure_of_runtimes,
     looks_of,
+    write_traffic,
 )
-from streamridge.experiments.traffic.methods import METHODS
-from streamridge.experiments.traffic.page import write_traffic
 from streamridge.experiments.traffic.results import TrafficResults, improvement
-from streamridge.learners.costs import Costs
+from streamridge.learners.base import Costs
 from streamridge.runs.run import Run
 
 STEP = np.timedelta64(15, "m")
@@ -37,7 +37,7 @@ def made(method, sensor, errors, *, total=10.0, tuning=1.0):
         lower=value - 1,
         upper=value + 1,
         by_model=np.ones(len(errors), dtype=bool),
-        lived=len(errors),
+        steps_done=len(errors),
         path=None,
         refit_times=times[:0],
         hyperparameters={},
@@ -75,7 +75,7 @@ def test_improvements_are_percent_of_the_error_of_fixed(results):
     assert results.improvements("FIXED") == {"a": (0, 0), "b": (0, 0)}
 
 
-def test_mean_improvements_are_those_of_the_detectors(results):
+def test_mean_improvements_are_means_over_detectors(results):
     early, final = results.mean_improvements("OHL")
 
     assert early == pytest.approx(10)
@@ -87,21 +87,21 @@ def test_mean_seconds_are_in_total_and_of_tuning(results):
     assert np.isnan(results.mean_seconds("RDS")).all()
 
 
-def test_ratios_are_those_of_the_seconds_of_all_detectors(results):
+def test_ratios_are_ratios_of_total_seconds(results):
     assert results.ratios("HOAG") == (120 / 40, 80 / 8)
     assert results.ratios("FIXED") == (10 / 40, 0)
     assert results.ratios("OHL", to="HOAG") == (40 / 120, 8 / 80)
 
 
-def test_only_detectors_that_both_have_run_are_compared(results):
+def test_only_detectors_with_runs_of_both_methods_are_compared(results):
     stopped = TrafficResults(results.runs[:5])
 
     assert stopped.ratios("HOAG") == (50 / 10, 30 / 2)
-    assert stopped.mean_improvements("OHL", beside="HOAG")[0] == pytest.approx(20)
+    assert stopped.mean_improvements("OHL", other="HOAG")[0] == pytest.approx(20)
     assert stopped.mean_improvements("OHL")[0] == pytest.approx(10)
 
 
-def test_what_was_not_run_is_not_a_number(results):
+def test_results_of_missing_runs_are_nan(results):
     alone = TrafficResults(results.runs[1:2])
 
     assert np.isnan(alone.ratios("OHL", to="RDS")).all()
@@ -125,7 +125,7 @@ def test_missing_readings_do_not_count():
     assert run.rmse_until(None) == np.sqrt((3**2 + 4**2 + 7**2) / 3)
 
 
-def test_a_detector_that_says_nothing_is_left_out_of_means():
+def test_a_detector_without_readings_is_left_out_of_means():
     runs = [made("FIXED", "a", [2, 2]), made("OHL", "a", [1, 1])]
     runs += [made("FIXED", "dead", [0, 0]), made("OHL", "dead", [0, 0])]
     runs += [made("FIXED", "silent", [np.nan] * 2), made("OHL", "silent", [np.nan] * 2)]
@@ -136,7 +136,7 @@ def test_a_detector_that_says_nothing_is_left_out_of_means():
     assert results.mean_improvements("OHL") == (50, 50)
 
 
-def test_rows_hold_the_figures_of_every_run(results):
+def test_rows_have_the_numbers_of_every_run(results):
     row = results.rows()[1]
 
     assert (row["detector"], row["method"], row["scored"]) == ("a", "OHL", 4)
@@ -146,7 +146,7 @@ def test_rows_hold_the_figures_of_every_run(results):
     assert (row["fits"], row["gradients"]) == (7, 2)
 
 
-def test_the_summary_stands_beside_the_papers_figures(results):
+def test_the_summary_includes_the_numbers_of_the_paper(results):
     fixed, ohl, hoag = results.summary()
 
     assert (hoag["method"], hoag["detectors"]) == ("HOAG", 2)
@@ -160,8 +160,8 @@ def test_the_summary_stands_beside_the_papers_figures(results):
     ("method", "early", "final"), [("OHL", 9.0, 9.7), ("HOAG", 9.2, 10.1), ("RDS", 6.1, 6.0)]
 )
 def test_the_papers_table_has_the_papers_means_over_13_detectors(method, early, final):
-    assert {len(column) for column in paper_figures.IMPROVEMENTS[method]} == {13}
-    assert [round(mean, 1) for mean in paper_figures.mean_improvements(method)] == [early, final]
+    assert {len(column) for column in traffic_results.IMPROVEMENTS[method]} == {13}
+    assert [round(mean, 1) for mean in traffic_results.paper_improvements(method)] == [early, final]
 
 
 def texts(axes):
@@ -196,7 +196,7 @@ def test_ticks_of_seconds_are_plain_numbers(results):
         assert sum(map(bool, labels)) >= 2
 
 
-def test_runtimes_of_fixed_alone_have_no_axes_of_tuning(results):
+def test_runtimes_of_fixed_have_no_axes_of_tuning(results):
     alone = TrafficResults(results.runs[:1])
 
     figure = figure_of_runtimes(alone)
@@ -204,7 +204,7 @@ def test_runtimes_of_fixed_alone_have_no_axes_of_tuning(results):
     assert [axes.get_title() for axes in figure.axes] == ["whole run"]
 
 
-def test_a_detector_that_a_method_has_not_run_has_no_bar(results):
+def test_a_missing_run_has_no_bar(results):
     figure = figure_of_runtimes(TrafficResults(results.runs[:5]))
 
     heights = [bar.get_height() for bar in figure.axes[0].containers[2]]
@@ -212,7 +212,7 @@ def test_a_detector_that_a_method_has_not_run_has_no_bar(results):
     assert np.isnan(heights[1])
 
 
-def test_errors_have_axes_of_their_own_per_detector_with_labels_and_a_legend(results):
+def test_each_detector_has_axes_of_errors_with_labels_and_a_legend(results):
     figure = figure_of_errors(results, unit="vehicles / 15 min")
 
     one, other = figure.axes
@@ -250,7 +250,7 @@ def test_the_legend_of_many_methods_stays_within_the_figure(results):
     figure_of_runtimes(TrafficResults(tuple(runs))).canvas.draw()
 
 
-def test_no_two_methods_look_the_same():
+def test_all_methods_have_different_styles():
     labels = [method.label for method in METHODS.values()]
 
     looks = looks_of(labels)
@@ -258,7 +258,7 @@ def test_no_two_methods_look_the_same():
     assert len({(look["color"], look["ls"]) for look in looks.values()}) == len(labels)
 
 
-def test_a_name_with_dollars_is_drawn_as_it_stands(results):
+def test_a_name_with_dollar_signs_is_not_a_formula(results):
     paid = TrafficResults(tuple(replace(run, sensor="$a$") for run in results.runs[:3]))
 
     assert figure_of_errors(paid).axes[0].get_title() == r"\$a\$"
@@ -281,13 +281,13 @@ def folder(results, tmp_path_factory):
     return path
 
 
-def test_a_study_leaves_tables_figures_and_a_page(folder):
+def test_a_study_writes_tables_figures_and_a_page(folder):
     assert {path.name for path in folder.iterdir()} == {
         *("results.json", "cells.csv", "methods.csv", "runtime.png", "rmse.png", "index.html"),
     }
 
 
-def test_json_has_null_for_what_is_not_a_number(folder):
+def test_json_has_null_for_nan(folder):
     text = folder.joinpath("results.json").read_text()
 
     content = json.loads(text, parse_constant=pytest.fail)
@@ -297,7 +297,7 @@ def test_json_has_null_for_what_is_not_a_number(folder):
     assert content["cells"][1]["rmse"] == pytest.approx(np.sqrt(50))
 
 
-def test_csv_has_a_row_per_run_and_an_empty_cell_for_what_is_not_a_number(folder):
+def test_csv_has_a_row_per_run_and_empty_cells_for_nan(folder):
     with folder.joinpath("cells.csv").open(newline="") as file:
         cells = list(csv.DictReader(file))
     with folder.joinpath("methods.csv").open(newline="") as file:
@@ -322,10 +322,10 @@ def test_the_page_has_the_tables_and_escapes_names(folder):
     assert "figure {display: none}" not in page  # nothing hides figures that need no script
 
 
-def test_the_page_says_how_rivals_compare_with_ohl(folder):
+def test_the_page_compares_other_methods_with_ohl(folder):
     page = folder.joinpath("index.html").read_text()
 
-    assert "HOAG takes 3.0 times as long as OHL in all, and 10.0 times as long to tune; " in page
+    assert "HOAG takes 3.0 times as long as OHL in total, and 10.0 times as long to tune; " in page
     assert "it improves RMSE over FIXED by 23.5 %, OHL by 14.6 %." in page
     assert "Not finished" not in page
 
@@ -344,8 +344,8 @@ def test_a_study_without_some_methods_has_a_page_without_their_figures(kept, res
     assert "takes 3.0 times" in page or kept != ("OHL", "HOAG")
 
 
-def test_a_study_that_was_stopped_says_so_and_compares_what_both_have_run(results, tmp_path):
-    page = write_traffic(results.runs[:5], tmp_path, command="c", cells=6).read_text()
+def test_the_page_of_an_unfinished_study_compares_common_detectors(results, tmp_path):
+    page = write_traffic(results.runs[:5], tmp_path, command="c", requested=6).read_text()
 
     assert "Not finished: this page shows 5 of 6 runs." in page
     assert "it improves RMSE over FIXED by 50.0 %, OHL by 29.3 %." in page

@@ -11,38 +11,23 @@ from streamridge.experiments.traffic.study import (
     FULL,
     QUICK,
     STEP,
-    Size,
     cell_settings,
-    make_study,
     simulated_series,
 )
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import parse_names
-from streamridge.runs.carrying import carry_out, started_for
-from streamridge.runs.engines.local import LocalEngine
+from streamridge.runs.engines import LocalEngine
 from streamridge.runs.replay import replay
-from streamridge.runs.selection import Selection
-from streamridge.runs.sources import opened_sources
+from streamridge.runs.run_tasks import run_tasks
 from streamridge.series.clock import Clock
-from tests.runs.test_replay import series as hourly
+from tests.support.series import series as hourly
+from tests.support.studies import TOY, study_of
 
-TOY = Size(
-    2, 3, warmup=150, steps=100, train_size=60, validation_size=40, update_every=48, tune_every=96
-)
 METHODS_OF_TOY = ("fixed", "ohl", "grid")
 
 
-def study_of(folder, *, series=None, size=TOY, seed=0, **options):
-    """Return a study of series, or of simulated ones."""
-    given = simulated_series(size, seed) if series is None else series
-    with opened_sources(given, Selection()) as sources:
-        return make_study(folder, sources, size=size, seed=seed, **options)
-
-
-def run(study, progress=lambda number, done: None, jobs=1):
-    cells = study.cells()
-    with started_for(cells, LocalEngine(jobs)) as workers:
-        return list(carry_out(cells, workers, progress))
+def run(study, progress=None, jobs=1):
+    return list(run_tasks(study.cells(), LocalEngine(jobs), progress))
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +53,8 @@ def todo(study):
     return [cell for cell in study.cells() if not cell.is_done]
 
 
-def test_a_study_is_every_detector_by_every_method(whole):
-    names = [(each.sensor, each.method) for each in whole.kept()]
+def test_a_study_has_a_cell_for_each_detector_and_method(whole):
+    names = [(each.sensor, each.method) for each in whole.stored_runs()]
 
     assert names == [
         (sensor, method)
@@ -78,25 +63,25 @@ def test_a_study_is_every_detector_by_every_method(whole):
     ]
 
 
-def test_a_cell_is_the_run_of_its_method_alone(whole):
+def test_a_cell_equals_a_run_of_its_method(whole):
     settings = cell_settings("ohl", TOY, 0, STEP)
 
-    alone = replay(Forecaster.of(settings), whole.sources[1].load(), warmup=150, steps=100)
+    alone = replay(Forecaster.from_settings(settings), whole.series[1], warmup=150, steps=100)
 
-    ohl = whole.kept()[4]
+    ohl = whole.stored_runs()[4]
     np.testing.assert_array_equal(ohl.value, alone.value)
     assert ohl.hyperparameters == alone.hyperparameters
-    assert (ohl.lived, len(ohl.times)) == (250, 100)
+    assert (ohl.steps_done, len(ohl.times)) == (250, 100)
 
 
-def test_cells_are_kept_as_soon_as_they_are_done(tmp_path):
+def test_cells_are_stored_when_they_are_complete(tmp_path):
     study = study_of(tmp_path, methods=["fixed", "ohl"])
     study.prepare()
     seen = {}
 
     def look(number, done):
         if done == 1:
-            seen[number] = len(study.kept())
+            seen[number] = len(study.stored_runs())
 
     run(study, look)
 
@@ -110,10 +95,10 @@ def test_a_second_run_does_nothing(whole, monkeypatch):
     again.prepare()
 
     assert todo(again) == []
-    assert_same_results([outcome.run for outcome in run(again)], whole.kept())
+    assert_same_results([outcome.run for outcome in run(again)], whole.stored_runs())
 
 
-def test_a_stopped_study_loses_the_cell_under_way_alone_and_goes_on(tmp_path, whole):
+def test_an_interrupted_study_loses_only_the_current_cell_and_continues(tmp_path, whole):
     study = study_of(tmp_path, methods=METHODS_OF_TOY)
     study.prepare()
 
@@ -129,17 +114,17 @@ def test_a_stopped_study_loses_the_cell_under_way_alone_and_goes_on(tmp_path, wh
     lived = []
     run(again, lambda number, done: lived.append(number))
     assert len(lived) == 3 * 250
-    assert_same_results(again.kept(), whole.kept())
+    assert_same_results(again.stored_runs(), whole.stored_runs())
 
 
 @pytest.mark.slow
-def test_a_study_in_processes_is_that_of_one(tmp_path, whole):
+def test_a_study_in_several_processes_has_the_same_results(tmp_path, whole):
     study = study_of(tmp_path, methods=METHODS_OF_TOY)
     study.prepare()
 
     run(study, jobs=2)
 
-    assert_same_results(study.kept(), whole.kept())
+    assert_same_results(study.stored_runs(), whole.stored_runs())
 
 
 def test_more_methods_can_be_added_to_a_study(tmp_path):
@@ -151,11 +136,11 @@ def test_more_methods_can_be_added_to_a_study(tmp_path):
     more.prepare()
 
     assert [cell.method for cell in todo(more)] == ["OHL", "OHL"]
-    assert [run.method for run in more.kept()] == ["FIXED", "FIXED"]
-    assert more.shown == ("fixed", "ohl")
+    assert [run.method for run in more.stored_runs()] == ["FIXED", "FIXED"]
+    assert more.all_methods == ("fixed", "ohl")
 
 
-def test_a_study_takes_other_detectors_and_shows_all(tmp_path):
+def test_other_detectors_can_be_added_to_a_study(tmp_path):
     one, other = simulated_series(TOY, 0)
     first = study_of(tmp_path, series=[one], methods=["fixed"])
     first.prepare()
@@ -164,10 +149,10 @@ def test_a_study_takes_other_detectors_and_shows_all(tmp_path):
     second = study_of(tmp_path, series=[other], methods=["fixed"])
     second.prepare()
 
-    assert [cell.source.sensor for cell in todo(second)] == ["mainline-2"]
+    assert [cell.series.sensor for cell in todo(second)] == ["mainline-2"]
     run(second)
     assert second.detectors == ("mainline-2", "mainline-1")
-    assert [each.sensor for each in second.kept()] == ["mainline-2", "mainline-1"]
+    assert [each.sensor for each in second.stored_runs()] == ["mainline-2", "mainline-1"]
     both = study_of(tmp_path, series=[one, other], methods=["fixed"])
     both.prepare()
     assert todo(both) == []
@@ -194,7 +179,7 @@ def test_another_study_in_the_same_folder_is_refused(change, message, whole):
     whole.prepare()  # the plan is as it was
 
 
-def test_a_method_that_is_set_otherwise_by_now_is_refused(whole, monkeypatch):
+def test_a_method_with_changed_settings_is_refused(whole, monkeypatch):
     changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
     monkeypatch.setitem(METHODS, "grid", changed)
     study = study_of(whole.folder, methods=METHODS_OF_TOY)
@@ -203,7 +188,7 @@ def test_a_method_that_is_set_otherwise_by_now_is_refused(whole, monkeypatch):
         study.prepare()
 
 
-def test_a_method_whose_cells_are_there_is_checked_even_if_not_asked_for(whole, monkeypatch):
+def test_a_stored_method_is_checked_even_if_it_is_not_requested(whole, monkeypatch):
     changed = replace(METHODS["grid"], change=METHODS["ohl"].change)
     monkeypatch.setitem(METHODS, "grid", changed)
 
@@ -221,7 +206,7 @@ def test_a_method_can_be_added_to_a_study(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["value", "time"])
-def test_readings_that_differ_a_little_make_another_study(change, tmp_path):
+def test_slightly_different_readings_are_another_study(change, tmp_path):
     one, other = simulated_series(TOY, 0)
     if change == "value":
         values = other.values.copy()
@@ -242,7 +227,7 @@ def test_the_same_detectors_in_another_order_have_the_same_files(tmp_path):
     )
 
     files = [
-        {cell.source.sensor: cell.keep_in for cell in study.cells()}
+        {cell.series.sensor: cell.keep_in for cell in study.cells()}
         for study in (
             study_of(tmp_path, methods=["fixed"], series=order)
             for order in ([one, other], [other, one])
@@ -261,7 +246,7 @@ def test_names_of_detectors_cannot_leave_the_folder(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["not JSON", "[]", '{"later": 1}'])
-def test_a_folder_with_a_plan_of_another_make_is_refused(content, tmp_path):
+def test_a_folder_with_a_foreign_plan_is_refused(content, tmp_path):
     tmp_path.joinpath("study.json").write_text(content)
 
     with pytest.raises(InvalidInputError, match="Choose another folder, or remove this one"):
@@ -269,7 +254,7 @@ def test_a_folder_with_a_plan_of_another_make_is_refused(content, tmp_path):
     assert tmp_path.joinpath("study.json").read_text() == content
 
 
-def test_a_plan_with_more_in_it_is_another(whole, tmp_path):
+def test_a_plan_with_more_entries_is_another_study(whole, tmp_path):
     plan = json.loads(whole.folder.joinpath("study.json").read_text())
     tmp_path.joinpath("study.json").write_text(json.dumps(plan | {"noise": 1}))
 
@@ -277,23 +262,23 @@ def test_a_plan_with_more_in_it_is_another(whole, tmp_path):
         study_of(tmp_path).prepare()
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+def test_a_folder_that_cannot_be_created_is_refused(tmp_path):
     tmp_path.joinpath("file").write_text("")
 
     with pytest.raises(InvalidInputError, match="out must be a folder that can be written"):
         study_of(tmp_path / "file" / "study").prepare()
 
 
-def test_a_damaged_cell_is_named_with_what_mends_it(tmp_path):
+def test_a_damaged_cell_is_named_with_a_remedy(tmp_path):
     study = study_of(tmp_path, methods=["fixed"])
     study.prepare()
     study.cells()[1].keep_in.write_bytes(b"rubbish")
 
     with pytest.raises(StateError, match=r"mainline-2-fixed\.run is not .* Or remove the file"):
-        study.kept()
+        study.stored_runs()
 
 
-def test_a_damaged_cell_of_a_method_that_is_only_shown_is_found_before_any_work(tmp_path):
+def test_a_damaged_cell_of_a_stored_method_is_found_before_any_work(tmp_path):
     study = study_of(tmp_path, methods=["fixed"])
     study.prepare()
     study.cells()[0].keep_in.write_bytes(b"rubbish")
@@ -308,7 +293,7 @@ def test_a_detector_with_too_few_data_is_left_out(tmp_path):
 
     study = study_of(tmp_path, series=[one, short])
 
-    assert [source.sensor for source in study.sources] == ["mainline-1"]
+    assert [each.sensor for each in study.series] == ["mainline-1"]
     assert [str(each) for each in study.left_out] == [
         "mainline-2: 150 steps are not more than the 150 of the warm-up, left out"
     ]
@@ -343,7 +328,7 @@ def test_study_methods_are_the_papers_unless_some_are_named():
         parse_names([""], METHODS)
 
 
-def test_simulated_detectors_are_those_of_the_seed():
+def test_simulated_detectors_depend_on_the_seed():
     roads = simulate_roads(np.random.default_rng(4), detectors=2, days=3, step_minutes=15)
 
     series = simulated_series(TOY, 4)
@@ -365,7 +350,7 @@ def test_the_full_study_has_the_papers_sizes():
 
 
 @pytest.mark.parametrize("method", PAPER_METHODS)
-def test_the_papers_methods_are_the_papers_model_at_the_size_asked_for(method):
+def test_the_methods_of_the_paper_use_its_model_at_the_requested_size(method):
     settings = cell_settings(method, TOY, 7, STEP)
 
     paper = Forecaster.paper(
@@ -393,7 +378,7 @@ def test_the_papers_methods_are_the_papers_model_at_the_size_asked_for(method):
         ("fixed-unit-1000", "fixed", {"preset.model"}),
     ],
 )
-def test_an_ablation_changes_what_its_name_says_and_nothing_else(method, base, parts):
+def test_an_ablation_changes_only_the_settings_of_its_name(method, base, parts):
     changed, plain = (parts_of(cell_settings(name, TOY, 0, STEP)) for name in (method, base))
 
     assert {name for name in plain if changed[name] != plain[name]} == parts
@@ -424,7 +409,7 @@ def test_ohl_plus_searches_within_a_study(tmp_path):
 
     run(study)
 
-    ohl, plus, *_ = study.kept()
+    ohl, plus, *_ = study.stored_runs()
     assert (ohl.method, plus.method) == ("OHL", "OHL+")
     assert (plus.counts["tunings"], "tunings" in ohl.counts) == (1, False)
     assert plus.hyperparameters != ohl.hyperparameters
@@ -434,7 +419,7 @@ def test_a_grid_is_searched_once():
     assert cell_settings("grid", TOY, 0, STEP).tune_every == 0
 
 
-def test_the_default_model_runs_beside_the_papers():
+def test_the_default_model_is_another_model_than_the_papers():
     assert (
         cell_settings("default", TOY, 0, STEP).preset != cell_settings("ohl", TOY, 0, STEP).preset
     )

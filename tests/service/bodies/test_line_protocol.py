@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamridge.service.bodies.line_protocol import LONGEST_LINE, MOST_JOINED, decode_lines
-from streamridge.service.problems import Problem
-from streamridge.service.rows import MOST_ROWS
-from tests.service.bodies.verdicts import outcome
+from streamridge_service.bodies.line_protocol import LONGEST_LINE, MOST_JOINED, decode_lines
+from streamridge_service.limits import MOST_ROWS
+from streamridge_service.problems import Problem
+from tests.support.service.request_bodies import outcome
 
 NOW = 1_781_338_500_000_000
 SECONDS = NOW // 10**6
@@ -64,13 +64,13 @@ def test_texts_and_truth_values_are_counted_as_skipped(value):
     ("precision", "ticks"),
     [("s", SECONDS), ("ms", NOW // 1000), ("us", NOW), ("ns", NOW * 1000 + 7)],
 )
-def test_times_have_the_precision_asked_for(precision, ticks):
+def test_times_have_the_requested_precision(precision, ticks):
     [row] = decode_lines(f"flow value=1 {ticks}".encode(), precision, 0).rows
 
     assert row.time == NOW
 
 
-def test_a_line_without_time_is_of_now():
+def test_a_line_without_a_time_gets_the_current_time():
     [row] = read("flow value=1").rows
 
     assert row.time == NOW
@@ -114,7 +114,7 @@ def test_an_unknown_precision_is_refused():
         ("flow cars=1_0", "sr-not-a-number", "cars"),
         ("flow cars=0x10", "sr-not-a-number", "cars"),
         ("flow cars=12x", "sr-not-a-number", "cars"),
-        ("flow cars=2000000i", "sr-out-of-range", "cars"),
+        ("flow cars=2000000000000i", "sr-out-of-range", "cars"),
         ("°C,entity=t value=1", "sr-bad-name", "sensor"),
         (r"flow,road=A\ 2 value=1", "sr-bad-name", "sensor"),
         (r"flow,road=A\,2 value=1", "sr-bad-name", "sensor"),
@@ -156,7 +156,7 @@ def test_tags_in_another_order_are_the_same_series():
     assert [row.sensor for row in batch.rows] == ["flow:1:2", "flow:1:2"]
 
 
-def test_what_stands_in_a_text_of_several_lines_is_no_reading():
+def test_lines_inside_a_string_are_not_readings():
     batch = read('log note="first\n# flow value=1\nflow value=2\n",value=3\nramp value=4')
 
     assert [(row.line, row.sensor, row.value) for row in batch.rows] == [
@@ -177,7 +177,7 @@ def test_what_stands_in_a_text_of_several_lines_is_no_reading():
     ],
 )
 def test_lines_whose_end_cannot_be_found_are_unreadable(body):
-    with pytest.raises(Problem, match=r"line 1 (has a text|must have)") as caught:
+    with pytest.raises(Problem, match=r"line 1 (has a string|must have)") as caught:
         read(body)
 
     assert caught.value.code == "sr-unreadable"
@@ -208,7 +208,7 @@ def test_any_bytes_give_a_batch_or_a_problem(body, precision):
     st.dictionaries(st.text("ab", min_size=1), st.text("cd", min_size=1, max_size=8), max_size=4),
     st.randoms(),
 )
-def test_the_name_is_that_of_the_sorted_tags(tags, random):
+def test_the_name_follows_the_sorted_tags(tags, random):
     written = random.sample(sorted(tags.items()), len(tags))
     line = ",".join(["flow", *(f"{key}={value}" for key, value in written)])
 

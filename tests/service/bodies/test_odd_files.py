@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from streamridge.service.bodies.decoding import decode
-from streamridge.service.problems import Problem
-from tests.service.bodies.odd_files import FILES
-from tests.service.bodies.verdicts import outcome
+from streamridge_service.bodies.decoding import decode
+from streamridge_service.problems import Problem
+from tests.support.service.odd_files import FILES
+from tests.support.service.request_bodies import outcome
 
 # Bytes that mean something in one of the formats.
 SPECIAL = b'\x00\xff\x80"\\,;{}[]:\n\r\te+-.0 9='

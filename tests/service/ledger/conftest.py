@@ -4,22 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from streamridge.service.ledger import checking, layout, pruning, sqlite
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.ledger.postgres_server import MEMORY, PostgresServer
+from streamridge_service.ledger import layout, sqlite
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger.postgres_server import MEMORY
 
 SMALL_BUCKET = 50
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    """Give the one server of this test process."""
-    try:
-        server = PostgresServer()
-    except OSError as error:
-        pytest.skip(f"NO POSTGRESQL: its ledger is NOT tested here, since {error}")
-    yield server
-    server.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -48,23 +37,11 @@ def folder():
 @pytest.fixture
 def short_log(monkeypatch):
     """Let the log be folded in several times in a short run, also with a new beginning."""
-    monkeypatch.setattr(sqlite, "FOLD_AT", 24)
+    monkeypatch.setattr(sqlite, "CHECKPOINT_AT", 24)
     monkeypatch.setattr(sqlite, "RESTART_AT", 40)
 
 
 @pytest.fixture
 def small_buckets(monkeypatch):
     """Let a few readings fill many buckets."""
-    for module in (layout, checking, pruning):
-        monkeypatch.setattr(module, "BUCKET", SMALL_BUCKET)
-
-
-@pytest.fixture
-def counted(record_property):
-    """Give the function that notes the row of the specification a test proves, and its cases."""
-
-    def note(row, cases):
-        record_property("row", row)
-        record_property("cases", cases)
-
-    return note
+    monkeypatch.setattr(layout, "BUCKET", SMALL_BUCKET)

@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.ledger.samples import entries, forecast, sensor, snapshot
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger.samples import entries, forecast, sensor, snapshot
+from tests.support.waiting import LIMIT
 
 SIZE = 40
 
@@ -29,21 +30,21 @@ class Load:
 
     def wait_for(self, seq):
         with self._progress:
-            assert self._progress.wait_for(lambda: self.acknowledged >= seq, timeout=30)
+            assert self._progress.wait_for(lambda: self.acknowledged >= seq, timeout=LIMIT)
 
     def _write(self):
         while not self._stop.is_set():
             first, last = self.acknowledged + 1, self.acknowledged + SIZE
-            self._ledger.append(entries=entries(first, last))
+            self._ledger.append(readings=entries(first, last))
             with self._progress:
                 self.acknowledged = last
                 self._progress.notify()
-            self._ledger.issue([forecast(seq) for seq in range(first, last + 1)])
-            self._ledger.keep([snapshot(last, 1 + last % 4)])
+            self._ledger.add_forecasts([forecast(seq) for seq in range(first, last + 1)])
+            self._ledger.add_snapshots([snapshot(last, 1 + last % 4)])
 
 
 @pytest.mark.usefixtures("short_log")
-def test_each_backup_under_load_is_a_sound_prefix(address, folder, counted):
+def test_each_backup_under_load_is_an_intact_prefix(address, folder, counted):
     backups = []
     with (
         open_ledger(address) as ledger,
@@ -58,9 +59,9 @@ def test_each_backup_under_load_is_a_sound_prefix(address, folder, counted):
 
     for path, before in backups:
         with open_ledger(path, read_only=True) as backup:
-            last = backup.last()
+            last = backup.last_seq()
             assert list(backup.check()) == []
             assert last >= before
-            assert sorted(backup.recent(0), key=lambda one: one.seq) == entries(1, last)
+            assert sorted(backup.readings_after(0), key=lambda one: one.seq) == entries(1, last)
     assert load.acknowledged >= 20 * SIZE
     counted("A14", len(backups))

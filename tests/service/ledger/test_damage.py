@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from streamridge.service.ledger import layout
-from streamridge.service.ledger.base import DamagedError, StorageError
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.ledger.samples import contents, entries, filled, sensor, snapshot
+from streamridge_service.ledger import layout
+from streamridge_service.ledger.errors import DamagedError, StorageError
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger.samples import contents, entries, filled, sensor, snapshot
 
 FLIPS = 500
 COLUMNS = {
@@ -27,7 +27,7 @@ def flip(content, at, bit):
 def unnoticed_flips(ledger, times):
     """Change single bytes of a snapshot, and return how many changes were not noticed."""
     ledger.append([sensor(1), sensor(2)], entries(1, 10, 2))
-    ledger.keep([snapshot(10, 1, left=(7, 9)), snapshot(10, 2)])
+    ledger.add_snapshots([snapshot(10, 1, unused=(7, 9)), snapshot(10, 2)])
     storage, chance = ledger._storage, random.Random(6)
     unnoticed = 0
     for _ in range(times):
@@ -46,7 +46,7 @@ def unnoticed_flips(ledger, times):
         assert ledger.snapshot(2) == snapshot(10, 2)
         with storage.writing() as session:
             session.run(statement, content=before)
-    assert ledger.snapshot(1) == snapshot(10, 1, left=(7, 9))
+    assert ledger.snapshot(1) == snapshot(10, 1, unused=(7, 9))
     return unnoticed
 
 
@@ -95,12 +95,14 @@ def test_changed_bytes_of_a_file_are_noticed_or_harmless(folder, counted, flips)
     counted("A6", flips)
 
 
-def test_a_file_that_is_no_database_is_refused_with_the_remedy(tmp_path):
+def test_a_file_that_is_not_a_database_is_refused_with_the_remedy(tmp_path):
     path = tmp_path / "ledger.db"
     path.write_bytes(b"no database at all, but long enough to be read as one" * 100)
     before = path.read_bytes()
 
-    with pytest.raises(StorageError, match=r"is damaged .* get a backup by `streamridge restore`"):
+    with pytest.raises(
+        StorageError, match=r"is damaged .* restore a backup with `streamridge restore`"
+    ):
         open_ledger(path)
 
     assert path.read_bytes() == before
@@ -114,5 +116,7 @@ def test_a_damaged_page_names_the_remedy(tmp_path):
         file.seek(4096)
         file.write(bytes([255]) * (path.stat().st_size - 4096))
 
-    with pytest.raises(StorageError, match=r"is damaged .* get a backup by `streamridge restore`"):
+    with pytest.raises(
+        StorageError, match=r"is damaged .* restore a backup with `streamridge restore`"
+    ):
         open_ledger(path)

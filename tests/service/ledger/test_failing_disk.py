@@ -8,12 +8,12 @@ import sys
 import apsw
 import pytest
 
-from streamridge.service.ledger.base import DiskFullError, StorageFailedError
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.ledger import batches, driver
-from tests.service.ledger.faulty_files import Journal, noted
-from tests.service.ledger.samples import entries, sensor
-from tests.service.ledger.traced import needs_strace, run_traced
+from streamridge_service.ledger.errors import DiskFullError, StorageFailedError
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger import batches, driver
+from tests.support.ledger.faulty_files import Journal, noted
+from tests.support.ledger.samples import entries, sensor
+from tests.support.ledger.traced import needs_strace, run_traced
 
 COMMITS, SIZE = 30, 10
 
@@ -41,12 +41,12 @@ def append_all(ledger):
     for first in range(1, COMMITS * SIZE, SIZE):
         batch = entries(first, first + SIZE - 1)
         try:
-            ledger.append(entries=batch)
+            ledger.append(readings=batch)
         except DiskFullError:
             full += 1
-            there = len(list(ledger.recent(0)))  # reading goes on
-            assert there == ledger.last() == first - 1
-            ledger.append(entries=batch)
+            there = len(list(ledger.readings_after(0)))  # reading goes on
+            assert there == ledger.last_seq() == first - 1
+            ledger.append(readings=batch)
     return full
 
 
@@ -60,7 +60,7 @@ def calls_of_a_run(folder, call):
         return journal.count(call) - before
 
 
-def test_a_full_disk_at_any_write_loses_nothing_and_stops_nothing(folder, counted):
+def test_a_full_disk_at_any_write_loses_nothing(folder, counted):
     writes = calls_of_a_run(folder, "write")
     points = range(12, writes, 3)
 
@@ -72,7 +72,9 @@ def test_a_full_disk_at_any_write_loses_nothing_and_stops_nothing(folder, counte
             journal.arm(point - 10)
             told += append_all(ledger)
 
-            assert sorted(ledger.recent(0), key=lambda one: one.seq) == entries(1, COMMITS * SIZE)
+            assert sorted(ledger.readings_after(0), key=lambda one: one.seq) == entries(
+                1, COMMITS * SIZE
+            )
             assert list(ledger.check()) == []
 
     # The others were while the log was folded in, which can wait.
@@ -89,7 +91,7 @@ def test_a_full_disk_at_any_write_loses_nothing_and_stops_nothing(folder, counte
         pytest.param(8, 20, marks=pytest.mark.slow),
     ],
 )
-def test_a_really_full_disk_loses_nothing_and_stops_nothing(tmp_path, counted, megabytes, times):
+def test_a_real_full_disk_loses_nothing(tmp_path, counted, megabytes, times):
     mount = f"mount -t tmpfs -o size={megabytes}m tmpfs {tmp_path}"
     private = [shutil.which("unshare") or "unshare", "-rm", "sh", "-c"]
     if subprocess.run([*private, mount], capture_output=True, check=False).returncode:
@@ -113,7 +115,7 @@ def test_a_really_full_disk_loses_nothing_and_stops_nothing(tmp_path, counted, m
     counted("A4", times)
 
 
-def test_after_a_failed_sync_the_ledger_writes_no_more(folder, counted):
+def test_the_ledger_stops_writing_after_a_failed_sync(folder, counted):
     points = range(1, calls_of_a_run(folder, "sync"))
 
     for point in points:
@@ -123,15 +125,15 @@ def test_after_a_failed_sync_the_ledger_writes_no_more(folder, counted):
             ledger.append([sensor(number) for number in range(1, 5)])
             journal.arm(point)
             acknowledged = append_until_failed(ledger)
-            with pytest.raises(StorageFailedError, match="Look after its disk"):
-                ledger.note([])
-            assert ledger.last() >= acknowledged  # reading goes on
+            with pytest.raises(StorageFailedError, match="Check its disk"):
+                ledger.add_events([])
+            assert ledger.last_seq() >= acknowledged  # reading goes on
 
         with open_ledger(path) as again:
-            last = again.last()
+            last = again.last_seq()
             assert last >= acknowledged
             assert list(again.check()) == []
-            assert sorted(again.recent(0), key=lambda one: one.seq) == entries(1, last)
+            assert sorted(again.readings_after(0), key=lambda one: one.seq) == entries(1, last)
 
     counted("A5", len(points))
 
@@ -141,7 +143,7 @@ def append_until_failed(ledger):
     last = 0
     try:
         while True:
-            ledger.append(entries=entries(last + 1, last + SIZE))
+            ledger.append(readings=entries(last + 1, last + SIZE))
             last += SIZE
     except StorageFailedError:
         return last
@@ -153,7 +155,7 @@ def append_until_failed(ledger):
     ("row", "call", "error", "times"),
     [("A4", "pwrite64", "ENOSPC", 100), ("A5", "fdatasync", "EIO", 30)],
 )
-def test_a_call_of_the_system_that_fails_loses_nothing(folder, counted, row, call, error, times):
+def test_a_failing_system_call_loses_nothing(folder, counted, row, call, error, times):
     failed = 0
     for number in range(1, times + 1):
         path = folder / str(number) / "ledger.db"
@@ -163,7 +165,7 @@ def test_a_call_of_the_system_that_fails_loses_nothing(folder, counted, row, cal
 
         failed += status != 0
         with open_ledger(path) as ledger:
-            assert ledger.last() >= len(acknowledged) * batches.SIZE
+            assert ledger.last_seq() >= len(acknowledged) * batches.SIZE
             assert list(ledger.check()) == []
             batches.write_all(ledger, lambda _: None)
             assert list(ledger.check()) == []

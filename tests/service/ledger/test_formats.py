@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
-from streamridge.service.ledger import schema
-from streamridge.service.ledger.base import FormatError
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.ledger.faulty_files import Journal, disk_after, noted
-from tests.service.ledger.samples import contents, filled
+from streamridge_service.ledger import schema
+from streamridge_service.ledger.errors import FormatError
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger.faulty_files import Journal, disk_after, noted
+from tests.support.ledger.samples import contents, filled
 
 SECOND = """
 ALTER TABLE sensors ADD COLUMN lanes {small};
@@ -31,7 +31,7 @@ def digests(folder):
 
 
 @pytest.mark.parametrize("folded", [True, False], ids=["closed", "killed"])
-def test_a_file_of_a_newer_format_keeps_its_bytes(folder, counted, folded):
+def test_a_file_of_a_newer_format_is_not_changed(folder, counted, folded):
     left = folder / "left"
     left.mkdir()
     with open_ledger(folder / "ledger.db") as ledger:
@@ -82,7 +82,9 @@ def test_a_copy_is_kept_before_a_migration(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
-def test_power_lost_in_a_migration_leaves_the_old_or_the_new(folder, monkeypatch, counted, every):
+def test_a_power_failure_during_a_migration_leaves_the_old_or_the_new_format(
+    folder, monkeypatch, counted, every
+):
     before = older(folder)
     monkeypatch.setattr(schema, "MIGRATIONS", [schema.FIRST, SECOND])
     journal = Journal()

@@ -9,17 +9,11 @@ import msgspec
 import pytest
 
 from streamridge.errors import InvalidInputError
-from streamridge.service.ledger import schema
-from streamridge.service.ledger.base import (
-    DamagedError,
-    FormatError,
-    InUseError,
-    StorageError,
-)
-from streamridge.service.ledger.opening import open_ledger
-from streamridge.service.ledger.records import Kind
-from streamridge.service.ledger.restoring import restore
-from tests.service.ledger.samples import (
+from streamridge_service.ledger import schema
+from streamridge_service.ledger.errors import DamagedError, FormatError, InUseError, StorageError
+from streamridge_service.ledger.opening import open_ledger, restore
+from streamridge_service.ledger.records import EVERYONE, Kind
+from tests.support.ledger.samples import (
     NOON,
     STEP,
     action,
@@ -47,31 +41,31 @@ def run(ledger, sql):
 
 
 class TestReadings:
-    def test_a_new_ledger_is_empty_and_sound(self, ledger):
-        assert ledger.last() == ledger.done() == 0
-        assert ledger.sensors() == ledger.entries(1) == list(ledger.recent(0)) == []
+    def test_a_new_ledger_is_empty_and_intact(self, ledger):
+        assert ledger.last_seq() == ledger.done_seq() == 0
+        assert ledger.sensors() == ledger.readings(1) == list(ledger.readings_after(0)) == []
         assert ledger.snapshot(1) is None
         assert list(ledger.forecasts()) == ledger.events() == ledger.tokens() == []
         assert list(ledger.check()) == []
         assert ledger.facts()["format"] == "1"
 
-    def test_what_was_appended_is_read_as_it_was(self, ledger):
+    def test_appended_rows_are_read_unchanged(self, ledger):
         values = [0.1 + 0.2, 5e-324, 1e308, -1.5, 7.0, None]
         given = [entry(seq, value=value) for seq, value in enumerate(values, 1)]
         given[-1] = msgspec.structs.replace(given[-1], value=None, kind=Kind.HELD)
 
         ledger.append(four_sensors(), given, [action(7)])
 
-        assert ledger.last() == 7
+        assert ledger.last_seq() == 7
         assert ledger.sensors() == four_sensors()
-        assert sorted(ledger.recent(0), key=lambda one: one.seq) == given
+        assert sorted(ledger.readings_after(0), key=lambda one: one.seq) == given
         assert ledger.actions(1) == [action(7)]
         assert ledger.actions(2) == ledger.actions(1, after=7) == []
 
     def test_a_negative_zero_is_a_zero(self, ledger):
         ledger.append(four_sensors(), [entry(1, value=-0.0), entry(2, value=5)])
 
-        zero, five = ledger.entries(1)[0].value, ledger.entries(2)[0].value
+        zero, five = ledger.readings(1)[0].value, ledger.readings(2)[0].value
 
         assert math.copysign(1, zero) == 1
         assert type(five) is float
@@ -80,7 +74,7 @@ class TestReadings:
     def test_readings_and_actions_share_one_numbering(self, ledger):
         ledger.append(four_sensors(), [entry(1), entry(3)], [action(2), action(4)])
 
-        assert ledger.last() == 4
+        assert ledger.last_seq() == 4
         assert [one.seq for one in ledger.actions(1)] == [2, 4]
         assert list(ledger.check()) == []
 
@@ -89,31 +83,31 @@ class TestReadings:
         [[6, 7], [4, 6], [4, 4], [0], [-1], [1, 2, 3, 5]],
         ids=["ahead", "hole", "twice", "zero", "negative", "hole after what is there"],
     )
-    def test_a_hole_is_refused_and_nothing_is_written(self, ledger, seqs):
+    def test_a_gap_is_refused_and_nothing_is_written(self, ledger, seqs):
         ledger.append(four_sensors(), entries(1, 3))
         before = digest(ledger)
 
-        with pytest.raises(InvalidInputError, match="must go on from 4 without a hole"):
+        with pytest.raises(InvalidInputError, match="must continue from 4 without a gap"):
             ledger.append([sensor(5)], [entry(seq) for seq in seqs])
 
         assert digest(ledger) == before
 
-    def test_sending_again_what_is_there_changes_nothing(self, ledger):
+    def test_appending_stored_rows_again_changes_nothing(self, ledger):
         ledger.append(four_sensors(), entries(1, 30), [action(31)])
         before = digest(ledger)
 
         ledger.append(four_sensors(), entries(1, 30), [action(31)])
-        ledger.append(entries=entries(11, 20))
+        ledger.append(readings=entries(11, 20))
 
         assert digest(ledger) == before
         assert list(ledger.check()) == []
 
-    def test_sending_again_with_more_adds_the_rest(self, ledger):
+    def test_appending_again_with_more_rows_adds_the_rest(self, ledger):
         ledger.append(four_sensors(), entries(1, 30))
 
-        ledger.append(entries=entries(21, 40))
+        ledger.append(readings=entries(21, 40))
 
-        assert sorted(ledger.recent(0), key=lambda one: one.seq) == entries(1, 40)
+        assert sorted(ledger.readings_after(0), key=lambda one: one.seq) == entries(1, 40)
         assert list(ledger.check()) == []
 
     @pytest.mark.parametrize(
@@ -121,12 +115,12 @@ class TestReadings:
         [{"value": 1.0}, {"time": NOON - STEP}, {"sensor": 4}, {"received": 1}, {"kind": 1}],
         ids=lambda other: next(iter(other)),
     )
-    def test_a_number_is_not_given_twice(self, ledger, other):
+    def test_an_arrival_number_is_not_used_twice(self, ledger, other):
         ledger.append(four_sensors(), entries(1, 30))
         before = digest(ledger)
 
-        with pytest.raises(InvalidInputError, match="must be given once, got 30 to 30 again"):
-            ledger.append(entries=[msgspec.structs.replace(entry(30), **other), entry(31)])
+        with pytest.raises(InvalidInputError, match="must be used once, got 30 to 30 again"):
+            ledger.append(readings=[msgspec.structs.replace(entry(30), **other), entry(31)])
 
         assert digest(ledger) == before
 
@@ -155,7 +149,7 @@ class TestReadings:
     def test_limits_choose_readings(self, ledger, small_buckets, after, up_to, start, end):
         ledger.append(four_sensors(), entries(1, 240))
 
-        found = ledger.entries(2, after=after, up_to=up_to, start=start, end=end)
+        found = ledger.readings(2, after=after, up_to=up_to, start=start, end=end)
 
         assert found == [
             one
@@ -169,23 +163,23 @@ class TestReadings:
         late = [entry(seq, time=NOON + 3 * STEP + seq) for seq in range(201, 211)]
         ledger.append(four_sensors(), [*entries(1, 200), *late])
 
-        found = ledger.entries(1, start=NOON + 3 * STEP, end=NOON + 4 * STEP)
+        found = ledger.readings(1, start=NOON + 3 * STEP, end=NOON + 4 * STEP)
 
         assert [one.seq for one in found] == [13, 201, 205, 209]
 
-    def test_recent_readings_are_those_after_a_number(self, ledger, small_buckets):
+    def test_readings_after_a_number_are_found(self, ledger, small_buckets):
         ledger.append(four_sensors(), entries(1, 240))
 
         for after in (0, 49, 50, 120, 240):
-            found = sorted(ledger.recent(after), key=lambda one: one.seq)
+            found = sorted(ledger.readings_after(after), key=lambda one: one.seq)
             assert found == entries(after + 1, 240)
 
-    def test_many_at_once_are_as_many_by_few(self, address, tmp_path):
+    def test_a_large_batch_equals_small_batches(self, address, tmp_path):
         with open_ledger(address) as ledger, open_ledger(tmp_path / "other.db") as other:
             ledger.append(four_sensors(), entries(1, 1000))
             other.append(four_sensors())
             for first in range(1, 1001, 8):
-                other.append(entries=entries(first, first + 7))
+                other.append(readings=entries(first, first + 7))
 
             assert contents(ledger) == contents(other)
             assert list(ledger.check()) == list(other.check()) == []
@@ -196,18 +190,18 @@ class TestForecasts:
         ledger.append(four_sensors(), entries(1, 240))
         issued = [forecast(seq, fit=seq // 2) for seq in range(1, 241)]
 
-        ledger.issue(issued[::-1], done=240)
+        ledger.add_forecasts(issued[::-1], done=240)
 
         assert list(ledger.forecasts()) == issued
         assert list(ledger.forecasts(3)) == [one for one in issued if one.sensor == 3]
         assert list(ledger.forecasts(after=100)) == issued[100:]
         assert list(ledger.forecasts(2, after=101)) == issued[101::4]
-        assert ledger.done() == 240
+        assert ledger.done_seq() == 240
 
     def test_times_choose_forecasts(self, ledger, small_buckets):
         ledger.append(four_sensors(), entries(1, 240))
         issued = [forecast(seq) for seq in range(1, 241)]
-        ledger.issue(issued)
+        ledger.add_forecasts(issued)
         start, end = NOON + 20 * STEP, NOON + 22 * STEP
 
         chosen = [one for one in issued if start <= one.time < end]
@@ -217,73 +211,73 @@ class TestForecasts:
 
     def test_a_forecast_is_never_changed(self, ledger):
         ledger.append(four_sensors(), entries(1, 4))
-        ledger.issue([forecast(seq) for seq in range(1, 4)])
+        ledger.add_forecasts([forecast(seq) for seq in range(1, 4)])
 
-        ledger.issue([forecast(seq, horizon=5) for seq in range(1, 5)])
+        ledger.add_forecasts([forecast(seq, horizon=5) for seq in range(1, 5)])
 
         assert list(ledger.forecasts()) == [*map(forecast, range(1, 4)), forecast(4, horizon=5)]
 
-    def test_what_is_worked_off_stays_when_it_is_not_said(self, ledger):
+    def test_the_processed_number_stays_unless_it_is_given(self, ledger):
         ledger.append(four_sensors(), entries(1, 4))
-        ledger.issue([], done=3)
+        ledger.add_forecasts([], done=3)
 
-        ledger.issue([forecast(4)])
+        ledger.add_forecasts([forecast(4)])
 
-        assert ledger.done() == 3
+        assert ledger.done_seq() == 3
 
 
 class TestSnapshots:
-    def test_the_last_snapshot_is_kept_and_all_cuts(self, ledger):
+    def test_the_last_snapshot_and_all_refit_points_are_stored(self, ledger):
         ledger.append(four_sensors(), entries(1, 200))
         kept = [snapshot(seq, number) for seq in (50, 150) for number in (1, 2)]
-        left = snapshot(190, 1, kind="failed", left=(7, 189))
+        unused = snapshot(190, 1, kind="failed", unused=(7, 189))
 
-        ledger.keep(kept)
-        ledger.keep([left])
+        ledger.add_snapshots(kept)
+        ledger.add_snapshots([unused])
 
-        assert ledger.snapshot(1) == left
+        assert ledger.snapshot(1) == unused
         assert ledger.snapshot(2) == kept[3]
         assert ledger.snapshot(3) is None
-        assert ledger.cuts(1) == [kept[0].cut, kept[2].cut, left.cut]
-        assert ledger.tunings(1) == [(one.cut.until, one.tuning) for one in (*kept[::2], left)]
-        assert ledger.tunings(1, start=left.cut.until) == [(left.cut.until, left.tuning)]
-        assert list(ledger.summaries()) == [(1, 190, left.summary), (2, 150, kept[3].summary)]
+        assert ledger.refit_points(1) == [kept[0].point, kept[2].point, unused.point]
+        assert ledger.tunings(1) == [(one.point.until, one.tuning) for one in (*kept[::2], unused)]
+        assert ledger.tunings(1, start=unused.point.until) == [(unused.point.until, unused.tuning)]
+        assert list(ledger.summaries()) == [(1, 190, unused.summary), (2, 150, kept[3].summary)]
         assert list(ledger.check()) == []
 
-    def test_cuts_at_one_arrival_number_stay_in_order(self, ledger):
+    def test_refit_points_at_one_arrival_number_stay_in_order(self, ledger):
         ledger.append(four_sensors(), entries(1, 100))
         kinds = ["start", "kept", "refit", "failed"]
 
-        ledger.keep([snapshot(100, kind=kind) for kind in kinds[:3]])
-        ledger.keep([snapshot(100, kind=kinds[3])])
+        ledger.add_snapshots([snapshot(100, kind=kind) for kind in kinds[:3]])
+        ledger.add_snapshots([snapshot(100, kind=kinds[3])])
 
-        assert [cut.kind for cut in ledger.cuts(1)] == kinds
+        assert [point.kind for point in ledger.refit_points(1)] == kinds
 
-    def test_keeping_again_changes_nothing(self, ledger):
+    def test_adding_snapshots_again_changes_nothing(self, ledger):
         ledger.append(four_sensors(), entries(1, 200))
         kept = [snapshot(seq, number) for seq in (50, 150) for number in (1, 2)]
-        ledger.keep(kept)
+        ledger.add_snapshots(kept)
         before = digest(ledger)
 
-        ledger.keep(kept)
-        ledger.keep(kept[:2])
+        ledger.add_snapshots(kept)
+        ledger.add_snapshots(kept[:2])
 
         assert digest(ledger) == before
 
-    def test_an_older_snapshot_is_not_taken(self, ledger):
+    def test_an_older_snapshot_is_skipped(self, ledger):
         ledger.append(four_sensors(), entries(1, 200))
-        ledger.keep([snapshot(150)])
+        ledger.add_snapshots([snapshot(150)])
 
-        ledger.keep([snapshot(100), snapshot(100, 2)])
+        ledger.add_snapshots([snapshot(100), snapshot(100, 2)])
 
         assert ledger.snapshot(1) == snapshot(150)
-        assert ledger.cuts(1) == [snapshot(150).cut]
+        assert ledger.refit_points(1) == [snapshot(150).point]
         assert ledger.snapshot(2) == snapshot(100, 2)
 
     def test_more_summaries_than_are_read_at_once(self, ledger, monkeypatch):
-        monkeypatch.setattr("streamridge.service.ledger.reading.SUMMARIES", 7)
+        monkeypatch.setattr("streamridge_service.ledger.reading.SUMMARIES", 7)
         ledger.append([sensor(number) for number in range(1, 31)], entries(1, 30, 30))
-        ledger.keep([snapshot(30, number) for number in range(30, 0, -1)])
+        ledger.add_snapshots([snapshot(30, number) for number in range(30, 0, -1)])
 
         assert [number for number, _, _ in ledger.summaries()] == list(range(1, 31))
 
@@ -291,7 +285,7 @@ class TestSnapshots:
         filled(ledger)
 
         run(ledger, "UPDATE snapshots SET digest = (SELECT state FROM states WHERE sensor = 1)")
-        ledger.keep([snapshot(190, 2)])
+        ledger.add_snapshots([snapshot(190, 2)])
 
         with pytest.raises(DamagedError, match="the snapshot of sensor 1 is damaged"):
             ledger.snapshot(1)
@@ -300,8 +294,8 @@ class TestSnapshots:
 
 class TestTheRest:
     def test_events_are_the_newest_in_order(self, ledger):
-        ledger.note([event(number) for number in range(1, 10)])
-        ledger.note([event(9), event(10)])
+        ledger.add_events([event(number) for number in range(1, 10)])
+        ledger.add_events([event(9), event(10)])
 
         assert ledger.events() == [event(number) for number in range(1, 11)]
         assert ledger.events(after=8) == [event(9), event(10)]
@@ -320,7 +314,7 @@ class TestTheRest:
         assert ledger.facts()["step"] == "300"
         assert ledger.facts()["zone"] == "UTC"
 
-    def test_sizes_are_told(self, ledger):
+    def test_sizes_are_returned(self, ledger):
         filled(ledger)
 
         size = ledger.size()
@@ -328,7 +322,7 @@ class TestTheRest:
         assert size["data"] > 0
         assert set(size) - {"free"} == {"data", "log", "reusable"}
 
-    def test_all_is_there_after_a_restart(self, address):
+    def test_all_data_are_there_after_a_restart(self, address):
         with open_ledger(address) as ledger:
             filled(ledger)
             before = contents(ledger)
@@ -343,14 +337,14 @@ class TestProcesses:
         with open_ledger(address, read_only=True) as reader:
             ledger.append(four_sensors(), entries(1, 5))
 
-            assert reader.last() == 5
-            assert len(reader.entries(1)) == 2
+            assert reader.last_seq() == 5
+            assert len(reader.readings(1)) == 2
             with pytest.raises(StorageError, match="must be open to write, got one that is not"):
-                reader.append(entries=[entry(6)])
+                reader.append(readings=[entry(6)])
 
-        assert ledger.last() == 5
+        assert ledger.last_seq() == 5
 
-    def test_a_second_writer_is_told_who_the_first_is(self, address, ledger):
+    def test_the_error_of_a_second_writer_names_the_first(self, address, ledger):
         with pytest.raises(InUseError, match=rf"served by process {os.getpid()} since 20\d\d-"):
             open_ledger(address)
 
@@ -363,9 +357,9 @@ class TestProcesses:
         def reading():
             seen = 0
             while not stop.is_set():
-                last = ledger.last()
+                last = ledger.last_seq()
                 assert last >= seen
-                assert len(list(ledger.recent(0))) >= last
+                assert len(list(ledger.readings_after(0))) >= last
                 seen = last
             return seen
 
@@ -373,7 +367,7 @@ class TestProcesses:
             readers = [pool.submit(reading) for _ in range(3)]
             ledger.append(four_sensors())
             writer = pool.submit(
-                lambda: [ledger.append(entries=entries(i, i + 9)) for i in range(1, 400, 10)]
+                lambda: [ledger.append(readings=entries(i, i + 9)) for i in range(1, 400, 10)]
             )
             writer.result()
             stop.set()
@@ -403,7 +397,7 @@ class TestCopies:
         assert taken.read_text() == "mine"
         assert [path.name for path in tmp_path.glob("taken*")] == ["taken.db"]
 
-    def test_a_backup_becomes_a_storage_again(self, address, tmp_path):
+    def test_a_backup_is_restored_to_either_database(self, address, tmp_path):
         with open_ledger(tmp_path / "first.db") as ledger:
             filled(ledger)
             before = contents(ledger)
@@ -414,7 +408,7 @@ class TestCopies:
         with open_ledger(address) as restored:
             assert contents(restored) == before
             assert list(restored.check()) == []
-            restored.append(entries=[entry(203)])
+            restored.append(readings=[entry(203)])
         with pytest.raises(InvalidInputError, match=r"must be (a new file|empty), got one"):
             restore(tmp_path / "backup.db", address)
 
@@ -424,7 +418,9 @@ class TestCopies:
             run(ledger, "DELETE FROM readings WHERE seq = 5")
             ledger.copy_to(str(tmp_path / "backup.db"))
 
-        with pytest.raises(InvalidInputError, match="must be a sound backup, got: arrival number"):
+        with pytest.raises(
+            InvalidInputError, match="must be an intact backup, got: arrival number"
+        ):
             restore(tmp_path / "backup.db", address)
 
 
@@ -440,25 +436,25 @@ FAULTS = {
     "the last is not there": ("UPDATE meta SET value = '210' WHERE key = 'last'", "203 to 210 are"),
     "more than the last": (
         "UPDATE meta SET value = '190' WHERE key = 'last'",
-        "arrival numbers 191 to 199 are in a bucket that is not theirs",
+        "arrival numbers 191 to 199 are in the wrong bucket",
     ),
     "an action is gone": ("DELETE FROM actions WHERE seq = 201", "201 are missing"),
     "a number is given twice": (
         "INSERT INTO readings SELECT bucket, 3, seq, time, value, received, kind "
         "FROM readings WHERE seq = 17",
-        "arrival numbers 17 are there twice",
+        "arrival numbers 17 are stored twice",
     ),
     "a reading lies elsewhere": (
         "UPDATE readings SET bucket = 3 WHERE seq = 17",
-        "arrival numbers 17 are in a bucket that is not theirs",
+        "arrival numbers 17 are in the wrong bucket",
     ),
     "a value is changed": (
         "UPDATE readings SET value = value + 1 WHERE seq = 17",
-        "bucket 0 of readings is not what was stored",
+        "bucket 0 of readings is damaged",
     ),
     "an action is changed": (
         "UPDATE actions SET kind = 'reset' WHERE seq = 201",
-        "bucket 4 of readings is not what was stored",
+        "bucket 4 of readings is damaged",
     ),
     "a time is changed": (
         "UPDATE readings SET time = time - 900000000000 WHERE seq = 17",
@@ -474,7 +470,7 @@ FAULTS = {
     ),
     "a sensor is not known": (
         "DELETE FROM sensors WHERE id = 4",
-        "bucket 1 has forecasts of sensor 4, which is not known",
+        "bucket 1 has forecasts of sensor 4, which is unknown",
     ),
     "forecasts are not listed": (
         "DELETE FROM forecast_buckets WHERE bucket = 2",
@@ -482,11 +478,11 @@ FAULTS = {
     ),
     "numbers of a forecast are gone": (
         "UPDATE forecasts SET numbers = substr(numbers, 9) WHERE seq = 17",
-        "bucket 0 has 1 forecast whose numbers cannot be right; the first is at arrival number 17",
+        "bucket 0 has 1 forecast with impossible numbers; the first is at arrival number 17",
     ),
     "a forecast of the future": (
         "UPDATE forecasts SET fit = 400 WHERE seq > 190",
-        "bucket 3 has 9 forecasts whose numbers cannot be right",
+        "bucket 3 has 9 forecasts with impossible numbers",
     ),
     "a state is changed": (
         "UPDATE states SET state = (SELECT state FROM states WHERE sensor = 2) WHERE sensor = 1",
@@ -499,11 +495,11 @@ FAULTS = {
     ),
     "a cut is gone": (
         "DELETE FROM cuts WHERE sensor = 1 AND seq = 190",
-        "sensor 1 has a snapshot at arrival number 190 without a cut",
+        "sensor 1 has a snapshot at arrival number 190 without a refit point",
     ),
     "cuts go back": (
         "UPDATE cuts SET seq = 191 WHERE sensor = 1 AND seq = 90",
-        "sensor 1 has a cut at arrival number 190 after one at 191",
+        "sensor 1 has a refit point at arrival number 190 after one at 191",
     ),
 }
 
@@ -520,6 +516,13 @@ class TestChecks:
         found = list(ledger.check())
         assert any(words in finding for finding in found), found
 
+    def test_an_action_on_all_sensors_is_no_fault(self, ledger):
+        filled(ledger)
+
+        ledger.append(actions=[action(ledger.last_seq() + 1, EVERYONE, kind="plan")])
+
+        assert list(ledger.check()) == []
+
     @pytest.mark.parametrize(
         "wrong",
         [
@@ -532,12 +535,12 @@ class TestChecks:
     def test_a_forecast_outside_its_band_is_found(self, ledger, wrong):
         filled(ledger)
         right = {"values": (150.0, 150.0), "lower": (0.0, 0.0), "upper": (400.0, 400.0)}
-        ledger.append(entries=[entry(203)])
+        ledger.append(readings=[entry(203)])
 
-        ledger.issue([msgspec.structs.replace(forecast(203), **right | wrong)])
+        ledger.add_forecasts([msgspec.structs.replace(forecast(203), **right | wrong)])
 
         assert list(ledger.check()) == [
-            "bucket 0 has 1 forecast whose numbers cannot be right; the first is at arrival "
+            "bucket 0 has 1 forecast with impossible numbers; the first is at arrival "
             "number 203, of sensor 3."
         ]
 
@@ -548,8 +551,8 @@ class TestChecks:
         def writing():
             first = 1
             while not stop.is_set():
-                ledger.append(entries=entries(first, first + 6))
-                ledger.issue([forecast(seq) for seq in range(first, first + 7)])
+                ledger.append(readings=entries(first, first + 6))
+                ledger.add_forecasts([forecast(seq) for seq in range(first, first + 7)])
                 first += 7
 
         with open_ledger(address, read_only=True) as reader, ThreadPoolExecutor(1) as pool:
@@ -562,27 +565,27 @@ class TestChecks:
 
 
 class TestPruning:
-    def test_whole_buckets_are_dropped(self, ledger, small_buckets):
+    def test_whole_buckets_are_deleted(self, ledger, small_buckets):
         ledger.append(four_sensors(), entries(1, 400))
-        ledger.issue([forecast(seq) for seq in range(1, 401)])
-        ledger.keep([snapshot(380, number) for number in range(1, 5)])
+        ledger.add_forecasts([forecast(seq) for seq in range(1, 401)])
+        ledger.add_snapshots([snapshot(380, number) for number in range(1, 5)])
         ledger.append(actions=[action(401)])
 
         # Arrival numbers 1 to 200 are from 50 steps, of which forecasts are a step ahead.
         dropped = ledger.prune(NOON + 50 * STEP)
 
         assert dropped == {"readings": 149, "forecasts": 149, "buckets": 3, "needed": 0}
-        assert min(one.seq for one in ledger.recent(0)) == 150
+        assert min(one.seq for one in ledger.readings_after(0)) == 150
         assert min(one.seq for one in ledger.forecasts()) == 150
         assert ledger.facts()["first"] == "150"
         assert list(ledger.check()) == []
-        ledger.append(entries=entries(402, 500))
+        ledger.append(readings=entries(402, 500))
         assert list(ledger.check()) == []
         assert ledger.prune(NOON + 50 * STEP)["buckets"] == 0
 
-    def test_what_a_forecaster_needs_is_kept(self, ledger, small_buckets):
+    def test_readings_that_a_forecaster_needs_stay(self, ledger, small_buckets):
         ledger.append(four_sensors(), entries(1, 400))
-        ledger.keep([snapshot(380, number) for number in (1, 2, 3)])
+        ledger.add_snapshots([snapshot(380, number) for number in (1, 2, 3)])
 
         assert ledger.prune(NOON + 90 * STEP) == {
             "readings": 0,
@@ -590,11 +593,11 @@ class TestPruning:
             "buckets": 0,
             "needed": 7,
         }
-        ledger.keep([snapshot(180, 4)])
+        ledger.add_snapshots([snapshot(180, 4)])
         assert ledger.prune(NOON + 90 * STEP)["buckets"] == 3
-        ledger.keep([snapshot(380, 4, left=(203,))])
+        ledger.add_snapshots([snapshot(380, 4, unused=(203,))])
         assert ledger.prune(NOON + 90 * STEP)["buckets"] == 1
-        ledger.keep([snapshot(390, 4)])
+        ledger.add_snapshots([snapshot(390, 4)])
         assert ledger.prune(NOON + 90 * STEP) == {
             "readings": 150,
             "forecasts": 0,
@@ -611,12 +614,12 @@ class TestPruning:
 
         assert ledger.prune(NOON + 50 * STEP)["buckets"] == 4
 
-    def test_the_bucket_that_is_filled_now_stays(self, ledger, small_buckets):
+    def test_the_current_bucket_stays(self, ledger, small_buckets):
         ledger.append([], entries(1, 120))
 
         assert ledger.prune(NOON * 2)["buckets"] == 2
-        assert ledger.last() == 120
-        assert list(ledger.recent(0)) != []
+        assert ledger.last_seq() == 120
+        assert list(ledger.readings_after(0)) != []
 
 
 SECOND = """
@@ -651,7 +654,7 @@ class TestFormats:
             with migrated._storage.reading() as session:
                 assert session.rows("SELECT DISTINCT lanes FROM sensors") == [(2,)]
         with open_ledger(address, read_only=True) as reader:
-            assert reader.last() == before["last"]
+            assert reader.last_seq() == before["last"]
 
     def test_a_migration_that_fails_changes_nothing(self, address, monkeypatch):
         with open_ledger(address) as ledger:
@@ -666,7 +669,7 @@ class TestFormats:
         with open_ledger(address) as again:
             assert contents(again) == before
 
-    def test_a_foreign_database_is_not_touched(self, address):
+    def test_a_foreign_database_is_not_changed(self, address):
         with open_ledger(address) as ledger:
             run(ledger, "DELETE FROM meta WHERE key = 'format'")
 

@@ -1,16 +1,15 @@
-"""Of several processes, one serves a storage; a lock of a killed process does not block (A11)."""
+"""Only one process serves a storage; the lock of a killed process is released (A11)."""
 
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
-from streamridge.service.ledger.base import InUseError
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.ledger import driver
-from tests.service.ledger.samples import entries, sensor
+from streamridge_service.ledger.errors import InUseError
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger import driver
+from tests.support.ledger.samples import entries, sensor
 
 RACERS = 2
 
@@ -43,14 +42,14 @@ def race(address):
 @pytest.mark.parametrize(
     ("address", "races"),
     [
-        ("sqlite", 20),
-        ("postgres", 3),
+        ("sqlite", 5),
+        ("postgres", 2),
         pytest.param("sqlite", 50, marks=pytest.mark.slow),
         pytest.param("postgres", 50, marks=pytest.mark.slow),
     ],
     indirect=["address"],
 )
-def test_of_several_processes_one_serves(address, races, counted):
+def test_only_one_of_several_processes_serves(address, races, counted):
     with open_ledger(address) as ledger:
         ledger.append([sensor(1)], entries(1, 5, 1))
 
@@ -63,19 +62,17 @@ def test_of_several_processes_one_serves(address, races, counted):
             assert f"is served by process {winners[0]} since 20" in word
         # The winner was killed, which must not block the next.
         with open_ledger(address) as ledger:
-            ledger.append(entries=[*entries(1, 5 + number + 1, 1)])
+            ledger.append(readings=[*entries(1, 5 + number + 1, 1)])
 
     counted("A11", races)
 
 
-def test_the_second_is_refused_within_two_seconds(address):
-    with open_ledger(address):
-        began = time.monotonic()
-
-        with pytest.raises(InUseError, match=f"process {os.getpid()} since"):
-            open_ledger(address)
-
-        assert time.monotonic() - began < 2
+def test_a_second_writer_is_refused(address):
+    with (
+        open_ledger(address),
+        pytest.raises(InUseError, match=f"process {os.getpid()} since"),
+    ):
+        open_ledger(address)
 
 
 def test_readers_take_no_lock(address):

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from streamridge.service.ledger.opening import open_ledger
-from tests.service.ledger.faulty_files import Journal, disk_after, noted
-from tests.service.ledger.samples import entries, forecast, sensor, snapshot
+from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger.faulty_files import Journal, disk_after, noted
+from tests.support.ledger.samples import entries, forecast, sensor, snapshot
 
 COMMITS, SIZE = 150, 3
 
@@ -22,11 +22,11 @@ def recorded_run(folder, synchronous):
         ledger.append([sensor(number) for number in range(1, 5)])
         for first in range(1, COMMITS * SIZE, SIZE):
             last = first + SIZE - 1
-            ledger.append(entries=entries(first, last))
+            ledger.append(readings=entries(first, last))
             journal.note("acknowledged", last)
             if first % 25 == 1:
-                ledger.issue([forecast(seq) for seq in range(first, last + 1)])
-                ledger.keep([snapshot(last, size=9000)])
+                ledger.add_forecasts([forecast(seq) for seq in range(first, last + 1)])
+                ledger.add_snapshots([snapshot(last, size=9000)])
     return journal.calls
 
 
@@ -36,9 +36,9 @@ def lost(calls, end, folder, keep):
     folder.mkdir()
     disk_after((call for call in calls[:end] if call[0] != "acknowledged"), folder, keep)
     with open_ledger(folder / "ledger.db") as ledger:
-        last = ledger.last()
+        last = ledger.last_seq()
         assert list(ledger.check()) == []
-        assert sorted(ledger.recent(0), key=lambda one: one.seq) == entries(1, last)
+        assert sorted(ledger.readings_after(0), key=lambda one: one.seq) == entries(1, last)
     return max(0, acknowledged - last)
 
 
@@ -51,8 +51,9 @@ def losses(folder, synchronous, every):
     return nothing + half
 
 
-def test_nothing_acknowledged_is_lost_with_the_power(folder, counted):
-    found = losses(folder, "FULL", every=3)
+@pytest.mark.parametrize("every", [10, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_power_failure_loses_nothing_acknowledged(folder, every, counted):
+    found = losses(folder, "FULL", every=every)
 
     assert not any(found)
     counted("A2", len(found))

@@ -3,8 +3,8 @@
 import apsw
 import pytest
 
-from streamridge.service.ledger.base import LibraryError
-from streamridge.service.ledger.opening import open_ledger
+from streamridge_service.ledger.errors import LibraryError
+from streamridge_service.ledger.opening import open_ledger
 
 VERSIONS = {
     "3.6.23": False,
@@ -25,7 +25,7 @@ VERSIONS = {
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_library_is_taken_only_if_it_is_safe(tmp_path, monkeypatch, counted, version):
+def test_an_unsafe_library_is_refused(tmp_path, monkeypatch, counted, version):
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
     counted("A3", 1)
 

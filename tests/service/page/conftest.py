@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.service.page.fake_service import FakeService
-from tests.service.page.opening import Opened, pages
+from tests.support.page.fake_service import FakeService
+from tests.support.page.opening import Opened, pages
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 MISSING = (
@@ -25,9 +25,10 @@ def find_browser() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+# Playwright occupies the event loop of this thread: it must end before other tests run one.
 @pytest.fixture(scope="package")
 def browser(pytestconfig: pytest.Config) -> Iterator[Any]:
-    """Start a browser once; without one skip aloud, or fail where one is promised."""
+    """Start a browser once; without one, skip the tests, or fail where one is promised."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415
     except ImportError:

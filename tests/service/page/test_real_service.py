@@ -1,4 +1,4 @@
-"""The page on a service that runs: it shows what the routes tell, and moves by itself."""
+"""The page of a running service: it shows the data of the routes, and updates itself."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.service.fleet.logs import daily
-from tests.service.living import settled
-from tests.service.page.opening import pages
-from tests.service.page.waiting import until, until_page
-from tests.service.web.live import Live, readings, stamp
+from tests.support.page.opening import pages
+from tests.support.page.waiting import until_page
+from tests.support.service.in_process import settled
+from tests.support.service.live_server import Live, readings, stamp
+from tests.support.waiting import wait_until
+from tests.support.workers.logs import daily
 
-# The service's time is that of its readings, which begin here.
+# The service follows the clock of its readings, which start here.
 START, STEP, STEPS = 1_767_225_600, 900, 5 * 96
 LABELS = {"north": "Gate north", "south": "Gate south", "east": "Gate east"}
-# One has sent nothing for the last 30 hours.
+# One sensor has sent nothing for 30 hours.
 SILENT, SILENT_FOR = "east", 120
-# Steps that come live, so that there are forecasts to compare with.
+# Steps that are sent one by one, so that there are forecasts to compare with.
 LIVED = 3
 LARGEST_VIEW = 300_000
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -32,7 +33,7 @@ def past_of(name):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """Give a service with three sensors, one of them silent, and one row that was refused."""
+    """Return a service with three sensors, one of them silent, and one refused row."""
     with Live(tmp_path_factory.mktemp("real") / "a.db", horizon=4) as service:
         for i, (name, label) in enumerate(LABELS.items()):
             declared = {"label": label, "group": "Gates", "position": [52.0 + i / 100, 5.0]}
@@ -46,14 +47,17 @@ def served(tmp_path_factory):
             service.post([rows[step] for name, rows in lasts.items() if name != SILENT])
         service.post([{"sensor": "north", "time": stamp(START + 450), "value": 1}])
         service.do(settled)
-        # States are counted now and then.
-        until(lambda: service.client.get("/v1/summary").json()["sensors"]["silent"] == 1)
+        # States are counted periodically.
+        wait_until(
+            lambda: service.client.get("/v1/summary").json()["sensors"]["silent"] == 1,
+            "a silent sensor in the summary",
+        )
         yield service
 
 
 @pytest.fixture(scope="module")
 def opened(browser, served):
-    """Open its page, and note what the console says and whom it asks."""
+    """Open its page, and record the console and all requests."""
     with pages(browser) as open_:
         found = open_(served)
         found.page.wait_for_selector("#panels .panel")
@@ -72,7 +76,7 @@ def page(opened):
 
 @pytest.fixture
 def told(served):
-    """Give the function that returns what a route tells."""
+    """Return a function that returns the JSON of a route."""
 
     def ask(path, **params):
         answer = served.client.get(path, params=params)
@@ -92,12 +96,12 @@ def is_rounded(text, value):
     return float(plain) == pytest.approx(value, abs=0.51 * 10.0 ** -len(plain.partition(".")[2]))
 
 
-def test_the_line_of_truth_and_the_counts_are_those_of_the_summary(page, told):
+def test_the_state_and_the_counts_match_the_summary(page, told):
     summary = told("/v1/summary")
 
     assert summary["sensors"] == {**dict.fromkeys(summary["sensors"], 0), "good": 2, "silent": 1}
-    assert page.inner_text("#truth-word") == "Live"
-    assert "3 sensors, of which 1 needs a look: 1 silent." in page.inner_text("#truth-sentence")
+    assert page.inner_text("#status-word") == "Live"
+    assert "3 sensors, of which 1 needs attention: 1 silent." in page.inner_text("#status-sentence")
     facts = " | ".join(texts(page, "#facts > div"))
     assert f"readings for {summary['last_step']['time'][11:16]} UTC ⚠ 2 of 3" in facts
     assert f"refused, last hour ⚠ {summary['refused_last_hour']}" in facts
@@ -106,7 +110,7 @@ def test_the_line_of_truth_and_the_counts_are_those_of_the_summary(page, told):
     assert texts(page, "#chips button") == [f"{summary['total']} all", *expected]
 
 
-def test_the_list_is_that_of_the_route_with_those_in_trouble_first(page, told):
+def test_the_list_matches_the_route_with_problems_first(page, told):
     items = told("/v1/sensors", sort="-error_ratio")["items"]
     items.sort(key=lambda item: item["state"] == "good")
 
@@ -144,12 +148,12 @@ def test_the_sensor_is_drawn_with_its_forecasts(page, told):
         assert is_rounded(value, step["value"])
         assert is_rounded(lower, step["lower"])
         assert is_rounded(upper, step["upper"])
-    # A day of readings, both ends included, and a forecast of each step that came live.
+    # A day of readings with both ends, and a forecast of each step that was sent one by one.
     assert page.get_attribute("#chart .layer-actual", "d").count("L") == 96
     assert page.get_attribute("#chart .layer-band", "d")
 
 
-def test_tuning_shows_the_hyperparameters_in_force(page, told):
+def test_tuning_shows_the_present_hyperparameters(page, told):
     name = page.get_attribute("#row-body [aria-selected=true]", "data-id")
     tuning = told(f"/v1/sensors/{name}/tuning")
     plain = [each for each in tuning["names"] if each not in tuning["weights"] and "[" not in each]
@@ -162,7 +166,7 @@ def test_tuning_shows_the_hyperparameters_in_force(page, told):
         assert float(plainly) == pytest.approx(tuning["items"][-1]["values"][each], rel=0.06)
 
 
-def test_gaps_are_those_that_the_route_counts(page, told):
+def test_gaps_match_the_route(page, told):
     end = START + -(-STEPS * STEP // 3600) * 3600
     rows = told("/v1/gaps", **{"from": stamp(end - 48 * 3600), "to": stamp(end)})["items"]
     received = {row["label"]: sum(hour or 0 for hour in row["hours"]) for row in rows}
@@ -181,11 +185,11 @@ def test_gaps_are_those_that_the_route_counts(page, told):
     missing, expected = re.match(r"(\d+) of (\d+) readings missing", shown[LABELS[SILENT]]).groups()
     assert int(missing) == SILENT_FOR
     assert int(expected) - int(missing) == received[LABELS[SILENT]]
-    assert set(list(shown.values())[1:]) == {"all readings there"}
+    assert set(list(shown.values())[1:]) == {"no reading missing"}
     assert f"{missing} readings missing of {3 * int(expected)}" in page.inner_text("#gaps-words")
 
 
-def test_changes_are_those_of_the_route(page, told):
+def test_events_match_the_route(page, told):
     events = [item for item in told("/v1/events")["items"] if item["kind"] == "refused"]
 
     rows = texts(page, "#change-rows li")
@@ -203,7 +207,7 @@ def test_the_first_view_is_small(page, record_property):
     assert 0 < bytes_ <= LARGEST_VIEW
 
 
-def test_a_reading_shows_up_without_a_reload(page, served):
+def test_a_new_reading_is_shown_without_a_reload(page, served):
     page.evaluate("window.stays = true")
     before = page.inner_text("#upcoming time >> nth=0")
     at = stamp(START + STEPS * STEP)
@@ -211,13 +215,19 @@ def test_a_reading_shows_up_without_a_reload(page, served):
     served.post([{"sensor": name, "time": at, "value": 123.0} for name in ("north", "south")])
 
     until_page(page, f"document.querySelector('#upcoming time').innerText !== {before!r}")
-    until(lambda: all("123" in row for row in texts(page, "#row-body .row:not(.in-trouble)")))
+    wait_until(
+        lambda: all("123" in row for row in texts(page, "#row-body .row:not(.in-trouble)")),
+        "the new values in the list",
+    )
     assert page.inner_text("#upcoming time >> nth=0") == stamp(START + (STEPS + 1) * STEP)[11:16]
-    until(lambda: f"readings for {at[11:16]} UTC" in " ".join(texts(page, "#facts > div")))
+    wait_until(
+        lambda: f"readings for {at[11:16]} UTC" in " ".join(texts(page, "#facts > div")),
+        "the new step among the facts",
+    )
     assert page.evaluate("window.stays")
 
 
-def test_a_click_on_a_state_filters_and_a_sensor_is_opened_by_keys(page):
+def test_a_click_filters_by_state_and_keys_open_a_sensor(page):
     page.get_by_role("button", name="1 silent").click()
     until_page(page, "document.querySelectorAll('#row-body .row').length === 1")
     page.get_by_role("button", name="1 silent").click()

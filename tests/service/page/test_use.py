@@ -1,4 +1,4 @@
-"""Using the page: filter, search, keys, looks, sizes of screens and of text."""
+"""Using the page: filters, search, keyboard, themes, screen sizes and text sizes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 
 import pytest
 
-from tests.service.page.fake_service import FakeService
-from tests.service.page.opening import pages
-from tests.service.page.simulated import Roads
-from tests.service.page.waiting import until_page, until_rows
+from tests.support.page.fake_service import FakeService
+from tests.support.page.opening import pages
+from tests.support.page.simulated import Roads
+from tests.support.page.waiting import until_loaded, until_page, until_rows
+from tests.support.waiting import wait_until
 
-# How much each colour of text differs in lightness from a card, as WCAG counts it.
+# The contrast of each text colour with its background, as WCAG defines it.
 CONTRASTS = """() => {
   const linear = (part) => (part <= 10 ? part / 3294 : ((part / 255 + 0.055) / 1.055) ** 2.4);
   const probe = document.getElementById("probe");
@@ -31,12 +32,9 @@ CONTRASTS = """() => {
 
 @pytest.fixture(scope="module")
 def shared(browser):
-    """Open a page of which tests change the look only."""
+    """Open a page of which tests change only the theme."""
     with FakeService(beat=1.0) as service, pages(browser) as open_:
         yield open_(service).page
-
-
-TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def overflow(page):
@@ -53,7 +51,7 @@ def test_a_click_on_a_state_filters_the_list_and_the_gaps(service, open_page):
     until_rows(page, 6)
     until_page(page, "document.querySelectorAll('.strip').length === 6")
     assert page.get_by_role("button", name="6 stale").get_attribute("aria-pressed") == "true"
-    # What is looked at stays.
+    # The selected sensor stays.
     assert page.inner_text("#sensor-name") == "A2 km 35.1"
 
     page.get_by_role("button", name="6 stale").click()
@@ -61,7 +59,7 @@ def test_a_click_on_a_state_filters_the_list_and_the_gaps(service, open_page):
     until_page(page, "document.querySelectorAll('#row-body .row').length > 6")
 
 
-def test_search_finds_by_name_and_says_when_there_is_none(service, open_page):
+def test_search_finds_names_and_reports_no_match(service, open_page):
     page = open_page(service).page
 
     page.keyboard.press("/")
@@ -77,7 +75,7 @@ def test_search_finds_by_name_and_says_when_there_is_none(service, open_page):
     until_page(page, "document.querySelectorAll('#row-body .row').length > 2")
 
 
-def test_arrow_keys_select_sensors_and_pages_turn(service, open_page):
+def test_arrow_keys_select_sensors_and_page_keys_change_the_page(service, open_page):
     page = open_page(service).page
     names = page.locator("#row-body bdi").all_inner_texts()
     second = page.get_attribute("#row-body .row >> nth=1", "data-id")
@@ -95,13 +93,14 @@ def test_arrow_keys_select_sensors_and_pages_turn(service, open_page):
 
     assert page.inner_text("#range").startswith(f"{len(names) + 1}\N{EN DASH}")
 
-    page.get_by_role("button", name="Follow the worst again").click()
+    page.get_by_role("button", name="Show the worst again").click()
 
     until_page(page, "document.querySelector('#sensor-name').textContent === 'A2 km 35.1'")
 
 
 def test_tab_visits_the_parts_in_order_with_a_visible_focus(service, open_page):
     page = open_page(service).page
+    until_loaded(page)
     visited = []
     for _ in range(24):
         page.keyboard.press("Tab")
@@ -121,8 +120,9 @@ def test_tab_visits_the_parts_in_order_with_a_visible_focus(service, open_page):
     assert all(outline != "none" for _, outline in visited)
 
 
-def test_the_chart_is_read_by_keys(service, open_page):
+def test_the_chart_can_be_read_with_the_keyboard(service, open_page):
     page = open_page(service).page
+    until_loaded(page)
 
     page.focus("#chart")
     page.keyboard.press("ArrowLeft")
@@ -133,7 +133,7 @@ def test_the_chart_is_read_by_keys(service, open_page):
     )
 
 
-def test_the_map_appears_where_positions_are_known(service, open_page):
+def test_the_map_is_offered_if_positions_are_known(service, open_page):
     page = open_page(service).page
 
     page.get_by_role("button", name="Map").click()
@@ -157,7 +157,7 @@ def test_there_is_no_map_without_positions(open_page):
         assert not page.is_visible("#as-map")
 
 
-def test_dark_follows_the_system_and_the_button(service, open_page):
+def test_the_theme_follows_the_system_and_the_button(service, open_page):
     page = open_page(service, color_scheme="dark").page
     background = "getComputedStyle(document.body).backgroundColor"
 
@@ -174,7 +174,7 @@ def test_dark_follows_the_system_and_the_button(service, open_page):
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
-def test_text_stands_out_from_its_ground(shared, look):
+def test_text_has_enough_contrast(shared, look):
     shared.emulate_media(color_scheme=look)
 
     ratios = shared.evaluate(CONTRASTS)
@@ -186,18 +186,19 @@ def test_text_stands_out_from_its_ground(shared, look):
     ("width", "height", "text"),
     [(360, 740, 100), (768, 1024, 100), (2560, 1440, 100), (1280, 900, 200)],
 )
-def test_nothing_is_cut_off_on_a_phone_on_a_wall_or_with_large_text(shared, width, height, text):
+def test_nothing_is_cut_off_on_small_and_large_screens_or_with_large_text(
+    shared, width, height, text
+):
     shared.set_viewport_size({"width": width, "height": height})
     shared.evaluate(f"document.documentElement.style.fontSize = '{text}%'")
     shared.wait_for_selector("#panels .panel")
     until_page(shared, f"innerWidth === {width}")
-    shared.evaluate(TWO_FRAMES)  # the new size may still wait to be laid out
 
-    assert overflow(shared) == 0
+    wait_until(lambda: overflow(shared) == 0, "a layout in which nothing is cut off")
     assert shared.is_visible("#headline")
 
 
-def test_a_link_names_its_sensor_and_one_to_nowhere_shows_the_worst(service, open_page):
+def test_a_link_selects_its_sensor_and_an_unknown_one_shows_the_worst(service, open_page):
     page = open_page(service).page
 
     page.goto(f"{service.url}#A9-17.2")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamridge.arrays import Vector
-from streamridge.experiments.regret.game import Game, Reveal
-from streamridge.experiments.regret.players import Play, Progress
-from streamridge.hyperparameters.box import Box
+from streamridge.experiments.regret.game import Game, Play, Reveal
+from streamridge.hyperparameters.sets import Box
 from streamridge.learners.regret import gradient_variation, local_regret, projected_gradient
+from streamridge.runs.step_loop import StepProgress
 
 # The points of a pair are at least this share of a chord of C apart, and at most the whole chord.
 NEAREST = 1e-3
@@ -22,27 +22,13 @@ NEAREST = 1e-3
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of A1 to A3, as small as the values seen allow.
+    """The constants of A1 to A3, measured as the largest values seen."""
 
-    Parameters
-    ----------
-    largest_cost
-        M: the largest cost seen.
-    lipschitz
-        L: the largest norm of a gradient seen.
-    smoothness
-        Q: the largest change of a gradient per distance, between points anywhere in C.
-    smoothness_on_path
-        The same, if one point of each pair is a played one.
-    diameter
-        D, the diameter of C.
-    """
-
-    largest_cost: float
-    lipschitz: float
-    smoothness: float
-    smoothness_on_path: float
-    diameter: float
+    largest_cost: float  # M
+    lipschitz: float  # L: the largest norm of a gradient
+    smoothness: float  # Q: the largest change of a gradient per distance, anywhere in C
+    smoothness_on_path: float  # the same for pairs with one played point
+    diameter: float  # D, of C
 
     @property
     def greatest_rate(self) -> float:
@@ -62,32 +48,18 @@ class Constants:
 class LazyBounds:
     """The constant of A4, and the regret bounds per step, for one lazy play.
 
-    Parameters
-    ----------
-    update_every
-        m.
-    variation
-        V_m: the largest variation of the gradients in a window of the play.
-    variation_over_set
-        The same in random windows, at points anywhere in C.
-    noise_share
-        The share of the regret that comes from variation within windows. No single point can avoid
-        it. Windows of one step have none.
-    proposition, proposition_in_print
-        The bound of Proposition 1 divided by T: with the factor m before its first sum, and as
-        printed, without it.
-    theorem, theorem_in_print
-        The last display of Theorem 2 divided by T, with and without that factor. It does not
-        depend on T.
+    The bounds have a factor m before their first sum, which the printed bounds lack (`in_print`).
     """
 
-    update_every: int
-    variation: float
-    variation_over_set: float
+    update_every: int  # m
+    variation: float  # V_m: the largest variation of the gradients in a window of the play
+    variation_over_set: float  # the same in random windows, at points anywhere in C
+    # The share of the regret that comes from variation within windows, which no single point can
+    # avoid. It is zero for windows of one step.
     noise_share: float
-    proposition: float
+    proposition: float  # the bound of Proposition 1 divided by T
     proposition_in_print: float
-    theorem: float
+    theorem: float  # the last display of Theorem 2 divided by T; it does not depend on T
     theorem_in_print: float
 
 
@@ -107,7 +79,7 @@ class Pair:
 
 
 def measure_constants(
-    game: Game, plays: list[Play], pairs: int, rng: np.random.Generator, progress: Progress
+    game: Game, plays: list[Play], pairs: int, rng: np.random.Generator, progress: StepProgress
 ) -> Constants:
     """Return the constants seen in plays and at random pairs; half of the pairs start at a play."""
     anywhere, on_path = [], []
@@ -133,11 +105,7 @@ def measure_constants(
 
 
 def measure_bounds(
-    game: Game,
-    play: Play,
-    constants: Constants,
-    learning_rate: float,
-    variation_over_set: float,
+    game: Game, play: Play, constants: Constants, learning_rate: float, variation_over_set: float
 ) -> LazyBounds:
     """Return the gradient variation of a lazy play, and the bounds on its regret per step."""
     m, eta = play.update_every, learning_rate

@@ -1,4 +1,4 @@
-"""The repeated game of section 5: at each step a point is played and its cost revealed."""
+"""The repeated game of section 5, and the methods that play it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import numpy as np
 from streamridge.arrays import Matrix, Vector
 from streamridge.datasets.synthetic import synthetic_series
 from streamridge.features.lags import Features
-from streamridge.hyperparameters.coordinates import Chart
+from streamridge.hyperparameters.feasible import Chart
 from streamridge.kernels.radial import SquaredExponential
+from streamridge.learners.base import run
+from streamridge.learners.lazy_descent import ConstantStep
+from streamridge.learners.online import OnlineLearner
+from streamridge.learners.regret import SmoothedLeader
 from streamridge.models.kernel_ridge import KernelRidge
+from streamridge.runs.step_loop import StepProgress
 from streamridge.samples import Samples
 
 LAGS = 20
-# The kernel starts too narrow: forecasts zigzag as in section 6.1, and there is much to learn.
+# The kernel starts too narrow, as in section 6.1, so that there is much to learn.
 INVERSE_SCALE, INVERSE_SCALE_BOUNDS = 0.5, (1e-3, 1.0)
 REGULARIZATION, REGULARIZATION_BOUNDS = 0.3, (0.03, 3.0)
 
@@ -32,24 +37,13 @@ class Reveal(NamedTuple):
 class Game:
     """A stream of costs: the squared errors of a model that is refitted before every step.
 
-    Parameters
-    ----------
-    model
-        The model to fit; the game starts at its hyperparameters.
-    samples
-        N training samples, then the T samples of the game.
-    train_size
-        N.
-
-    Notes
-    -----
     The cost of step t at the point z is f_t(z): the squared error at t of the model with the
     hyperparameters z, fitted on the N samples before t. Points are logarithms of hyperparameters.
     """
 
-    model: KernelRidge
-    samples: Samples
-    train_size: int
+    model: KernelRidge  # the game starts at its hyperparameters
+    samples: Samples  # N training samples, then the T samples of the game
+    train_size: int  # N
 
     @property
     def steps(self) -> int:
@@ -96,12 +90,122 @@ class Game:
 def synthetic_game(train_size: int, steps: int, rng: np.random.Generator) -> Game:
     """Return a game on the series of section 6.1, with a kernel that starts too narrow.
 
-    Values are in standard deviations of the first training set. The series is stationary, so an
-    old training set is as good as a new one: methods differ by how they move, not by how old their
-    training sets are.
+    Values are in standard deviations of the first training set. The series is stationary: an old
+    training set is as good as a new one, so methods differ only in their moves.
     """
     series = synthetic_series(LAGS + train_size + steps, rng)
     unit = series[: LAGS + train_size].std()
     kernel = SquaredExponential(INVERSE_SCALE, INVERSE_SCALE_BOUNDS)
     model = KernelRidge(kernel, REGULARIZATION, REGULARIZATION_BOUNDS)
     return Game(model, Features(LAGS).samples(series / unit), train_size)
+
+
+@dataclass(frozen=True)
+class Play:
+    """The play of one method, and its costs."""
+
+    iterates: Matrix  # (T, d), the points played
+    # (T, d), the gradient of each step's cost at its point. With lazy updates it is the cost of
+    # the latest fit, whose training set ends at that refit.
+    gradients: Matrix
+    errors: Vector  # (T,), of the forecasts
+    refits: int  # number of fits
+    evaluations: int  # number of computed gradients
+    moves: int  # number of moves of the point
+    update_every: int = 1  # m, the number of steps in a window, in which the point stays the same
+
+
+def play_lazily(
+    game: Game, learning_rate: float, update_every: int, progress: StepProgress
+) -> Play:
+    """Return the play of Algorithm 2, which moves and refits every m steps; full windows only."""
+    points: list[Vector] = []
+    gradients: list[Vector] = []
+
+    def watch(z: Vector, window: Matrix) -> None:
+        points.extend([z] * len(window))
+        gradients.extend(window)
+
+    learner = OnlineLearner(
+        game.model,
+        game.history,
+        train_size=game.train_size,
+        update_every=update_every,
+        step=ConstantStep(learning_rate),
+        watch=watch,
+    )
+    errors = np.empty(game.steps)
+    for t, step in enumerate(run(learner, game.stream)):
+        errors[t] = step.error
+        progress(t + 1, game.steps)
+    return Play(
+        np.array(points),
+        np.array(gradients),
+        errors[: len(points)],
+        refits=learner.refits,
+        evaluations=len(points),
+        moves=learner.refits - 1,
+        update_every=update_every,
+    )
+
+
+class CachedCost:
+    """The cost of one step; it refits only if the point differs from the last one."""
+
+    def __init__(self, game: Game, t: int) -> None:
+        self._game = game
+        self._t = t
+        self._last: tuple[Vector, Reveal] | None = None
+        self.refits = 0
+
+    def reveal(self, z: Vector) -> Reveal:
+        """Return the error and the gradient at z."""
+        if self._last is None or not np.array_equal(self._last[0], z):
+            self._last = z, self._game.reveal(self._t, z)
+            self.refits += 1
+        return self._last[1]
+
+    def __call__(self, z: Vector) -> Vector:
+        """Return the gradient at z."""
+        return self.reveal(z).gradient
+
+
+def play_leader(
+    game: Game, learning_rate: float, window: int, tolerance: float, progress: StepProgress
+) -> Play:
+    """Return the play of time-smoothed follow-the-leader.
+
+    Every old cost has its own training set, so its gradient at a new point needs a refit. Gradients
+    at the same point are not computed twice.
+    """
+    leader = SmoothedLeader.start(
+        game.start,
+        game.chart.feasible,
+        learning_rate=learning_rate,
+        window=window,
+        tolerance=tolerance,
+    )
+    costs = [CachedCost(game, t) for t in range(game.steps)]
+    points, seen = [], []
+    for t, cost in enumerate(costs):
+        points.append(leader.z)
+        seen.append(cost.reveal(leader.z))
+        leader = leader.observe(cost)
+        progress(t + 1, game.steps)
+    refits = sum(cost.refits for cost in costs)
+    return _play(points, seen, refits, leader.moves)
+
+
+def play_still(game: Game, progress: StepProgress) -> Play:
+    """Return the play of a method that refits before every step and never moves."""
+    z, seen = game.start, []
+    for t in range(game.steps):
+        seen.append(game.reveal(t, z))
+        progress(t + 1, game.steps)
+    return _play([z] * game.steps, seen, refits=game.steps, moves=0)
+
+
+def _play(points: list[Vector], seen: list[Reveal], refits: int, moves: int) -> Play:
+    gradients = np.array([each.gradient for each in seen])
+    errors = np.array([each.error for each in seen])
+    return Play(np.array(points), gradients, errors, refits, evaluations=refits, moves=moves)

@@ -1,24 +1,18 @@
-"""The files of the experiment on local regret: figures, tables, and one page."""
+"""The figures, the tables and the page of the study of local regret."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamridge.experiments.outputs import (
-    made_by,
-    picture,
-    software,
-    table_of,
-    write_figure,
-    write_json,
-    write_page,
-    write_rows,
-)
-from streamridge.experiments.regret.figures import plot_refits, plot_regret
-from streamridge.experiments.regret.study import RegretStudy
-from streamridge.plots.axes import new_figure
-from streamridge.report.markup import paragraph
+from streamridge.experiments import outputs
+from streamridge.experiments.regret.study import NEVER_MOVES, Curve, RegretResults
+from streamridge.plots.axes import COLORS, INK, line_style, log_axis, new_figure
+from streamridge.report.tables import paragraph
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TITLE = "Local regret"
 CLAIM = (
@@ -39,7 +33,7 @@ CONSTANTS = {
     "largest_cost": "M, the largest cost",
     "lipschitz": "L, the largest norm of a gradient",
     "smoothness": "Q, the largest change of a gradient per distance, anywhere in C",
-    "smoothness_on_path": "the same, if one point of each pair is a played one",
+    "smoothness_on_path": "the same for pairs with one played point",
     "diameter": "D, the diameter of C",
     "learning_rate": "the learning rate of all methods",
     "greatest_rate": "2 / Q; the learning rate of Theorem 2 must be below it",
@@ -61,49 +55,93 @@ BOUNDS_EXPLAINED = (
     "bound at this learning rate."
 )
 SUPREMA = "Each is the largest value seen, so the true constant is at least as large."
+MARKERS = "osD^v"
 
 
-def write_regret(study: RegretStudy, folder: Path, *, command: str) -> Path:
+def write_regret(results: RegretResults, folder: Path, *, command: str) -> Path:
     """Write results.json, methods.csv, two figures and index.html; return the page."""
-    records = study.records()
-    write_json(
-        folder / "results.json",
-        {"command": command, "software": software(), "seed": study.seed, "records": records},
-    )
-    write_rows(folder / "methods.csv", [_row(each) for each in _of(records, "method")])
+    records = results.records()
+    outputs.write_results(folder, command, {"seed": results.seed, "records": records})
+    outputs.write_rows(folder / "methods.csv", [_row(each) for each in _of(records, "method")])
     for name, plot in (("regret", plot_regret), ("refits", plot_refits)):
         figure = new_figure(1, width=5.4, height_per_row=4.2)
-        plot(figure.axes[0], study.curves)
-        write_figure(folder / f"{name}.png", figure)
+        plot(figure.axes[0], results.curves)
+        outputs.write_figure(folder / f"{name}.png", figure)
     page = folder / "index.html"
-    write_page(page, TITLE, _body(study, records, command))
+    outputs.write_page(page, TITLE, _body(results, records, command))
     return page
 
 
-def _body(study: RegretStudy, records: list[dict[str, Any]], command: str) -> list[str]:
-    size, (constants,) = study.size, _of(records, "constants")
+def plot_regret(axes: Axes, curves: Sequence[Curve]) -> Axes:
+    """Draw R_T / T against T, with one line per method."""
+    for i, curve in enumerate(curves):
+        axes.plot(curve.times, curve.regret, label=curve.name, **_look(i, curve))
+    axes.set(xlabel="steps $T$", ylabel="local regret per step, $R_T / T$")
+    axes.margins(x=0)
+    log_axis(axes, "x")
+    log_axis(axes)
+    _legend_below(axes, len(curves))
+    return axes
+
+
+def plot_refits(axes: Axes, curves: Sequence[Curve]) -> Axes:
+    """Draw the number of refits against the regret per step, with two points per method.
+
+    Open points are means of all steps, filled points are means of the second half.
+    """
+    for i, curve in enumerate(curves):
+        color = _look(i, curve)["color"]
+        look: dict[str, Any] = {"color": color, "marker": MARKERS[i % len(MARKERS)], "ms": 7}
+        ends = (curve.regret[-1], curve.late_regret)
+        axes.plot([curve.refits] * 2, ends, lw=1, color=color)
+        axes.plot(curve.refits, ends[0], mfc="white", ls="none", **look)
+        axes.plot(curve.refits, ends[1], ls="none", label=curve.name, **look)
+    axes.plot([], [], "o", mfc="white", color=INK, label="mean of all steps")
+    axes.plot([], [], "o", color=INK, label="mean of the second half")
+    axes.set(xlabel="number of refits", ylabel="local regret per step, $R_T / T$")
+    log_axis(axes, "x")
+    log_axis(axes)
+    _legend_below(axes, len(curves) + 2)
+    return axes
+
+
+def _look(i: int, curve: Curve) -> dict[str, Any]:
+    """Return the style of a line; the method that never moves has a thin grey line."""
+    if curve.name == NEVER_MOVES:
+        return {"color": COLORS[-1], "linestyle": "-", "lw": 1.0}
+    return line_style(i)
+
+
+def _legend_below(axes: Axes, entries: int) -> None:
+    """Put the legend below the axes, where it hides no line."""
+    columns = 2 if entries > 4 else entries
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.45, -0.15), ncols=columns, frameon=False, fontsize=9
+    )
+
+
+def _body(results: RegretResults, records: list[dict[str, Any]], command: str) -> list[str]:
+    size, (constants,) = results.size, _of(records, "constants")
     return [
         paragraph(CLAIM),
         paragraph(
             f"The paper's synthetic series, read as a stationary process. N = {size.train_size}, "
             f"T = {size.steps}, learning rate {size.learning_rate:g} for all methods, "
-            f"seed {study.seed}.",
+            f"seed {results.seed}.",
             "soft",
         ),
-        made_by(command),
+        outputs.created_by(command),
         '<div class="pair">',
-        picture("regret.png", "Local regret per step by number of steps"),
-        picture("refits.png", "Number of refits and local regret per step"),
+        outputs.picture("regret.png", "Local regret per step by number of steps"),
+        outputs.picture("refits.png", "Number of refits and local regret per step"),
         "</div>",
-        table_of(
-            list(METHODS),
-            [_method_cells(each) for each in _of(records, "method")],
-            ".3f",
+        outputs.table_of(
+            list(METHODS), [_method_cells(each) for each in _of(records, "method")], ".3f"
         ),
         paragraph(FRESH_EXPLAINED, "soft"),
         "<h2>The constants of the assumptions, measured</h2>",
         paragraph(SUPREMA),
-        table_of(
+        outputs.table_of(
             ["constant", "measured"],
             [[words, constants[name]] for name, words in CONSTANTS.items()],
             ".3g",
@@ -111,7 +149,7 @@ def _body(study: RegretStudy, records: list[dict[str, Any]], command: str) -> li
         "<h2>The bounds with these constants, per step</h2>",
         paragraph(BOUNDS_EXPLAINED),
         _bounds(_of(records, "bounds")),
-        paragraph("All numbers are in methods.csv and results.json beside this page.", "soft"),
+        outputs.numbers_note("methods.csv and results.json"),
     ]
 
 
@@ -120,7 +158,7 @@ def _bounds(records: list[dict[str, Any]]) -> str:
     rows: list[list[str | float]] = [
         [str(each[first]), *(each[name] for name in others)] for each in records
     ]
-    return table_of(list(BOUNDS.values()), rows, ".3g")
+    return outputs.table_of(list(BOUNDS.values()), rows, ".3g")
 
 
 def _of(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The panels of section 6.1: models at their start, and choices that the paper leaves open.
 
-What the paper states is kept: c_1 = c_2 = 0.5, sin(t / 5), 20 coefficients, the kernels and their
-start. `PANELS` reproduce its claims; `OTHER_READINGS` are other choices, for comparison.
+All panels use the values that the paper states: c_1 = c_2 = 0.5, sin(t / 5), 20 coefficients, the
+kernels and their start. `PANELS` reproduce its claims; `OTHER_PANELS` show other choices.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.samples import Samples
 
 LAGS = 20
-SINE_PERIOD = 10 * np.pi  # of sin(t / 5), in steps
+# The period of sin(t / 5), in steps.
+SINE_PERIOD = 10 * np.pi
 
 
 class SeriesMaker(Protocol):
@@ -33,26 +34,14 @@ class SeriesMaker(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A choice of what section 6.1 leaves open, apart from the model.
+class Interpretation:
+    """The choices that section 6.1 leaves open, apart from the model."""
 
-    Parameters
-    ----------
-    make_series
-        What AR(20) means: in `drifting_series` the past of y itself, in `synthetic_series` a
-        separate process.
-    noise
-        Standard deviation of the noise in the series.
-    history
-        Number of samples before the first forecast.
-    train_size
-        N.
-    """
-
+    # AR(20) is the past of y in `drifting_series`, a separate process in `synthetic_series`
     make_series: SeriesMaker = drifting_series
-    noise: float = 0.02
-    history: int = 400
-    train_size: int = 100
+    noise: float = 0.02  # standard deviation of the noise in the series
+    history: int = 400  # number of samples before the first forecast
+    train_size: int = 100  # N
 
     def samples(self, seed: int, steps: int) -> Samples:
         """Return the samples of the history and of `steps` steps after it, with 20 lags."""
@@ -63,11 +52,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of the figure: a model at its start, and a reading of the paper."""
+    """A panel of the figure: a model at its start, and an interpretation of the paper."""
 
     name: str
     model: KernelRidge
-    reading: Reading = Reading()
+    interpretation: Interpretation = Interpretation()
 
 
 def squared_exponential(
@@ -75,16 +64,11 @@ def squared_exponential(
 ) -> KernelRidge:
     r"""Return the model of the left panel: nu = 0.1, and a small constant regularization.
 
-    Parameters
-    ----------
-    centered
-        Whether the mean of the training set is subtracted; eq. (6) as printed has no mean.
-    bounds
-        Bounds of nu, which the paper does not state.
+    Eq. (6) as printed has no mean: `centered` subtracts it. The paper does not state bounds of nu.
 
     Notes
     -----
-    Where the mean loss $F$ behaves like $\nu^s$, a move changes $\nu$ by the share
+    If the mean loss $F$ behaves like $\nu^s$, a move changes $\nu$ by the share
     $\eta s F(\nu) / \nu^2$. The share grows as $\nu$ falls, unless $s \ge 2$. Measured on 200
     steps of one series it is 0.05 near the start and 0.26 at $\nu$ = 0.004: learning is gradual.
     With noise of 0.1, or a regularization of 1, it exceeds one at $\nu$ = 0.01; without a mean it
@@ -98,26 +82,23 @@ def squared_exponential(
 def periodic_linear(*, period: float = SINE_PERIOD) -> KernelRidge:
     """Return the model of the right panel: all weight on the periodic kernel, with nu = 10.
 
-    Parameters
-    ----------
-    period
-        Constant period of the kernel, in steps. The paper's 5 is the omega of sin(t / omega); a
-        kernel with the period 5 cannot reproduce that sine.
+    The paper's period 5 is the omega of sin(t / omega); a kernel with the period 5 cannot reproduce
+    that sine.
     """
     parts = [Periodic(period, inverse_scale=10.0), Linear()]
     kernel = Mixture(parts, weights=[1.0, 0.0])
     return KernelRidge(kernel, 1e-3, regularization_bounds=None)
 
 
-APART = Reading(make_series=synthetic_series)
-NOISY = Reading(noise=0.1)
+APART = Interpretation(make_series=synthetic_series)
+NOISY = Interpretation(noise=0.1)
 NARROW, WIDE = (0.01, 1.0), (1e-6, 100.0)
 
 PANELS = (
     Panel("squared exponential", squared_exponential()),
     Panel("periodic + linear", periodic_linear()),
 )
-OTHER_READINGS = (
+OTHER_PANELS = (
     Panel("squared exponential, no mean", squared_exponential(centered=False, bounds=NARROW)),
     Panel("squared exponential, noise 0.1", squared_exponential(), NOISY),
     Panel("squared exponential, noise 0.1, wide C", squared_exponential(bounds=WIDE), NOISY),

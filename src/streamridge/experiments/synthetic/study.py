@@ -10,47 +10,34 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.synthetic.panels import PANELS, Panel
-from streamridge.hyperparameters.coordinates import Chart
+from streamridge.hyperparameters.feasible import Chart
 from streamridge.learners.base import run
+from streamridge.learners.lazy_descent import ConstantStep
 from streamridge.learners.online import OnlineLearner
-from streamridge.learners.steps import ConstantStep
 from streamridge.metrics import rmse
 from streamridge.samples import Samples
 
 UPDATE_EVERY = 10
 LEARNING_RATE = 0.001
 STEPS = 600
-STRETCH = 100  # a run is scored over this many steps at either end
+# Steps at the start and at the end that are scored.
+STRETCH = 100
 
 Score = dict[str, float]
 Record = dict[str, object]
-# Called with the number of runs that are done, and of all runs.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class PanelResult:
-    """The forecasts of FIXED and OHL on one series, one step ahead.
+    """The forecasts of FIXED and OHL on one series, one step ahead."""
 
-    Parameters
-    ----------
-    panel, seed
-        The name of the panel, and the seed of its series.
-    times, actual
-        (T,), the steps since the start of the series, and the true values.
-    fixed, ohl
-        (T,), the forecasts.
-    path
-        (T,) each: the hyperparameters behind each forecast of OHL, by name.
-    """
-
-    panel: str
-    seed: int
-    times: Vector
-    actual: Vector
-    fixed: Vector
-    ohl: Vector
-    path: dict[str, Vector]
+    panel: str  # the name of the panel
+    seed: int  # the seed of its series
+    times: Vector  # (T,), the steps since the start of the series
+    actual: Vector  # (T,)
+    fixed: Vector  # (T,), forecasts
+    ohl: Vector  # (T,), forecasts
+    path: dict[str, Vector]  # (T,) each: the hyperparameters behind each forecast of OHL
 
     @property
     def forecasts(self) -> dict[str, Vector]:
@@ -89,8 +76,8 @@ class PanelResult:
 
 def run_panel(panel: Panel, seed: int, steps: int = STEPS) -> PanelResult:
     """Return the forecasts of FIXED and OHL on the series of a seed."""
-    samples = panel.reading.samples(seed, steps)
-    stream = samples[panel.reading.history :]
+    samples = panel.interpretation.samples(seed, steps)
+    stream = samples[panel.interpretation.history :]
     fixed, _ = _forecasts(panel, samples, learn=False)
     ohl, path = _forecasts(panel, samples, learn=True)
     return PanelResult(panel.name, seed, stream.t, stream.y[:, 0], fixed, ohl, path)
@@ -101,9 +88,9 @@ def run_synthetic(
     steps: int = STEPS,
     *,
     panels: Sequence[Panel] = PANELS,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[PanelResult]:
-    """Return the result of every panel on every seed; after Ctrl-C, those that are done."""
+    """Return the results of every panel on every seed; after Ctrl-C, the finished ones."""
     pairs = [(panel, seed) for panel in panels for seed in seeds]
     results: list[PanelResult] = []
     try:
@@ -152,20 +139,20 @@ def _spread(values: list[float]) -> Score:
 
 def _forecasts(panel: Panel, samples: Samples, *, learn: bool) -> tuple[Vector, dict[str, Vector]]:
     """Return the forecasts after the history, (T,), and the hyperparameters of each."""
-    history = panel.reading.history
+    history = panel.interpretation.history
     learner = OnlineLearner(
         panel.model,
         samples[:history],
-        train_size=panel.reading.train_size,
+        train_size=panel.interpretation.train_size,
         update_every=UPDATE_EVERY,
         step=ConstantStep(LEARNING_RATE),
         coordinates=Chart.natural,
         learn=learn,
     )
-    in_force = [learner.lam]
+    paths = [learner.lam]
     forecasts = []
     for step in run(learner, samples[history:]):
         forecasts.append(step.forecast[0])
-        in_force.append(learner.lam)
-    columns = np.array(in_force[:-1]).T
+        paths.append(learner.lam)
+    columns = np.array(paths[:-1]).T
     return np.array(forecasts), dict(zip(panel.model.space.names, columns, strict=True))

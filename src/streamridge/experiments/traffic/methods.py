@@ -1,6 +1,6 @@
-"""The methods of the traffic study: the paper's, four beyond it, and changes to one of them.
+"""The methods of the traffic study: the paper's methods, four others, and ablations.
 
-A change of one choice that the paper made or left open is an ablation: it shows what it does.
+An ablation changes one choice that the paper made or left open, to show its effect.
 """
 
 from __future__ import annotations
@@ -11,39 +11,27 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from streamridge.forecaster.methods import tuned_by
-from streamridge.forecaster.published import PUBLISHED, PublishedName
+from streamridge.forecaster.methods import PUBLISHED, PublishedName, tuned_by
 from streamridge.forecaster.settings import Settings
-from streamridge.learners.steps import AdaGradStep, ConstantStep
+from streamridge.learners.lazy_descent import AdaGradStep, ConstantStep
 from streamridge.runs.tasks import ModelName, model_settings
 from streamridge.tuners.base import Tuner
+from streamridge.tuners.candidates import RandomSearch
 from streamridge.tuners.hoag import HOAG
-from streamridge.tuners.random_search import RandomSearch
 
 
 @dataclass(frozen=True)
 class StudyMethod:
-    """A method of the study.
+    """A method of the study."""
 
-    Parameters
-    ----------
-    label
-        Its name in tables and figures; the paper's where it has one.
-    change
-        From the settings of the ready-made model to those of the method.
-    model
-        Which ready-made model; that of the study by default.
-    preset
-        What is asked of the paper's preset otherwise; see `Published.preset`.
-    """
-
-    label: str
-    change: Callable[[Settings], Settings]
-    model: ModelName | None = None
+    label: str  # in tables and figures; the paper's name if it has one
+    change: Callable[[Settings], Settings]  # from the settings of the model to those of the method
+    model: ModelName | None = None  # the model of the study by default
+    # changes of the paper's preset; see `Published.preset`
     preset: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, model: PublishedName, step: timedelta, **choices: Any) -> Settings:
-        """Return the settings of the method in a study of a model; choices are settings too."""
+        """Return the settings of the method; `choices` are settings of the study."""
         ready = model_settings(self.model or model, step, **choices)
         if self.preset:
             ready = replace(ready, preset=PUBLISHED[model].preset(**self.preset))
@@ -55,7 +43,7 @@ def _by(method: str) -> Callable[[Settings], Settings]:
 
 
 def _grid_once(settings: Settings) -> Settings:
-    # The paper's FIXED may have been this: one grid search at the start, never repeated.
+    # The paper's FIXED may have been one grid search at the start.
     return replace(tuned_by("grid", settings), tune_every=0)
 
 
@@ -68,16 +56,16 @@ def _with(**parts: Any) -> Callable[[Settings], Settings]:
 
 
 def _early(change: Callable[[Settings], Settings]) -> Callable[[Settings], Settings]:
-    # A search looks at all that comes before the first scored step; so may a learner, by living
-    # through the second half of it.
+    # A search uses all data before the first scored step. So does a learner that starts after half
+    # of them.
     return lambda settings: replace(change(settings), warmup=settings.warmup // 2)
 
 
-# A constant step in logarithms has another size: this one moves scales about as fast at first.
+# This constant step in logarithms moves scales about as fast at first as the paper's step.
 LOG_STEP = ConstantStep(1.0)
-PERIOD_KEPT = {"learn_period": False}
+FIXED_PERIOD = {"learn_period": False}
 NATURAL_ADAGRAD = AdaGradStep(1e-3)
-# Ten times the default model's: the paper's start is a factor of a hundred away.
+# Ten times the default model's step: the paper's start is wrong by a factor of a hundred.
 LOG_ADAGRAD: dict[str, Any] = {"coordinates": "log", "step_rule": AdaGradStep(1.0)}
 
 METHODS = {
@@ -98,14 +86,14 @@ METHODS = {
     "ohl-adagrad": StudyMethod("OHL, AdaGrad", _with(step_rule=NATURAL_ADAGRAD)),
     "ohl-log-adagrad": StudyMethod("OHL, AdaGrad in logarithms", _with(**LOG_ADAGRAD)),
     "ohl-log-adagrad-period": StudyMethod(
-        "OHL, AdaGrad in logarithms, period kept", _with(**LOG_ADAGRAD), preset=PERIOD_KEPT
+        "OHL, AdaGrad in logarithms, period kept", _with(**LOG_ADAGRAD), preset=FIXED_PERIOD
     ),
     "ohl-early": StudyMethod("OHL, a month earlier", _early(_by("ohl"))),
     "ohl-log-adagrad-early": StudyMethod(
         "OHL, AdaGrad in logarithms, a month earlier", _early(_with(**LOG_ADAGRAD))
     ),
-    "ohl-period": StudyMethod("OHL, period kept", _by("ohl"), preset=PERIOD_KEPT),
-    # A start means another thing in other units, so FIXED has to be run in them too.
+    "ohl-period": StudyMethod("OHL, period kept", _by("ohl"), preset=FIXED_PERIOD),
+    # The meaning of a start depends on the unit, so FIXED is run in the same units.
     "fixed-unit-10": StudyMethod("FIXED, unit of 10", _by("fixed"), preset={"unit": 10.0}),
     "ohl-unit-10": StudyMethod("OHL, unit of 10", _by("ohl"), preset={"unit": 10.0}),
     "fixed-unit-1000": StudyMethod("FIXED, unit of 1000", _by("fixed"), preset={"unit": 1000.0}),

@@ -1,0 +1,253 @@
+"""The ensemble of a forecaster: several forecasts of each step, weighted by their past errors.
+
+The members are the self-tuned model, its baseline fit, and naive forecasts. Three mixtures of all
+members follow changes within a day, within days and within weeks. A final mixture combines the
+model with these three, so they cost next to nothing where the model is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import (
+    Mask,
+    Matrix,
+    Vector,
+    joined,
+    part,
+    require_count,
+    require_finite,
+    require_shape,
+)
+from streamridge.forecaster.aggregation import MLPoly
+from streamridge.forecaster.correction import KEEPS, ErrorCorrection
+from streamridge.forecaster.forecast import Source
+from streamridge.forecaster.plausibility import Limits, clipped
+
+# The memories of the mixtures of all members, and of the final mixture, in days.
+MIXTURE_DAYS, FINAL_DAYS = (1, 4, 16), 7
+# Names of the fitted members, and of the member that repeats the last reading.
+MODEL, BASELINE, LAST = "model", "start", "last"
+# The places of the model and its baseline among the members.
+FITTED = slice(0, 2)
+
+
+@dataclass(frozen=True)
+class EnsembleForecast:
+    """The forecasts of all members, kept until all of the values are known."""
+
+    step: int  # the first step that is forecast
+    raw: Vector  # (H,), the baseline's forecast before its correction; NaN if there is none
+    means: Vector  # (L,), means of the baseline's last errors when the forecast was made
+    members: Matrix  # (K + G, H), the forecasts of all members and of their mixtures; NaN for none
+    values: Vector  # (H,), the forecast that is issued
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The weights of the members, with the correction of the baseline fit."""
+
+    names: tuple[str, ...]  # (K,), the names of the members, the model's first
+    mixtures: MLPoly  # the weights of all members in each of G mixtures
+    final: MLPoly  # the weights of the model and of the mixtures
+    has_baseline: bool  # whether the second member is a baseline fit
+    # Correction of the baseline; None leaves its forecasts unchanged.
+    correction: ErrorCorrection | None
+    # Forecasts of steps whose values are still to come, newest first.
+    pending: tuple[EnsembleForecast, ...] = ()
+    # (2,), sums of the squared errors of the model and of its baseline since the last refit, and
+    # their number.
+    squares: Vector = field(default_factory=lambda: np.zeros(2))
+    seen: int = 0
+
+    @classmethod
+    def start(
+        cls, naive: tuple[str, ...], horizon: int, day: int, *, has_baseline: bool, corrects: bool
+    ) -> Ensemble:
+        """Return the ensemble before any error is known: the model alone has weight.
+
+        `naive` are names, `day` is a number of steps. `corrects` applies to the baseline.
+        """
+        names = (MODEL, BASELINE, *naive) if has_baseline else (MODEL, *naive)
+        memories = tuple(float(days * day) for days in MIXTURE_DAYS)
+        even, model = np.full(len(names), 1 / len(names)), np.eye(1 + len(memories))[0]
+        return cls(
+            names,
+            MLPoly.start(horizon, even, memories),
+            MLPoly.start(horizon, model, (float(FINAL_DAYS * day),), lead=model),
+            has_baseline,
+            ErrorCorrection.start(horizon) if has_baseline and corrects else None,
+        )
+
+    @property
+    def horizon(self) -> int:
+        """Return the number of steps that are forecast."""
+        return self.final.largest.shape[1]
+
+    def mix(
+        self,
+        step: int,  # the first step that is forecast
+        model: Vector,  # (H,)
+        baseline: Vector | None,  # (H,), None if there is no fit
+        naive: Matrix,  # (K', H), the naive forecasts; NaN for a member without a forecast
+        # The smallest and the largest plausible forecast, which apply to the baseline.
+        limits: Limits,
+        bounds: Limits | None,  # known bounds of the sensor, which apply to the mixture
+    ) -> EnsembleForecast:
+        """Return the forecasts of all members and their mixture."""
+        raw, fitted = np.full(len(model), np.nan), [model]
+        if baseline is not None:
+            raw = clipped(baseline, limits)
+        if self.has_baseline:
+            corrected = raw if self.correction is None else raw + self.correction.offsets()
+            fitted.append(clipped(corrected, limits))
+        members = np.concatenate((np.array(fitted), naive))
+        every = np.concatenate((members, self.mixtures.mixed(members)))
+        voters = _voters(len(self.names), len(self.mixtures.largest))
+        values = self.final.mixed(every[voters])[0]
+        if bounds is not None:  # a mean of equal numbers may miss them by rounding
+            values = clipped(values, bounds)
+        means = np.zeros(len(KEEPS)) if self.correction is None else self.correction.means
+        return EnsembleForecast(step, raw, means, every, values)
+
+    def source(self, forecast: EnsembleForecast) -> Source:
+        """Return the kind of forecast that has most of the weight in a mixture."""
+        members = forecast.members[: len(self.names), 0]
+        awake = ~np.isnan(members)
+        weights = self.weights(None if awake.all() else awake)[0].tolist()
+        naive = weights[1 + self.has_baseline :]
+        if sum(naive) <= 0.5:
+            return "model"
+        return "last" if naive.index(max(naive)) == len(naive) - 1 else "seasonal"
+
+    def weights(self, awake: Mask | None = None) -> Matrix:
+        """Return the weights of the members, (H, K), given which have a forecast; default all."""
+        voters = None
+        if awake is not None:
+            voters = np.ones(1 + len(self.mixtures.largest), dtype=bool)
+            voters[0] = awake[0]
+        final, within = self.final.weights(voters)[0], self.mixtures.weights(awake)
+        if len(final) == 1:  # one horizon, the usual case, is one product
+            weights = final[:, 1:].dot(within[:, 0])
+        else:
+            weights = np.einsum("hg,ghk->hk", final[:, 1:], within)
+        weights[:, 0] += final[:, 0]
+        return weights
+
+    @property
+    def losses(self) -> Vector | None:
+        """Return the mean squared errors of model and baseline since the last refit, (2,).
+
+        None if there are no errors yet.
+        """
+        return self.squares / self.seen if self.seen else None
+
+    def observe(
+        self,
+        step: int,
+        value: float,
+        forecast: EnsembleForecast | None,
+        *,
+        learns: bool,
+        plausible: bool,
+    ) -> Ensemble:
+        """Return the ensemble after a value; `forecast` is its forecast, if there was a model.
+
+        Implausible values change no weights. The correction learns from values that the model
+        learns from, and only such values compare the model with its baseline.
+        """
+        pending = self.pending if forecast is None else (forecast, *self.pending)
+        horizon = self.final.largest.shape[1]
+        mixtures, final, correction = self.mixtures, self.final, self.correction
+        squares, seen, count = self.squares, self.seen, len(self.names)
+        for each in pending:
+            h = step - each.step
+            if h >= horizon:
+                continue
+            if plausible:
+                members = each.members[:, h]
+                voters = members[_voters(count, len(mixtures.largest))]
+                mixtures = mixtures.observe(h, members[:count], members[count:], value)
+                final = final.observe(h, voters, np.array([float(each.values[h])]), value)
+            error = value - float(each.raw[h])
+            if learns and self.has_baseline and not isnan(error):
+                squares, seen = squares + np.square(value - each.members[FITTED, h]), seen + 1
+                if correction is not None:
+                    correction = correction.learn(h, error, each.means)
+        if correction is not None:
+            error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
+            correction = correction.forget() if isnan(error) else correction.observe(error)
+        waiting = tuple(each for each in pending if step - each.step < horizon - 1)
+        return Ensemble(
+            self.names, mixtures, final, self.has_baseline, correction, waiting, squares, seen
+        )
+
+    def after_refit(self) -> Ensemble:
+        """Return the ensemble after a refit: a new comparison of model and baseline begins."""
+        return replace(self, squares=np.zeros(2), seen=0)
+
+    def skip(self, steps: int = 1) -> Ensemble:
+        """Return the ensemble after steps without a value."""
+        return replace(self, correction=self.correction and self.correction.forget(steps))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that changes, for `restore`."""
+        pending = {
+            name: np.array([getattr(each, name) for each in self.pending]).reshape(shape)
+            for name, shape in self._shapes(len(self.pending)).items()
+        }
+        steps = np.array([each.step for each in self.pending], dtype=np.int64)
+        return joined(
+            {
+                "mixtures": self.mixtures.state(),
+                "final": self.final.state(),
+                "correction": {} if self.correction is None else self.correction.state(),
+                "pending": {"steps": steps, **pending},
+                "window": {"squares": self.squares, "seen": np.array(self.seen)},
+            }
+        )
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> Ensemble:
+        """Return the ensemble with a saved state of the same members."""
+        pending, window = part(state, "pending"), part(state, "window")
+        columns = []
+        for name, shape in self._shapes(len(pending["steps"])).items():
+            columns.append(np.asarray(pending[name], dtype=np.float64))
+            require_shape("pending", columns[-1], shape)
+        require_finite("values", columns[-1])
+        forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
+        squares = require_finite("squares", window["squares"])
+        require_shape("squares", squares, (2,))
+        return Ensemble(
+            self.names,
+            self.mixtures.restore(part(state, "mixtures")),
+            self.final.restore(part(state, "final")),
+            self.has_baseline,
+            self.correction and self.correction.restore(part(state, "correction")),
+            tuple(EnsembleForecast(*each) for each in forecasts),
+            squares,
+            require_count("seen", window["seen"], least=0),
+        )
+
+    def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arrays of `count` pending forecasts."""
+        members = len(self.names) + len(self.mixtures.largest)
+        return {
+            "raw": (count, self.horizon),
+            "means": (count, len(KEEPS)),
+            "members": (count, members, self.horizon),
+            "values": (count, self.horizon),
+        }
+
+
+@lru_cache(maxsize=64)
+def _voters(members: int, mixtures: int) -> NDArray[np.intp]:
+    """Return the places of the model and of the mixtures among all forecasts."""
+    return np.array([0, *range(members, members + mixtures)])

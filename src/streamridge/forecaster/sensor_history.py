@@ -1,0 +1,335 @@
+"""The history of a sensor: its readings on a grid, what is plausible, and rows to learn from.
+
+A fit sees the readings that are known at that moment. Late readings and later exclusions change
+rows from the next refit on. Until then the training set is rebuilt with the readings that were
+trusted at the refit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector, joined, part
+from streamridge.errors import StateError
+from streamridge.features.base import Past, has_parameters, samples_at, with_parameters
+from streamridge.features.timeline import Timeline
+from streamridge.forecaster.bands import NaiveErrors
+from streamridge.forecaster.forecast import Levels
+from streamridge.forecaster.plausibility import (
+    Limits,
+    Plausibility,
+    Verdict,
+    clipped,
+    far_from_most,
+)
+from streamridge.forecaster.settings import Settings
+from streamridge.models.base import Tangents
+from streamridge.samples import Samples
+from streamridge.series.clock import AnyClock
+from streamridge.series.holidays import Holidays
+from streamridge.series.lengths import DAY
+from streamridge.series.sensor_clock import SensorClock
+from streamridge.series.time_format import TimeFormat
+from streamridge.series.times import Steps
+
+# The smallest size of error, as a share of the value.
+ROUNDING = 1e-9
+# The last reading is a forecast until this number of steps have passed without a reading.
+RECENT = 8
+# Equal readings are doubted for a season, but for at least this many.
+SHORTEST_DOUBT = 24
+
+NaiveSource = Literal["seasonal", "last"]
+Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
+
+
+class SensorHistory:
+    """The past of one sensor with gaps filled in, without a model; a `RowSource` for fits."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._features = settings, settings.preset.features
+        self.horizon = settings.horizon  # H, the number of labels of a row
+        # Naive forecasts look a season back; clock changes can lead a day further back.
+        day = 0 if isinstance(settings.step, int) else DAY // settings.step
+        self.reach = max(self._features.reach, *map(round, settings.periods), 0) + day + 1
+        self.timeline = Timeline(len(self._features.extras))
+        holidays = None if settings.holidays is None else Holidays(settings.holidays)
+        self.clock = SensorClock(settings.step, settings.tz, holidays)
+        self.silent = 0  # steps since the last reading
+        self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to learn from
+        self._naive = NaiveErrors.start(len(settings.periods), settings.levels)
+        self._plausibility = Plausibility(stuck_for=max(settings.patience, SHORTEST_DOUBT))
+        self._resolution = np.inf  # the smallest change between readings
+
+    @property
+    def has_readings(self) -> bool:
+        """Return whether there has been a reading."""
+        return self.timeline.newest >= self.timeline.start
+
+    @property
+    def next_step(self) -> int:
+        """Return the step that is forecast next."""
+        return self.timeline.newest + 1
+
+    def past(self, columns: Vector | None = None) -> Past:
+        """Return the past as features see it, with the next step's further columns if given."""
+        return Past(self.timeline, self.clock.known, columns)
+
+    @property
+    def least(self) -> float:
+        """Return the smallest size of error: half the smallest change seen, or a rounding."""
+        smallest = self._resolution / 2 if isfinite(self._resolution) else 0.0
+        return max(smallest, ROUNDING * max(abs(self.timeline.latest), 1.0))
+
+    @property
+    def limits(self) -> Limits:
+        """Return the smallest and the largest value that a forecast may have."""
+        settings = self._settings
+        if not settings.guard:
+            return settings.limits
+        low, high = self._plausibility.limits
+        if settings.bounds is None:
+            return low, high
+        least, most = settings.limits
+        return min(max(low, least), most), min(max(high, least), most)
+
+    def place(self, time: object) -> tuple[int, bool]:
+        """Return the step that a time belongs to, and whether the time is exactly on it."""
+        newest = self.timeline.newest if self.has_readings else None
+        step, on_grid = self.clock.place(time, newest)
+        if newest is None:
+            self.timeline.start_at(step)
+        return step, on_grid
+
+    def begin(self, clock: AnyClock, step: int, time_format: TimeFormat | None) -> None:
+        """Use the clock of a series, whose first reading is at this step or later."""
+        self.clock.adopt(clock, time_format)
+        self.timeline.start_at(step)
+
+    def naive_forecast(self) -> tuple[Vector, NaiveSource]:
+        """Return the best recent naive forecast, (H,), and its kind."""
+        best = self._best()
+        steps = range(self.next_step, self.next_step + self.horizon)
+        values = np.array([self.naive_values(step)[best] for step in steps])
+        is_last = best == len(self._settings.periods) > 0
+        return clipped(values, self._settings.limits), "last" if is_last else "seasonal"
+
+    def naive_forecasts(self) -> Matrix:
+        """Return all naive forecasts, (K, H); NaN where the last reading is too old."""
+        steps = range(self.next_step, self.next_step + self.horizon)
+        forecasts = np.array([self.naive_values(step) for step in steps]).T
+        if not self.last_is_recent:
+            forecasts[-1] = np.nan
+        if self._settings.bounds is None:
+            return forecasts
+        return clipped(forecasts, self._settings.limits)
+
+    def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
+        return self._naive.offsets(self._best(), values, self.least, levels)
+
+    def naive_values(self, step: int) -> list[float]:
+        """Return the naive forecasts of a step: the longest season ago first, last reading last."""
+        periods, past, timeline = self._settings.periods, self.past(), self.timeline
+        last = timeline.newest - self.silent
+        return [
+            *(past.seasonal(step, periods[:count]) for count in range(len(periods), 0, -1)),
+            timeline.value(last if timeline.is_remembered(last) else timeline.newest),
+        ]
+
+    @property
+    def last_is_recent(self) -> bool:
+        """Return whether the last reading is recent enough to be a forecast, or the only one."""
+        return self.silent < RECENT or not self._settings.periods
+
+    def _best(self) -> int:
+        """Return the place of the best naive forecast; an old last reading does not count."""
+        return self._naive.best(seasonal=not self.last_is_recent)
+
+    def push(
+        self, value: float, forecast: float, half_width: float | None, columns: Vector | None
+    ) -> Verdict:
+        """Add the next reading, and return whether it can be learned from.
+
+        Its forecast replaces an implausible reading. `half_width` is half the width of the
+        forecast's band; None trusts every reading.
+        """
+        verdict: Verdict = "good"
+        if self.has_readings:
+            if half_width is not None:
+                judged = self._plausibility.judge(value, value - forecast, half_width)
+                verdict, self._plausibility = judged
+            self._update_naive(value, plausible=verdict != "implausible")
+        kept = forecast if verdict == "implausible" else value
+        self.timeline.push(kept, read=True, trusted=verdict == "good", extras=columns)
+        self.silent = 0
+        return verdict
+
+    def _update_naive(self, value: float, *, plausible: bool) -> None:
+        """Update the smallest change, and the naive errors unless the value is implausible."""
+        change = abs(value - self.timeline.latest)
+        if 0 < change < self._resolution:
+            self._resolution = change
+        if not plausible:
+            return
+        forecasts, best, horizon = self.naive_values(self.next_step), self._best(), self.horizon
+        sizes = [abs(value - each) for each in forecasts]
+        if horizon > 1:  # the last reading is one forecast for all horizons
+            earlier = self.timeline.newest - np.arange(1, horizon)
+            readings = self.past().values(np.maximum(earlier, self.timeline.start))
+            sizes[-1] = float(sizes[-1] + np.abs(value - readings).sum()) / horizon
+        self._naive = self._naive.observe(best, value - forecasts[best], sizes, self.least)
+
+    def push_gap(self, fill: float, columns: Vector | None) -> None:
+        """Add a step without a reading, filled in by a forecast."""
+        self.silent += 1
+        self.timeline.push(fill, read=False, trusted=False, extras=columns)
+        first = max(self.next_step - self.silent, self.timeline.after_holes)
+        if self.next_step - first >= 2 * self.reach:  # no row looks back at all of a long silence
+            self.timeline.cut(first, self.next_step - self.reach)
+
+    @property
+    def patience(self) -> int:
+        """Return after how many steps of silence forecasts repeat a season, step by step."""
+        return max(self._settings.patience, RECENT)
+
+    def leap(self, count: int) -> None:
+        """Add many steps without a reading at once, filled by repeating the best season."""
+        self.silent += count
+        longest_first = (*self._settings.periods[::-1], 1)
+        self.timeline.append_gap(count, round(longest_first[self._best()]), needed=self.reach)
+
+    def add_late(self, step: int, value: float) -> Arrival:
+        """Add a reading of a past step, and return how it counts; a first reading stays."""
+        if not self.timeline.is_remembered(step):
+            return "too_late"
+        if self.timeline.was_read(step):
+            same = self.timeline.values(np.array([step]))[0] == value
+            return "duplicates" if same else "conflicts"
+        doubted = self._settings.guard and self._plausibility.is_implausible(value)
+        if doubted or not self.is_possible(value):
+            return "implausible"
+        self.timeline.correct(step, value)
+        self.silent = min(self.silent, self.timeline.newest - step)
+        return "late"
+
+    def is_possible(self, value: float) -> bool:
+        """Return whether a reading lies within the known bounds; a missing one does."""
+        least, most = self._settings.limits
+        return not (value < least or value > most)
+
+    def exclude(self, start: object, end: object) -> None:
+        """Learn nothing from a span of time: neither from known readings nor from later ones."""
+        self.excluded = (*self.excluded, self.clock.span(start, end))
+        if self.has_readings:
+            steps = self.timeline.remembered()
+            self.timeline.mark_missing(steps[self.clock.within(steps, self.excluded[-1:])])
+
+    def is_excluded(self, step: int) -> bool:
+        """Return whether a step lies in an excluded span."""
+        return bool(self.excluded and self.clock.within(np.array([step]), self.excluded)[0])
+
+    def doubt_outliers(self) -> None:
+        """Distrust readings before the first fit that are implausible compared with most others."""
+        steps, values, _ = self.timeline.readings()
+        self.timeline.distrust(steps[far_from_most(values)])
+
+    def forget_unneeded(self, count: int) -> None:
+        """Forget, now and then, readings that a first fit to `count` rows does not need."""
+        oldest = self.timeline.newest - count - self.horizon - self.reach
+        if self.timeline.oldest + count < oldest:
+            self.timeline.forget_before(oldest)
+
+    def mark_refit(self, oldest: float) -> None:
+        """Remember the readings that a refit saw; forget what rows from `oldest` do not need."""
+        self.timeline.mark_refit()
+        self.timeline.forget_before(int(oldest) - self.reach)
+
+    def update_range(self) -> None:
+        """Let the recent readings define the plausible range."""
+        _, values, trusted = self.timeline.readings()
+        self._plausibility = self._plausibility.renewed(values, trusted)
+
+    def latest(self, count: int, lam: Vector) -> Samples:
+        """Return the last `count` rows whose labels are all known."""
+        steps, features = self._candidates(), with_parameters(self._features, lam)
+        past, tried = self.past(), count
+        while True:
+            rows = samples_at(features, past, steps[-tried:], self.horizon)
+            if len(rows) >= count or tried >= len(steps):
+                return rows[-count:]
+            tried = 2 * tried
+
+    def between(
+        self, after: float, until: float, lam: Vector, *, at_last_refit: bool = False
+    ) -> Samples:
+        """Return the rows later than `after`, up to `until`, whose labels are all known.
+
+        Readings that arrived late after the last refit are ignored if `at_last_refit` is True.
+        """
+        steps, timeline = self._candidates(), self.timeline
+        steps = steps[(steps > after) & (steps <= until)]
+        past = Past(
+            timeline.without_late_readings() if at_last_refit else timeline, self.clock.known
+        )
+        return samples_at(with_parameters(self._features, lam), past, steps, self.horizon)
+
+    def at(self, times: Vector, lam: Vector, refits_ago: int) -> Samples:
+        """Return the rows of a training set as they were at the last refit, or before it."""
+        past = Past(self.timeline.as_at_refit(refits_ago), self.clock.known)
+        features, steps = with_parameters(self._features, lam), times.astype(np.int64)
+        rows = samples_at(features, past, steps, self.horizon)
+        if len(rows) < len(times):
+            raise StateError(
+                f"readings must make all {len(times)} rows that were trained on, got {len(rows)}."
+            )
+        return rows
+
+    def tangents(
+        self, times: Vector, predicted: Vector, lam: Vector, refits_ago: int
+    ) -> Tangents | None:
+        """Return the derivatives of rows with respect to the numbers of the features."""
+        features, timeline = with_parameters(self._features, lam), self.timeline
+        if not has_parameters(features):
+            return None
+        seen = timeline.without_late_readings() if refits_ago else timeline
+        training, window = (
+            features.tangents(Past(each, self.clock.known), steps.astype(np.int64))
+            for each, steps in ((timeline.as_at_refit(refits_ago), times), (seen, predicted))
+        )
+        return Tangents(training, window)
+
+    def _candidates(self) -> Steps:
+        """Return the steps whose rows and labels are remembered, and whose own label is trusted."""
+        timeline = self.timeline
+        steps = timeline.remembered()
+        steps = steps[timeline.trusted(steps)]
+        whole = timeline.oldest == timeline.start  # nothing has been forgotten
+        first = timeline.oldest if whole else timeline.oldest + self.reach
+        return steps[(steps >= first) & (steps <= timeline.newest - self.horizon + 1)]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that changes, except the clock, as arrays."""
+        own = np.array([self._resolution, self.silent], dtype=np.float64)
+        return joined(
+            {
+                "timeline": self.timeline.state(),
+                "naive": self._naive.state(),
+                "plausibility": self._plausibility.state(),
+                "own": {"numbers": own, "excluded": np.array(self.excluded).reshape(-1, 2)},
+            }
+        )
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the state of a history with the same settings."""
+        self.timeline.restore(part(state, "timeline"))
+        self._naive = self._naive.restore(part(state, "naive"))
+        self._plausibility = self._plausibility.restore(part(state, "plausibility"))
+        self._resolution, silent = state["own.numbers"].tolist()
+        self.silent = int(silent)
+        self.excluded = tuple((int(first), int(last)) for first, last in state["own.excluded"])

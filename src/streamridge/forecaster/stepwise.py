@@ -1,0 +1,360 @@
+"""The state of a forecaster, and what each step changes in it.
+
+A step is a prediction, a reading or a gap, and learning from it. `Forecaster` adds constructors,
+checks of arguments, and saving.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, replace
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector, joined, part
+from streamridge.errors import FitError, InvalidInputError, counted
+from streamridge.features.base import input_at
+from streamridge.forecaster.calibration import Calibration, ModelForecast
+from streamridge.forecaster.correction import CorrectionLog
+from streamridge.forecaster.ensemble import LAST, Ensemble, EnsembleForecast
+from streamridge.forecaster.forecast import JUDGED, Levels, Source
+from streamridge.forecaster.self_tuning import Event, SelfTuningModel
+from streamridge.forecaster.sensor_history import SensorHistory
+from streamridge.forecaster.settings import Settings
+from streamridge.learners.base import Costs
+from streamridge.learners.workspace import Workspace
+from streamridge.series.lengths import season_name
+from streamridge.series.series import Series
+from streamridge.series.time_format import NAIVE
+
+# A first fit needs at least this many rows.
+LEAST_ROWS = 12
+
+
+@dataclass(frozen=True)
+class NextForecast:
+    """The forecast of the next steps, with the parts that learn from its errors."""
+
+    values: Vector
+    source: Source
+    by_model: ModelForecast | None = None  # None without a model
+    by_ensemble: EnsembleForecast | None = None  # None without an ensemble
+
+
+class StepwiseForecaster:
+    """The parts of a forecaster, and the steps that change them; it owns all mutable state.
+
+    Its parts are the sensor's history, the self-tuning model, the ensemble and the calibration.
+    They do not know each other: values pass between them here.
+    Readings are checked before they get here.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._history = SensorHistory(settings)
+        self._model: SelfTuningModel | None = None
+        self._calibration = Calibration.start(
+            settings.horizon, settings.levels, corrects=settings.preset.corrects
+        )
+        self._ensemble = _ensemble_of(settings) if settings.has_ensemble else None
+        self._counts: Counter[str] = Counter()
+        self._costs = Costs()
+        self._workspace: Workspace | None = None
+        self._next_try = 0  # the number of steps at which a first fit is tried again
+        self._next: dict[bytes, NextForecast] = {}  # the next forecast, by its further columns
+
+    @property
+    def refit_due(self) -> bool:
+        """Return whether it is time for a refit, or for the first fit.
+
+        It becomes due with a reading, and only with `defer_refits` does it stay due after it. Gaps
+        count as well: after a long gap, the first reading is the last of its window.
+        """
+        if self._model is None:
+            return len(self._history.timeline) >= self._first_try
+        return self._model.refit_due
+
+    def _next_forecast(self, columns: Vector | None) -> NextForecast:
+        """Return the forecast of the next steps, given their further columns; computed once."""
+        key = b"" if columns is None else columns.tobytes()
+        if key in self._next:
+            return self._next[key]
+        history, model, ensemble = self._history, self._model, self._ensemble
+        if model is None or history.silent > self._settings.patience:
+            forecast = NextForecast(*history.naive_forecast())
+        else:
+            step, limits = history.next_step, history.limits
+            inputs = input_at(model.features, history.past(columns), step)
+            raw, spreads, baseline = model.forecast(inputs)
+            spreads = self._calibration.at_least_recent(np.maximum(spreads, history.least))
+            if history.silent:
+                naive = history.naive_offsets(spreads, (JUDGED,))
+                spreads = self._calibration.widened(spreads, history.silent, naive)
+            made = self._calibration.forecast(step, raw, spreads, limits)
+            if ensemble is None:
+                forecast = NextForecast(made.values, "model", made)
+            else:
+                forecast = self._mixed(ensemble, made, baseline)
+        self._next = {key: forecast}
+        return forecast
+
+    def _mixed(
+        self, ensemble: Ensemble, made: ModelForecast, baseline: Vector | None
+    ) -> NextForecast:
+        """Return the mixture of the model's forecast with the baseline and naive forecasts."""
+        history, settings = self._history, self._settings
+        bounds = None if settings.bounds is None else settings.limits
+        naive = history.naive_forecasts()
+        mixed = ensemble.mix(made.step, made.values, baseline, naive, history.limits, bounds)
+        issued = replace(made, values=mixed.values)
+        return NextForecast(mixed.values, ensemble.source(mixed), issued, mixed)
+
+    def _offsets(self, forecast: NextForecast, levels: Levels) -> tuple[Matrix, Matrix]:
+        """Return how far the bands of the next forecast reach below and above it, (H, L) each."""
+        if forecast.by_model is None:
+            return self._history.naive_offsets(forecast.values, levels)
+        return self._calibration.bands.offsets(forecast.by_model.spreads, levels)
+
+    def _advance(self, value: float, columns: Vector | None) -> None:
+        """Take the next step; the value is NaN without a reading, `columns` None if not known."""
+        history, bounds = self._history, self._settings.bounds
+        impossible = bounds is not None and not history.is_possible(value)
+        if impossible:
+            self._counts["implausible"] += 1
+            value = np.nan
+        if not history.has_readings:
+            if not isnan(value):  # there is nothing to fill a gap with before the first reading
+                history.push(value, value, None, columns)
+            return
+        forecast, step = self._next_forecast(columns), history.next_step
+        self._next = {}
+        if isnan(value):
+            excluded = history.excluded and history.is_excluded(step)
+            self._counts["missing"] += not (impossible or excluded)
+            self._skip(1)
+            history.push_gap(float(forecast.values[0]), columns)
+            if self._model is not None:
+                self._model.skip(step)
+        else:
+            self._learn(step, value, forecast, columns)
+
+    def _learn(
+        self, step: int, value: float, forecast: NextForecast, columns: Vector | None
+    ) -> None:
+        """Learn from a reading and its forecast."""
+        half_width = self._half_width(forecast)
+        verdict = self._history.push(value, float(forecast.values[0]), half_width, columns)
+        learns, plausible = verdict == "good", verdict != "implausible"
+        self._calibration = self._calibration.observe(
+            step, value, forecast.by_model, learns=learns, plausible=plausible
+        )
+        if self._ensemble is not None:
+            self._ensemble = self._ensemble.observe(
+                step, value, forecast.by_ensemble, learns=learns, plausible=plausible
+            )
+        if self._model is None:
+            self._try_first_fit()
+        elif learns:
+            self._count(self._model.observe(step, *self._window()))
+        else:
+            self._model.skip(step)
+            self._counts[verdict] += 1
+
+    def _half_width(self, forecast: NextForecast) -> float | None:
+        """Return half the band that the next reading is judged by; None judges nothing."""
+        if not (self._settings.guard and self._model is not None):
+            return None
+        made = forecast.by_model
+        if made is not None:  # without volatility: a glitch must not make the next one plausible
+            return self._calibration.bands.half_width(float(made.spreads[0] / made.factors[0]))
+        below, above = self._history.naive_offsets(forecast.values, (JUDGED,))
+        return float(max(above[0, 0], -below[0, 0]))
+
+    def _window(self) -> tuple[CorrectionLog | None, Vector | None]:
+        """Return the issued forecasts since the last refit, and losses of model and baseline.
+
+        The first is None if forecasts are issued as predicted, the second if there are no losses.
+        """
+        calibration, ensemble = self._calibration, self._ensemble
+        issued = None if calibration.correction is None else calibration.log
+        return issued, None if ensemble is None else ensemble.losses
+
+    def _add_late(self, step: int, value: float) -> None:
+        """Add a reading of a past step; the next refit learns from it."""
+        if isnan(value):
+            return
+        arrival = self._history.add_late(step, value)
+        self._counts[arrival] += 1
+        if arrival == "late":
+            self._next = {}
+            self._try_first_fit()
+
+    def _fill_gap(self, count: int) -> None:
+        """Take `count` steps without a reading; after a season of them, the rest is one leap."""
+        history = self._history
+        if not history.has_readings:
+            return
+        alone = min(count, history.patience + 1)
+        for _ in range(alone):
+            self._advance(np.nan, None)
+        leap = count - alone
+        if leap:
+            history.leap(leap)
+            self._counts["missing"] += leap
+            self._skip(leap)
+            self._next = {}
+            if self._model is not None:
+                self._model.skip(history.next_step - 1, leap)
+
+    def _skip(self, count: int) -> None:
+        """Let corrections fade over steps without a reading."""
+        self._calibration = self._calibration.skip(count)
+        if self._ensemble is not None:
+            self._ensemble = self._ensemble.skip(count)
+
+    def _add_history(self, series: Series) -> None:
+        """Add a whole series at once, and make the first fit at its end.
+
+        The result is the same as after `observe` of each step, with a warm-up of the same length.
+        """
+        names = self._settings.preset.features.extras
+        columns = np.column_stack([series.extras[name] for name in names]) if names else None
+        # A series that was made by hand does not know how its times are written.
+        time_format = None if series.time_format == NAIVE else series.time_format
+        self._history.begin(series.clock, series.start, time_format)
+        for at, value in enumerate(series.values.tolist()):
+            self._add_early(value, None if columns is None else columns[at])
+        self._try_first_fit()
+
+    def _add_early(self, value: float, columns: Vector | None) -> None:
+        """Add a step of a history: a reading, or a gap filled by a naive forecast."""
+        history, missing = self._history, isnan(value)
+        self._counts["readings"] += not missing
+        if not history.is_possible(value):
+            self._counts["implausible"] += 1
+            value = np.nan
+        elif missing:
+            self._counts["missing"] += history.has_readings
+        if not isnan(value):
+            history.push(value, value, None, columns)
+        elif history.has_readings:
+            history.push_gap(float(history.naive_forecast()[0][0]), columns)
+        else:
+            history.timeline.start_at(history.next_step + 1)
+        history.forget_unneeded(self._settings.kept_steps)
+
+    @property
+    def _first_try(self) -> int:
+        """Return the number of steps after which a first fit is tried."""
+        return max(self._settings.warmup, self._next_try)
+
+    def _try_first_fit(self) -> None:
+        """Make the first fit once there is enough history, unless refits are deferred."""
+        if self._model is not None:
+            return
+        self._history.forget_unneeded(self._settings.kept_steps)
+        if self.refit_due and not self._settings.defer_refits:
+            self._first_fit(None)
+
+    def _first_fit(self, workspace: Workspace | None) -> None:
+        """Make the first fit if there are enough rows; otherwise try again some steps later."""
+        settings, history = self._settings, self._history
+        self._next_try = len(history.timeline) + settings.update_every // 8 + 1
+        if settings.guard:
+            history.doubt_outliers()
+        least = max(LEAST_ROWS, settings.horizon)
+        if len(history.latest(least, settings.model.space.values)) < least:
+            return
+        memory = workspace or self._workspace or Workspace()
+        try:
+            model = SelfTuningModel.started(settings, history, self._costs, memory)
+        except FitError:  # it may succeed with more readings
+            self._counts["failed_refits"] += 1
+            return
+        model.hold(self._workspace)
+        self._model = model
+        self._count(("fits",))
+
+    def _count(self, events: tuple[Event, ...]) -> None:
+        """Count events of the model; after a refit, all parts start a new window."""
+        self._counts.update(events)
+        if "fits" in events and self._model is not None:
+            self._history.mark_refit(self._model.progress.oldest)
+            self._history.update_range()
+            self._calibration = self._calibration.after_refit(self._history.next_step - 1)
+            if self._ensemble is not None:
+                self._ensemble = self._ensemble.after_refit()
+
+    def _set(self, values: Mapping[str, float]) -> None:
+        """Set hyperparameters by name, and refit."""
+        model = self._require_model()
+        model.set(values)
+        self._history.mark_refit(model.progress.oldest)
+        self._counts["fits"] += 1
+        self._forget_window()
+
+    def _forget_window(self) -> None:
+        """Forget the next forecast, and the errors in this window, after an operator's change."""
+        self._next = {}
+        if self._ensemble is not None:
+            self._ensemble = self._ensemble.after_refit()
+
+    def _require_model(self) -> SelfTuningModel:
+        if self._model is None:
+            raise InvalidInputError(
+                "the model must have been fitted first, after "
+                f"{counted(self._first_try, 'step')} at the earliest, "
+                f"got {len(self._history.timeline)} so far."
+            )
+        return self._model
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return everything that is saved: plain values and arrays."""
+        plain = {
+            "settings": self._settings.described(),
+            "clock": self._history.clock.state(),
+            "counts": dict(self._counts),
+            "fitted": self._model is not None,
+        }
+        arrays = joined(
+            {
+                "history": self._history.state(),
+                "calibration": self._calibration.state(),
+                "ensemble": self._ensemble.state() if self._ensemble else {},
+                "model": self._model.state() if self._model else {},
+                "costs": {"seconds": np.array(astuple(self._costs))},
+                "own": {"next_try": np.array(self._next_try)},
+            }
+        )
+        return plain, arrays
+
+    def _restore(self, header: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the state of a forecaster with the same settings."""
+        self._counts.update(header["counts"])
+        self._costs = Costs(*state["costs.seconds"].tolist())
+        self._next_try = int(state["own.next_try"])
+        self._history.clock.restore(header["clock"])
+        self._history.restore(part(state, "history"))
+        self._calibration = self._calibration.restore(part(state, "calibration"))
+        if self._ensemble is not None:
+            self._ensemble = self._ensemble.restore(part(state, "ensemble"))
+        if header["fitted"]:
+            self._model = SelfTuningModel.restored(
+                self._settings, self._history, self._costs, part(state, "model")
+            )
+
+
+def _ensemble_of(settings: Settings) -> Ensemble:
+    """Return the ensemble of a forecaster before any error is known."""
+    seasons = tuple(season_name(season) for season in settings.seasons[::-1])
+    return Ensemble.start(
+        (*seasons, LAST),
+        settings.horizon,
+        settings.day,
+        has_baseline=settings.has_baseline,
+        corrects=settings.preset.corrects,
+    )

@@ -1,1 +1,0 @@
-"""Engines that carry replays out: in this process, in local processes, on Dask."""

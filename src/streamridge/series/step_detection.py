@@ -1,0 +1,264 @@
+"""The step that readings have, where within a step they lie, and where their rate changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Mask, Vector
+from streamridge.errors import InvalidInputError, option
+from streamridge.series.lengths import DAY, UNITS, Length, amount, step_name
+from streamridge.series.series import Readings
+from streamridge.series.times import EPOCH, Steps, Times
+
+# Usual steps of sensors, in seconds. A step that is found from readings is rounded to one of these.
+USUAL = (1, 5, 10, 15, 20, 30, 60, 120, 180, 300, 360, 600, 720, 900, 1200, 1800)
+MONTH = UNITS["mo"]
+USUAL_STEPS = [
+    *(timedelta(seconds=s) for s in (*USUAL, 3600, 7200, 10800, 14400, 21600, 43200, 86400)),
+    *(7 * DAY, MONTH, 3 * MONTH, 12 * MONTH),
+]
+SECOND = 1_000_000  # microseconds
+# Readings may be this share further apart than the requested step, since clocks of loggers drift.
+DRIFT = 0.02
+# If this share of the requested steps would be empty, the step of the readings is longer.
+EMPTY = 0.9
+# A distance may differ from a multiple of a usual step by this share of it, since stamps jitter.
+JITTER = 0.1
+# Readings have a step if this share of their distances are multiples of it, ...
+REGULAR = 0.9
+# ... and this share is no longer than it: else nothing says that they do not come more rarely.
+LEAST_SHARE = 0.02
+# How many of the most frequent distances may be the step.
+FREQUENT = 5
+# Distances that are looked at together, and how many such windows make a change of rate.
+WINDOW, LEAST_WINDOWS = 24, 2
+
+
+@dataclass(frozen=True)
+class RateSegment:
+    """A part of a sensor's readings that come at one rate."""
+
+    start: int  # the first time
+    end: int | None  # the time of the first reading after the segment; None at the end
+    step: int | None  # the distance between readings; None if they have no common one
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """A step, and where in the distances its first and its last window begin."""
+
+    step: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class StepDetector:
+    """A search for the step of readings; all lengths are whole numbers of one unit."""
+
+    usual: Sequence[int]  # usual steps, from which distances may differ a little
+    least: int  # a unit that every step is a multiple of
+
+    def step_of(self, apart: Steps) -> int | None:
+        """Return the longest step that distances are multiples of; None if there is none.
+
+        Readings may be missing: if a sensor loses four of five at random, distances are still
+        multiples of its step, and some are equal to it.
+        """
+        lengths, counts = np.unique(apart, return_counts=True)
+        frequent = lengths[np.argsort(-counts, kind="stable")[:FREQUENT]]
+        for step in sorted(frequent[frequent % self.least == 0].tolist(), reverse=True):
+            if _fits(apart, step, apart % step == 0):
+                return int(step)
+        for step in sorted(self.usual, reverse=True):
+            if _fits(apart, step, near_multiples(apart, step)):
+                return step
+        return None
+
+    def segments(self, times: Steps) -> list[RateSegment]:
+        """Return the segments of one rate, at least one, of sorted distinct times."""
+        apart = np.diff(times)
+        starts, steps = [0], [self.step_of(apart) if apart.size else None]
+        rates = self._rates(apart, steps[0])
+        if len(rates) > 1:
+            starts = [0, *(_border(apart, *pair) for pair in pairwise(rates))]
+            steps = [rate.step for rate in rates]
+        ends = [*times[starts[1:]].tolist(), None]
+        return [
+            RateSegment(int(times[at]), end, step)
+            for at, end, step in zip(starts, ends, steps, strict=True)
+        ]
+
+    def _rates(self, apart: Steps, whole: int | None) -> list[_Rate]:
+        """Return the rates that hold for some windows, in order; neighbours differ."""
+        windows = [apart[at : at + WINDOW] for at in range(0, len(apart) - WINDOW + 1, WINDOW)]
+        steps = [self._step_in(window, whole) for window in windows]
+        seen = [(at, step) for at, step in enumerate(steps) if step is not None]
+        runs = [list(run) for _, run in groupby(seen, key=lambda each: each[1])]
+        rates: list[_Rate] = []
+        for run in (run for run in runs if len(run) >= LEAST_WINDOWS):
+            (first, step), last = run[0], run[-1][0]
+            if rates and rates[-1].step == step:
+                first = rates.pop().first // WINDOW
+            rates.append(_Rate(step, first * WINDOW, last * WINDOW))
+        return rates
+
+    def _step_in(self, window: Steps, whole: int | None) -> int | None:
+        """Return the step of some distances: the step of all distances, if it fits."""
+        if whole is not None and _fits(window, whole, near_multiples(window, whole)):
+            return whole
+        return self.step_of(window)
+
+
+def near_multiples(apart: Steps, step: int) -> Mask:
+    """Return which distances are about a multiple of a step."""
+    multiples = np.rint(apart / step)
+    return (multiples >= 1) & (np.abs(apart - multiples * step) <= JITTER * step)
+
+
+def _fits(apart: Steps, step: int, multiples: Mask) -> bool:
+    single = multiples & (apart < 1.5 * step)
+    return bool(multiples.mean() >= REGULAR and single.mean() >= LEAST_SHARE)
+
+
+def _border(apart: Steps, before: _Rate, after: _Rate) -> int:
+    """Return the first distance of a new rate; a reading belongs to the distance after it."""
+    # Distances of the longer step are multiples of it; those of the shorter mostly are not.
+    longer = max(before.step, after.step)
+    between = apart[before.last : after.first + WINDOW]
+    odd = before.last + np.flatnonzero(~near_multiples(between, longer))
+    if not odd.size:
+        return after.first
+    return int(odd[0]) if after.step < before.step else int(odd[-1]) + 1
+
+
+TIME_STEPS = StepDetector([amount(step) * SECOND for step in USUAL_STEPS], SECOND)
+INDEX_STEPS = StepDetector((), 1)
+
+
+def distances(readings: Readings) -> Steps:
+    """Return how far apart readings are in time, in microseconds or units of an index."""
+    times = np.unique(readings.moments)
+    return times[1:] - times[:-1]
+
+
+def rates_of(readings: Readings) -> list[RateSegment]:
+    """Return the parts of a sensor's readings that come at different rates; at least one."""
+    times = np.unique(readings.moments)
+    if not readings.indexed and _are_months(np.diff(times)):
+        return [RateSegment(int(times[0]), None, amount(MONTH) * SECOND)]
+    detector = INDEX_STEPS if readings.indexed else TIME_STEPS
+    return detector.segments(times)
+
+
+def length_of(readings: Readings, units: int) -> Length:
+    """Return a distance as a length of time, or as a number of units of an index."""
+    return units if readings.indexed else timedelta(microseconds=units)
+
+
+def own_step(readings: Readings, asked: Length | None, found: Length | None) -> Length | None:
+    """Return the step of readings at one rate: the requested one, unless they are finer.
+
+    `found` is the step that their distances are multiples of, if there is one. The result is None
+    if readings have no step of their own.
+    """
+    apart = distances(readings)
+    if not apart.size:
+        if asked is None and not readings.indexed:
+            raise InvalidInputError(
+                f"{readings.sensor}: step must be given for a single reading, got none. "
+                f"Pass it, such as {option('step', '15min')}."
+            )
+        return asked or 1
+    if asked is not None:
+        if stands_for(found, asked):
+            return found
+        _require_as_rare(readings, asked, found, apart)
+        typical = found or length_of(readings, int(np.median(apart)))
+        if amount(typical) >= (1 - JITTER) * amount(asked):
+            return asked
+    return found or _usual(readings, apart)
+
+
+def stands_for(own: Length | None, asked: Length) -> bool:
+    """Return whether readings have the requested step; 28 to 31 days also mean a month."""
+    return own == asked or (own == MONTH and 28 <= amount(asked) / amount(DAY) <= 31)
+
+
+def require_kind_of_step(readings: Readings, asked: Length) -> None:
+    """Raise unless the step is a whole number where times are, and a time where they are not."""
+    if isinstance(asked, int) != readings.indexed:
+        kind = "a whole number" if readings.indexed else "a time such as 15min"
+        raise InvalidInputError(
+            f"{readings.sensor}: step must be {kind}, as its times are, got {step_name(asked)}."
+        )
+
+
+def phase_of_readings(times: Times, step: timedelta) -> timedelta:
+    """Return the offset within a step that most times share, or the median offset of long steps.
+
+    Times without a shared offset, such as the first days of months, need the middle of a step.
+    """
+    within = (times - EPOCH) % np.timedelta64(step)
+    shared = shared_offset(within)
+    if shared is not None:
+        return shared.astype("m8[us]").astype(timedelta)
+    if step <= DAY:
+        return timedelta(0)
+    half = np.timedelta64(step) // 2
+    around = (within - within[0] + half) % np.timedelta64(step) - half
+    middle = np.sort(around)[len(around) // 2]
+    return ((within[0] + middle) % np.timedelta64(step)).astype("m8[us]").astype(timedelta)
+
+
+def shared_offset(within: NDArray[Any]) -> Any:
+    """Return the offset within a step that most readings have, None if there is no such."""
+    offsets, counts = np.unique(within, return_counts=True)
+    most = int(counts.argmax())
+    return offsets[most] if counts[most] > len(within) / 2 else None
+
+
+def rarer(readings: Readings) -> Length:
+    """Return a usual step that is not shorter than most distances between readings."""
+    median = int(np.median(distances(readings)))
+    if readings.indexed:
+        return median
+    longer = [step for step in USUAL_STEPS if (1 + JITTER) * amount(step) * SECOND >= median]
+    return min(longer, default=12 * MONTH)
+
+
+def _require_as_rare(readings: Readings, asked: Length, found: Length | None, apart: Steps) -> None:
+    """Raise if the requested step is shorter than the distance of most readings."""
+    units = amount(asked) * (1 if readings.indexed else SECOND)
+    if len(apart) < WINDOW or (found is not None and amount(found) <= (1 + DRIFT) * amount(asked)):
+        return
+    if found is None and np.mean(apart > 1.5 * units) < EMPTY:
+        return
+    own = found or rarer(readings)
+    raise InvalidInputError(
+        f"{readings.sensor}: step must not be shorter than the time between readings, "
+        f"{step_name(own)}, got {step_name(asked)}. Pass {option('step', step_name(own))}."
+    )
+
+
+def _usual(readings: Readings, apart: Steps) -> Length | None:
+    """Return the usual step that most distances are about; None if there is no such."""
+    median = int(np.median(apart))
+    if readings.indexed:
+        return median
+    nearest = min(TIME_STEPS.usual, key=lambda usual: abs(np.log(usual / median)))
+    return length_of(readings, nearest) if abs(nearest / median - 1) <= JITTER else None
+
+
+def _are_months(apart: Steps) -> bool:
+    """Return whether stamps are mostly one month apart, given their distances in microseconds."""
+    days: Vector = apart / (DAY / timedelta(microseconds=1))
+    of_a_month = (days >= 28) & (days <= 31)
+    return bool(apart.size and of_a_month.mean() > 0.5 and len(set(days[of_a_month].tolist())) > 1)

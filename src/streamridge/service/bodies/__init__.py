@@ -1,1 +1,0 @@
-"""From the bytes of a request to rows: JSON, lines of JSON, CSV, Parquet, line protocol."""

@@ -1,1 +1,0 @@
-"""Where the truth is kept: one contract, and a ledger each for SQLite and PostgreSQL."""

@@ -1,1 +1,0 @@
-"""Pages of reference for people: routes and codes."""

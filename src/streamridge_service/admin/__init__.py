@@ -1,0 +1,1 @@
+"""Demo, export and self-check."""

@@ -1,0 +1,1 @@
+"""From the bytes of a request to rows: JSON, NDJSON, CSV and line protocol."""

@@ -1,0 +1,195 @@
+"""Readings in InfluxDB's line protocol, as Telegraf and Home Assistant send them.
+
+Each numeric field is a reading. The sensor's name consists of the measurement, the tag values in
+the order of their keys, and the field name unless it is "value", joined by colons:
+`flow,road=A2,lane=1 cars=12i` is a reading of `flow:1:A2:cars`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from streamridge.errors import visible
+from streamridge_service.bodies.fields import (
+    UNITS,
+    FieldError,
+    ParseTime,
+    name_of,
+    number_of,
+    parse_ticks,
+)
+from streamridge_service.bodies.line_syntax import (
+    OpenStringError,
+    Point,
+    TaggedSeries,
+    parse_point,
+    parse_series,
+    unescaped,
+)
+from streamridge_service.bodies.row_validation import (
+    RowValidator,
+    numbered_lines,
+    require_few_lines,
+    without_byte_order_mark,
+)
+from streamridge_service.problems import Problem
+from streamridge_service.rows import Batch
+
+# Lines of Telegraf have at most hundreds of fields, and strings of a few lines.
+LONGEST_LINE, MOST_JOINED = 65_536, 100
+# A float, an integer or an unsigned integer.
+NUMBER = re.compile(
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|([+-]?[0-9]+)i|([0-9]+)u"
+)
+BOOLEANS = frozenset(["t", "T", "true", "True", "TRUE", "f", "F", "false", "False", "FALSE"])
+# The field whose name is not part of the sensor's name.
+DEFAULT_FIELD = "value"
+RENAME = (
+    "It consists of the measurement, the values of its tags, and the field unless that is 'value'. "
+    "Rename these, or drop a tag, where they are sent (Telegraf: tagexclude, processors.strings; "
+    "Home Assistant: override_measurement)."
+)
+
+
+def decode_lines(body: bytes, precision: str, now: int) -> Batch:
+    r"""Return the readings of a body in the line protocol.
+
+    Strings and booleans are not readings; the batch counts them as skipped. A refused value has
+    its field as column.
+
+    Parameters
+    ----------
+    body
+        The lines.
+    precision
+        The unit of their times: "ns", "us", "ms" or "s".
+    now
+        The time of lines without one, in microseconds.
+
+    Examples
+    --------
+    >>> batch = decode_lines(b'flow,road=A2 value=12,note="wet" 7\nflow,road=A4 value=3i', "s", 5)
+    >>> batch.rows[0]
+    Row(line=1, sensor='flow:A2', time=7000000, value=12.0)
+    >>> batch.rows[1], batch.skipped
+    (Row(line=2, sensor='flow:A4', time=5, value=3.0), 1)
+    """
+    body = without_byte_order_mark(body)
+    require_few_lines(body)
+    validator, names = RowValidator(_parse_time(precision, now)), SensorNames()
+    for line, point in _points(body):
+        if isinstance(point, FieldError):
+            validator.refuse(line, point)
+        else:
+            _add_point(validator, names, line, point)
+    return validator.batch()
+
+
+class SensorNames:
+    """The sensor names of one request, each built once.
+
+    Colons inside a tag value, and different tag keys, can give two series the same name. The
+    second series is then refused, since their readings would be mixed.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str, str], str] = {}
+        self._owners: dict[str, tuple[TaggedSeries, str]] = {}
+
+    def name(self, measurement: str, tags: str, field: str) -> str:
+        """Return the name of a sensor, by the parts of a line as they are written.
+
+        Examples
+        --------
+        >>> SensorNames().name("flow", ",road=A2,lane=1", "cars")
+        'flow:1:A2:cars'
+        """
+        written = measurement, tags, field
+        name = self._names.get(written)
+        if name is None:
+            name = self._new(parse_series(measurement, tags), unescaped(field))
+            self._names[written] = name
+        return name
+
+    def _new(self, series: TaggedSeries, field: str) -> str:
+        parts = [series.measurement, *(value for _, value in series.tags)]
+        text = ":".join(parts if field == DEFAULT_FIELD else [*parts, field])
+        try:
+            name = name_of(text)
+        except FieldError as error:
+            raise FieldError(error.code, f"{error.detail} {RENAME}", error.column) from None
+        if self._owners.setdefault(name, (series, field)) != (series, field):
+            raise FieldError(
+                "sr-bad-name", f"two series have the name {name} in this body. {RENAME}", "sensor"
+            )
+        return name
+
+
+def _parse_time(precision: str, now: int) -> ParseTime:
+    if precision not in UNITS:
+        raise Problem(
+            "sr-bad-parameter", f"precision must be one of {', '.join(UNITS)}, got {precision!r}."
+        )
+    return lambda ticks: now if ticks is None else parse_ticks(ticks, precision)
+
+
+def _points(body: bytes) -> Iterator[tuple[int, Point | FieldError]]:
+    """Yield the number and the parts of each line; a quoted string may span several lines."""
+    first, pending = 0, ""
+    for line, raw in numbered_lines(body):
+        # Bytes that are not UTF-8 stay in the text, and no name accepts them.
+        text = pending + raw.decode(errors="surrogateescape").lstrip()
+        if text.startswith("#"):
+            continue
+        first = first if pending else line
+        try:
+            yield first, _point(first, text)
+            pending = ""
+        except OpenStringError:
+            pending = f"{text}\n"
+        if pending and line - first > MOST_JOINED:
+            raise _no_end(first)
+    if pending:
+        raise _no_end(first)
+
+
+def _point(line: int, text: str) -> Point | FieldError:
+    if len(text) > LONGEST_LINE:
+        raise Problem(
+            "sr-unreadable", f"line {line} must have at most {LONGEST_LINE:,} characters."
+        )
+    try:
+        return parse_point(text)
+    except FieldError as error:
+        # An odd quotation mark may open a string, so that the next lines could belong to it.
+        if text.count('"') % 2:
+            raise _no_end(line) from None
+        return error
+
+
+def _no_end(line: int) -> Problem:
+    return Problem(
+        "sr-unreadable", f"line {line} has a string in quotation marks whose end cannot be found."
+    )
+
+
+def _add_point(validator: RowValidator, names: SensorNames, line: int, point: Point) -> None:
+    for field, written in point.fields:
+        if written.startswith('"') or written in BOOLEANS:
+            validator.skip()
+            continue
+        try:
+            name = names.name(point.measurement, point.tags, field)
+            validator.add(line, name, point.ticks, _number(field, written))
+        except FieldError as error:
+            validator.refuse(line, error)
+
+
+def _number(field: str, written: str) -> float | None:
+    match = NUMBER.fullmatch(written)
+    number = float(match[match.lastindex or 0]) if match else written
+    try:
+        return number_of(number)
+    except FieldError as error:
+        raise FieldError(error.code, error.detail, visible(unescaped(field))) from None

@@ -1,0 +1,1 @@
+"""Sending readings to a service."""

@@ -1,0 +1,55 @@
+"""The application: all routes behind authorization and the middleware."""
+
+from __future__ import annotations
+
+from litestar import Litestar
+from litestar.datastructures import State
+
+from streamridge_service.http.authorization import Authorization
+from streamridge_service.http.middleware import Middleware
+from streamridge_service.http.openapi import document_of
+from streamridge_service.http.pagination import SensorPages
+from streamridge_service.http.responses import error_response
+from streamridge_service.http.routes import (
+    accuracy,
+    actions,
+    events,
+    forecasts,
+    gaps,
+    health,
+    history,
+    pages,
+    readings,
+    sensors,
+    tokens,
+)
+from streamridge_service.http.routing import Context
+from streamridge_service.http.tokens import TokenCache
+from streamridge_service.service.service import Service
+
+# The order of the documentation.
+HANDLERS = [
+    handler
+    for module in (
+        readings, sensors, forecasts, history, accuracy, gaps, actions, events, health, tokens,
+        pages,
+    )
+    for handler in module.routes.handlers
+]  # fmt: skip
+
+
+def create_app(service: Service) -> Middleware:
+    """Return the application of a service that is open."""
+    tokens = TokenCache(service.ledger.tokens(), lambda: service.read(lambda x: x.tokens()))
+    context = Context(service, tokens, SensorPages(service.statuses))
+    app = Litestar(
+        HANDLERS,
+        guards=[Authorization(context)],
+        exception_handlers={Exception: error_response},
+        state=State({"context": context}),
+        openapi_config=None,
+        logging_config=None,
+        request_max_body_size=None,  # `requests` limits bodies
+    )
+    context.document |= document_of(app)
+    return Middleware(app, service.settings, context.traffic)

@@ -1,0 +1,121 @@
+"""Accuracy: forecast errors by sensor and by hour of the day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import sqrt
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from streamridge_service.http.requests import MAX_ITEMS, Cursor, Limit, Names, Query, given, parts
+from streamridge_service.http.routes.history import HistoryRow, history
+from streamridge_service.http.routing import HttpRequest, Routes, context_of, service_of
+from streamridge_service.plan import DAY
+from streamridge_service.service.answers import Answer, Name
+from streamridge_service.service.sensor_status import SensorStatus
+
+# Sensors, spread evenly over all, whose errors by hour are looked up.
+SAMPLE = 100
+
+routes = Routes("history")
+
+
+class AccuracyQuery(Query, frozen=True):
+    """How errors are grouped."""
+
+    by: Literal["sensor", "hour"] = "sensor"
+    sensors: Names | UnsetType = UNSET
+    days: Annotated[int, Meta(ge=1, le=28, description="By hour: the number of days back.")] = 7
+    limit: Limit = 100
+    cursor: Cursor | UnsetType = UNSET
+
+
+class AccuracyRow(Answer, frozen=True):
+    """The errors of one sensor, or of one hour of the day."""
+
+    sensor: Name | None
+    hour: int | None
+    error: Annotated[float, Meta(examples=[21.4])] | None
+    usual: Annotated[float, Meta(examples=[19.8])] | None
+    error_ratio: Annotated[float, Meta(examples=[1.08])] | None
+    outside: Annotated[float, Meta(examples=[0.07])] | None
+    count: Annotated[int, Meta(examples=[2688])]
+
+
+class Accuracy(Answer, frozen=True):
+    """The errors of forecasts; by hour, of this number of sensors."""
+
+    by: Literal["sensor", "hour"]
+    items: list[AccuracyRow]
+    sensors: Annotated[int, Meta(examples=[1])]
+    cursor: str | None
+
+
+@routes.add("GET", "/v1/accuracy")
+async def show_accuracy(request: HttpRequest, query: AccuracyQuery) -> Accuracy:
+    """Return the errors of forecasts one step ahead, by sensor or by hour of the day in UTC.
+
+    Errors by hour include the named sensors, or a hundred spread evenly over all.
+    """
+    names, by_sensor = parts(query.sensors), query.by == "sensor"
+    page = await context_of(request).pages.page(
+        "id",
+        lambda status: not status.is_archived and (not names or status.sensor.name in names),
+        given(query.cursor) if by_sensor else None,
+        query.limit if by_sensor else MAX_ITEMS,
+    )
+    if by_sensor:
+        items = [errors_of_sensor(status) for status in page.statuses]
+        return Accuracy(query.by, items, len(items), page.cursor)
+    sample = page.statuses[:: max(len(page.statuses) // SAMPLE, 1)][:SAMPLE]
+    service = service_of(request)
+    plan, span = service.plan, (service.now - query.days * DAY, service.now + 1)
+    rows = await service.read(
+        lambda ledger: [
+            row for status in sample for row in history(ledger, status, plan, span, lead=1)
+        ]
+    )
+    return Accuracy(query.by, errors_by_hour(rows), len(sample), None)
+
+
+def errors_of_sensor(status: SensorStatus) -> AccuracyRow:
+    """Return the recent and the usual errors of a sensor."""
+    scores = status.summary.scores
+    return AccuracyRow(
+        sensor=status.sensor.name,
+        hour=None,
+        error=scores.error,
+        usual=sqrt(scores.usually) if scores.count else None,
+        error_ratio=scores.ratio,
+        outside=scores.outside if scores.count else None,
+        count=scores.count,
+    )
+
+
+def errors_by_hour(rows: Iterable[HistoryRow]) -> list[AccuracyRow]:
+    """Return the errors of steps by hour of the day, in UTC."""
+    squares: list[list[float]] = [[] for _ in range(24)]
+    outside = [0] * 24
+    for row in rows:
+        if row.actual is None or row.forecast is None:
+            continue
+        hour = int(row.time[11:13])
+        squares[hour].append((row.actual - row.forecast) ** 2)
+        assert row.lower is not None
+        assert row.upper is not None
+        outside[hour] += not row.lower <= row.actual <= row.upper
+    return [_errors_of_hour(hour, squares[hour], outside[hour]) for hour in range(24)]
+
+
+def _errors_of_hour(hour: int, squares: list[float], outside: int) -> AccuracyRow:
+    count = len(squares)
+    return AccuracyRow(
+        sensor=None,
+        hour=hour,
+        error=sqrt(sum(squares) / count) if count else None,
+        usual=None,
+        error_ratio=None,
+        outside=outside / count if count else None,
+        count=count,
+    )

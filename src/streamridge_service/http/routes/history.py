@@ -1,0 +1,221 @@
+"""History: measured values with their forecasts, and the path of the hyperparameters."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from litestar import Response
+from msgspec import UNSET, Meta, UnsetType
+
+from streamridge_service.http.requests import MAX_ITEMS, Query, TimeRange, require_at_most
+from streamridge_service.http.responses import Columns, Format, format_of, table_response
+from streamridge_service.http.routing import HttpRequest, Routes, service_of, status_of
+from streamridge_service.intake import is_within
+from streamridge_service.ledger.ledger import Ledger
+from streamridge_service.ledger.records import IssuedForecast, Kind
+from streamridge_service.plan import DAY, SECOND, Declaration, Plan
+from streamridge_service.service.answers import (
+    Answer,
+    Lower,
+    Measured,
+    Name,
+    NextTime,
+    Seq,
+    Source,
+    Time,
+    Upper,
+    Value,
+    iso,
+    iso_or_none,
+)
+from streamridge_service.service.sensor_status import SensorStatus
+from streamridge_service.workers.sensor_state import hyperparameter_bounds
+from streamridge_service.workers.steps import step_values
+
+COLUMNS: Columns = {
+    "sensor": "string",
+    "time": "string",
+    "lead": "int64",
+    "actual": "double",
+    "status": "string",
+    **dict.fromkeys(("forecast", "lower", "upper"), "double"),
+    "source": "string",
+    "issued_at_seq": "int64",
+}
+
+routes = Routes("history")
+
+RowStatus = Annotated[
+    str, Meta(extra_json_schema={"enum": ["good", "implausible", "missing"]}, examples=["good"])
+]
+Values = Annotated[dict[str, float], Meta(examples=[{"regularization": 2.31}])]
+Experts = Annotated[
+    dict[str, float], Meta(examples=[{"model": 0.83, "week": 0.11, "day": 0.04, "last": 0.02}])
+]
+Names = Annotated[list[str], Meta(examples=[["regularization"]])]
+AtBound = Annotated[dict[str, str], Meta(examples=[{}])]
+
+
+class HistoryQuery(TimeRange, frozen=True):
+    """The range of time, and how far ahead values were forecast."""
+
+    lead: Annotated[int, Meta(ge=1, le=96, description="The number of steps ahead.")] = 1
+    format: Format | UnsetType = UNSET
+
+
+class TuningQuery(Query, frozen=True):
+    """The range of time."""
+
+    days: Annotated[int, Meta(ge=1, le=3660, description="The number of days back.")] = 30
+
+
+class HistoryRow(Answer, frozen=True):
+    """A step: its measured value, and its forecast."""
+
+    time: Time
+    actual: Measured | None
+    status: RowStatus
+    forecast: Value | None
+    lower: Lower | None
+    upper: Upper | None
+    source: Source | None
+    issued_at_seq: Seq | None
+
+
+class SensorHistory(Answer, frozen=True):
+    """Measured values with the forecasts made `lead` steps ahead."""
+
+    sensor: Name
+    lead: Annotated[int, Meta(examples=[1])]
+    step_seconds: Annotated[float, Meta(examples=[900])]
+    items: list[HistoryRow]
+
+
+class TuningState(msgspec.Struct, frozen=True):
+    """Hyperparameters and weights of experts, as a worker reports and stores them."""
+
+    values: dict[str, float] = {}
+    experts: dict[str, float] = {}
+    at_bound: dict[str, str] = {}
+    frozen: list[str] = []
+
+
+class TuningStep(Answer, frozen=True):
+    """Hyperparameters after a refit."""
+
+    time: Time
+    values: Values
+    experts: Experts
+    at_bound: AtBound
+    frozen: Names
+    kind: Annotated[str, Meta(examples=["refit"])]
+
+
+class TuningHistory(Answer, frozen=True):
+    """The path of a sensor's hyperparameters, with their limits."""
+
+    sensor: Name
+    names: Names
+    limits: Annotated[
+        dict[str, tuple[float, float]], Meta(examples=[{"regularization": [0.001, 1000.0]}])
+    ]
+    learned: Names
+    weights: Annotated[list[str], Meta(examples=[[]])]
+    items: list[TuningStep]
+    last: Time | None
+    next: NextTime | None
+    at_bound: AtBound
+    frozen: Names
+    values: Values
+    experts: Experts
+
+
+@routes.add("GET", "/v1/sensors/{sensor:str}/history", tables=True)
+async def show_history(
+    request: HttpRequest, query: HistoryQuery
+) -> SensorHistory | Response[bytes]:
+    """Return measured values with their forecasts, of the last day or another range."""
+    service, status = service_of(request), status_of(request)
+    kind = format_of(request, query.format)
+    start, end = query.resolve(service.now, DAY)
+    require_at_most((end - start) // service.plan.step, MAX_ITEMS, "steps")
+    items = await service.read(
+        lambda ledger: history(ledger, status, service.plan, (start, end + 1), query.lead)
+    )
+    name, lead = status.sensor.name, query.lead
+    if kind == "json":
+        return SensorHistory(name, lead, service.plan.step / SECOND, items)
+    rows = [{"sensor": name, "lead": lead, **msgspec.structs.asdict(each)} for each in items]
+    return await asyncio.to_thread(table_response, rows, COLUMNS, kind)
+
+
+def history(
+    ledger: Ledger, status: SensorStatus, plan: Plan, span: tuple[int, int], lead: int
+) -> list[HistoryRow]:
+    """Return the steps of a range, without its end, with the forecasts `lead` steps ahead."""
+    (start, end), sensor, declared = span, status.sensor.id, status.declared
+    entries = ledger.readings(sensor, start=start, end=end)
+    arrived = [each for each in entries if each.kind != Kind.HELD]
+    times, values = step_values(arrived, plan, declared.rule or plan.rule)
+    actual = dict(zip(times.astype("int64").tolist(), values.tolist(), strict=True))
+    ahead = (lead - 1) * plan.step
+    issued = ledger.forecasts(sensor, start=start - ahead, end=end - ahead)
+    forecasts = {each.time + ahead: each for each in issued if len(each.values) >= lead}
+    known = [*actual, *forecasts]
+    if not known:
+        return []
+    first = (start + plan.step - 1) // plan.step * plan.step
+    return [
+        _history_row(time, actual.get(time), forecasts.get(time), lead, declared)
+        for time in range(max(first, min(known)), min(end, max(known) + 1), plan.step)
+    ]
+
+
+def _history_row(
+    time: int, value: float | None, issued: IssuedForecast | None, lead: int, declared: Declaration
+) -> HistoryRow:
+    if value is None or value != value:
+        actual, status = None, "missing"
+    else:
+        actual, status = value, "good" if is_within(value, declared.bounds) else "implausible"
+    if issued is None:
+        return HistoryRow(iso(time), actual, status, None, None, None, None, None)
+    band = issued.values[lead - 1], issued.lower[lead - 1], issued.upper[lead - 1]
+    return HistoryRow(iso(time), actual, status, *band, issued.source, issued.seq)
+
+
+@routes.add("GET", "/v1/sensors/{sensor:str}/tuning")
+async def show_tuning(request: HttpRequest, query: TuningQuery) -> TuningHistory:
+    """Return a sensor's hyperparameters after each refit, with their limits."""
+    service, status = service_of(request), status_of(request)
+    start = service.now - query.days * DAY
+    answer = await service.forecasts.ask(status.sensor.id)
+    path = await service.read(lambda ledger: ledger.tunings(status.sensor.id, start=start))
+    settings, now = service.plan.settings(status.declared), tuning_state(answer.tuning)
+    space = settings.model.space
+    last = path[-1][0] if path else None
+    every = settings.update_every * service.plan.step
+    return TuningHistory(
+        sensor=status.sensor.name,
+        names=list(space.names),
+        limits=hyperparameter_bounds(settings),
+        learned=[n for n, on in zip(space.names, space.learned.tolist(), strict=True) if on],
+        weights=[n for group in space.groups if group.kind == "weight" for n in group.names],
+        items=[
+            TuningStep(iso(time), **msgspec.structs.asdict(tuning_state(body)), kind="refit")
+            for time, body in path
+        ],
+        last=iso_or_none(last),
+        next=iso_or_none(None if last is None else last + every),
+        at_bound=now.at_bound,
+        frozen=now.frozen,
+        values=now.values,
+        experts=now.experts,
+    )
+
+
+def tuning_state(body: bytes) -> TuningState:
+    """Return the tuning in a worker's JSON."""
+    return msgspec.json.decode(body, type=TuningState)

@@ -1,0 +1,216 @@
+"""Sensors: listed, declared and archived."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Response
+from msgspec import UNSET, Meta, UnsetType
+
+from streamridge.errors import StreamRidgeError
+from streamridge_service.bodies.fields import FieldError, name_of
+from streamridge_service.http.pagination import Filter, run_in_thread_if_many
+from streamridge_service.http.requests import Cursor, Limit, Query, Search, StateFilter, given
+from streamridge_service.http.responses import (
+    Columns,
+    Format,
+    format_of,
+    json_response,
+    table_response,
+)
+from streamridge_service.http.routes.history import AtBound, Experts, Names, Values, tuning_state
+from streamridge_service.http.routing import (
+    HttpRequest,
+    ResponseSpec,
+    Routes,
+    context_of,
+    service_of,
+    status_of,
+)
+from streamridge_service.plan import Declaration, Plan
+from streamridge_service.problems import Problem
+from streamridge_service.service.answers import (
+    Answer,
+    AnyTime,
+    Name,
+    SensorItem,
+    Time,
+    iso_or_none,
+    sensor_item,
+)
+from streamridge_service.service.sensor_status import SensorStatus
+
+Sort = Annotated[
+    Literal[
+        "-error_ratio", "error_ratio", "-error", "error", "-outside", "outside",
+        "-newest", "newest", "id",
+    ],
+    Meta(description="The sort key; with - in front, the largest value first."),
+]  # fmt: skip
+COLUMNS: Columns = {
+    **dict.fromkeys(("id", "label", "group", "state", "reason", "newest"), "string"),
+    "value": "double",
+    **dict.fromkeys(("unit", "zone"), "string"),
+    **dict.fromkeys(("latitude", "longitude", "error", "error_ratio", "outside"), "double"),
+    "trend": "string",
+}
+REFITS = ("refit", "start", "reset")
+
+routes = Routes("sensors")
+
+
+class SensorsQuery(Query, frozen=True):
+    """The sensors to list, and their order."""
+
+    state: StateFilter | UnsetType = UNSET
+    q: Search | UnsetType = UNSET
+    sort: Sort = "-error_ratio"
+    limit: Limit = 100
+    cursor: Cursor | UnsetType = UNSET
+    format: Format | UnsetType = UNSET
+
+
+class SensorPage(Answer, frozen=True):
+    """A page of sensors; the cursor leads to the next page."""
+
+    items: list[SensorItem]
+    cursor: str | None
+    total: Annotated[int, Meta(examples=[1])]
+
+
+class RefitTimes(Answer, frozen=True):
+    """The times of the last and of the next refit, and the number of the refit in use."""
+
+    at: Annotated[AnyTime, Meta(examples=["2026-06-12T18:30:00Z"])] | None
+    next: Time | None
+    seq: Annotated[int, Meta(examples=[184_233])]
+
+
+class SensorDetail(SensorItem, frozen=True):
+    """All details of a sensor."""
+
+    declared: Declaration
+    archived: AnyTime | None
+    fit: RefitTimes
+    experts: Experts
+    hyperparameters: Values
+    frozen: Names
+    at_bound: AtBound
+
+
+class DeclaredSensor(Answer, frozen=True):
+    """A sensor with its present declaration."""
+
+    id: Name
+    declared: Declaration
+
+
+@routes.add("GET", "/v1/sensors", tables=True)
+async def list_sensors(request: HttpRequest, query: SensorsQuery) -> SensorPage | Response[bytes]:
+    """List sensors; by default, the largest growth of errors over the usual level comes first."""
+    service, kind = service_of(request), format_of(request, query.format)
+    now, step = service.now, service.plan.step
+    wanted = sensor_filter(given(query.state), now, step, given(query.q))
+    page = await context_of(request).pages.page(
+        query.sort, wanted, given(query.cursor), query.limit
+    )
+    items = await run_in_thread_if_many(
+        len(page.statuses), lambda: [sensor_item(each, now, step) for each in page.statuses]
+    )
+    if kind == "json":
+        return SensorPage(items, page.cursor, page.total)
+    return table_response(map(_flat, items), COLUMNS, kind, page.cursor)
+
+
+def sensor_filter(state: str | None, now: int, step: int, search: str | None = None) -> Filter:
+    """Return the filter of a list of sensors."""
+    text = (search or "").casefold()
+
+    def is_wanted(status: SensorStatus) -> bool:
+        if status.is_archived != (state == "archived"):
+            return False
+        if state not in (None, "archived") and status.state(now, step)[0] != state:
+            return False
+        names = (status.sensor.name, status.declared.label or "")
+        return not text or any(text in name.casefold() for name in names)
+
+    return is_wanted
+
+
+def _flat(item: SensorItem) -> dict[str, Any]:
+    latitude, longitude = item.position or (None, None)
+    return {**msgspec.structs.asdict(item), "latitude": latitude, "longitude": longitude}
+
+
+@routes.add("GET", "/v1/sensors/{sensor:str}")
+async def show_sensor(request: HttpRequest) -> SensorDetail:
+    """Return all details of a sensor: its state, forecast, errors, model and declaration."""
+    service, sensor = service_of(request), status_of(request).sensor.id
+    answer = await service.forecasts.ask(sensor)
+    points = await service.read(lambda ledger: ledger.refit_points(sensor))
+    current, status, plan = tuning_state(answer.tuning), status_of(request), service.plan
+    refits = [point.until for point in points if point.kind in REFITS]
+    last = refits[-1] if refits else None
+    every = plan.settings(status.declared).update_every * plan.step
+    return SensorDetail(
+        **msgspec.structs.asdict(sensor_item(status, service.now, plan.step)),
+        declared=status.declared,
+        archived=iso_or_none(status.sensor.archived),
+        fit=RefitTimes(
+            iso_or_none(last),
+            iso_or_none(None if last is None else last + every),
+            status.forecast.fit if status.forecast else 0,
+        ),
+        experts=current.experts,
+        hyperparameters=current.values,
+        frozen=current.frozen,
+        at_bound=current.at_bound,
+    )
+
+
+@routes.add(
+    "PUT",
+    "/v1/sensors/{sensor:str}",
+    scope="admin",
+    responses={
+        200: ResponseSpec.of(DeclaredSensor),
+        201: ResponseSpec.of(DeclaredSensor, Location="The path of the new sensor."),
+    },
+    problems=("sr-bad-name", "sr-too-many-sensors", "sr-conflicting-declaration"),
+)
+async def declare_sensor(request: HttpRequest, body: Declaration) -> Response[bytes]:
+    """Declare a sensor, known or new; the declaration replaces an earlier one.
+
+    A change of zone, bounds, rule or holidays rebuilds the forecaster from the readings. A
+    declaration also restores an archived sensor.
+    """
+    service = service_of(request)
+    try:
+        name = name_of(request.path_params["sensor"])
+    except FieldError as error:
+        raise Problem(error.code, error.detail) from None
+    _validate(body, service.plan)
+    is_new = await service.operators.declare(name, body)
+    headers = {"Location": f"/v1/sensors/{name}"} if is_new else None
+    return json_response(DeclaredSensor(name, body), 201 if is_new else 200, headers)
+
+
+def _validate(declared: Declaration, plan: Plan) -> None:
+    """Refuse a declaration from which no forecaster can be built."""
+    for name in ("label", "group", "unit"):
+        text = getattr(declared, name)
+        if text is not None and not text.isprintable():
+            raise Problem("sr-bad-field", f"{name} must be printable characters, got {text!r}.")
+    try:
+        plan.settings(declared)
+    except StreamRidgeError as error:
+        raise Problem("sr-bad-field", error.reason) from None
+
+
+@routes.add("DELETE", "/v1/sensors/{sensor:str}", scope="admin")
+async def archive_sensor(request: HttpRequest) -> None:
+    """Archive a sensor: new readings are refused, and its stored data stays."""
+    status = status_of(request)
+    if not status.is_archived:
+        await service_of(request).operators.archive(status.sensor)

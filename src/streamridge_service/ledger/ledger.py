@@ -1,0 +1,317 @@
+"""The ledger, the durable storage of the service: the methods that write, and pruning.
+
+One process writes through one `Ledger`. Any number of processes read, each through a ledger of its
+own that is opened with `read_only`. Every method that writes is one transaction. After it returns,
+its data survive a power failure. If it raises, it has written nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Self
+
+from streamridge.errors import InvalidInputError
+from streamridge_service.ledger.integrity import find_faults
+from streamridge_service.ledger.layout import (
+    bucket_ends,
+    bucket_of,
+    checksum_after,
+    forecast_row,
+    normalized,
+    numbers_of,
+    reading_row,
+    refit_point_row,
+    snapshot_row,
+    token_row,
+)
+from streamridge_service.ledger.reading import LedgerQueries, arrivals, number_fact
+from streamridge_service.ledger.records import (
+    Action,
+    Event,
+    IssuedForecast,
+    SensorRow,
+    Snapshot,
+    StoredReading,
+    Token,
+)
+from streamridge_service.ledger.schema import REPLACE_FACT, Session, Storage
+
+REPLACE_SENSOR = "(id) DO UPDATE SET declared = excluded.declared, archived = excluded.archived"
+REPLACE_BUCKET = """(bucket) DO UPDATE SET
+    first_time = excluded.first_time, last_time = excluded.last_time, checksum = excluded.checksum
+"""
+REPLACE_FORECAST_BUCKET = """(bucket) DO UPDATE SET
+    first_time = excluded.first_time, last_time = excluded.last_time
+"""
+REPLACE_SNAPSHOT = """(sensor) DO UPDATE SET
+    seq = excluded.seq, until = excluded.until, kind = excluded.kind,
+    leftover = excluded.leftover, summary = excluded.summary, tuning = excluded.tuning,
+    fingerprint = excluded.fingerprint, digest = excluded.digest
+"""
+REPLACE_STATE = "(sensor) DO UPDATE SET state = excluded.state"
+REPLACE_TOKEN = """(id) DO UPDATE SET
+    name = excluded.name, digest = excluded.digest, scopes = excluded.scopes,
+    created = excluded.created, expires = excluded.expires, revoked = excluded.revoked
+"""
+SPANS = """
+SELECT b.bucket, b.last_time, f.last_time
+FROM buckets b LEFT JOIN forecast_buckets f ON f.bucket = b.bucket
+WHERE b.bucket < :current ORDER BY b.bucket
+"""
+LEFTOVERS = """
+SELECT p.leftover FROM snapshots p JOIN sensors s ON s.id = p.sensor
+WHERE s.archived IS NULL AND p.leftover <> :nothing
+"""
+AFTER_SNAPSHOTS = """
+SELECT r.seq FROM readings r JOIN sensors s ON s.id = r.sensor JOIN snapshots p ON p.sensor = s.id
+WHERE r.bucket = :bucket AND s.archived IS NULL AND r.seq > p.seq LIMIT 1
+"""
+WITHOUT_SNAPSHOT = """
+SELECT DISTINCT r.sensor FROM readings r JOIN sensors s ON s.id = r.sensor
+LEFT JOIN snapshots p ON p.sensor = s.id
+WHERE r.bucket = :bucket AND s.archived IS NULL AND p.sensor IS NULL
+"""
+RECENT = """
+SELECT r.seq FROM buckets b CROSS JOIN readings r
+WHERE b.last_time >= :before AND r.bucket = b.bucket AND r.sensor = :sensor AND r.time >= :before
+LIMIT 1
+"""
+
+
+class Ledger(LedgerQueries):
+    """Readings, actions, refit points, snapshots, forecasts, tokens and events.
+
+    The statements are the same for SQLite and PostgreSQL.
+    """
+
+    def close(self) -> None:
+        """Checkpoint the write-ahead log, release the lock and close."""
+        self._storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def append(
+        self,
+        sensors: Sequence[SensorRow] = (),
+        readings: Sequence[StoredReading] = (),
+        actions: Sequence[Action] = (),
+    ) -> None:
+        """Add sensors, readings and actions; their arrival numbers continue without a gap.
+
+        A known sensor gets the declaration and the archive time given here. Identical rows that
+        are stored already are skipped, so a caller may repeat the call after a
+        `StorageAwayError`. A gap, or an arrival number that belongs to other data, raises an
+        `InvalidInputError`.
+        """
+        arrived: list[StoredReading | Action] = [*map(normalized, readings), *actions]
+        arrived.sort(key=attrgetter("seq"))
+        with self._storage.writing() as session:
+            new = _new(session, arrived)
+            session.add("sensors", _sensor_rows(sensors), REPLACE_SENSOR)
+            session.add(
+                "readings", [reading_row(one) for one in new if isinstance(one, StoredReading)]
+            )
+            session.add("actions", [_action_row(one) for one in new if isinstance(one, Action)])
+            for bucket, group in groupby(new, lambda one: bucket_of(one.seq)):
+                _update_bucket(session, bucket, list(group))
+            if new:
+                session.add("meta", [("last", str(new[-1].seq))], REPLACE_FACT)
+
+    def add_forecasts(self, forecasts: Sequence[IssuedForecast], done: int | None = None) -> None:
+        """Add forecasts; a stored forecast is never replaced.
+
+        With `done`, all readings up to this arrival number have been processed.
+        """
+        rows = [forecast_row(forecast) for forecast in forecasts]
+        with self._storage.writing() as session:
+            session.add("forecasts", rows)
+            for bucket in {row[0] for row in rows}:
+                _update_forecast_bucket(
+                    session, bucket, [row[3] for row in rows if row[0] == bucket]
+                )
+            if done is not None:
+                session.add("meta", [("done", str(done))], REPLACE_FACT)
+
+    def add_snapshots(self, snapshots: Sequence[Snapshot]) -> None:
+        """Add the refit points of snapshots to the log, and replace the sensors' snapshots.
+
+        A snapshot that is older than the sensor's stored snapshot is skipped.
+        """
+        with self._storage.writing() as session:
+            newer = _newer(session, snapshots)
+            number = session.rows("SELECT coalesce(max(number), 0) FROM cuts")[0][0]
+            points = [refit_point_row(number + i, one) for i, one in enumerate(newer, 1)]
+            session.add("cuts", points)
+            last = {one.point.sensor: one for one in newer}
+            session.add("snapshots", [snapshot_row(one) for one in last.values()], REPLACE_SNAPSHOT)
+            session.add("states", [(key, one.state) for key, one in last.items()], REPLACE_STATE)
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Add events; an event with a stored number is skipped."""
+        rows = [(one.id, one.at, one.kind, one.sensor, one.reason) for one in events]
+        with self._storage.writing() as session:
+            session.add("events", rows)
+
+    def put_tokens(self, tokens: Sequence[Token]) -> None:
+        """Add tokens, or replace tokens with the same number."""
+        last = {token.id: token for token in tokens}
+        with self._storage.writing() as session:
+            session.add("tokens", [token_row(token) for token in last.values()], REPLACE_TOKEN)
+
+    def put_facts(self, facts: Mapping[str, str]) -> None:
+        """Add facts about the service, such as its step, or replace facts of the same name."""
+        with self._storage.writing() as session:
+            session.add("meta", list(facts.items()), REPLACE_FACT)
+
+    def prune(self, before: int) -> dict[str, int]:
+        """Delete readings and forecasts from before a time, except those forecasters need.
+
+        Whole buckets are deleted, the oldest first, if all of their readings are older. The
+        remaining arrival numbers have no gap. Each bucket is one transaction, so that the
+        write-ahead log stays small.
+
+        A forecaster needs the readings after its snapshot, or all of them if it has no snapshot.
+        It needs none if its sensor is archived, or has neither a snapshot nor a recent reading.
+
+        Returns the number of deleted rows of each kind.
+        """
+        return prune_buckets(self._storage, before)
+
+    def check(self) -> Iterator[str]:
+        """Yield a sentence for each fault of the storage; nothing if it is intact."""
+        return find_faults(self._storage)
+
+    def copy_to(self, path: str) -> None:
+        """Write a consistent copy to a new SQLite file while others write.
+
+        A copy of a PostgreSQL database is an SQLite file, too.
+        """
+        self._storage.copy_to(path)
+
+    def size(self) -> dict[str, int]:
+        """Return sizes in bytes by name.
+
+        "data"; "log", the write-ahead log; "reusable", free pages within the data; and "free" on
+        the disk, which is missing if it is unknown.
+        """
+        return self._storage.size()
+
+
+def _new(
+    session: Session, arrived: Sequence[StoredReading | Action]
+) -> Sequence[StoredReading | Action]:
+    """Return the records that are not stored yet; raise on a gap or a contradiction."""
+    if not arrived:
+        return arrived
+    last = number_fact(session, "last")
+    first, numbers = arrived[0].seq, [one.seq for one in arrived]
+    if first < 1 or first > last + 1 or numbers != list(range(first, first + len(numbers))):
+        raise InvalidInputError(
+            f"arrival numbers must continue from {last + 1} without a gap, got {first} to "
+            f"{numbers[-1]} for {len(numbers)} records."
+        )
+    known = arrived[: last + 1 - first]
+    if known and arrivals(session, first, known[-1].seq) != known:
+        raise InvalidInputError(
+            f"arrival numbers must be used once, got {first} to {known[-1].seq} again for other "
+            "records."
+        )
+    return arrived[len(known) :]
+
+
+def _update_bucket(
+    session: Session, bucket: int, arrived: Sequence[StoredReading | Action]
+) -> None:
+    """Update the span of times and the checksum of a bucket."""
+    query = "SELECT first_time, last_time, checksum FROM buckets WHERE bucket = :bucket"
+    before = session.rows(query, bucket=bucket)
+    first, last, checksum = before[0] if before else (None, None, 0)
+    times = [one.time for one in arrived if isinstance(one, StoredReading)]
+    times += [time for time in (first, last) if time is not None]
+    span = (min(times), max(times)) if times else (None, None)
+    row = (bucket, *span, checksum_after(checksum, arrived))
+    session.add("buckets", [row], REPLACE_BUCKET)
+
+
+def _update_forecast_bucket(session: Session, bucket: int, times: Sequence[int]) -> None:
+    """Update the span of times of a bucket of forecasts."""
+    query = "SELECT first_time, last_time FROM forecast_buckets WHERE bucket = :bucket"
+    times = [*times, *(time for row in session.rows(query, bucket=bucket) for time in row)]
+    row = (bucket, min(times), max(times))
+    session.add("forecast_buckets", [row], REPLACE_FORECAST_BUCKET)
+
+
+def _newer(session: Session, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """Return the snapshots that are not older than the stored ones, and rebuilt ones."""
+    last: dict[int, int] = {}
+    newer = []
+    for snapshot in snapshots:
+        sensor, seq = snapshot.point.sensor, snapshot.point.seq
+        if sensor not in last:
+            query = "SELECT seq FROM snapshots WHERE sensor = :sensor"
+            last[sensor] = max((row[0] for row in session.rows(query, sensor=sensor)), default=0)
+        if seq >= last[sensor] or snapshot.point.kind == "rebuilt":
+            newer.append(snapshot)
+            last[sensor] = seq
+    return newer
+
+
+def _sensor_rows(sensors: Sequence[SensorRow]) -> list[tuple[object, ...]]:
+    last = {sensor.id: sensor for sensor in sensors}
+    return [(one.id, one.name, one.created, one.declared, one.archived) for one in last.values()]
+
+
+def _action_row(action: Action) -> tuple[object, ...]:
+    return action.seq, action.sensor, action.kind, action.body, action.received
+
+
+def prune_buckets(storage: Storage, before: int) -> dict[str, int]:
+    """Delete old buckets; see `Ledger.prune`.
+
+    Returns the numbers of deleted readings, forecasts and buckets, and the number of old buckets
+    that were kept because a forecaster needs the first of them.
+    """
+    counts = {"readings": 0, "forecasts": 0, "buckets": 0}
+    with storage.reading() as session:
+        old = list(_old(session, before))
+    for bucket in old:
+        with storage.reading() as session:
+            if _needed(session, bucket, before):
+                break
+        with storage.writing() as session:
+            counts["readings"] += _delete(session, "readings", bucket)
+            counts["forecasts"] += _delete(session, "forecasts", bucket)
+            counts["buckets"] += _delete(session, "buckets", bucket)
+            _delete(session, "forecast_buckets", bucket)
+            session.add("meta", [("first", str(bucket_ends(bucket)[1] + 1))], REPLACE_FACT)
+    return {**counts, "needed": len(old) - counts["buckets"]}
+
+
+def _old(session: Session, before: int) -> Iterator[int]:
+    """Yield the oldest buckets, up to the first that has a recent time."""
+    current = bucket_of(number_fact(session, "last"))
+    for bucket, *times in session.rows(SPANS, current=current):
+        if any(time is not None and time >= before for time in times):
+            return
+        yield bucket
+
+
+def _needed(session: Session, bucket: int, before: int) -> bool:
+    """Return whether a forecaster needs a reading of a bucket."""
+    leftovers = session.rows(LEFTOVERS, nothing=b"[]")
+    if any(bucket_of(seq) == bucket for (unused,) in leftovers for seq in numbers_of(unused)):
+        return True
+    if session.rows(AFTER_SNAPSHOTS, bucket=bucket):
+        return True
+    new_sensors = session.rows(WITHOUT_SNAPSHOT, bucket=bucket)
+    return any(session.rows(RECENT, sensor=sensor, before=before) for (sensor,) in new_sensors)
+
+
+def _delete(session: Session, table: str, bucket: int) -> int:
+    return session.run(f"DELETE FROM {table} WHERE bucket = :bucket", bucket=bucket)

@@ -1,0 +1,94 @@
+// Many values of one kind over time, one row each; darker means larger.
+import { color, el, rem, setAttributes, setText } from "./dom.js";
+import { fullTime, isNumber, significant } from "./format.js";
+import { WIDTH, frame, itemAt, setCaption } from "./panels.js";
+import { linear, logarithmic } from "./scales.js";
+import { tipOver } from "./tip.js";
+
+export function heatPanel() {
+  const canvas = el("canvas", { class: "heat", role: "img" });
+  const ends = el("div", { class: "ends" }, [el("span"), el("i"), el("span")]);
+  const figure = frame("heat-panel", [canvas, ends]);
+  let shown = null;
+  const redraw = () => shown && drawHeat(canvas, shown);
+  new ResizeObserver(redraw).observe(canvas);
+  document.documentElement.addEventListener("look", redraw);
+  tipOver(canvas, (event) => shown && tellHeat(event, shown));
+  return {
+    figure,
+    show(told) {
+      const { title, names, items, limits, bounds } = told;
+      const values = items
+        .flatMap((item) => names.map((name) => item.values[name]))
+        .filter((value) => value > 0);
+      const range = [Math.min(...values), Math.max(...values)];
+      shown = {
+        ...told,
+        tone: range[1] / range[0] > 1.01 ? logarithmic(range, [0.04, 1]) : () => 0.5,
+      };
+      const stuck = names.filter((name) => bounds[name]).length;
+      const [low, high] = limits[names[0]] ?? [];
+      const within = isNumber(low) ? `limits ${significant(low)} to ${significant(high)}` : "";
+      setCaption(
+        figure,
+        title,
+        `${names.length} values`,
+        stuck ? `⚠ ${stuck} at a limit · ${within}` : within,
+      );
+      figure.classList.toggle("at-limit", stuck > 0);
+      const [from, , to] = ends.children;
+      setText(from, significant(range[0]));
+      setText(to, significant(range[1]));
+      setAttributes(canvas, { "aria-label": `${title}: ${names.length} values over 30 days` });
+      redraw();
+    },
+  };
+}
+
+function drawHeat(canvas, { names, items, span, tone, bounds }) {
+  const { clientWidth: width, clientHeight: height } = canvas;
+  if (!width || !height) return;
+  const scale = devicePixelRatio || 1;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const brush = canvas.getContext("2d");
+  brush.scale(scale, scale);
+  const x = linear(span, [0, width]);
+  const row = height / names.length;
+  brush.fillStyle = color("accent");
+  items.forEach((item, k) => {
+    const left = Math.round(x(item.time));
+    const right = Math.round(k + 1 < items.length ? x(items[k + 1].time) : width);
+    names.forEach((name, i) => {
+      brush.globalAlpha = item.values[name] > 0 ? tone(item.values[name]) : 0;
+      brush.fillRect(
+        left,
+        Math.round(i * row),
+        right - left,
+        Math.round((i + 1) * row) - Math.round(i * row),
+      );
+    });
+  });
+  brush.globalAlpha = 1;
+  brush.fillStyle = color("warn");
+  brush.font = `${0.7 * rem()}px system-ui`;
+  names.forEach((name, i) => {
+    const sign = { upper: "▲", lower: "▼" }[bounds[name]];
+    if (sign) brush.fillText(sign, width - 0.8 * rem(), (i + 0.9) * row);
+  });
+}
+
+function tellHeat(event, { names, labels, items, span, zone }) {
+  const { clientWidth: width, clientHeight: height } = event.currentTarget;
+  const name =
+    names[
+      Math.min(names.length - 1, Math.max(0, Math.floor((event.offsetY / height) * names.length)))
+    ];
+  const item = itemAt(items, linear(span, [0, WIDTH]), event);
+  return width && item
+    ? [
+        [fullTime(item.time, zone), ""],
+        [labels(name), significant(item.values[name])],
+      ]
+    : null;
+}

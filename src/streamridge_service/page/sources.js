@@ -1,0 +1,13 @@
+// Sources of forecasts in words.
+
+const WORDS = {
+  model: "by the model",
+  seasonal: "as on earlier days",
+  week: "as a week ago",
+  day: "as a day ago",
+  last: "as the last reading",
+  start: "by the model at its start",
+  none: "none",
+};
+
+export const sourceWords = (source) => WORDS[source] ?? `by ${source}`;

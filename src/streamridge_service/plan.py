@@ -1,0 +1,155 @@
+"""The plan of a service, which applies to all sensors, and the declaration of one sensor."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import lru_cache
+from typing import Annotated, Literal
+from zlib import crc32
+
+import msgspec
+from msgspec import Meta
+
+from streamridge import Forecaster, Settings
+
+# All times of the service are whole microseconds.
+US = timedelta(microseconds=1)
+SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
+# Times may deviate from the grid by this share of a step.
+GRID_TOLERANCE = 0.1
+
+Rule = Literal["sum", "mean", "last"]
+ModelSize = Literal["default", "compact", "long"]
+
+
+Label = Annotated[str, Meta(min_length=1, max_length=200, examples=["A2, kilometre 35.1"])]
+GroupName = Annotated[str, Meta(min_length=1, max_length=200, examples=["A2"])]
+Position = Annotated[
+    tuple[Annotated[float, Meta(ge=-90, le=90)], Annotated[float, Meta(ge=-180, le=180)]],
+    Meta(examples=[[52.09, 5.04]], description="Latitude and longitude, in degrees."),
+]
+Unit = Annotated[str, Meta(min_length=1, max_length=40, examples=["veh/15min"])]
+Zone = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=64,
+        examples=["Europe/Amsterdam"],
+        description="Time zone: days and weeks follow its clock.",
+    ),
+]
+Bounds = Annotated[
+    tuple[float | None, float | None],
+    Meta(examples=[[0, 3000]], description="The smallest and the largest possible value."),
+]
+Holidays = (
+    Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")], ...],
+        Meta(max_length=1000, description="Dates on which the sensor behaves as on a Sunday."),
+    ]
+    | Annotated[str, Meta(min_length=2, max_length=10, description="The code of a country.")]
+)
+
+
+class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The declaration of a sensor; every field is optional."""
+
+    label: Label | None = None
+    group: GroupName | None = None
+    position: Position | None = None
+    unit: Unit | None = None
+    zone: Zone | None = None
+    bounds: Bounds | None = None
+    rule: Rule | None = None
+    holidays: Holidays | None = None
+
+    @property
+    def forecasting(self) -> tuple[object, ...]:
+        """Return the fields that forecasts depend on; a change of them starts a new forecaster."""
+        return self.zone, self.bounds, self.rule, self.holidays
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The settings of all forecasters of a service."""
+
+    step: int  # time between readings, in microseconds
+    # As for a `Forecaster`.
+    horizon: int = 1
+    level: float = 0.9
+    train_size: int = 2880
+    # How long a step stays open, in microseconds. Within this time, the order in which readings
+    # arrive does not matter.
+    grace: int = 10 * MINUTE
+    # How readings within one step are combined, unless a sensor declares it. Without a rule,
+    # readings between steps are refused.
+    rule: Rule | None = None
+    learn: bool = True  # False keeps hyperparameters at their initial values
+    model: ModelSize = "default"  # the size of the model, as for a `Forecaster`
+
+    @property
+    def open_for(self) -> int:
+        """Return by how much a reading may be older than the newest one without being late."""
+        return self.step + self.grace
+
+    def step_of(self, time: int, rule: Rule | None) -> int:
+        """Return the time of the step that a reading belongs to.
+
+        Examples
+        --------
+        >>> plan = Plan(step=15 * MINUTE)
+        >>> plan.step_of(15 * MINUTE + 3 * SECOND, None) == plan.step_of(29 * MINUTE, "sum")
+        True
+        """
+        if rule is None:
+            return (time + self.step // 2) // self.step * self.step
+        return time // self.step * self.step
+
+    def is_on_grid(self, time: int) -> bool:
+        """Return whether a time is that of a step, within the tolerance."""
+        off = (time + self.step // 2) % self.step - self.step // 2
+        return abs(off) <= GRID_TOLERANCE * self.step
+
+    def settings(self, declared: Declaration) -> Settings:
+        """Return the settings of a sensor's forecaster."""
+        return _settings(self, declared.zone, declared.bounds, declared.holidays)
+
+    def stagger(self, name: str) -> int:
+        """Return by how many steps the refits of a sensor are shifted, so that few coincide."""
+        every: int = self.settings(Declaration()).update_every
+        return crc32(name.encode()) % every
+
+
+class Plans(msgspec.Struct, frozen=True):
+    """The plans of a service, each valid from an arrival number on; the first from 0."""
+
+    since: tuple[tuple[int, Plan], ...]
+
+    def at(self, seq: int) -> Plan:
+        """Return the plan that was valid at an arrival number."""
+        return [plan for since, plan in self.since if since <= seq][-1]
+
+    @property
+    def latest(self) -> Plan:
+        """Return the current plan."""
+        return self.since[-1][1]
+
+
+@lru_cache(maxsize=256)
+def _settings(
+    plan: Plan,
+    zone: str | None,
+    bounds: tuple[float | None, float | None] | None,
+    holidays: tuple[str, ...] | str | None,
+) -> Settings:
+    return Forecaster(
+        plan.step * US,
+        horizon=plan.horizon,
+        level=plan.level,
+        model=plan.model,
+        train_size=plan.train_size,
+        learn=plan.learn,
+        tz=zone,
+        bounds=bounds,
+        holidays=list(holidays) if isinstance(holidays, tuple) else holidays,
+        defer_refits=True,
+    ).settings

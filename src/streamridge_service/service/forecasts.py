@@ -1,0 +1,139 @@
+"""Forecasts out: results of the workers are stored, shown in the sensor statuses, and published."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from functools import partial
+
+import structlog
+
+from streamridge_service.ledger.records import Action
+from streamridge_service.plan import Plan
+from streamridge_service.problems import Problem
+from streamridge_service.service.answers import sensor_item
+from streamridge_service.service.events import EventBus, EventLog
+from streamridge_service.service.sensor_status import SensorStatus, SensorStatuses
+from streamridge_service.service.writer import PendingWrites, Writer
+from streamridge_service.workers.messages import (
+    ActionDone,
+    ForecastAnswer,
+    FromWorker,
+    ReadingsTaken,
+    RefitFailed,
+    SensorState,
+    SnapshotMade,
+)
+from streamridge_service.workers.pool import WorkerHandle, WorkerPool
+from streamridge_service.workers.worker import WorkerConfig
+
+# Seconds to wait for a worker's answer; for forecasts of new readings; and between two checks.
+ANSWER_TIMEOUT, FORECAST_TIMEOUT, CHECK_EVERY = 30.0, 5.0, 0.01
+# The event of each kind of refit point: its kind, and its reason.
+REFIT_EVENTS = {
+    "refit": ("retuned", "refitted; the hyperparameters were updated"),
+    "start": ("retuned", "rebuilt from the readings"),
+    "reset": ("retuned", "rebuilt from the readings, with the initial hyperparameters"),
+    "rebuilt": ("rebuilt", "the stored state was damaged and was rebuilt from the readings"),
+    "failed": ("degraded", "the refit failed; the last fit stays in use"),
+}
+
+log = structlog.get_logger("streamridge_service")
+
+
+class Forecasts:
+    """The worker pool, and the sensor statuses that its results update."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        statuses: SensorStatuses,
+        writer: Writer,
+        bus: EventBus,
+        events: EventLog,
+        now: Callable[[], int],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._plan, self.statuses, self._writer = plan, statuses, writer
+        self._bus, self._events, self._now = bus, events, now
+        self.counts: Counter[str] = Counter()  # refits by kind, failures, milliseconds
+
+    def start(self, config: WorkerConfig, workers: int) -> None:
+        """Start the worker processes."""
+        self.pool = WorkerPool(config, workers, self._received)
+
+    def _received(self, worker: WorkerHandle, message: FromWorker) -> None:
+        """Pass a worker's message on; called in the thread that listens to this worker."""
+        if isinstance(message, ReadingsTaken):
+            settle = partial(worker.settle, message.number)
+            self._writer.add(PendingWrites([*message.forecasts], callbacks=[settle]))
+        elif isinstance(message, SnapshotMade):
+            self._writer.add(PendingWrites([message.snapshot]))
+        self._loop.call_soon_threadsafe(self._show, message)
+
+    def _show(self, message: FromWorker) -> None:
+        match message:
+            case ReadingsTaken():
+                for issued in message.forecasts:
+                    self.statuses.set_forecast(issued)
+                for known in message.states:
+                    self._update(known)
+                for seq, reason in message.failed:
+                    self.counts["unlearned"] += 1
+                    log.warning("a reading was not learned", seq=seq, reason=reason)
+            case SnapshotMade():
+                self._update(message.state)
+                self._record_refit(message)
+            case RefitFailed():
+                self.counts["failed"] += 1
+                sensor = self.statuses[message.sensor].sensor
+                self._events.record("degraded", sensor, f"the refit failed: {message.reason}")
+
+    def _update(self, known: SensorState) -> None:
+        if known.sensor not in self.statuses:
+            return
+        status = self.statuses.set_summary(known.sensor, known.summary)
+        name = status.sensor.name
+        if name in self._bus.watched:
+            self._bus.publish("sensor", sensor_item(status, self._now(), self._plan.step), name)
+
+    def _record_refit(self, message: SnapshotMade) -> None:
+        point = message.snapshot.point
+        self.counts[point.kind] += 1
+        self.counts["refit_milliseconds"] += int(1000 * message.seconds)
+        if point.kind in REFIT_EVENTS:
+            kind, reason = REFIT_EVENTS[point.kind]
+            self._events.record(kind, self.statuses[point.sensor].sensor, reason)
+
+    async def ask(self, sensor: int) -> ForecastAnswer:
+        """Return a sensor's forecast from now on, and its tuning; update its status."""
+        answer = await _answered(self.pool.ask(sensor, self._now()))
+        assert isinstance(answer, ForecastAnswer)
+        self._update(answer.state)
+        return answer
+
+    async def apply(self, action: Action) -> None:
+        """Let the sensor's worker apply a stored action."""
+        answer = await _answered(self.pool.act(action))
+        assert isinstance(answer, ActionDone)
+        if answer.refusal is not None:
+            raise Problem("sr-unknown-hyperparameter", answer.refusal)
+
+    async def newest(self, sensors: Iterable[int]) -> list[SensorStatus]:
+        """Return the statuses of sensors after all readings so far, or after a few seconds."""
+        seq, deadline = self._writer.seq, self._loop.time() + FORECAST_TIMEOUT
+        is_done = False
+        # Statuses are updated a moment after forecasts are stored: the loop waits once more.
+        while not is_done and self._loop.time() < deadline:
+            is_done = self.pool.done >= seq
+            await asyncio.sleep(CHECK_EVERY)
+        return [self.statuses[sensor] for sensor in sensors]
+
+
+async def _answered(future: Future[FromWorker]) -> FromWorker:
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_TIMEOUT)
+    except TimeoutError:
+        raise Problem("sr-busy", "The sensor's worker has not answered in time.") from None

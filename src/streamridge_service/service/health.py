@@ -1,0 +1,129 @@
+"""The health of a service: its clock, its disk, its state, and whether it is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic, time_ns
+
+from streamridge_service.plan import HOUR, MINUTE, SECOND
+from streamridge_service.problems import Problem
+from streamridge_service.service.writer import Writer
+from streamridge_service.workers.sensor_state import NEVER
+
+# A difference between the two clocks of the machine that drift does not explain.
+JUMP = 30 * SECOND
+# A clock that has jumped is trusted again after this time.
+TRUST_AFTER = 15 * MINUTE
+# Disk growth is extrapolated only after this many hours.
+LEAST_HOURS = 0.05
+
+
+class MachineClock:
+    """The machine's clock, with a check for jumps."""
+
+    def __init__(
+        self,
+        wall: Callable[[], int] = lambda: time_ns() // 1000,  # microseconds since 1970
+        steady: Callable[[], float] = monotonic,  # seconds; never jumps
+    ) -> None:
+        self._wall, self._steady = wall, steady
+        self._offset = self._measured_offset()
+        self.jump = 0  # the present error of the clock, in microseconds
+        self._jumped_at: int | None = None
+
+    def _measured_offset(self) -> int:
+        return self._wall() - int(self._steady() * SECOND)
+
+    def now(self) -> int:
+        """Return the machine's time."""
+        return self._wall()
+
+    def check(self) -> bool:
+        """Compare the two clocks, and update `jump`; return whether a jump is new."""
+        offset = self._measured_offset()
+        change = offset - self._offset
+        self.jump = change if abs(change) > JUMP else 0
+        if not self.jump:
+            self._offset = offset  # the clock drifts, and is corrected, a little
+            self._jumped_at = None
+            return False
+        if self._jumped_at is None:
+            self._jumped_at = self._wall()
+            return True
+        if abs(self._wall() - self._jumped_at) > TRUST_AFTER:
+            self._offset, self.jump, self._jumped_at = offset, 0, None
+        return False
+
+
+class Health:
+    """The state of a service, with its reasons; `min_free` bytes of the disk must stay free."""
+
+    def __init__(self, clock: MachineClock, writer: Writer, min_free: int) -> None:
+        self._clock, self._writer, self._min_free = clock, writer, min_free
+        self.state = "starting"
+        # Why the service is not live, as found by the last check.
+        self.reasons: list[str] = []
+        # Bytes of data, of the log, and free on the disk, at the last measurement.
+        self.disk: dict[str, int] = {}
+        self._first_size: tuple[int, int] | None = None  # when, and bytes of data
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Return whether less of the disk is free than must be."""
+        return "free" in self.disk and self.disk["free"] < self._min_free
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the service can store readings and make forecasts."""
+        is_running = self.state not in ("starting", "stopping")
+        return is_running and not self.is_disk_full and self._writer.error_code is None
+
+    def reasons_now(self) -> list[str]:
+        """Return all reasons why the service is not live or not ready at this moment."""
+        reasons, code = list(self.reasons), self._writer.error_code
+        if self.state in ("starting", "stopping"):
+            reasons.insert(0, f"the service is {self.state}")
+        if code and not any(code in reason for reason in reasons):
+            reasons.append(f"writes fail: {code}")
+        return reasons
+
+    def require_writable(self) -> None:
+        """Raise a `Problem` if readings cannot be stored."""
+        if self.state == "stopping":
+            raise Problem("sr-stopping", "The service is stopping; nothing was stored.")
+        if self.is_disk_full:
+            raise Problem("sr-disk-full", "The disk has too little free space; nothing was stored.")
+
+    def check(self, now: int, newest: int, step: int) -> None:
+        """Update the state and its reasons; `newest` is the time of the newest reading."""
+        reasons = []
+        if self._writer.error_code is not None:
+            reasons.append(f"writes fail: {self._writer.error_code}")
+        if self.is_disk_full:
+            reasons.append("the disk is nearly full")
+        if self._clock.jump:
+            reasons.append("the machine's clock has jumped")
+        is_stale = newest != NEVER and now - newest > HOUR + step
+        if is_stale:
+            reasons.append("no reading of any sensor for more than an hour")
+        self.reasons = reasons
+        if self.state != "stopping":
+            state = "stale" if is_stale and len(reasons) == 1 else "degraded"
+            self.state = state if reasons else "live"
+
+    def set_disk(self, sizes: dict[str, int]) -> None:
+        """Take over a measurement of the storage."""
+        self.disk = sizes
+        self._first_size = self._first_size or (self._clock.now(), sizes["data"])
+
+    @property
+    def days_left(self) -> float | None:
+        """Return the days until the disk is full at the present pace; None if unknown."""
+        if self._first_size is None or "free" not in self.disk:
+            return None
+        since, before = self._first_size
+        hours = (self._clock.now() - since) / HOUR
+        growth = self.disk["data"] - before
+        if hours < LEAST_HOURS or growth <= 0:
+            return None
+        return self.disk["free"] / (growth / hours) / 24

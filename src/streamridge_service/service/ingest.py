@@ -1,0 +1,109 @@
+"""Readings in: stored by the writer, passed to the workers, acknowledged after the commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from streamridge_service.intake import IngestOptions, Intake, NewRows, Receipt
+from streamridge_service.ledger.records import SensorRow, StoredReading
+from streamridge_service.plan import HOUR, Plan
+from streamridge_service.problems import Problem
+from streamridge_service.rows import Batch
+from streamridge_service.service.events import EventLog
+from streamridge_service.service.forecasts import Forecasts
+from streamridge_service.service.health import Health, MachineClock
+from streamridge_service.service.writer import Writer
+
+# Messages that may wait for workers before requests must try again: one step of many sensors.
+MAX_WAITING = 2000
+# Steps whose readings are counted.
+MAX_STEPS = 1000
+OUTCOMES = ("accepted", "duplicate", "late", "held", "replaced", "implausible", "refused")
+# Later than any held reading.
+FAR_FUTURE = 1 << 62
+
+
+@dataclass
+class Ingest:
+    """Stores readings. A request is acknowledged once its readings are on disk."""
+
+    plan: Plan
+    intake: Intake
+    writer: Writer
+    forecasts: Forecasts
+    events: EventLog
+    health: Health
+    clock: MachineClock
+
+    def __post_init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.counts: Counter[str] = Counter()  # rows by outcome
+        self._refused: deque[tuple[int, int]] = deque()  # when, and how many rows
+        self._received: Counter[int] = Counter()  # readings by step
+
+    async def store(self, batch: Batch, options: IngestOptions) -> Receipt:
+        """Store rows; when this returns, they are on disk."""
+        self.health.require_writable()
+        if self.forecasts.pool.waiting > MAX_WAITING and options.mode == "live":
+            raise Problem("sr-busy", "Forecasts lag too far behind; nothing was stored.")
+        future = self.writer.ingest(batch, options, self.clock.now())
+        receipt = await asyncio.wrap_future(future)
+        self._count(receipt)
+        return receipt
+
+    def _count(self, receipt: Receipt) -> None:
+        for name in OUTCOMES:
+            self.counts[name] += getattr(receipt, name)
+        if receipt.refused:
+            self._refused.append((self.clock.now(), receipt.refused))
+            first = receipt.refusals[0]
+            reason = f"{receipt.refused} rows: {first.code}, {first.detail}"
+            self.events.record("refused", None, reason)
+
+    def on_commit(self, group: NewRows) -> None:
+        """Pass committed readings on; called by the writing thread."""
+        self.forecasts.pool.take(group.readings, group.sensors.values())
+        self._loop.call_soon_threadsafe(self._show, group)
+
+    def _show(self, group: NewRows) -> None:
+        for sensor in group.sensors.values():
+            self.forecasts.statuses.put(sensor)
+        self.count_steps(group.readings)
+
+    def count_steps(self, entries: Iterable[StoredReading]) -> None:
+        """Count readings by step."""
+        for entry in entries:
+            self._received[self.plan.step_of(entry.time, self.plan.rule)] += 1
+        for step in sorted(self._received)[:-MAX_STEPS]:
+            del self._received[step]
+
+    async def release_held(self, sensor: SensorRow | None = None) -> int:
+        """Take in held rows whose time has come, or all of a sensor; return their number."""
+
+        def store(_: object) -> int:
+            group, now = NewRows(self.writer.seq), self.clock.now()
+            until, number = (now, None) if sensor is None else (FAR_FUTURE, sensor.id)
+            self.intake.release_held(until, group, now, number)
+            self.writer.commit(group)
+            return len(group.readings)
+
+        return await self.writer.run(store)
+
+    @property
+    def refused_last_hour(self) -> int:
+        """Return how many rows were refused in the last hour."""
+        now = self.clock.now()
+        while self._refused and now - self._refused[0][0] > HOUR:
+            self._refused.popleft()
+        return sum(count for _, count in self._refused)
+
+    @property
+    def last_step(self) -> tuple[int, int] | None:
+        """Return the newest step with readings, and their number; None before the first."""
+        if not self._received:
+            return None
+        newest = max(self._received)
+        return newest, self._received[newest]

@@ -1,0 +1,173 @@
+"""The status of every sensor: its summary, its newest forecast, and the state that follows.
+
+Only the event loop reads and changes the table. A status is frozen, and a change replaces it, so
+other threads may work on statuses, or on a copy of the table, that the event loop gives them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from statistics import fmean
+from typing import Literal, get_args
+
+import msgspec
+
+from streamridge.errors import counted
+from streamridge_service.ledger.records import IssuedForecast, SensorRow
+from streamridge_service.plan import HOUR, MINUTE, Declaration
+from streamridge_service.workers.sensor_state import NEVER, SensorSummary
+
+# Age of the newest reading at which a sensor is stale, is silent, and is no longer forecast.
+STALE, SILENT, LOST = HOUR, 24 * HOUR, 7 * 24 * HOUR
+# Number of equal readings in a row after which a sensor counts as constant.
+REPEATS = 50
+# Sensors checked without a pause: about a millisecond of work.
+CHUNK = 2000
+
+StateName = Literal[
+    "good", "stale", "silent", "constant", "zero", "implausible", "degraded", "rebuilt", "new"
+]
+STATES: tuple[StateName, ...] = get_args(StateName)
+
+
+class SensorStatus(msgspec.Struct, frozen=True):
+    """All that the service knows about one sensor."""
+
+    sensor: SensorRow
+    declared: Declaration
+    summary: SensorSummary = SensorSummary()  # the last report of its worker
+    forecast: IssuedForecast | None = None  # the newest one
+
+    @property
+    def is_archived(self) -> bool:
+        """Return whether the sensor was archived."""
+        return self.sensor.archived is not None
+
+    def state(self, now: int, step: int) -> tuple[StateName, str]:
+        """Return the state at a time, and the reason for it in words."""
+        summary = self.summary
+        age = now - summary.newest
+        if summary.newest == NEVER:
+            return "new", "there is no reading yet"
+        if age > STALE + step:
+            return "silent" if age > SILENT + step else "stale", f"no reading for {_age(age)}"
+        if summary.rebuilt:
+            return "rebuilt", "the stored state was damaged and was rebuilt from the readings"
+        if summary.failed is not None:
+            return "degraded", f"the last refit failed: {summary.failed}"
+        if summary.doubted:
+            return "implausible", "the last reading is far outside the sensor's usual range"
+        if summary.equal >= REPEATS:
+            name: StateName = "zero" if summary.value == 0 else "constant"
+            return name, f"{summary.equal} equal readings in a row"
+        if not summary.fitted:
+            return "new", "there are too few readings for a model yet"
+        return "good", ""
+
+    def reason_without_forecast(self, now: int) -> str | None:
+        """Return why the sensor has no forecast at a time; None if it should have one."""
+        if self.summary.newest == NEVER:
+            return "there is no reading yet"
+        if now - self.summary.newest > LOST:
+            return "there was no reading for more than seven days"
+        return None
+
+
+class SensorStatuses:
+    """The table of all sensors."""
+
+    def __init__(self, step: int) -> None:
+        self._step = step  # time between readings, in microseconds
+        self._by_id: dict[int, SensorStatus] = {}
+        self._ids: dict[str, int] = {}
+        self._announced: dict[int, StateName] = {}
+        # Sensors in each state, and the mean ratio of recent to usual error, at the last check.
+        self.counts: dict[str, int] = dict.fromkeys(STATES, 0)
+        self.error_ratio: float | None = None
+        # Time of the newest reading of all sensors: used too often to search for it every time.
+        self.newest = NEVER
+
+    def __getitem__(self, sensor: int) -> SensorStatus:
+        return self._by_id[sensor]
+
+    def __contains__(self, sensor: int) -> bool:
+        return sensor in self._by_id
+
+    def find(self, name: str) -> SensorStatus | None:
+        """Return the status of a sensor by its name; None if it is unknown."""
+        sensor = self._ids.get(name)
+        return None if sensor is None else self._by_id[sensor]
+
+    def copy(self) -> dict[int, SensorStatus]:
+        """Return a copy of the table by sensor id, for use in any thread."""
+        return dict(self._by_id)
+
+    @property
+    def active_count(self) -> int:
+        """Return the number of sensors that are not archived."""
+        return sum(not status.is_archived for status in self._by_id.values())
+
+    def put(self, sensor: SensorRow) -> SensorStatus:
+        """Add a sensor, or update its declaration."""
+        declared, known = _declaration(sensor.declared), self._by_id.get(sensor.id)
+        if known is None:
+            status = SensorStatus(sensor, declared)
+        else:
+            status = msgspec.structs.replace(known, sensor=sensor, declared=declared)
+        self._by_id[sensor.id], self._ids[sensor.name] = status, sensor.id
+        return status
+
+    def set_summary(self, sensor: int, summary: SensorSummary) -> SensorStatus:
+        """Replace the summary of a sensor."""
+        status = msgspec.structs.replace(self._by_id[sensor], summary=summary)
+        self._by_id[sensor] = status
+        self.newest = max(self.newest, summary.newest)
+        return status
+
+    def set_forecast(self, issued: IssuedForecast) -> None:
+        """Replace the forecast of a sensor, unless its known one is newer."""
+        status = self._by_id[issued.sensor]
+        known = status.forecast
+        if known is None or (known.time, known.seq) <= (issued.time, issued.seq):
+            self._by_id[issued.sensor] = msgspec.structs.replace(status, forecast=issued)
+
+    def mark_announced(self, now: int) -> None:
+        """Treat the present states as announced: at a start, nothing has changed."""
+        for sensor, status in self._by_id.items():
+            self._announced[sensor] = status.state(now, self._step)[0]
+
+    def check(self, now: int) -> Iterator[list[tuple[SensorRow, StateName, str]]]:
+        """Check the state of all sensors in chunks; yield the changes since the last check.
+
+        The counts are replaced at the end, so that they always belong to one check.
+        """
+        ids, counts, ratios = list(self._by_id), Counter[str](), list[float]()
+        for start in range(0, len(ids), CHUNK):
+            changed = []
+            for sensor in ids[start : start + CHUNK]:
+                status = self._by_id[sensor]
+                if status.is_archived:
+                    continue
+                state, reason = status.state(now, self._step)
+                counts[state] += 1
+                if state != self._announced.get(sensor, "new"):
+                    changed.append((status.sensor, state, reason))
+                self._announced[sensor] = state
+                ratio = status.summary.scores.ratio if status.summary.fitted else None
+                if ratio is not None:
+                    ratios.append(ratio)
+            yield changed
+        self.counts = {state: counts[state] for state in STATES}
+        self.error_ratio = fmean(ratios) if ratios else None
+
+
+@lru_cache(maxsize=65_536)
+def _declaration(body: bytes) -> Declaration:
+    return msgspec.json.decode(body, type=Declaration)
+
+
+def _age(age: int) -> str:
+    """Return an age in words: in minutes up to two hours, then in hours."""
+    return counted(age // MINUTE, "minute") if age < 2 * HOUR else counted(age // HOUR, "hour")

@@ -1,0 +1,252 @@
+"""The service: builds its parts, connects them, runs their periodic checks, and stops them.
+
+It runs in the process that owns the port and the database. Requests, sensor statuses and the event
+bus belong to the event loop. The `Writer` is the only thread that writes. Threads that listen to
+workers only queue results for the writer and the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from importlib.metadata import version
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from streamridge_service.intake import Intake
+from streamridge_service.ledger.errors import StorageError
+from streamridge_service.ledger.ledger import Ledger
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.ledger.plan_log import record_plan
+from streamridge_service.ledger.records import Kind
+from streamridge_service.plan import SECOND
+from streamridge_service.problems import Problem
+from streamridge_service.service.answers import (
+    ErrorNow,
+    LastStep,
+    StateCounts,
+    Summary,
+    iso,
+    iso_or_none,
+)
+from streamridge_service.service.events import EventBus, EventLog
+from streamridge_service.service.forecasts import Forecasts
+from streamridge_service.service.health import Health, MachineClock
+from streamridge_service.service.ingest import Ingest
+from streamridge_service.service.operators import Operators
+from streamridge_service.service.sensor_status import SensorStatuses
+from streamridge_service.service.writer import Writer
+from streamridge_service.settings import ServiceSettings, bytes_of
+from streamridge_service.workers.sensor_state import NEVER, SensorSummary
+from streamridge_service.workers.worker import WorkerConfig
+
+VERSION = version("streamridge")
+# Arrival numbers whose forecasts and readings are loaded at a start.
+RECENT = 200_000
+# Queries that run at the same time.
+MAX_QUERIES = 4
+# Seconds between checks of the state, and between measurements of the storage.
+CHECK_EVERY, MEASURE_EVERY = 1.0, 10.0
+
+T = TypeVar("T")
+log = structlog.get_logger("streamridge_service")
+
+
+class Service:
+    """A running service."""
+
+    def __init__(self, settings: ServiceSettings, clock: MachineClock | None = None) -> None:
+        self.settings, self.plan = settings, settings.plan
+        self.clock = clock or MachineClock()
+        self.bus, self.statuses = EventBus(), SensorStatuses(self.plan.step)
+        self.failure: str | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._checks = 0
+        self._queries = asyncio.Semaphore(MAX_QUERIES)
+
+    def open(self) -> None:
+        """Open the storage and start all parts; nothing is replayed and nothing refitted."""
+        self._loop = asyncio.get_running_loop()
+        settings, plan = self.settings, self.plan
+        self.ledger = open_ledger(settings.database)
+        try:
+            has_new_plan = record_plan(self.ledger, plan, self.clock.now())
+        except Problem:
+            self.ledger.close()
+            raise
+        self._reader = open_ledger(settings.database, read_only=True)
+        sensors, done = self.ledger.sensors(), self.ledger.done_seq()
+        self.intake = Intake(
+            self.ledger, plan, sensors, max_sensors=settings.max_sensors, now=self._time_limit
+        )
+        self.writer = Writer(self.ledger, self.intake)
+        self._connect()
+        self._restore()
+        memory = bytes_of(settings.memory)
+        config = WorkerConfig(settings.database, plan, sensors, done, memory)
+        self.forecasts.start(config, settings.workers)
+        self.writer.start(
+            on_commit=self.ingest.on_commit,
+            done_seq=lambda: self.forecasts.pool.done,
+            on_failure=self._fail,
+        )
+        unfinished = sorted(self.ledger.readings_after(done), key=lambda entry: entry.seq)
+        self.forecasts.pool.take(unfinished)
+        self._tasks = [
+            self._loop.create_task(_repeat(CHECK_EVERY, self._check)),
+            self._loop.create_task(_repeat(MEASURE_EVERY, self._measure)),
+        ]
+        if has_new_plan:
+            reason = "the settings have changed: each sensor is rebuilt at its next reading"
+            self.events.record("retuned", None, reason)
+        self.health.state = "live"
+
+    def _connect(self) -> None:
+        """Build the parts that requests use."""
+        last = self.ledger.events(limit=1)
+        clock, writer, last_id = self.clock, self.writer, last[-1].id if last else 0
+        self.events = events = EventLog(self.bus, writer, lambda: self.now, last_id)
+        self.health = Health(clock, writer, bytes_of(self.settings.min_free))
+        self.forecasts = Forecasts(
+            self.plan, self.statuses, writer, self.bus, events, now=lambda: self.now
+        )
+        self.ingest = Ingest(
+            self.plan, self.intake, writer, self.forecasts, events, self.health, clock
+        )
+        self.operators = Operators(
+            self.intake, writer, self.forecasts, events, clock, self.settings.max_sensors
+        )
+
+    def _restore(self) -> None:
+        """Load the status of sensors and the newest readings from the ledger."""
+        ledger, statuses = self.ledger, self.statuses
+        for sensor in self.intake.sensors.values():
+            statuses.put(sensor)
+        for sensor_id, _, body in ledger.summaries():
+            statuses.set_summary(sensor_id, msgspec.json.decode(body, type=SensorSummary))
+        after = max(ledger.last_seq() - RECENT, 0)
+        for issued in ledger.forecasts(after=after):
+            statuses.set_forecast(issued)
+        entries = [each for each in ledger.readings_after(after) if each.kind != Kind.HELD]
+        for entry in sorted(entries, key=lambda entry: entry.seq):
+            self.intake.add_stored(entry.sensor, entry.time, entry.value)
+            summary = statuses[entry.sensor].summary
+            if entry.time > summary.newest:
+                newer = {"newest": entry.time, "value": entry.value}
+                statuses.set_summary(entry.sensor, msgspec.structs.replace(summary, **newer))
+        self.ingest.count_steps(entries)
+        statuses.mark_announced(self.now)
+        for entry in ledger.held():
+            self.intake.held[entry.sensor, entry.time] = entry
+
+    def begin_stop(self) -> None:
+        """Refuse new readings, and end all event streams."""
+        self.health.state = "stopping"
+        self.bus.close()
+
+    async def close(self, timeout: float = 5.0) -> None:
+        """Stop the workers within `timeout` seconds, write everything queued, and close."""
+        self.begin_stop()
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await asyncio.to_thread(self._close, timeout)
+
+    def _close(self, timeout: float) -> None:
+        self.forecasts.pool.stop(timeout)
+        self.writer.stop()
+        self._reader.close()
+        with suppress(StorageError):
+            self.ledger.close()
+
+    def _fail(self, reason: str) -> None:
+        self.failure = reason
+        self._loop.call_soon_threadsafe(self.on_failure)
+
+    @property
+    def now(self) -> int:
+        """Return the time of the service: the machine's, or the newest reading's."""
+        if self.settings.clock == "stream" and self.statuses.newest != NEVER:
+            return self.statuses.newest
+        return self.clock.now()
+
+    def _time_limit(self) -> int | None:
+        return None if self.settings.clock == "stream" else self.clock.now()
+
+    async def read(self, query: Callable[[Ledger], T]) -> T:
+        """Return the result of a query of the ledger, which runs in another thread."""
+        async with self._queries:
+            return await asyncio.to_thread(query, self._reader)
+
+    def summary(self) -> Summary:
+        """Return the state of the whole service."""
+        now, newest, plan = self.now, self.statuses.newest, self.plan
+        total, last = self.statuses.active_count, self.ingest.last_step
+        jump = self.clock.jump // SECOND
+        return Summary(
+            state=self.health.state,
+            reasons=self.health.reasons,
+            now=iso(now),
+            version=VERSION,
+            step_seconds=plan.step // SECOND,
+            horizon=plan.horizon,
+            level=plan.level,
+            sensors=StateCounts(**self.statuses.counts),
+            total=total,
+            newest=iso_or_none(newest),
+            newest_age_seconds=None if newest == NEVER else (now - newest) / SECOND,
+            last_step=last and LastStep(iso(last[0]), last[1], total),
+            refused_last_hour=self.ingest.refused_last_hour,
+            days_left=self.health.days_left,
+            clock_warning=f"The clock jumped by {jump} seconds." if jump else None,
+            zone="UTC",
+            error=ErrorNow(self.statuses.error_ratio),
+        )
+
+    async def _check(self) -> None:
+        """Check workers, clock and held rows; every second time, all states as well."""
+        self.forecasts.pool.kill_hanging()
+        if self.clock.check():
+            seconds = self.clock.jump // SECOND
+            self.events.record("clock_jump", None, f"the clock jumped by {seconds} seconds")
+        self.intake.clock_jumped = bool(self.clock.jump)
+        if self.intake.held and self.settings.clock == "machine" and not self.clock.jump:
+            with suppress(Problem):
+                await self.ingest.release_held()
+        self._checks += 1
+        if self._checks % 2:
+            await self._announce()
+
+    async def _announce(self) -> None:
+        """Record changes of sensors' states, and publish the summary."""
+        for changes in self.statuses.check(self.now):
+            for sensor, state, reason in changes:
+                self.events.record(state, sensor, reason)
+            await asyncio.sleep(0)  # requests are answered in between
+        self.health.check(self.now, self.statuses.newest, self.plan.step)
+        self.bus.publish("summary", self.summary())
+
+    async def _measure(self) -> None:
+        """Measure the storage; after a failed write, try a small one."""
+        with suppress(StorageError):
+            self.health.set_disk(await self.read(lambda ledger: ledger.size()))
+        writer = self.writer
+        if writer.error_code in ("sr-disk-full", "sr-storage-away"):
+            writer.submit(lambda ledger: ledger.put_facts({"probe": str(self.clock.now())}))
+            if writer.error_code == "sr-disk-full":
+                writer.error_code = None
+
+
+async def _repeat(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    """Run periodic work for ever; a failure is logged, and the next run may succeed."""
+    while True:
+        try:
+            await work()
+        except Exception as error:
+            log.exception("a periodic check failed", error=repr(error))
+        await asyncio.sleep(seconds)

@@ -1,0 +1,290 @@
+"""The only thread that writes to the ledger.
+
+Readings come first: the rows of many requests go into one transaction, and each request is answered
+once that is on disk. Forecasts, snapshots and events follow in transactions of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import takewhile
+from threading import Condition, Thread
+from time import monotonic
+from typing import Any, Self, TypeVar
+
+import structlog
+
+from streamridge_service.futures import uncancellable_future
+from streamridge_service.intake import IngestOptions, Intake, NewRows, Receipt
+from streamridge_service.ledger.errors import (
+    DiskFullError,
+    StorageAwayError,
+    StorageError,
+    StorageFailedError,
+)
+from streamridge_service.ledger.ledger import Ledger
+from streamridge_service.ledger.records import Event, IssuedForecast, Snapshot
+from streamridge_service.problems import Problem
+from streamridge_service.rows import Batch
+
+# Rows, and forecasts, of one transaction.
+MAX_ROWS, MAX_FORECASTS = 100_000, 20_000
+# Requests that may wait; the next one must try again later.
+MAX_WAITING = 256
+# Seconds before a write is tried again after the disk was full or the database unreachable.
+RETRY_DELAY = 2.0
+STORAGE_CODES = {
+    DiskFullError: "sr-disk-full",
+    StorageAwayError: "sr-storage-away",
+    StorageFailedError: "sr-storage-failed",
+}
+
+Task = Callable[[Ledger], Any]
+T = TypeVar("T")
+log = structlog.get_logger("streamridge_service")
+
+
+@dataclass
+class _Request:
+    """The rows of a request that waits for its transaction."""
+
+    batch: Batch
+    options: IngestOptions
+    received: int
+    future: Future[Receipt]
+
+
+@dataclass
+class PendingWrites:
+    """Forecasts and snapshots in the order they were made, events, and callbacks after them."""
+
+    results: list[IssuedForecast | Snapshot] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.results or self.events or self.callbacks)
+
+    def __iadd__(self, newer: PendingWrites) -> Self:
+        self.results += newer.results
+        self.events += newer.events
+        self.callbacks += newer.callbacks
+        return self
+
+
+class Writer:
+    """The thread that writes to a ledger."""
+
+    def __init__(self, ledger: Ledger, intake: Intake) -> None:
+        self._ledger, self._intake = ledger, intake
+        self._requests: deque[_Request] = deque()
+        self._tasks: deque[tuple[Task, Future[Any]]] = deque()
+        self._pending = PendingWrites()
+        self._changed = Condition()
+        self._stopping = False
+        self.seq = ledger.last_seq()
+        self.error_code: str | None = None  # why writes fail at present
+        self._outcome_unknown = False  # whether the last write may have been stored
+        self.commit_seconds = 0.0
+        self._thread = Thread(target=self._run, name="writer", daemon=True)
+
+    def start(
+        self,
+        *,
+        on_commit: Callable[[NewRows], None],
+        done_seq: Callable[[], int],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """Start the thread.
+
+        `on_commit` is called after each commit of readings, before requests are answered.
+        `done_seq` returns the arrival number up to which all readings have been processed.
+        `on_failure` is called once the storage cannot be trusted any more.
+        """
+        self._on_commit, self._done_seq, self._on_failure = on_commit, done_seq, on_failure
+        self._thread.start()
+
+    def ingest(self, batch: Batch, options: IngestOptions, received: int) -> Future[Receipt]:
+        """Queue rows to be validated and stored; raise if too many requests wait."""
+        with self._changed:
+            if self._stopping:
+                raise Problem("sr-stopping", "The service is stopping; nothing was stored.")
+            if len(self._requests) >= MAX_WAITING:
+                raise Problem("sr-busy", f"{MAX_WAITING} requests wait to be stored.")
+            future: Future[Receipt] = uncancellable_future()
+            self._requests.append(_Request(batch, options, received, future))
+            self._changed.notify()
+        return future
+
+    def submit(self, task: Callable[[Ledger], T]) -> Future[T]:
+        """Queue another task that writes; tasks run in the order of submission."""
+        with self._changed:
+            future: Future[T] = uncancellable_future()
+            self._tasks.append((task, future))
+            self._changed.notify()
+        return future
+
+    async def run(self, task: Callable[[Ledger], T]) -> T:
+        """Return the result of a task that writes, from the event loop."""
+        return await asyncio.wrap_future(self.submit(task))
+
+    def add(self, pending: PendingWrites) -> None:
+        """Queue forecasts, snapshots and events."""
+        with self._changed:
+            self._pending += pending
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Write everything that is queued, and end the thread."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    def commit(self, group: NewRows) -> None:
+        """Store a group of readings. Only for the writing thread."""
+        if not group.readings and not group.sensors:
+            return
+        begun = monotonic()
+        self._ledger.append(list(group.sensors.values()), group.readings)
+        self.commit_seconds = monotonic() - begun
+        self.error_code = None
+        self._committed(group)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._requests or self._tasks or self._pending or self._stopping):
+                    self._changed.wait()
+                if self._stopping and not (self._requests or self._tasks or self._pending):
+                    return
+                requests, task, pending = self._next()
+            if requests:
+                self._store(requests)
+            elif task is not None:
+                self._perform(*task)
+            elif not self._write(pending) and self._stopping:
+                return
+
+    def _next(self) -> tuple[list[_Request], tuple[Task, Future[Any]] | None, PendingWrites]:
+        """Return the next work: readings before all else."""
+        requests, rows = [], 0
+        while self._requests and rows < MAX_ROWS:
+            requests.append(self._requests.popleft())
+            rows += len(requests[-1].batch.rows)
+        if requests:
+            return requests, None, PendingWrites()
+        if self._tasks:
+            return [], self._tasks.popleft(), PendingWrites()
+        pending, self._pending = self._pending, PendingWrites()
+        return [], None, pending
+
+    def _store(self, requests: list[_Request]) -> None:
+        """Validate and store the rows of several requests in one transaction, and answer them."""
+        try:
+            self._resolve_unknown_outcome()
+            group = NewRows(self.seq)
+            receipts = [
+                self._intake.classify(each.batch, each.options, group, each.received)
+                for each in requests
+            ]
+            self.commit(group)
+        except Exception as error:
+            problem = self._problem(error)
+            for each in requests:
+                each.future.set_exception(problem)
+            return
+        for each, receipt in zip(requests, receipts, strict=True):
+            each.future.set_result(receipt)
+
+    def _committed(self, group: NewRows) -> None:
+        self.seq = group.last_seq
+        self._intake.committed(group)
+        self._on_commit(group)
+
+    def _resolve_unknown_outcome(self) -> None:
+        """After a write with an unknown outcome, process what it has stored."""
+        if not self._outcome_unknown:
+            return
+        new = {
+            sensor.name: sensor
+            for sensor in self._ledger.sensors()
+            if self._intake.sensors.get(sensor.name) != sensor
+        }
+        entries = sorted(self._ledger.readings_after(self.seq), key=lambda entry: entry.seq)
+        self._committed(NewRows(self._ledger.last_seq(), entries, new))
+        self._outcome_unknown, self.error_code = False, None
+
+    def _perform(self, task: Task, future: Future[Any]) -> None:
+        try:
+            self._resolve_unknown_outcome()
+            future.set_result(task(self._ledger))
+        except Problem as error:
+            future.set_exception(error)
+        except Exception as error:
+            future.set_exception(self._problem(error))
+
+    def _write(self, pending: PendingWrites) -> bool:
+        """Write results in their order, then events; if that fails, queue the rest again."""
+        # The number of processed readings is written with the last forecasts, never before them.
+        for callback in pending.callbacks:
+            callback()
+        pending.callbacks = []
+        try:
+            while pending.results:
+                self._write_run(pending)
+            if pending.events:
+                self._ledger.add_events(pending.events)
+                pending.events = []
+        except StorageError as error:
+            self._problem(error)
+            self._retry_later(pending)
+            return False
+        except Exception as error:  # one bad result must not block the others
+            log.exception("a result was not stored", error=repr(error))
+            return True
+        if self.error_code == "sr-storage-away" and not self._outcome_unknown:
+            self.error_code = None
+        return True
+
+    def _write_run(self, pending: PendingWrites) -> None:
+        """Write the first forecasts, or snapshots, up to the first result of the other kind."""
+        kind = type(pending.results[0])
+        run = list(takewhile(lambda each: type(each) is kind, pending.results[:MAX_FORECASTS]))
+        forecasts = [each for each in run if isinstance(each, IssuedForecast)]
+        snapshots = [each for each in run if isinstance(each, Snapshot)]
+        is_last = len(run) == len(pending.results)
+        if forecasts:
+            self._ledger.add_forecasts(forecasts, done=self._done_seq() if is_last else None)
+        if snapshots:
+            self._ledger.add_snapshots(snapshots)
+        del pending.results[: len(run)]
+
+    def _retry_later(self, pending: PendingWrites) -> None:
+        """Put results back in front of newer ones, and wait a little."""
+        with self._changed:
+            pending += self._pending
+            self._pending = pending
+            self._changed.wait_for(lambda: bool(self._requests) or self._stopping, RETRY_DELAY)
+
+    def _problem(self, error: Exception) -> Problem:
+        """Return the problem to answer with after an error, and remember its code."""
+        code = storage_code(error)
+        if code is None:
+            log.exception("a write failed", error=repr(error))
+            return Problem("sr-internal", "The rows could not be stored; none of them was stored.")
+        self.error_code = code
+        self._outcome_unknown = self._outcome_unknown or code == "sr-storage-away"
+        log.error("the storage refused a write", code=code, reason=str(error))
+        if code == "sr-storage-failed":
+            self._on_failure(str(error))
+        return Problem(code, "The storage refused the write; nothing was stored.")
+
+
+def storage_code(error: Exception) -> str | None:
+    """Return the code in the catalogue for an error of the storage; None for other errors."""
+    return next((code for kind, code in STORAGE_CODES.items() if isinstance(error, kind)), None)

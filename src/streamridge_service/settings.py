@@ -1,0 +1,143 @@
+"""The settings of `streamridge serve`, from flags or the environment; all have defaults."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from os import cpu_count
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from streamridge import Forecaster, parse_length
+from streamridge.errors import InvalidInputError
+from streamridge_service.plan import US, ModelSize, Plan, Rule
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def _duration(text: object) -> timedelta:
+    """Return a duration such as "15min"; raise unless the text is one."""
+    try:
+        length = parse_length("it", text)
+    except InvalidInputError as error:
+        raise ValueError(str(error).removeprefix("it ")) from None
+    if isinstance(length, timedelta):
+        return length
+    raise ValueError(f"must be a duration such as 15min, got {text!r}.")
+
+
+def _valid_duration(text: str) -> str:
+    _duration(text)
+    return text
+
+
+def _in_a_folder(database: str) -> str:
+    """Return the address of a database; raise if the folder of its file does not exist."""
+    if "://" not in database and not Path(database).absolute().parent.is_dir():
+        raise ValueError(f"must be in an existing folder, got {database!r}.")
+    return database
+
+
+def _split(names: object) -> object:
+    """Return the list of names in a text with commas."""
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+
+
+Duration = Annotated[str, AfterValidator(_valid_duration)]
+Database = Annotated[str, AfterValidator(_in_a_folder)]
+HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]+$")]
+HostNames = Annotated[tuple[HostName, ...], NoDecode, BeforeValidator(_split)]
+
+
+class ServiceSettings(BaseSettings):
+    """Settings of a service. Each can come from the environment, such as STREAMRIDGE_PORT."""
+
+    model_config = SettingsConfigDict(env_prefix="STREAMRIDGE_", extra="forbid", frozen=True)
+
+    database: Database = Field("streamridge.db", description="SQLite file, or postgresql://...")
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8321, ge=0, le=65535, description="port to listen on; 0 chooses a free port")
+    step: Duration = Field("15min", description="time between readings")
+    horizon: int = Field(1, ge=1, le=96, description="number of steps to forecast")
+    level: float = Field(0.9, gt=0, lt=1, description="share of values inside the bands")
+    model: ModelSize = Field("default", description="size of the model")
+    train_size: int | None = Field(
+        None, ge=48, le=40_000, description="rows of a fit; by default those of the model"
+    )
+    learn: bool = Field(True, description="tune hyperparameters while serving")
+    grace: Duration = Field("10min", description="how long a step waits for late readings")
+    rule: Rule | None = Field(None, description="how readings within a step are combined")
+    clock: Literal["machine", "stream"] = Field(
+        "machine", description="current time: of the machine, or of the newest reading"
+    )
+    workers: int = Field(
+        default_factory=lambda: cpu_count() or 1,
+        ge=1,
+        le=256,
+        description="number of worker processes",
+    )
+    memory: str = Field(
+        "4GB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="memory for forecasters"
+    )
+    max_sensors: int = Field(50_000, ge=1, le=10_000_000, description="maximum number of sensors")
+    min_free: str = Field(
+        "512MB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="disk space that stays free"
+    )
+    allowed_hosts: HostNames = Field((), description="host names that clients may use")
+    open: bool = Field(False, description="serve without tokens on any address, at your own risk")
+    requests_a_minute: int = Field(
+        600, ge=1, description="limit for one token; posting readings is not limited"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="lowest level that is logged"
+    )
+
+    @property
+    def plan(self) -> Plan:
+        """Return the settings of the forecasters."""
+        size = Forecaster(model=self.model).settings.train_size
+        return Plan(
+            _duration(self.step) // US,
+            self.horizon,
+            self.level,
+            self.train_size or size,
+            _duration(self.grace) // US,
+            self.rule,
+            self.learn,
+            self.model,
+        )
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether only this machine can reach the service."""
+        return self.host in LOCAL
+
+
+def settings_of(**given: Any) -> ServiceSettings:
+    """Return settings; raise one error that lists all faults."""
+    try:
+        return ServiceSettings(**given)
+    except ValidationError as error:
+        raise InvalidInputError(_faults(error)) from None
+
+
+def _faults(error: ValidationError) -> str:
+    lines = []
+    for each in error.errors():
+        reason = each["msg"].removeprefix("Value error, ")
+        got = "" if "got" in reason else f", got {each.get('input')!r}."
+        lines.append(f"{each['loc'][0]}: {reason}{got}"[:300])
+    return "\n".join(lines)
+
+
+def bytes_of(text: str) -> int:
+    """Return a size such as "4GB" in bytes.
+
+    Examples
+    --------
+    >>> bytes_of("1.5MB")
+    1500000
+    """
+    return int(float(text[:-2]) * {"MB": 1_000_000, "GB": 1_000_000_000}[text[-2:]])

@@ -1,0 +1,1 @@
+"""Verification of a ledger: sensors are replayed from their logs and compared."""

@@ -1,0 +1,1 @@
+"""Worker processes, which run the forecasters of the sensors."""

@@ -1,0 +1,122 @@
+"""Messages between the service and its workers, as bytes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streamridge_service.ledger.records import (
+    Action,
+    IssuedForecast,
+    SensorRow,
+    Snapshot,
+    StoredReading,
+)
+from streamridge_service.workers.sensor_state import SensorSummary
+
+
+class TakeReadings(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """New readings, and sensors that are new or have a new declaration."""
+
+    number: int
+    readings: list[StoredReading]
+    sensors: list[SensorRow]
+
+
+class RunAction(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """An operator's action on a sensor."""
+
+    number: int
+    action: Action
+
+
+class AskForecast(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A request for a sensor's tuning, and for its forecast from a time on."""
+
+    number: int
+    sensor: int
+    now: int
+
+
+class Stop(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """Finish the current message, and exit."""
+
+
+class SensorState(msgspec.Struct, array_like=True, frozen=True):
+    """The summary of a sensor after an arrival number."""
+
+    sensor: int
+    seq: int
+    summary: SensorSummary
+
+
+class ReadingsTaken(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """The result of processing readings."""
+
+    number: int  # number of the message that is answered; 0 if none is
+    # New forecasts, and the sensors that changed.
+    forecasts: list[IssuedForecast]
+    states: list[SensorState]
+    # Arrival numbers of readings that could not be processed, with the reasons.
+    failed: list[tuple[int, str]]
+    pending_refits: int  # number of refits and new starts that wait or run
+
+
+class ActionDone(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """The result of an action: the reason of a refusal, and the number of pending refits."""
+
+    number: int
+    refusal: str | None
+    pending_refits: int
+
+
+class ForecastAnswer(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A forecast, if there is one, the tuning as JSON, and the state of the sensor."""
+
+    number: int
+    forecast: IssuedForecast | None
+    tuning: bytes
+    state: SensorState
+
+
+class SnapshotMade(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A snapshot, which must be stored before the forecasts that follow it."""
+
+    snapshot: Snapshot
+    state: SensorState
+    seconds: float
+
+
+class RefitStarted(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """The sensor of a refit, so that it is known if the worker dies meanwhile."""
+
+    sensor: int
+
+
+class RefitFailed(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A refit that raised an unexpected error; the sensor continues with its old fit."""
+
+    sensor: int
+    reason: str
+
+
+ToWorker = TakeReadings | RunAction | AskForecast | Stop
+FromWorker = ReadingsTaken | ActionDone | ForecastAnswer | SnapshotMade | RefitFailed | RefitStarted
+
+_encoder = msgspec.msgpack.Encoder()
+_to_worker = msgspec.msgpack.Decoder(ToWorker)
+_from_worker = msgspec.msgpack.Decoder(FromWorker)
+
+
+def encode(message: ToWorker | FromWorker) -> bytes:
+    """Return a message as bytes."""
+    return _encoder.encode(message)
+
+
+def decode_for_worker(message: bytes) -> ToWorker:
+    """Return a message to a worker."""
+    return _to_worker.decode(message)
+
+
+def decode_for_service(message: bytes) -> FromWorker:
+    """Return a message from a worker."""
+    return _from_worker.decode(message)

@@ -1,0 +1,308 @@
+"""The worker pool: messages go to worker processes, and crashed workers are restarted.
+
+A restarted worker gets the messages that its predecessor has not answered. Nothing is lost or
+learned twice: a worker skips arrival numbers that it has already read from the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread
+from time import monotonic
+from zlib import crc32
+
+import msgspec
+
+from streamridge_service.futures import uncancellable_future
+from streamridge_service.ledger.records import Action, SensorRow, StoredReading
+from streamridge_service.workers import messages
+from streamridge_service.workers.messages import (
+    ActionDone,
+    AskForecast,
+    ForecastAnswer,
+    FromWorker,
+    ReadingsTaken,
+    RefitFailed,
+    RefitStarted,
+    RunAction,
+    SnapshotMade,
+    TakeReadings,
+)
+from streamridge_service.workers.worker import WorkerConfig, run_worker
+
+# Readings in one message: few enough that forecasts come back soon.
+MOST_READINGS = 500
+# Seconds without an answer after which a worker is restarted.
+ANSWER_TIMEOUT = 120.0
+# A worker that crashes within this many seconds is restarted after a pause, which doubles up to
+# the second number.
+EARLY_CRASH, LONGEST_PAUSE = 5.0, 10.0
+# Crashes during refits of one sensor after which it is not refitted any more.
+MOST_CRASHES = 2
+
+Listener = Callable[["WorkerHandle", FromWorker], None]
+
+
+class WorkerHandle:
+    """One worker process, and the messages that it has not answered.
+
+    `listener` is called with every message of the worker, in a thread of its own.
+    """
+
+    def __init__(self, config: WorkerConfig, listener: Listener) -> None:
+        self._config, self._listener = config, listener
+        self._sensors = {sensor.id: sensor for sensor in config.sensors}
+        self._crashes: dict[int, int] = {}  # by the sensor whose refit was running
+        self.restarts = 0
+        self.pending_refits = 0  # refits and new starts that wait or run
+        self.unanswered: dict[int, tuple[float, TakeReadings | RunAction | AskForecast]] = {}
+        # First and last arrival number of readings whose forecasts are not stored yet.
+        self.unsettled: dict[int, tuple[int, int]] = {}
+        self._refitting: tuple[int, float] | None = None
+        self._outbox: SimpleQueue[messages.ToWorker | None] = SimpleQueue()
+        self._lock = Lock()
+        self._stopping = Event()
+        self._started_at, self._pause, self._last_message_at = 0.0, 0.0, 0.0
+        self._process, self._connection = self._start_process()
+        self._threads = [
+            Thread(target=each, daemon=True) for each in (self._send_messages, self._receive)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _start_process(self) -> tuple[BaseProcess, Connection]:
+        self._started_at = monotonic()
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=run_worker, args=(theirs, self._config), daemon=True)
+        process.start()
+        theirs.close()
+        return process, ours
+
+    @property
+    def pid(self) -> int | None:
+        """Return the number of the process."""
+        return self._process.pid
+
+    def send(self, message: TakeReadings | RunAction | AskForecast) -> None:
+        """Send a message without waiting."""
+        with self._lock:
+            self.unanswered[message.number] = monotonic(), message
+            if isinstance(message, TakeReadings):
+                self._sensors |= {sensor.id: sensor for sensor in message.sensors}
+            if isinstance(message, TakeReadings) and message.readings:
+                seqs = message.readings[0].seq, message.readings[-1].seq
+                self.unsettled[message.number] = seqs
+            self._outbox.put(message)
+
+    def settle(self, number: int) -> None:
+        """Forget a message whose forecasts are stored."""
+        with self._lock:
+            self.unsettled.pop(number, None)
+
+    def kill_if_hanging(self) -> None:
+        """Kill the worker if it has not answered, or has refitted one sensor, for too long."""
+        with self._lock:
+            sent = [at for at, _ in list(self.unanswered.values())[:1]]
+            since = [max(at, self._last_message_at) for at in sent]  # a worker that answers works
+            since += [self._refitting[1]] if self._refitting is not None else []
+        if since and monotonic() - min(since) > ANSWER_TIMEOUT:
+            self._process.kill()
+
+    def stop(self, timeout: float) -> None:
+        """Stop the worker; kill it after `timeout` seconds."""
+        self._stopping.set()
+        self._outbox.put(messages.Stop())
+        self._process.join(timeout)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._outbox.put(None)
+        for thread in self._threads:
+            thread.join(1.0)
+        self._connection.close()
+
+    def _send_messages(self) -> None:
+        while (message := self._outbox.get()) is not None:
+            with suppress(OSError):  # the restarted worker gets the message again
+                self._connection.send_bytes(messages.encode(message))
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                message = messages.decode_for_service(self._connection.recv_bytes())
+            except (EOFError, OSError):
+                if self._stopping.is_set():
+                    return
+                self._restart()
+                continue
+            self._note(message)
+            self._listener(self, message)
+
+    def _note(self, message: FromWorker) -> None:
+        with self._lock:
+            self._last_message_at = monotonic()
+            if isinstance(message, ReadingsTaken | ActionDone | ForecastAnswer):
+                self.unanswered.pop(message.number, None)
+            if isinstance(message, ReadingsTaken | ActionDone):
+                self.pending_refits = message.pending_refits
+            if isinstance(message, RefitStarted):
+                self._refitting = message.sensor, monotonic()
+            elif isinstance(message, SnapshotMade | RefitFailed):
+                self._refitting = None
+
+    def _restart(self) -> None:
+        """Start the process again, and send it the unanswered messages."""
+        early = monotonic() - self._started_at < EARLY_CRASH
+        self._pause = min(max(2 * self._pause, 0.1), LONGEST_PAUSE) if early else 0.0
+        self._stopping.wait(self._pause)
+        if self._stopping.is_set():
+            return
+        with self._lock:
+            self._update_config()
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+            with suppress(Empty):  # the sending thread may have taken the last one
+                while True:
+                    self._outbox.get_nowait()
+            try:
+                self._process, self._connection = self._start_process()
+            except OSError:  # no memory, or too many processes: retried after a pause
+                return
+            self.restarts += 1
+            now = monotonic()
+            self.unanswered = {n: (now, each) for n, (_, each) in self.unanswered.items()}
+            for _, message in self.unanswered.values():
+                self._outbox.put(message)
+
+    def _update_config(self) -> None:
+        """Add new sensors, and exclude a sensor whose refits keep crashing from refits."""
+        if self._refitting is not None:
+            sensor = self._refitting[0]
+            self._crashes[sensor] = self._crashes.get(sensor, 0) + 1
+            self._refitting = None
+        never = frozenset(each for each, times in self._crashes.items() if times >= MOST_CRASHES)
+        known = list(self._sensors.values())
+        self._config = msgspec.structs.replace(self._config, sensors=known, never_refit=never)
+
+
+class WorkerPool:
+    """All workers; a hash of its name assigns each sensor to one of them."""
+
+    def __init__(self, config: WorkerConfig, workers: int, listener: Listener) -> None:
+        self._lock, self._number = Lock(), 0
+        self._futures: dict[int, Future[FromWorker]] = {}
+        self._listener = listener
+        self._names = {sensor.id: sensor.name for sensor in config.sensors}
+        self._last_seq = config.done
+        shares: list[list[SensorRow]] = [[] for _ in range(workers)]
+        for sensor in config.sensors:
+            shares[_worker_of(sensor.name, workers)].append(sensor)
+        memory = config.memory // workers
+        self.workers = [
+            WorkerHandle(
+                msgspec.structs.replace(config, sensors=share, memory=memory), self._received
+            )
+            for share in shares
+        ]
+
+    def take(self, readings: Iterable[StoredReading], sensors: Iterable[SensorRow] = ()) -> None:
+        """Send readings, and new sensors, to their workers without waiting."""
+        with self._lock:
+            new: list[list[SensorRow]] = [[] for _ in self.workers]
+            for sensor in sensors:
+                self._names[sensor.id] = sensor.name
+                new[self._index(sensor.id)].append(sensor)
+            parts: list[list[StoredReading]] = [[] for _ in self.workers]
+            for reading in readings:
+                parts[self._index(reading.sensor)].append(reading)
+                self._last_seq = max(self._last_seq, reading.seq)
+            for worker, part, added in zip(self.workers, parts, new, strict=True):
+                for start in range(0, max(len(part), bool(added)), MOST_READINGS):
+                    chunk = part[start : start + MOST_READINGS]
+                    number = self._next_number()
+                    worker.send(TakeReadings(number, chunk, added if start == 0 else []))
+
+    def act(self, action: Action) -> Future[FromWorker]:
+        """Send an action to its worker; the answer is an `ActionDone`."""
+        with self._lock:
+            self._last_seq = max(self._last_seq, action.seq)
+        return self._request(action.sensor, lambda number: RunAction(number, action))
+
+    def ask(self, sensor: int, now: int) -> Future[FromWorker]:
+        """Request a sensor's forecast and tuning; the answer is a `ForecastAnswer`."""
+        return self._request(sensor, lambda number: AskForecast(number, sensor, now))
+
+    @property
+    def done(self) -> int:
+        """Return the arrival number up to which the forecasts of all readings are stored."""
+        with self._lock:
+            firsts = [
+                first for worker in self.workers for first, _ in list(worker.unsettled.values())
+            ]
+            return min(firsts, default=self._last_seq + 1) - 1
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of unanswered messages."""
+        return sum(len(worker.unanswered) for worker in self.workers)
+
+    @property
+    def pending_refits(self) -> int:
+        """Return the number of refits and new starts that wait or run."""
+        return sum(worker.pending_refits for worker in self.workers)
+
+    @property
+    def restarts(self) -> int:
+        """Return how often workers were restarted."""
+        return sum(worker.restarts for worker in self.workers)
+
+    def kill_hanging(self) -> None:
+        """Kill workers that hang; they are restarted."""
+        for worker in self.workers:
+            worker.kill_if_hanging()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Stop all workers at the same time."""
+        stoppers = [Thread(target=worker.stop, args=(timeout,)) for worker in self.workers]
+        for each in stoppers:
+            each.start()
+        for each in stoppers:
+            each.join()
+
+    def _request(
+        self, sensor: int, message_of: Callable[[int], RunAction | AskForecast]
+    ) -> Future[FromWorker]:
+        with self._lock:
+            future: Future[FromWorker] = uncancellable_future()
+            message = message_of(self._next_number())
+            self._futures[message.number] = future
+            self.workers[self._index(sensor)].send(message)
+        return future
+
+    def _received(self, worker: WorkerHandle, message: FromWorker) -> None:
+        if isinstance(message, ActionDone | ForecastAnswer):
+            with self._lock:
+                future = self._futures.pop(message.number, None)
+            if future is not None:
+                future.set_result(message)
+        self._listener(worker, message)
+
+    def _index(self, sensor: int) -> int:
+        return _worker_of(self._names[sensor], len(self.workers))
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+
+def _worker_of(name: str, workers: int) -> int:
+    """Return the index of a sensor's worker; another hash than the one that staggers refits."""
+    return crc32(name.encode()[::-1]) % workers

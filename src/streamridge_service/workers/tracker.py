@@ -1,0 +1,282 @@
+"""One sensor and its position in the log: readings are processed as they arrive.
+
+The state of a tracker is a function of the sensor's log alone: of the readings in the order of
+`steps.in_order`, and of its refit points. It can be dropped at any time, and loaded again from its
+last snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from streamridge import Forecast, Forecaster
+from streamridge.errors import InvalidInputError, StreamRidgeError
+from streamridge_service.ledger.records import (
+    Action,
+    IssuedForecast,
+    Kind,
+    RefitPoint,
+    SensorRow,
+    Snapshot,
+    StoredReading,
+)
+from streamridge_service.plan import Declaration, Plan
+from streamridge_service.workers.sensor_state import (
+    SavedState,
+    SensorSummary,
+    refit_or_raise,
+    reproducible_bytes,
+    tuning_of,
+)
+from streamridge_service.workers.steps import LogItem, combined_value, in_order, is_late
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = 86_400_000_000
+# A sensor is forecast for this long after its last reading.
+FORECAST_FOR = 8 * DAY
+
+
+class OutOfOrderError(Exception):
+    """A reading comes before one that was processed: the tracker must be loaded again."""
+
+
+class Tracker:
+    """One sensor: its forecaster, and its position in the log."""
+
+    def __init__(self, sensor: SensorRow, plan: Plan) -> None:
+        self.sensor, self.plan = sensor, plan
+        self.declared = msgspec.json.decode(sensor.declared, type=Declaration)
+        self.rule = self.declared.rule or plan.rule
+        self.settings = plan.settings(self.declared)
+        self.forecaster = Forecaster.from_settings(self.settings)
+        self.summary = SensorSummary()
+        self.seq = 0  # the last arrival number that was processed
+        self.point: RefitPoint | None = None
+        # Whether a new forecaster is needed: "start" keeps hyperparameters, "reset" does not.
+        self.restart: Literal["", "start", "reset"] = ""
+        self.failed_actions: dict[int, str] = {}  # since the refit point, with the reasons
+        self.memory_released = False
+        # Readings of the newest step by time, if a rule combines them.
+        self._open_step: dict[int, StoredReading] = {}
+        self._pending: SavedState | None = None
+        self._stagger = plan.stagger(sensor.name)
+
+    @classmethod
+    def resumed(cls, sensor: SensorRow, plan: Plan, snapshot: Snapshot) -> Tracker:
+        """Return the tracker of a snapshot, at its refit point."""
+        tracker = cls(sensor, plan)
+        tracker.forecaster = Forecaster.from_bytes(snapshot.state)
+        tracker.summary = msgspec.json.decode(snapshot.summary, type=SensorSummary)
+        tracker.point = snapshot.point
+        tracker.seq = snapshot.point.seq
+        return tracker
+
+    @property
+    def has_readings(self) -> bool:
+        """Return whether the forecaster has a reading."""
+        return self.forecaster.next_time is not None
+
+    @property
+    def fit_seq(self) -> int:
+        """Return the arrival number of the last refit point; zero before the first."""
+        return 0 if self.point is None else self.point.seq
+
+    @property
+    def newest(self) -> int:
+        """Return the time of the newest step that has a reading, processed or still open."""
+        if not self._open_step:
+            return self.summary.newest
+        return max(self.summary.newest, self.plan.step_of(max(self._open_step), self.rule))
+
+    def catch_up(self, items: Iterable[LogItem]) -> list[IssuedForecast]:
+        """Process all items since the refit point in order; return the forecasts.
+
+        Actions that fail are skipped, as they were the first time.
+        """
+        known = sorted(items, key=lambda item: item.seq)
+        waiting = {item.seq for item in known}
+        forecasts = []
+        for item in in_order(known, self.newest, self.plan, self.rule):
+            waiting.discard(item.seq)
+            try:
+                forecasts += self._process(item, waiting)
+            except StreamRidgeError as error:
+                self.seq = max(self.seq, item.seq)
+                self.failed_actions[item.seq] = error.reason
+        return forecasts
+
+    def process(self, item: LogItem) -> list[IssuedForecast]:
+        """Process an item that has just arrived; return the forecast, if there is one.
+
+        Raises `OutOfOrderError`, and changes nothing, if it comes before a processed step.
+        """
+        if isinstance(item, StoredReading) and item.kind == Kind.LIVE:
+            step, newest = self.plan.step_of(item.time, self.rule), self.newest
+            after_point = self.point is None or step > self.point.until
+            if step < newest and after_point and not is_late(item, step, newest, self.plan):
+                raise OutOfOrderError
+        return self._process(item, set())
+
+    def _process(self, item: LogItem, waiting: set[int]) -> list[IssuedForecast]:
+        """Process one item; `waiting` are the arrival numbers of items that come after it."""
+        if isinstance(item, StoredReading) and item.kind == Kind.LIVE and self.rule is not None:
+            return self._combine(item, waiting)
+        self.seq = max(self.seq, item.seq)
+        if isinstance(item, Action):
+            self.apply(item)
+            return []
+        if item.kind == Kind.LIVE:
+            return self._observe(item, waiting)
+        if item.kind != Kind.HELD:
+            self.restart = self.restart or "start"
+        return []
+
+    def _observe(self, reading: StoredReading, waiting: set[int]) -> list[IssuedForecast]:
+        """Process the reading of the next step, or of an earlier one."""
+        step = self.plan.step_of(reading.time, self.rule)
+        if step > self.summary.newest:
+            self._learn(step, reading.value, waiting)
+            return [self.forecast(reading.seq)]
+        self.forecaster.observe(to_datetime(step), reading.value)  # late, duplicate or conflict
+        return []
+
+    def _combine(self, reading: StoredReading, waiting: set[int]) -> list[IssuedForecast]:
+        """Add a reading to its step; the first reading of a later step closes the step before."""
+        step, newest, forecasts = self.plan.step_of(reading.time, self.rule), self.newest, []
+        if step > newest and self._open_step:
+            value = combined_value(list(self._open_step.values()), self.rule)
+            self._open_step = {}
+            self._learn(newest, value, {*waiting, reading.seq})
+            forecasts = [self.forecast(reading.seq)]
+        self.seq = max(self.seq, reading.seq)
+        if step >= newest:  # otherwise its step is closed
+            self._open_step[reading.time] = reading
+        return forecasts
+
+    def _learn(self, step: int, value: float | None, waiting: set[int]) -> None:
+        """Learn from the next step; save the state if a refit is due."""
+        self.memory_released = False
+        forecaster, scores = self.forecaster, self.summary.scores
+        ahead = forecaster.predict() if self.has_readings else None
+        before = forecaster.counts.get("implausible", 0)
+        forecaster.observe(to_datetime(step), value)
+        doubted = forecaster.counts.get("implausible", 0) > before
+        if ahead is not None and value is not None and not doubted and _starts_at(ahead, step):
+            outside = not ahead.lower[0] <= value <= ahead.upper[0]
+            error = float(value - ahead.value[0])
+            scores = scores.after(error, outside=outside, day=max(DAY // self.plan.step, 1))
+        self.summary = self.summary.after(step, value, scores, doubted=doubted)
+        if self._is_refit_due(step):
+            self._pending = self._state_at(step, waiting)
+
+    def forecast(self, seq: int) -> IssuedForecast:
+        """Return the forecast of the next steps, issued after an arrival number."""
+        forecast = self.forecaster.predict()
+        first = int(forecast.time[0].astype("M8[us]").astype(np.int64))
+        if not np.isfinite(forecast.value).all():
+            return IssuedForecast(seq, self.sensor.id, first, self.fit_seq, "none", (), (), ())
+        bands = forecast.value, forecast.lower, forecast.upper
+        values, lower, upper = (tuple(each.tolist()) for each in bands)
+        source, fit = forecast.source, self.fit_seq
+        return IssuedForecast(seq, self.sensor.id, first, fit, source, values, lower, upper)
+
+    def forecast_from(self, now: int) -> IssuedForecast | None:
+        """Return the forecast of the steps after a time, as if no reading came until then.
+
+        The tracker does not change. The result is None if the next forecast already starts later,
+        or if the last reading is too old.
+        """
+        behind = (now - self.summary.newest) // self.plan.step
+        too_old = now - self.summary.newest > FORECAST_FOR
+        if behind < 1 or too_old or not self.has_readings:
+            return None
+        copy = Tracker(self.sensor, self.plan)
+        copy.point = self.point
+        copy.forecaster = Forecaster.from_bytes(self.forecaster.to_bytes())
+        copy.forecaster.observe(to_datetime(self.summary.newest + behind * self.plan.step), None)
+        return copy.forecast(self.seq)
+
+    def _is_refit_due(self, step: int) -> bool:
+        """Return whether the forecaster is due for a refit, or for a snapshot, at this step."""
+        every = self.settings.update_every
+        last = self._pending.point if self._pending is not None else self.point
+        since = self.summary.first if last is None else last.until
+        now, then = step // self.plan.step, since // self.plan.step
+        turn = (now + self._stagger) // every * every - self._stagger  # its latest turn
+        return turn - then >= every // 2
+
+    def _state_at(self, step: int, waiting: set[int]) -> SavedState:
+        """Return the state after a step, for a refit point."""
+        kind = "refit" if self.forecaster.has_model or self.forecaster.refit_due else "kept"
+        unused = tuple(sorted(each for each in waiting if each <= self.seq))
+        point = RefitPoint(self.sensor.id, self.seq, step, kind, unused)
+        return SavedState(point, self.to_bytes(), self.summary)
+
+    def saved_state(self) -> SavedState:
+        """Return the current state, for a refit point without a refit."""
+        unused = {each.seq for each in self._open_step.values()}
+        saved = self._state_at(self.summary.newest, unused)
+        return msgspec.structs.replace(
+            saved, point=msgspec.structs.replace(saved.point, kind="kept")
+        )
+
+    @property
+    def due_refit(self) -> SavedState | None:
+        """Return the state to refit, once no reading can come before its refit point any more."""
+        pending = self._pending
+        if pending is None or self.newest - pending.point.until <= self.plan.open_for:
+            return None
+        return pending
+
+    def release_memory(self) -> None:
+        """Free the rows and matrices of the fit, which can be computed again."""
+        self.forecaster.workspace = None
+        self.memory_released = True
+
+    def to_bytes(self) -> bytes:
+        """Return the forecaster as bytes, which depend on the log alone."""
+        return reproducible_bytes(self.forecaster)
+
+    def apply(self, action: Action) -> None:
+        """Apply an action; raise and change nothing if it is not possible."""
+        body: dict[str, Any] = msgspec.json.decode(action.body)
+        tuning = self.forecaster.tuning
+        match action.kind:
+            case "set":
+                tuning.set(**body["values"])
+            case "rollback":
+                tuning.rollback()
+            case "freeze":
+                tuning.freeze(*body["names"])
+            case "unfreeze":
+                tuning.unfreeze(*body["names"])
+            case "exclude":
+                self.forecaster.exclude(body["start"], body["end"])
+            case "retune":
+                refit_or_raise(self.forecaster)
+            case "reset":
+                self.restart = "reset"
+            case "configure" | "plan":
+                if self.has_readings:
+                    self.restart = self.restart or "start"
+            case other:
+                raise InvalidInputError(f"action must be a known action, got {other!r}.")
+
+    def tuning(self) -> dict[str, Any]:
+        """Return hyperparameters, those at a bound, frozen ones, and the weights of experts."""
+        return tuning_of(self.forecaster)
+
+
+def to_datetime(time: int) -> datetime:
+    """Return microseconds since 1970 as a datetime in UTC."""
+    return EPOCH + timedelta(microseconds=time)
+
+
+def _starts_at(forecast: Forecast, step: int) -> bool:
+    """Return whether a forecast starts at a step; after a gap it does not."""
+    return bool(forecast.time[0] == np.datetime64(step, "us"))

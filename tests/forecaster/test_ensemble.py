@@ -1,0 +1,183 @@
+"""The ensemble: weights of its members, and the comparison of the model with its baseline."""
+
+import numpy as np
+import pytest
+
+from streamridge import Forecaster, InvalidInputError
+from streamridge.forecaster.ensemble import Ensemble
+from tests.support.forecasters import noisy
+from tests.support.plain_experts import PlainExperts
+
+HOURS = np.datetime64("2021-06-13T00:00", "m") + np.arange(400) * np.timedelta64(60, "m")
+NO_LIMITS = (-np.inf, np.inf)
+ALL = np.ones(3, dtype=bool)
+
+
+def ensemble(*, horizon=1, has_baseline=True, corrects=True, day=24):
+    return Ensemble.start(
+        ("day", "last"), horizon, day, has_baseline=has_baseline, corrects=corrects
+    )
+
+
+def mixed(ensemble, step, forecasts):
+    """Return the mixture of the forecasts of all members, (K, H)."""
+    forecasts = np.array(forecasts, dtype=float)
+    first = 1 + ensemble.has_baseline
+    baseline = forecasts[1] if ensemble.has_baseline else None
+    return ensemble.mix(step, forecasts[0], baseline, forecasts[first:], NO_LIMITS, None)
+
+
+def after(ensemble, step, forecasts, value, *, learns=True, plausible=True):
+    """Return the ensemble after all members forecast a step; the baseline is not corrected."""
+    forecast = mixed(ensemble, step, forecasts)
+    return ensemble.observe(step, value, forecast, learns=learns, plausible=plausible)
+
+
+def test_losses_are_mean_squared_errors_since_the_last_refit():
+    later = after(ensemble(), 0, [[3.0], [1.0], [0.0], [0.0]], value=2.0)
+    later = after(later, 1, [[5.0], [2.0], [0.0], [0.0]], value=2.0)
+
+    np.testing.assert_allclose(later.losses, [(1 + 9) / 2, (1 + 0) / 2])
+    assert later.after_refit().losses is None
+
+
+def test_losses_are_those_of_all_horizons():
+    said = [[3.0, 5.0], [1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
+
+    later = after(ensemble(horizon=2), 0, said, value=2.0)
+    later = later.observe(1, 2.0, None, learns=True, plausible=True)
+
+    np.testing.assert_allclose(later.losses, [(1 + 9) / 2, (1 + 0) / 2])
+
+
+@pytest.mark.parametrize(
+    ("baseline", "learns"), [(1.0, False), (np.nan, True)], ids=["an outlier", "nothing said"]
+)
+def test_values_without_learning_or_without_a_baseline_are_not_compared(baseline, learns):
+    later = after(ensemble(), 0, [[3.0], [baseline], [0.0], [0.0]], value=2.0, learns=learns)
+
+    assert later.losses is None
+
+
+def test_without_a_baseline_nothing_is_compared():
+    later = after(ensemble(has_baseline=False), 0, [[3.0], [1.0], [0.0]], value=2.0)
+
+    assert later.losses is None
+    assert later.names == ("model", "day", "last")
+
+
+def test_a_baseline_is_corrected_where_the_model_is():
+    for corrects, offset in ((True, 1.0), (False, 0.0)):
+        later = ensemble(corrects=corrects)
+        for step in range(60):
+            later = after(later, step, [[2.0], [1.0], [0.0], [0.0]], value=2.0)
+        forecast = mixed(later, 60, [[2.0], [1.0], [0.0], [0.0]])
+        assert forecast.members[1] - forecast.raw == pytest.approx(offset, abs=0.2)
+
+
+def test_restored_it_continues_and_refuses_what_is_damaged():
+    before = after(ensemble(), 0, [[3.0], [1.0], [0.0], [0.0]], value=2.0)
+
+    later = ensemble().restore(before.state())
+
+    np.testing.assert_array_equal(later.losses, before.losses)
+    with pytest.raises(InvalidInputError, match="squares must have shape"):
+        ensemble().restore({**before.state(), "window.squares": np.zeros(3)})
+    with pytest.raises(InvalidInputError, match="seen must be a whole number"):
+        ensemble().restore({**before.state(), "window.seen": np.array(-1)})
+
+
+def lived(count):
+    forecaster = Forecaster("1h", train_size=60, update_every=24)
+    rng = np.random.default_rng(0)
+    values = 100 + 50 * np.sin(np.arange(count) * 2 * np.pi / 24) + rng.normal(0, 5, count)
+    for time, value in zip(HOURS[:count], values, strict=True):
+        forecaster.observe(time, value)
+    return forecaster
+
+
+def test_a_refit_and_a_new_setting_restart_the_comparison():
+    forecaster = lived(130)
+    assert forecaster._ensemble.losses is not None
+
+    forecaster.tuning.set(regularization=3.0)
+
+    assert forecaster._ensemble.losses is None
+
+
+@pytest.mark.parametrize("since_refit", [False, True], ids=["whole", "in two parts"])
+def test_saved_within_a_window_the_comparison_continues(since_refit):
+    whole, forecaster = lived(124).to_bytes(), lived(130)
+
+    later = forecaster.to_bytes(since_refit=True)
+    twin = Forecaster.from_bytes(*((whole, later) if since_refit else (forecaster.to_bytes(),)))
+
+    np.testing.assert_array_equal(twin._ensemble.losses, forecaster._ensemble.losses)
+
+
+class TestWeights:
+    def lived(self, deviations, count=960):
+        """Return the losses of the mixture and of each member, and the weights at the end."""
+        values, forecasts = noisy(7, count, deviations)
+        members, losses = ensemble(has_baseline=False, day=96), np.zeros(4)
+        for step, (value, each) in enumerate(zip(values, forecasts, strict=True)):
+            forecast = mixed(members, step, each[:, None])
+            losses += (np.append(forecast.values, each) - value) ** 2
+            members = members.observe(step, value, forecast, learns=True, plausible=True)
+        return losses / count, members.weights(ALL)[0]
+
+    def test_at_first_only_the_model_has_weight(self):
+        members = ensemble(horizon=2, has_baseline=False)
+
+        np.testing.assert_array_equal(members.weights(ALL), [[1, 0, 0], [1, 0, 0]])
+
+    def test_where_the_model_is_right_the_others_cost_next_to_nothing(self):
+        (mixture, model, *_), weights = self.lived((1.0, 5.0, 5.0))
+
+        assert mixture < 1.01 * model
+        assert weights[0] > 0.9
+
+    def test_where_the_model_is_wrong_it_loses_its_weight(self):
+        (mixture, model, _, last), weights = self.lived((9.0, 5.0, 1.0))
+
+        assert mixture < 1.35 * last < 0.1 * model
+        assert weights[2] > 0.9
+
+    def test_weights_sum_to_one_and_none_is_negative(self):
+        weights = self.lived((1.0, 1.0, 1.0))[1]
+
+        assert weights.sum() == pytest.approx(1.0)
+        assert (weights >= 0).all()
+
+    def test_every_mixture_equals_the_oracle(self):
+        values, forecasts = noisy(8, 200)
+        forecasts[100:110, 2] = np.nan
+        ours, plain = ensemble(has_baseline=False), PlainExperts(3, 1, 24)
+
+        for step, (value, each) in enumerate(zip(values, forecasts, strict=True)):
+            forecast = mixed(ours, step, each[:, None])
+            expected, spoken = plain.mix(each[:, None])
+            assert forecast.values[0] == pytest.approx(expected[0])
+            np.testing.assert_allclose(ours.weights(~np.isnan(each))[0], plain.weights(each))
+            ours = ours.observe(step, value, forecast, learns=True, plausible=True)
+            plain.learn(0, each, spoken[0], forecast.values[0], value)
+
+    def test_one_lucky_step_of_the_others_leaves_the_model_the_largest_weight(self):
+        later = after(ensemble(has_baseline=False, day=96), 0, [[10.0], [12.0], [12.0]], value=12.0)
+
+        # The model has as much of the final mixture as each of the others, and a part in them.
+        assert later.weights(ALL)[0].argmax() == 0
+
+
+def test_the_source_is_the_kind_of_member_with_most_of_the_weight():
+    members = ensemble(has_baseline=False)
+    sources = []
+    for step in range(200):
+        forecast = mixed(members, step, [[10.0], [20.0], [30.0]])
+        sources.append(members.source(forecast))
+        value = 10.0 if step < 50 else 20.0 if step < 120 else 30.0
+        members = members.observe(step, value, forecast, learns=True, plausible=True)
+
+    assert sources[49] == "model"
+    assert sources[119] == "seasonal"
+    assert sources[-1] == "last"

@@ -1,0 +1,155 @@
+"""The self-tuning model of a forecaster: rollbacks, its baseline fit, and searches for a start."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from streamridge import ConstantStep, FitError, Forecaster
+from streamridge.features.base import input_at
+from streamridge.learners.restarts import DOUBTFUL_WINDOWS
+from tests.support.forecasters import DAY, daily, live, small
+
+WORSE = np.array([2.0, 1.0])
+SEARCHED = {"start": "search", "train_size": 240, "warmup": 12 * DAY}
+
+
+def fitted(**settings):
+    """Return a forecaster after its first fits, with steps too small to move hyperparameters."""
+    preset = replace(small(**settings).settings.preset, step_rule=ConstantStep(1e-300))
+    forecaster = small(preset=preset, defer_refits=True, **settings)
+    live(forecaster, daily(10 * DAY))
+    forecaster.refit()
+    return forecaster
+
+
+def refitted(forecaster, times=DOUBTFUL_WINDOWS):
+    """Return the events of refits, each after a window in which the model was worse."""
+    return [forecaster._model.refit(None, None, WORSE) for _ in range(times)]
+
+
+def astray():
+    """Return a forecaster whose regularization is far too large."""
+    forecaster = fitted()
+    forecaster.tuning.set(regularization=99.0)
+    return forecaster
+
+
+def fail(*_):
+    raise FitError("not today")
+
+
+class TestRollback:
+    def test_tuning_that_was_worse_for_long_is_rolled_back_to_its_start(self):
+        forecaster = astray()
+
+        events = refitted(forecaster)
+
+        assert events == [("fits",)] * (DOUBTFUL_WINDOWS - 1) + [("fits", "rollbacks")]
+        start = forecaster.settings.model.space.values
+        np.testing.assert_allclose(forecaster._model.lam, start)
+
+    def test_frozen_hyperparameters_are_not_rolled_back(self):
+        forecaster = astray()
+        forecaster.tuning.set(**{"drifting.rate": 9e-3})
+        forecaster.tuning.freeze("regularization")
+
+        assert ("fits", "rollbacks") in refitted(forecaster)
+        assert forecaster.hyperparameters["regularization"] == pytest.approx(99.0)
+        assert forecaster.hyperparameters["drifting.rate"] == pytest.approx(3e-4)
+
+    def test_a_rollback_that_cannot_be_fitted_is_tried_again(self, monkeypatch):
+        forecaster = astray()
+        monkeypatch.setattr(forecaster._model, "assign", fail)
+
+        assert refitted(forecaster, DOUBTFUL_WINDOWS + 1) == [("fits",)] * (DOUBTFUL_WINDOWS + 1)
+        monkeypatch.undo()
+
+        assert refitted(forecaster, 1) == [("fits", "rollbacks")]
+
+    def test_tuning_no_worse_than_its_start_stays_and_is_compared_again(self):
+        """A short memory may be better for now, whatever the hyperparameters."""
+        forecaster = fitted()
+
+        assert refitted(forecaster) == [("fits",)] * DOUBTFUL_WINDOWS
+        assert forecaster._model._comparison.worse == 0
+
+    def test_a_setting_by_an_operator_starts_a_new_comparison(self):
+        forecaster = astray()
+        refitted(forecaster, DOUBTFUL_WINDOWS - 1)
+
+        forecaster.tuning.set(regularization=98.0)
+
+        assert refitted(forecaster, 1) == [("fits",)]
+
+    def test_saved_and_loaded_it_continues_counting(self):
+        forecaster = astray()
+        refitted(forecaster, DOUBTFUL_WINDOWS - 1)
+
+        twin = Forecaster.from_bytes(forecaster.to_bytes())
+
+        assert refitted(twin, 1) == [("fits", "rollbacks")]
+
+
+class TestBaseline:
+    def inputs(self, forecaster):
+        history = forecaster._history
+        return input_at(forecaster._model.features, history.past(), history.next_step)
+
+    def test_it_is_a_fit_to_the_last_quarter_at_the_start(self):
+        forecaster = astray()
+        model, inputs = forecaster._model, self.inputs(forecaster)
+        recent = model.training[-(len(model.training) // 4) :]
+
+        expected = model.model.fit(recent, model.model.space.values).predict(inputs)[0]
+
+        np.testing.assert_array_equal(model.forecast(inputs)[2], expected)
+
+    def test_released_and_restored_it_forecasts_the_same(self):
+        forecaster = fitted()
+        inputs = self.inputs(forecaster)
+        said = forecaster._model.forecast(inputs)[2]
+
+        forecaster.workspace = None
+        twin = Forecaster.from_bytes(forecaster.to_bytes())
+
+        for each in (forecaster, twin):
+            np.testing.assert_array_equal(each._model.forecast(inputs)[2], said)
+
+    def test_without_a_fit_it_has_no_forecast_and_no_weight(self, monkeypatch):
+        forecaster = fitted()
+        monkeypatch.setattr(type(forecaster._model.model), "thinned", fail)
+
+        forecaster.refit()
+
+        assert not forecaster._model.has_baseline
+        assert forecaster._model.forecast(self.inputs(forecaster))[2] is None
+        assert forecaster.tuning.experts["start"] == 0.0
+        assert Forecaster.from_bytes(forecaster.to_bytes()).tuning.experts["start"] == 0.0
+
+
+class TestSearch:
+    def test_frozen_hyperparameters_are_not_searched(self):
+        forecaster = small(**SEARCHED, defer_refits=True)
+        live(forecaster, daily(11 * DAY))
+        forecaster._first_fit(None)
+        assert "tunings" not in forecaster.counts
+        forecaster.tuning.set(regularization=99.0)
+        forecaster.tuning.freeze("regularization")
+        live(forecaster, daily(14 * DAY)[11 * DAY :], 11 * DAY)
+
+        forecaster.refit()
+
+        assert forecaster.counts["tunings"] == 1
+        assert forecaster.hyperparameters["regularization"] == pytest.approx(99.0)
+
+    def test_a_result_that_cannot_be_fitted_is_dropped(self, monkeypatch):
+        forecaster = small(**SEARCHED, defer_refits=True)
+        live(forecaster, daily(14 * DAY))
+        start = forecaster.hyperparameters
+        monkeypatch.setattr("streamridge.forecaster.self_tuning.SelfTuningModel.assign", fail)
+
+        forecaster.refit()
+
+        assert forecaster.counts["tunings"] == 1
+        assert forecaster.hyperparameters == pytest.approx(start)

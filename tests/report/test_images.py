@@ -1,0 +1,45 @@
+"""The PNG files of a report."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.image import imread
+
+from streamridge.files.outputs import FileNames
+from streamridge.report import write_report
+from streamridge.report.images import drawable
+from tests.support.report_runs import run_with_experts
+
+
+def test_png_files_are_written_and_not_blank(folder):
+    images = sorted(folder.glob("*.png"))
+
+    assert len(images) == 5 + 5
+    assert all(imread(path)[..., :3].std() > 0.02 for path in images)
+
+
+def test_file_names_are_safe(folder):
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", path.name) for path in folder.iterdir())
+
+
+@given(st.lists(st.text(max_size=100)))
+def test_file_names_of_any_text_are_safe_and_differ_ignoring_case(texts):
+    names = FileNames()
+
+    taken = [names.take(text, ".png") for text in texts]
+
+    assert len({name.lower() for name in taken}) == len(texts)
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*\.png", name) for name in taken)
+
+
+def test_weights_of_experts_have_a_png_file(tmp_path):
+    write_report([run_with_experts(path=None)], tmp_path, title="Roads")
+
+    assert imread(tmp_path / "ramp-7-experts-ohl.png")[..., :3].std() > 0.02
+
+
+def test_characters_that_the_font_lacks_become_question_marks():
+    assert drawable("Stra\N{LATIN SMALL LETTER SHARP S}e \N{CJK UNIFIED IDEOGRAPH-54C8} $") == (
+        "Stra\N{LATIN SMALL LETTER SHARP S}e ? \\$"
+    )

@@ -1,0 +1,25 @@
+import pytest
+
+from tests.support.ledger.postgres_server import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Give the one server of this test process."""
+    try:
+        server = PostgresServer()
+    except OSError as error:
+        pytest.skip(f"NO POSTGRESQL: its ledger is NOT tested here, since {error}")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def counted(record_property):
+    """Give the function that notes the row of the specification a test proves, and its cases."""
+
+    def note(row, cases):
+        record_property("row", row)
+        record_property("cases", cases)
+
+    return note

@@ -1,9 +1,0 @@
-"""Ports for programs that cannot be told to take a free one."""
-
-import socket
-
-
-def free_port():
-    """Return a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]

@@ -1,0 +1,498 @@
+"""The whole forecaster once more: slow, plain, on lists of all that was, and no part of its own.
+
+It shares kernels, models, step rules and coordinates with the package, which have oracles and laws
+of their own. All that a forecaster does around them is written out here: what stands in for a
+model, how gaps are filled, readings judged, errors corrected and bands set.
+"""
+
+from collections import Counter
+from datetime import timedelta
+from itertools import groupby
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.support.plain_calibration import PlainCorrection, PlainVolatility, mean_of
+from tests.support.plain_experts import PlainExperts
+from tests.support.plain_learner import PlainLearner
+from tests.support.plain_past import PlainPast
+
+
+class Expected(NamedTuple):
+    """What `predict` has to return."""
+
+    value: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    source: str
+
+
+def gaussian(level):
+    """Return how many deviations the band of a level reaches."""
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def lately(sizes):
+    """Return a mean in which sizes count half after 24 later ones; infinite without any."""
+    weights = 0.5 ** (np.arange(len(sizes))[::-1] / 24)
+    return np.average(sizes, weights=weights) if sizes else np.inf
+
+
+class Bands:
+    """Multiples of the expected size of error, which follow the quantiles of what was seen."""
+
+    def __init__(self, horizon, levels):
+        self.levels = sorted({0.9, *levels})
+        self.learned = {
+            level: np.full((horizon, 2), 1.3 * gaussian(level) / 0.53) for level in self.levels
+        }
+        self.seen = [0] * horizon
+
+    def learn(self, h, error, spread):
+        rate = max(0.05, 1 / np.sqrt(1 + self.seen[h]))
+        for level, reach in self.learned.items():
+            for side, excess in enumerate((-error / spread, error / spread)):
+                missed = excess > reach[h, side]
+                reach[h, side] *= np.exp(rate * (missed - (1 - level) / 2))
+                reach[h, side] = min(max(reach[h, side], 1e-3), 1e6)
+        self.seen[h] += 1
+
+    def nested(self, level):
+        """Return the multiples of a learned level, kept on its side of those next to 0.9."""
+        between = [each for each in self.levels if min(level, 0.9) <= each <= max(level, 0.9)]
+        extreme = np.max if level > 0.9 else np.min
+        return extreme([self.learned[each] for each in between], axis=0)
+
+    def reach(self, level):
+        """Return the multiples of any level, (H, 2)."""
+        below = [each for each in self.levels if each <= level]
+        above = [each for each in self.levels if each >= level]
+        if not below or not above:
+            nearest = (above or below[::-1])[0]
+            return self.nested(nearest) * gaussian(level) / gaussian(nearest)
+        low, high = below[-1], above[0]
+        if low == high:
+            return self.nested(low)
+        share = (gaussian(level) - gaussian(low)) / (gaussian(high) - gaussian(low))
+        return (1 - share) * self.nested(low) + share * self.nested(high)
+
+
+class PlainForecaster:
+    """The forecaster's step on lists of all readings, by whole steps instead of times."""
+
+    def __init__(self, settings):
+        self.settings, self.features = settings, settings.preset.features
+        self.patience, self.horizon = settings.patience, settings.horizon
+        self.past = None
+        self.silent, self.resolution = 0, np.inf
+        self.naive = Bands(1, settings.levels)
+        self.naive_sizes = [[] for _ in (0, *settings.periods)]
+        self.model_sizes = []
+        self.bands, self.made = Bands(self.horizon, settings.levels), []
+        self.said, self.issued_log = [], {}
+        self.corrections = [PlainCorrection() for _ in range(self.horizon)]
+        self.volatility = [PlainVolatility() for _ in range(self.horizon)]
+        self.experts = PlainExperts(3 + len(settings.periods), self.horizon, settings.day)
+        self.small_said, self.said_by_all, self.heard = [], None, []
+        self.small_corrections = [PlainCorrection() for _ in range(self.horizon)]
+        self.low = self.high = np.nan
+        self.usual_run, self.judged = 1, []
+        self.learner, self.next_try, self.happened = None, 0, Counter()
+
+    @property
+    def tuning(self):
+        return self
+
+    @property
+    def counts(self):
+        counts = {**self.happened, "gradients": self.learner.moves if self.learner else 0}
+        return {name: count for name, count in counts.items() if count}
+
+    @property
+    def hyperparameters(self):
+        space = self.settings.model.space
+        return space.named(self.learner.lam if self.learner else space.values)
+
+    @property
+    def least(self):
+        smallest = self.resolution / 2 if self.resolution < np.inf else 0.0
+        return max(smallest, 1e-9 * max(abs(self.past.latest), 1.0))
+
+    def naive_values(self, step):
+        """Return the values seasons ago, the longest first, and the last reading."""
+        seasons = range(len(self.settings.periods), 0, -1)
+        last = self.past.newest - self.silent
+        return [
+            *(self.past.seasonal_value(step, count) for count in seasons),
+            self.past.value_at(last),
+        ]
+
+    def best(self):
+        """Return which naive forecast was the best of late; the last reading, if it is recent."""
+        means = [lately(sizes) for sizes in self.naive_sizes]
+        if self.silent >= 8 and len(means) > 1:
+            means.pop()
+        return means.index(min(means))
+
+    def stand_in(self):
+        """Return what the best naive forecast says of the next steps."""
+        best = self.best()
+        ahead = range(self.past.newest + 1, self.past.newest + 1 + self.horizon)
+        is_last = best == len(self.settings.periods) > 0
+        values = np.array([self.naive_values(step)[best] for step in ahead])
+        return values, "last" if is_last else "seasonal"
+
+    def naive_reach(self, level, values):
+        """Return how far the bands of the best naive forecast reach below and above."""
+        size = lately(self.naive_sizes[self.best()])
+        size = size if size < np.inf else np.abs(values).max()
+        below, above = self.naive.reach(level)[0] * max(size, self.least)
+        return np.full(self.horizon, -below), np.full(self.horizon, above)
+
+    def is_possible(self, value):
+        """Return whether a reading lies within the known bounds."""
+        lower, upper = self.settings.bounds or (None, None)
+        return (lower is None or value >= lower) and (upper is None or value <= upper)
+
+    def bounded(self, values):
+        """Return values within known bounds; with a guard also near those of late, from zero on."""
+        guarded = self.settings.guard
+        floor = 0.0 if guarded and self.low >= 0 else -np.inf
+        width = self.high - self.low
+        if guarded and width > 0:
+            values = np.clip(values, max(self.low - width, floor), self.high + width)
+        lower, upper = self.settings.bounds or (None, None)
+        values = np.maximum(np.maximum(values, floor), -np.inf if lower is None else lower)
+        return np.minimum(values, np.inf if upper is None else upper)
+
+    @property
+    def mean_errors(self):
+        """Return the means of the last errors by half-life."""
+        return self.means_of(self.said)
+
+    def means_of(self, said):
+        return {each: mean_of(said, each) for each in PlainCorrection.half_lives}
+
+    def corrected(self, raw, means, corrections=None):
+        """Return forecasts with what the last errors add to them."""
+        if not self.settings.preset.corrects:
+            return raw
+        return raw + [offset for _, offset in self.added(means, corrections)]
+
+    def added(self, means, corrections=None):
+        """Return, for each horizon, the share of each mean that is added, and what is in all."""
+        pulls = [correction.pulls() for correction in corrections or self.corrections]
+        return [(each, sum(each[life] * means[life] for life in each)) for each in pulls]
+
+    def look_ahead(self):
+        """Return values, what a model made, and which of the two kinds the values are."""
+        if self.learner is None or self.silent > self.patience:
+            values, source = self.stand_in()
+            return values, None, source
+        step = self.past.newest + 1
+        x, _ = self.past.row(step, self.learner.rates(self.learner.lam))
+        raw, spreads = self.learner.predict(step, x)
+        spreads = np.maximum(spreads, self.least)
+        if len(self.model_sizes) >= 8:
+            spreads *= max(1.0, 0.15 * lately(self.model_sizes) / np.mean(spreads))
+        raw, spreads = self.bounded(raw), self.widened(spreads)
+        factors = np.array([volatility.factor() for volatility in self.volatility])
+        means = self.mean_errors
+        values = self.bounded(self.corrected(raw, means))
+        made = (step, raw, values, spreads * factors, factors, means)
+        if not (self.settings.guard and self.settings.learn):
+            return values, made, "model"
+        return self.mixed(made, self.learner.baseline(step, x))
+
+    def mixed(self, made, small):
+        """Return what all experts make of the next steps together."""
+        step, raw, values, *rest = made
+        small, means = self.bounded(small), self.means_of(self.small_said)
+        corrected = self.bounded(self.corrected(small, means, self.small_corrections))
+        ahead = range(step, step + self.horizon)
+        naive = np.transpose([self.naive_values(each) for each in ahead])
+        lower, upper = self.settings.bounds or (None, None)
+        naive = np.clip(naive, lower, upper) if lower is not None or upper is not None else naive
+        if self.silent >= 8 and self.settings.periods:
+            naive[-1] = np.nan
+        opinions = np.vstack([values, corrected, naive])
+        mixture, spoken = self.experts.mix(opinions)
+        if lower is not None or upper is not None:
+            mixture = np.clip(mixture, lower, upper)
+        self.said_by_all = (step, small, means, opinions, spoken, mixture)
+        return mixture, (step, raw, mixture, *rest), self.source(opinions[:, 0])
+
+    def source(self, opinions):
+        """Return what the next forecast is mostly: of a model, or else of which naive forecast."""
+        weights = self.experts.weights(opinions)
+        if sum(weights[2:]) <= 0.5:
+            return "model"
+        return "last" if weights[-1] == max(weights[2:]) else "seasonal"
+
+    def widened(self, spreads):
+        """Return the sizes of error to expect after silence, up to those of a naive forecast."""
+        if not self.silent:
+            return spreads
+        reach = self.bands.reach(0.9)
+        below, above = self.naive_reach(0.9, spreads)
+        for h in range(self.horizon):
+            most = (above[h] - below[h]) / (sum(reach[h]) * spreads[h])
+            wider = min(np.sqrt((self.silent + h + 1) / (h + 1)), most)
+            spreads[h] *= max(wider, 1.0)
+        return spreads
+
+    def reach(self, values, made, source, level):
+        """Return how far the bands of the next forecast reach below and above."""
+        if made is None:
+            return self.naive_reach(level, values)
+        reach, spreads = self.bands.reach(level), made[3]
+        return -reach[:, 0] * spreads, reach[:, 1] * spreads
+
+    def predict(self, levels=None):
+        values, made, source = self.look_ahead()
+        lower, upper = [], []
+        for level in levels or self.settings.levels:
+            below, above = self.reach(values, made, source, level)
+            lower.append(np.minimum(self.bounded(values + below), values))
+            upper.append(np.maximum(self.bounded(values + above), values))
+        ends = (each[0] if len(each) == 1 else np.column_stack(each) for each in (lower, upper))
+        return Expected(values, *ends, source)
+
+    def observe(self, step, value):
+        self.happened["readings"] += value is not None
+        possible = value is None or self.is_possible(value)
+        if self.past is not None and step <= self.past.newest:
+            self.look_back(step, value)
+            return
+        if self.past is not None:
+            self.fill(step - self.past.newest - 1)
+        self.happened["implausible"] += not possible
+        self.happened["missing"] -= not possible and self.past is not None
+        if self.past is not None:
+            self.advance(value if possible else None)
+        elif value is not None and possible:
+            self.past = self.begun(step, value)
+
+    def begun(self, step, value):
+        """Return the past with a first reading."""
+        day = timedelta(days=1) // self.settings.step
+        reach = self.features.reach + day + 1
+        past = PlainPast(self.features, self.settings.periods, self.horizon, step, reach)
+        past.mark_holidays(self.settings.holidays or (), day)
+        past.push(value, read=True, trusted=True)
+        return past
+
+    def fill(self, count):
+        """Take left-out steps: a season and one of them each on its own, then the best season."""
+        alone = max(self.patience, 8) + 1
+        for _ in range(min(count, alone)):
+            self.advance(None)
+        oldest, leapt = self.past.oldest, count - alone
+        season = round([*self.settings.periods[::-1], 1][self.best()])
+        for _ in range(leapt):
+            season_ago = max(self.past.newest + 1 - season, oldest)
+            self.past.push(self.past.ever(season_ago), read=False, trusted=False)
+            self.silent += 1
+            self.happened["missing"] += 1
+        if leapt > 0:
+            for said in (self.said, self.small_said):
+                said += leapt * [0.0]
+            self.pass_over(leapt)
+
+    def advance(self, value):
+        self.said_by_all = None
+        values, made, source = self.look_ahead()
+        below, above = self.reach(values, made, source, 0.9)
+        volatility = 1.0 if made is None else made[4][0]
+        if value is None:
+            self.happened["missing"] += 1
+            for said in (self.said, self.small_said):
+                said.append(0.0)
+            self.past.push(values[0], read=False, trusted=False)
+            self.silent += 1
+            self.pass_over()
+        else:
+            self.take(value, values[0], max(above[0], -below[0]) / volatility, made)
+
+    def take(self, value, forecast, band, made):
+        step = self.past.newest + 1
+        doubting = self.settings.guard and self.learner is not None
+        verdict = self.judge(value, value - forecast, band) if doubting else "good"
+        self.learn_of_the_sensor(value, plausible=verdict != "implausible")
+        kept = forecast if verdict == "implausible" else value
+        self.past.push(kept, read=True, trusted=verdict == "good")
+        self.silent = 0
+        self.calibrate(step, value, made, verdict)
+        self.weigh(step, value, verdict)
+        if self.learner is None:
+            self.first_fit()
+        elif verdict != "good":
+            self.happened[verdict] += 1
+            self.pass_over()
+        else:
+            events = self.learner.observe(step)
+            self.happened.update(events)
+            if events:
+                self.renew_range()
+                first = step - self.horizon
+                self.issued_log = {at: each for at, each in self.issued_log.items() if at > first}
+
+    def pass_over(self, steps=1):
+        """Tell a model of steps that there was nothing to learn from."""
+        if self.learner is not None:
+            self.learner.newest = self.past.newest
+            self.learner.steps += steps if self.learner.steps else 0
+
+    def learn_of_the_sensor(self, value, *, plausible):
+        """Keep how finely it reads, and how wrong a season ago would have been."""
+        change = abs(value - self.past.latest)
+        if change > 0:
+            self.resolution = min(self.resolution, change)
+        if not plausible:  # a glitch would swamp the errors of late
+            return
+        errors = [value - each for each in self.naive_values(self.past.newest + 1)]
+        size = lately(self.naive_sizes[self.best()])
+        if size < np.inf:
+            self.naive.learn(0, errors[self.best()], max(size, self.least))
+        sizes = [abs(error) for error in errors]
+        latest = [self.past.newest - h for h in range(1, self.horizon)]
+        earlier = [self.past.value_at(max(step, self.past.start)) for step in latest]
+        sizes[-1] = np.mean([sizes[-1], *(abs(value - each) for each in earlier)])
+        for every, each in zip(self.naive_sizes, sizes, strict=True):
+            every.append(each)
+
+    def is_implausible(self, value):
+        reach = 3 * (self.high - self.low)
+        return reach > 0 and not self.low - reach <= value <= self.high + reach
+
+    def judge(self, value, error, band):
+        """Return what to make of a reading, and keep that."""
+        is_strange = self.is_implausible(value) or abs(error) > 5 * band
+        verdict = self.verdict(value, error, band)
+        self.judged.append((value, is_strange and verdict != "stuck"))
+        if verdict == "good" and self.is_implausible(value):
+            self.low = self.high = value
+        elif verdict == "good":
+            self.low, self.high = np.fmin(self.low, value), np.fmax(self.high, value)
+        return verdict
+
+    def verdict(self, value, error, band):
+        latest = [is_strange for _, is_strange in self.judged[-8:]]
+        convinced = len(latest) == 8 and all(latest)
+        equal = 1
+        while equal <= len(self.judged) and self.judged[-equal][0] == value:
+            equal += 1
+        is_stuck = max(8, self.usual_run) < equal <= max(self.patience, 24)
+        if self.is_implausible(value):
+            return "good" if convinced and not is_stuck else "implausible"
+        if is_stuck:
+            return "stuck"
+        return "outlier" if abs(error) > 5 * band and not convinced else "good"
+
+    def renew_range(self):
+        """Take the range of the trusted readings, and the third longest run of all, for usual."""
+        past, steps = self.past, self.past.readings()
+        values = [past.value_at(step) for step in steps]
+        trusted = [past.value_at(step) for step in steps if past.is_trusted(step)]
+        if trusted:
+            self.low, self.high = min(trusted), max(trusted)
+            runs = sorted(len(list(run)) for _, run in groupby(values))
+            self.usual_run = runs[-min(3, len(runs))]
+
+    def calibrate(self, step, value, made, verdict):
+        """Let the forecasts of this step, made in time, teach the bands and the correction."""
+        self.made += [] if made is None else [made]
+        added, sizes = self.added(self.mean_errors), []
+        for first, raw, values, spreads, factors, means in self.made[-self.horizon :]:
+            h = step - first
+            if h < self.horizon:
+                sizes.append(abs(value - values[h]))
+                self.bands.learn(h, value - values[h], spreads[h])
+                if verdict != "implausible":
+                    self.volatility[h].learn(abs(value - values[h]) / (spreads[h] / factors[h]))
+                if verdict == "good":
+                    self.corrections[h].learn(value - raw[h], means)
+        self.model_sizes += [np.mean(sizes)] if sizes and verdict != "implausible" else []
+        says = made is not None and verdict == "good"
+        if says and self.settings.preset.corrects:
+            self.issued_log[step] = added
+        self.said.append(value - made[1][0] if says else 0.0)
+
+    def weigh(self, step, value, verdict):
+        """Let all that was said of this step, in time, teach the experts and the small fit."""
+        told = self.said_by_all
+        self.heard += [] if told is None else [told]
+        for first, small, means, opinions, spoken, mixture in self.heard[-self.horizon :]:
+            h = step - first
+            if h >= self.horizon:
+                continue
+            if verdict != "implausible":
+                self.experts.learn(h, opinions[:, h], spoken[h], mixture[h], value)
+            if verdict == "good":
+                self.small_corrections[h].learn(value - small[h], means)
+                self.learner.duel.append(value - opinions[:2, h])
+        self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
+
+    def look_back(self, step, value):
+        if value is None:
+            return
+        arrival = self.arrival(step, value)
+        self.happened[arrival] += 1
+        if arrival == "late":
+            self.past.correct(step, value)
+            self.silent = min(self.silent, self.past.newest - step)
+            if self.learner is None:
+                self.first_fit()
+
+    def arrival(self, step, value):
+        if step < self.past.oldest:
+            return "too_late"
+        if step in self.past.readings():
+            return "duplicates" if self.past.value_at(step) == value else "conflicts"
+        if not self.is_possible(value) or (self.settings.guard and self.is_implausible(value)):
+            return "implausible"
+        return "late"
+
+    def first_fit(self):
+        self.keep_enough()
+        count = len(self.past)
+        if count < max(self.settings.warmup, self.next_try):
+            return
+        self.next_try = count + self.settings.update_every // 8 + 1
+        if self.settings.guard:
+            self.doubt_history()
+        rates = [each.forgetting for each in self.features.seasons if each.forgetting > 0]
+        if len(self.past.known_rows(rates)) >= max(12, self.horizon):
+            self.learner = PlainLearner(self.settings, self.past, lambda: self.issued_log)
+            self.happened["fits"] += 1
+            self.renew_range()
+
+    def keep_enough(self):
+        """Forget, now and then, what a first fit does not need."""
+        count = max(self.settings.train_size, self.settings.warmup)
+        oldest = self.past.newest - count - self.horizon - self.past.reach
+        if self.past.oldest + count < oldest:
+            self.past.forget_before(oldest)
+
+    def doubt_history(self):
+        """Distrust what lies three times the bulk's range beyond the bulk of the readings."""
+        steps = self.past.readings()
+        low, high = np.quantile([self.past.value_at(step) for step in steps], [0.05, 0.95])
+        reach = 3 * (high - low)
+        for step in steps:
+            if reach > 0 and not low - reach <= self.past.value_at(step) <= high + reach:
+                self.past.distrust(step)
+
+    def set(self, **values):
+        self.learner.assign(values)
+        self.learner.duel = []
+        self.learner.trust()
+        self.learner.remember()
+        self.happened["fits"] += 1
+
+    def freeze(self, name):
+        self.learner.frozen.add(name)
+
+    def unfreeze(self, name):
+        self.learner.frozen.discard(name)

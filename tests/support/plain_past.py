@@ -1,0 +1,185 @@
+"""A sensor's past once more, and the rows that are made of it, on whole lists."""
+
+from copy import copy
+
+import numpy as np
+
+from tests.support.plain_learner import Row
+
+
+class PlainPast:
+    """All values by step, which were read, which are trusted, and which are remembered."""
+
+    def __init__(self, features, periods, horizon, start, reach):
+        self.features, self.periods, self.horizon = features, periods, horizon
+        self.start = self.oldest = start
+        self.reach = reach  # how far back a row may look
+        self.holidays, self.day = set(), None
+        self.values, self.read, self.trusts, self.filled = [], [], [], []
+        self.late = {}  # what had filled the steps that were read late since the last refit
+
+    def __len__(self):
+        return len(self.values)
+
+    @property
+    def newest(self):
+        return self.start + len(self.values) - 1
+
+    @property
+    def latest(self):
+        return self.values[-1]
+
+    def ever(self, step):
+        """Return the value at any step since the first, remembered or not."""
+        return self.values[step - self.start]
+
+    def value_at(self, step):
+        """Return the value at a step, the latest where none is remembered."""
+        known = self.oldest <= step <= self.newest
+        return self.ever(step) if known else self.latest
+
+    def is_trusted(self, step):
+        return self.oldest <= step <= self.newest and self.trusts[step - self.start]
+
+    def is_sound(self, step):
+        """Return whether a step is trusted, or had no reading and is filled in."""
+        is_known = self.oldest <= step <= self.newest
+        return self.is_trusted(step) or (is_known and self.filled[step - self.start])
+
+    def mark_holidays(self, dates, day):
+        """Take days as holidays, each of `day` steps."""
+        self.holidays, self.day = {np.datetime64(each) for each in dates}, day
+
+    def before_sunday(self, step):
+        """Return how many steps a step of a holiday comes before the Sunday of its week; else 0."""
+        if not self.holidays:
+            return 0
+        day = np.datetime64(int(step) // self.day, "D")
+        return self.day * (6 - day.tolist().weekday()) if day in self.holidays else 0
+
+    def seasonal_value(self, step, seasons):
+        """Return the value the longest of some seasons ago; the shortest ones come first."""
+        for season in [round(period) for period in self.periods[:seasons][::-1]]:
+            season -= self.before_sunday(step) if season == 7 * self.day else 0
+            if self.start <= step - season <= self.newest:
+                return self.value_at(step - season)
+        return self.latest
+
+    def readings(self):
+        """Return the steps of the readings that are remembered."""
+        steps = range(self.oldest, self.newest + 1)
+        return [step for step in steps if self.read[step - self.start]]
+
+    def push(self, value, *, read, trusted):
+        self.values.append(value)
+        self.read.append(read)
+        self.trusts.append(trusted)
+        self.filled.append(not read)
+
+    def correct(self, step, value):
+        """Put a reading that came late in its place."""
+        at = step - self.start
+        self.late[step] = self.values[at]
+        self.values[at], self.read[at], self.trusts[at] = value, True, True
+        self.filled[at] = False
+
+    def without_late_readings(self):
+        """Return the past without what came late since the last refit."""
+        past = copy(self)
+        past.values, past.trusts, past.filled = (
+            each.copy() for each in (self.values, self.trusts, self.filled)
+        )
+        for step, fill in self.late.items():
+            at = step - self.start
+            past.values[at], past.trusts[at], past.filled[at] = fill, False, True
+        return past
+
+    def distrust(self, step):
+        self.trusts[step - self.start] = False
+
+    def course(self, at, seasons, now, weights):
+        """Return the mean of the trusted values seasons before a step, and whether it is sound.
+
+        The values of each season back have a weight.
+        Where the last of the seasons has none, the one before it stands in; where none has any, the
+        value a season ago, which must not be in doubt.
+        """
+        season = seasons[-1]
+        beside = [season.apart * j for j in range(-season.beside, season.beside + 1)]
+        seasons_back = [round(season.period * k) for k in range(1, season.count + 1)]
+        is_week = season.name == "week"
+        sunday = at + self.before_sunday(at) if is_week else at
+        steps = [(sunday - back - j, k) for k, back in enumerate(seasons_back) for j in beside]
+        steps = [(s, k) for s, k in steps if not (is_week and self.before_sunday(s))]
+        known = [(self.value_at(s), k) for s, k in steps if s < now and self.is_trusted(s)]
+        if known:
+            each = weights[season.name]
+            return sum(each[k] * v for v, k in known) / sum(each[k] for _, k in known), True
+        if len(seasons) > 1:
+            return self.course(at, seasons[:-1], now, weights)
+        stands_in = min(steps[0][0], now - 1)
+        return self.value_at(stands_in), self.is_sound(stands_in)
+
+    def row(self, step, rates):
+        """Return the features of a step at rates of forgetting, and whether they can be learned.
+
+        Nothing that they rest on may be in doubt, and a quarter of the lags must have been read.
+        """
+        f = self.features
+        rates = iter(rates)
+        forgotten = {each: next(rates) if each.forgetting > 0 else 0.0 for each in f.seasons}
+        weights = {
+            each.name: [np.exp(-rate * k) for k in range(each.count)]
+            for each, rate in forgotten.items()
+        }
+        lags = max((season.lags for season in f.seasons), default=f.lags + 1)
+        around = range(step - lags, step + f.ahead + 1)
+        x, read = [self.value_at(step - 1)], True
+        if not f.seasons:
+            x += [self.value_at(step - k) - self.value_at(step - k - 1) for k in range(1, lags)]
+        for i, season in enumerate(f.seasons):
+            course = {at: self.course(at, f.seasons[: i + 1], step, weights) for at in around}
+            typical = {at: value for at, (value, _) in course.items()}
+            read = read and all(known for _, known in course.values())
+            x += [self.value_at(step - k) - typical[step - k] for k in range(1, season.lags + 1)]
+            x += [typical[step]]
+            x += [typical[step + k] - typical[step + k - 1] for k in range(f.ahead + 1)]
+        places = {s.period: step for s in f.seasons if s.period > 1}
+        places |= {s.period: step + self.before_sunday(step) for s in f.seasons if s.name == "week"}
+        angles = [2 * np.pi * (at % period / period) for period, at in places.items()]
+        x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
+        behind = range(step - lags, step)
+        enough = sum(map(self.is_trusted, behind)) >= 0.25 * lags
+        return np.array(x), read and enough and all(map(self.is_sound, behind))
+
+    def forget_before(self, step):
+        self.oldest = max(self.oldest, step)
+
+    def with_slopes(self, rows, rates):
+        """Return rows with the derivatives of their features: a tiny imaginary part of each rate.
+
+        What it adds to the features is their derivative, without any rounding by differences.
+        """
+        tiny = 1e-30
+        for row in rows:
+            bumped = [
+                [r + tiny * 1j * (j == i) for j, r in enumerate(rates)] for i in range(len(rates))
+            ]
+            slopes = [np.imag(self.row(row.t, each)[0]) / tiny for each in bumped]
+            row.slopes = np.array(slopes).reshape(len(rates), len(row.x))
+        return rows
+
+    def known_rows(self, rates, after=-1):
+        """Return all rows later than a step whose past has not been forgotten."""
+        first = self.start if self.oldest == self.start else self.oldest + self.reach
+        return self.rows(range(max(first, after + 1), self.newest - self.horizon + 2), rates)
+
+    def rows(self, steps, rates):
+        """Return the rows of some steps whose features and labels are all trusted."""
+        rows = []
+        for step in steps:
+            labels = range(step, step + self.horizon)
+            x, is_complete = self.row(step, rates)
+            if is_complete and all(self.is_trusted(at) for at in labels):
+                rows.append(Row(step, x, np.array([self.value_at(at) for at in labels])))
+        return rows

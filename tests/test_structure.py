@@ -1,0 +1,64 @@
+"""Rules for the tests themselves."""
+
+import ast
+import re
+
+import pytest
+
+from tests.support.paths import ROOT
+
+SHARED = ("tests.support", "tests.oracles")
+MODULES = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py"))
+
+
+def imported_names(source):
+    """Return the full names of everything that a module imports."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = "." * node.level + (node.module or "")
+            names += [f"{package}.{alias.name}" for alias in node.names]
+    return names
+
+
+def wrong_imports(source):
+    """Return imports of test modules: shared code belongs into tests/support."""
+    names = [name for name in imported_names(source) if name.startswith((".", "tests"))]
+    return [name for name in names if not f"{name}.".startswith(tuple(f"{s}." for s in SHARED))]
+
+
+def test_no_test_module_imports_another_test_module():
+    wrong = {str(module): wrong_imports((ROOT / module).read_text()) for module in MODULES}
+
+    assert {module: names for module, names in wrong.items() if names} == {}
+
+
+# Where pauses are part of the proof: faults come at random moments, readers rest, or a patched
+# service hangs.
+WITH_PAUSES = {
+    "tests/service/http/test_server.py",
+    "tests/service/ledger/test_log_length.py",
+    "tests/service/ledger/test_postgres_outages.py",
+    "tests/service/test_killed.py",
+    "tests/service/test_soak.py",
+    "tests/service/test_workers.py",
+    "tests/support/page/fake_service.py",
+    "tests/support/waiting.py",
+    "tests/test_structure.py",
+}
+
+
+def test_tests_wait_for_events_and_not_for_a_time():
+    pause = re.compile(r"\btime\.sleep\(|\bwait_for_timeout\(")
+    found = {str(path) for path in MODULES if pause.search((ROOT / path).read_text())}
+
+    assert found <= WITH_PAUSES
+
+
+@pytest.mark.parametrize(
+    "line", ["from tests.runs.test_replay import frame", "from . import x", "import tests.conftest"]
+)
+def test_a_forbidden_import_is_noticed(line):
+    assert len(wrong_imports(line)) == 1
