@@ -49,6 +49,10 @@ def _print_error(line: str) -> None:
     sys.stderr.flush()
 
 
+def _do_nothing() -> None:
+    """Handle a signal that another handler has handled."""
+
+
 class CannotServeError(StreamRidgeError):
     """The service cannot start with these settings."""
 
@@ -153,11 +157,18 @@ class Server(uvicorn.Server):
         if current_thread() is not main_thread():
             yield
             return
-        before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
+        before = {each: signal.getsignal(each) for each in SIGNALS}
+        for each in SIGNALS:
+            # Python runs handlers in the main thread, and a signal does not always wake it. asyncio
+            # lets every signal wake the loop; the handler is replaced, so that it also runs
+            # while the loop is busy.
+            self._loop.add_signal_handler(each, _do_nothing)
+            signal.signal(each, self.handle_exit)
         try:
             yield
         finally:
             for each, handler in before.items():
+                self._loop.remove_signal_handler(each)
                 signal.signal(each, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -168,6 +168,19 @@ class TestStop:
 
         assert code == 0
 
+    def test_a_signal_that_another_thread_receives_stops_the_service(self, database, counted):
+        """The main thread waits for the closing thread, and the signal does not interrupt it."""
+        counted("A10", 1)
+        signalled = (
+            "import signal, threading; from streamridge_service.service.service import Service; "
+            "Service._close = lambda *_: ("
+            "signal.pthread_kill(threading.get_ident(), signal.SIGINT), threading.Event().wait())"
+        )
+        with process(database, patches=[NO_FORCE, signalled]) as served:
+            code, _ = served.end(signal.SIGINT)
+
+        assert code == 0
+
     def test_a_failed_storage_stops_the_service(self, database, counted):
         counted("A5", 1)
         patch = (
