@@ -61,16 +61,16 @@ class ServiceSettings(BaseSettings):
     port: int = Field(8321, ge=0, le=65535, description="port to listen on; 0 chooses a free port")
     step: Duration = Field("15min", description="time between readings")
     horizon: int = Field(1, ge=1, le=96, description="number of steps to forecast")
-    level: float = Field(0.9, gt=0, lt=1, description="share of values inside the bands")
+    level: float = Field(0.9, gt=0, lt=1, description="share of values within the interval")
     model: ModelSize = Field("default", description="size of the model")
     train_size: int | None = Field(
-        None, ge=48, le=40_000, description="rows of a fit; by default those of the model"
+        None, ge=48, le=40_000, description="number of rows of a fit; by default as in the model"
     )
     learn: bool = Field(True, description="tune hyperparameters while serving")
     grace: Duration = Field("10min", description="how long a step waits for late readings")
-    rule: Rule | None = Field(None, description="how readings within a step are combined")
+    rule: Rule | None = Field(None, description="how to combine several readings of a step")
     clock: Literal["machine", "stream"] = Field(
-        "machine", description="current time: of the machine, or of the newest reading"
+        "machine", description="the current time: the machine's clock, or the newest reading's time"
     )
     workers: int = Field(
         default_factory=lambda: cpu_count() or 1,
@@ -85,7 +85,7 @@ class ServiceSettings(BaseSettings):
     min_free: str = Field(
         "512MB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="disk space that stays free"
     )
-    allowed_hosts: HostNames = Field((), description="host names that clients may use")
+    allowed_hosts: HostNames = Field((), description="further host name that clients may use")
     open: bool = Field(False, description="serve without tokens on any address, at your own risk")
     requests_a_minute: int = Field(
         600, ge=1, description="limit for one token; posting readings is not limited"

@@ -88,7 +88,7 @@ def test_levels_and_bounds_are_used_in_json_and_the_saved_forecaster(invoke, flo
     saved = Forecaster.load(tmp_path / "models" / "main.sr")
     assert (saved.settings.level, saved.settings.bounds) == ((0.95, 0.5), (-10.0, 140.0))
     shown = " ".join(invoke("inspect", "models/main.sr").stdout.split())
-    assert "bands 95% and 50%" in shown
+    assert "intervals 95% and 50%" in shown
     assert "bounds -10,140" in shown
     facts = json.loads(invoke("inspect", "models/main.sr", "--json").stdout)
     assert facts["forecast"]["upper_50"] == saved.predict(level=0.5).upper.tolist()

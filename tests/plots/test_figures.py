@@ -93,7 +93,7 @@ def test_nothing_is_shaded_without_gaps(axes, rng):
     draw_band(axes, rng, np.full(len(TIMES), 100.0))
 
     labels = axes.get_legend_handles_labels()[1]
-    assert labels == ["actual", "forecast", "band"]
+    assert labels == ["actual", "forecast", "interval"]
 
 
 def test_the_level_is_drawn_across_the_coverage(axes, rng, actual):
@@ -112,8 +112,12 @@ def test_narrow_bands_are_darker_than_wide_ones(axes):
         levels=(0.5, 0.975, 0.8),
     )
 
-    drawn = [each for each in axes.collections if str(each.get_label()).endswith("band")]
-    assert [each.get_label() for each in drawn] == ["97.5% band", "80% band", "50% band"]
+    drawn = [each for each in axes.collections if str(each.get_label()).endswith("interval")]
+    assert [each.get_label() for each in drawn] == [
+        "97.5% interval",
+        "80% interval",
+        "50% interval",
+    ]
     tints = [each.get_alpha() for each in drawn]
     assert tints == sorted(set(tints))
     heights = [each.get_datalim(axes.transData).height for each in drawn]

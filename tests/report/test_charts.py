@@ -64,8 +64,11 @@ def test_every_level_has_a_band_and_the_widest_is_drawn_first():
     figure = forecast_figure(only(run_with_two_levels()))
 
     filled = [trace for trace in figure.data if trace.fill == "tonexty"]
-    assert [trace.name for trace in filled] == ["95% band, lower limit", "80% band, lower limit"]
-    assert "ohl, forecast and bands of 80% and 95%" in [trace.name for trace in figure.data]
+    assert [trace.name for trace in filled] == [
+        "95% interval, lower limit",
+        "80% interval, lower limit",
+    ]
+    assert "ohl, forecast and 80% and 95% intervals" in [trace.name for trace in figure.data]
 
 
 def test_hyperparameters_at_a_bound_are_marked_in_every_figure():

@@ -90,7 +90,7 @@ def test_every_level_has_its_coverage_in_the_table_and_the_figure():
     text = words(overview("Roads", [sensor]))
     names = [trace.name for trace in coverage_figure(sensor).data]
 
-    assert "Bands of 80% and 95%." in text
+    assert "Intervals of 80% and 95%." in text
     assert "coverage, 80%coverage, 95%scored" in text
     for share in run.coverages.values():
         assert f"{100 * share:.1f} %" in text

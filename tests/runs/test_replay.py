@@ -242,8 +242,8 @@ class TestSeveralLevels:
     def test_they_can_be_looked_at(self, leveled):
         above, _ = leveled.plot().axes
 
-        assert above.get_title().endswith("with the 97.5% and 50% bands")
-        assert {"97.5% band", "50% band"} <= set(above.get_legend_handles_labels()[1])
+        assert above.get_title().endswith("with the 97.5% and 50% intervals")
+        assert {"97.5% interval", "50% interval"} <= set(above.get_legend_handles_labels()[1])
 
     def test_a_run_that_scored_nothing_has_them_too(self):
         run = replay(small(level=(0.5, 0.9)), frame(daily(4)), warmup=3, steps=1)

@@ -31,12 +31,16 @@ UPDATE_EVERY = 24
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the data and the report.")] = Path("demo"),
-    days: Annotated[int, typer.Option(min=2, help="Days to forecast.")] = 42,
-    warmup_days: Annotated[int, typer.Option(min=1, help="Days before the first forecast.")] = 14,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the data and the report.")
+    ] = Path("demo"),
+    days: Annotated[int, typer.Option(min=2, metavar="N", help="Days to forecast.")] = 42,
+    warmup_days: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Days before the first forecast.")
+    ] = 14,
     train_size: options.TrainSize = 672,
     jobs: options.Jobs = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated roads.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the simulated roads.")] = 0,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

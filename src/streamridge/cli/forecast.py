@@ -67,7 +67,7 @@ Level = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE[,SHARE...]",
-        help="Levels of the bands. By default the levels of the forecaster.",
+        help="Levels of the prediction intervals. By default the levels of the forecaster.",
     ),
 ]
 SaveBack = Annotated[
@@ -269,7 +269,7 @@ def _print_forecast(forecast: Forecast, settings: Settings) -> None:
     zone = f", times in {settings.tz}" if settings.tz else ""
     line = (
         f"{name}: {counted(len(forecast), 'step')} of {step_name(settings.step)} by "
-        f"{SOURCES[forecast.source]}, bands of {in_percent(forecast.levels)}{zone}"
+        f"{SOURCES[forecast.source]}, {in_percent(forecast.levels)} intervals{zone}"
     )
     typer.echo(visible(line))
     typer.echo(forecast_table(forecast, settings))

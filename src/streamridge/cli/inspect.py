@@ -125,7 +125,7 @@ def _summary(forecaster: Forecaster) -> dict[str, str]:
         "seasons": " and ".join(map(season_name, settings.seasons)) or "none",
         "holidays": _holidays_text(settings.holidays) if settings.holidays else "none",
         "bounds": _bounds_text(settings.bounds) if settings.bounds else "none",
-        "bands": in_percent(settings.levels),
+        "intervals": in_percent(settings.levels),
         "extras": ", ".join(settings.preset.features.extras) or "none",
         "method": f"{method_of(settings)}, fitted to {counted(settings.train_size, 'row')} "
         f"every {counted(settings.update_every, 'reading')}",

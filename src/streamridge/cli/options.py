@@ -21,8 +21,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="CSV, NDJSON, Parquet or Caltrans station files, packed with gzip or not; - reads "
-        "standard input.",
+        help="CSV, NDJSON, Parquet or Caltrans station files, plain or gzip; - reads standard "
+        "input.",
     ),
 ]
 
@@ -52,7 +52,7 @@ Seasons = Annotated[
     str | None,
     typer.Option(
         metavar="TIME[,TIME...]",
-        help="Times after which the series repeats, such as 1d,7d; or none. By default day, week "
+        help="Periods after which the series repeats, such as 1d,7d; or none. By default day, week "
         "and year, as far as they suit the step.",
     ),
 ]
@@ -60,17 +60,17 @@ Holidays = Annotated[
     str | None,
     typer.Option(
         metavar="CODE|FILE",
-        help="Days that are like a Sunday: the code of a country, such as DE or GB-ENG, or a file "
-        "with one ISO date per line.",
+        help="Holidays, which are treated like Sundays: the code of a country, such as DE or "
+        "GB-ENG, or a file with one ISO date per line.",
     ),
 ]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="START/END",
-        help="Span of readings to neither learn from nor score, such as "
-        "2021-06-13T08:00/2021-06-14T12:00, both ends included; a date alone is its midnight. "
-        "Repeat the flag for several.",
+        help="Time span that is neither learned from nor scored, such as "
+        "2021-06-13T08:00/2021-06-14T12:00, both ends included; a date without a time means "
+        "midnight. Repeat the flag for several.",
     ),
 ]
 Warmup = Annotated[
@@ -78,9 +78,9 @@ Warmup = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Steps before the first scored step. The model is fitted by then, if three days have "
-        "passed. The default is three days, and less if a step is below five minutes, or a day or "
-        "more; 60 days with the paper's model.",
+        help="Number of steps before the first scored step. The model is fitted by then, if three "
+        "days have passed. The default is three days, 60 days with the paper's model, and less "
+        "for steps below five minutes or of a day and more.",
     ),
 ]
 Steps = Annotated[
@@ -164,7 +164,7 @@ BoundsText = Annotated[
         "--bounds",
         metavar="LEAST,GREATEST",
         help="Least and greatest possible value; one may be left out, as in --bounds 0, for "
-        "counts. Forecasts and intervals stay within, and readings beyond are implausible.",
+        "counts. Forecasts and intervals stay within the bounds; readings outside are implausible.",
     ),
 ]
 Jobs = Annotated[
@@ -175,7 +175,7 @@ Jobs = Annotated[
 ]
 EngineName = Annotated[
     Literal["local", "dask"],
-    typer.Option("--engine", help="Place of the runs: processes of this machine, or Dask workers."),
+    typer.Option("--engine", help="Run in processes of this machine, or on Dask workers."),
 ]
 Scheduler = Annotated[
     str | None,
@@ -211,14 +211,15 @@ Save = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder for the forecasters after their runs, from which they can continue.",
+        help="Folder for the forecasters after their runs, from which `forecast` continues.",
     ),
 ]
 Keep = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder that stores each complete run; the same command makes only missing runs.",
+        help="Folder for complete runs. After an interruption, the same command continues with the "
+        "missing runs.",
     ),
 ]
 Unit = Annotated[

@@ -35,13 +35,16 @@ Result = TypeVar("Result")
 NamedProgress = Callable[[str, int, int], None]
 
 Quick = Annotated[bool, typer.Option("--quick", help="Run a small version in a minute or two.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the series and of random draws.")]
-Out = Annotated[Path, typer.Option(help="Folder for tables, figures and a page.")]
+Seed = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Seed of the series and of random draws.")
+]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for tables, figures and a page.")]
 StudyMethods = Annotated[
     list[str] | None,
     typer.Option(
         "--method",
         "--methods",
+        metavar="NAME[,NAME...]",
         help=f"Tuning methods: {', '.join(METHODS)}. Repeat the flag for several, or separate them "
         "by commas. By default the methods of the paper.",
     ),
@@ -57,16 +60,19 @@ PaperModel = Annotated[
 Data = Annotated[
     list[str] | None,
     typer.Option(
+        metavar="FILE",
         help="File of real detectors, or a quoted pattern such as 'd07_*.txt.gz'. Repeat the flag "
         "for several. Counts of shorter steps are summed to 15 minutes. By default detectors are "
-        "simulated."
+        "simulated.",
     ),
 ]
 
 
 def synthetic(
     out: Out = Path("reproduction/synthetic"),
-    seeds: Annotated[int, typer.Option(min=1, help="Number of series, with seeds from 0.")] = 30,
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of series, with seeds from 0.")
+    ] = 30,
     quick: Quick = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -101,7 +107,9 @@ def traffic(
     data: Data = None,
     method: StudyMethods = None,
     model: PaperModel = "paper",
-    steps: Annotated[int | None, typer.Option(min=1, help="Number of steps to score.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of steps to score.")
+    ] = None,
     seed: Seed = 0,
     jobs: options.Jobs = 1,
     engine: options.EngineName = "local",

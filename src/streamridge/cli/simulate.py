@@ -18,17 +18,31 @@ from streamridge.files.tables import write_table
 
 
 def simulate(
-    out: Annotated[Path, typer.Option(help="File: .csv, .csv.gz or .parquet.")] = Path("roads.csv"),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="File to write: .csv, .csv.gz or .parquet.")
+    ] = Path("roads.csv"),
     detectors: Annotated[
-        int, typer.Option(min=1, max=10000, help="Number of detectors; every third is a ramp.")
+        int,
+        typer.Option(
+            min=1, max=10000, metavar="N", help="Number of detectors; every third is a ramp."
+        ),
     ] = 13,
-    days: Annotated[int, typer.Option(min=1, max=36_525, help="Number of days.")] = 136,
-    step_minutes: Annotated[int, typer.Option(min=1, help="Minutes between counts.")] = 15,
-    start: Annotated[str, typer.Option(help="First day.")] = "2017-01-01",
+    days: Annotated[
+        int, typer.Option(min=1, max=36_525, metavar="N", help="Number of days.")
+    ] = 136,
+    step_minutes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Minutes between counts.")
+    ] = 15,
+    start: Annotated[str, typer.Option(metavar="DATE", help="First day.")] = "2017-01-01",
     works: Annotated[
-        int | None, typer.Option(min=0, help="Number of the day, from 0, on which roadworks begin.")
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Day on which roadworks begin, counted from 0. None by default.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the simulation.")] = 0,
     force: Force = False,
 ) -> None:
     """Write the counts of simulated traffic detectors, one column per detector.

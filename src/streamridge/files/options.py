@@ -88,7 +88,7 @@ class ReadingOptions:
     ] = None
     aggregate: Annotated[
         Aggregate | None,
-        Flag("How several readings make one step. PeMS counts are summed by default."),
+        Flag("How to combine several readings of a step. PeMS counts are summed by default."),
     ] = None
     tz: Annotated[
         str | None,
@@ -97,7 +97,7 @@ class ReadingOptions:
     fold: Annotated[
         Fold,
         Flag(
-            "The meaning of a local time that occurs twice when clocks are set back: the first, "
+            "Meaning of a local time that occurs twice when clocks are set back: the first time, "
             "the second, or inferred from its neighbours."
         ),
     ] = "infer"
@@ -136,29 +136,32 @@ class ReadingOptions:
         Missing,
         Flag(
             "Number or text that marks a missing value, such as -9999; repeat the flag for "
-            "several. With none, every number is a value.",
+            "several. Pass none if every number is a value.",
             metavar="VALUE",
             repeated=True,
         ),
     ] = ()
     encoding: Annotated[
         str | None,
-        Flag("Encoding of text, such as latin-1. The default is the byte order mark's, or UTF-8."),
+        Flag(
+            "Encoding of text, such as latin-1. By default as in the byte order mark, or UTF-8.",
+            metavar="NAME",
+        ),
     ] = None
     largest: Annotated[
         int | str | None,
         Flag(
-            "Most bytes that a gzip file may unpack to, such as 20GB. The default is 250 times "
-            "its size.",
+            "Maximum size of an unpacked gzip file, such as 20GB. The default is 250 times the "
+            "size of the file.",
             metavar="SIZE",
         ),
     ] = None
     arrival_order: Annotated[
         bool,
         Flag(
-            "Take readings in the order of the file, as a live stream would bring them: late rows "
-            "are late, and the step is found from the first days. By default readings are sorted, "
-            "and the step is found from all of them."
+            "Use readings in the order of the file, as in a live stream. A row below newer rows is "
+            "then a late reading, and the first three days determine the step. By default rows are "
+            "sorted, and all of them determine the step."
         ),
     ] = False
 

@@ -81,14 +81,14 @@ def in_percent(levels: Levels) -> str:
 
 
 def band_words(levels: Levels) -> str:
-    """Return the name of the bands of a plot.
+    """Return the name of the intervals of a plot.
 
     Examples
     --------
     >>> band_words((0.9,)), band_words((0.8, 0.95))
-    ('the 90% band', 'the 80% and 95% bands')
+    ('the 90% interval', 'the 80% and 95% intervals')
     """
-    return f"the {in_percent(levels)} band{'s' if len(levels) > 1 else ''}"
+    return f"the {in_percent(levels)} interval{'s' if len(levels) > 1 else ''}"
 
 
 def named(name: str, levels: Levels, parts: Sequence[Part]) -> dict[str, Part]:

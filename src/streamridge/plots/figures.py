@@ -62,10 +62,10 @@ def plot_band(
     levels: Sequence[float] = (),
     method: str = "ohl",
 ) -> Axes:
-    """Draw actual values, forecasts and their band; steps without a reading are shaded.
+    """Draw actual values, forecasts and their intervals; steps without a reading are shaded.
 
-    `lower` and `upper` are (T, L) for L levels; narrow bands are darker than wide bands. The axis
-    omits extreme readings; triangles at its edge mark them.
+    `lower` and `upper` are (T, L) for L levels; narrow intervals are darker. The axis omits extreme
+    readings; triangles at its edge mark them.
     """
     low, high = bulk_range(actual, value, lower.ravel(), upper.ravel())
     shown = np.where((actual < low) | (actual > high), np.nan, actual)
@@ -138,7 +138,7 @@ def plot_rolling_coverage(
     *,
     levels: Sequence[float],
 ) -> Axes:
-    """Draw the share of values within their band over time, and the nominal levels.
+    """Draw the share of values within their interval over time, and the nominal levels.
 
     The shares of a method are (T, L) for L levels; its lines have the same style.
     """
@@ -147,7 +147,7 @@ def plot_rolling_coverage(
         lines[0].set_label(plain(name))
     for level in levels:
         axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
-    axes.set(ylabel="share within the band")
+    axes.set(ylabel="share within the interval")
     time_axis(axes, np.concatenate([times for times, _ in curves_by_name.values()]))
     legend_above_data(axes)
     return axes
@@ -266,11 +266,11 @@ def _fill_bands(
     levels: Sequence[float],
     color: str,
 ) -> None:
-    """Fill bands; the widest is drawn first and is the lightest."""
+    """Fill intervals; the widest is drawn first and is the lightest."""
     below, above = (ends.reshape(len(times), -1) for ends in (lower, upper))
     several = len(levels) > 1
     for rank, i in enumerate(np.argsort(levels)[::-1] if several else [0]):
-        label = f"{percent(levels[i])}% band" if several else "band"
+        label = f"{percent(levels[i])}% interval" if several else "interval"
         tint = min(TINT + rank * DARKER, DARKEST)
         ends = below[:, i], above[:, i]
         axes.fill_between(times, *ends, color=color, alpha=tint, lw=0, label=label)

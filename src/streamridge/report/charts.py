@@ -95,7 +95,7 @@ def method_curve(method: str, name: str, times: Times, values: Vector) -> go.Sca
 
 
 def forecast_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
-    """Return a figure of the last weeks: actual values, forecasts, bands and gaps."""
+    """Return a figure of the last weeks: actual values, forecasts, intervals and gaps."""
     main = sensor.main
     shown = _shown(main)
     times, actual = main.times[shown], main.actual[shown]
@@ -158,14 +158,14 @@ def weekdays_figure(sensor: SensorRuns, *, unit: str = "") -> go.Figure:
 
 
 def coverage_figure(sensor: SensorRuns) -> go.Figure:
-    """Return a figure of the share of values within their band, and of the nominal levels."""
+    """Return a figure of the share of values within their interval, and of the nominal levels."""
     curves = []
     for run in sensor.with_bands:
         for level, shares in zip(run.levels, coverage_in_time(run).T, strict=True):
             name = f"{run.method}, {percent(level)}%" if len(run.levels) > 1 else run.method
             curves.append(method_curve(run.method, name, run.times, shares))
     curves += [_level_line(sensor, level) for level in sensor.levels]
-    return _figure_over_time(sensor, curves, title="share within the band", tickformat=".1%")
+    return _figure_over_time(sensor, curves, title="share within the interval", tickformat=".1%")
 
 
 def costs_figure(sensor: SensorRuns) -> go.Figure:
@@ -212,7 +212,7 @@ def _range(run: Run) -> tuple[float, float]:
 
 
 def _forecast_traces(run: Run, shown: slice, *, visible: bool) -> list[go.Scatter]:
-    """Return the forecast of a method and its bands; the legend shows or hides them together."""
+    """Return the forecast of a method and its intervals; the legend hides them together."""
     color, _ = method_look(run.method)
     together: dict[str, Any] = {
         "legendgroup": run.method,
@@ -227,7 +227,7 @@ def _forecast_traces(run: Run, shown: slice, *, visible: bool) -> list[go.Scatte
         for band in widest_first
         for trace in _band_traces(times, band, shown, color, {**together, "showlegend": False})
     ]
-    bands_name = "band" if len(run.levels) == 1 else f"bands of {in_percent(run.levels)}"
+    bands_name = "interval" if len(run.levels) == 1 else f"{in_percent(run.levels)} intervals"
     name = f"{escape(run.method)}, forecast" + (f" and {bands_name}" if traces else "")
     return [*traces, _line(times, run.value[shown, 0], color, 1.4, name=name, **together)]
 
@@ -235,8 +235,8 @@ def _forecast_traces(run: Run, shown: slice, *, visible: bool) -> list[go.Scatte
 def _band_traces(
     times: Times, band: Band, shown: slice, color: str, options: dict[str, Any]
 ) -> list[go.Scatter]:
-    """Return the limits of a band, and the tint between them."""
-    name = f"{percent(band.level)}% band"
+    """Return the limits of an interval, and the tint between them."""
+    name = f"{percent(band.level)}% interval"
     upper = _line(times, band.upper[shown, 0], color, 0, name=f"{name}, upper limit", **options)
     lower = _line(times, band.lower[shown, 0], color, 0, name=f"{name}, lower limit", **options)
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))

@@ -60,8 +60,8 @@ EXPLANATION = (
     "weight. The lowest RMSE of each sensor is bold. Two naive forecasts need no model: last "
     "repeats the last reading, and week repeats the reading of the same time a week ago (or of the "
     "longest season, if there is no week). A model should be well below both. Coverage is the "
-    "share of readings within their band. Missing steps have no reading, or one outside the known "
-    "bounds, and are not scored. Seconds are the running time of the whole run."
+    "share of readings within their prediction interval. Missing steps have no reading, or one "
+    "outside the known bounds, and are not scored. Seconds are the running time of the whole run."
 )
 ZOOM = "Drag to zoom, double-click to reset. Click a name to show or hide it."
 BOUNDS = (
@@ -70,8 +70,8 @@ BOUNDS = (
 )
 SCALES = "One row per feature. The larger the inverse scale, the more the feature matters."
 EXPERTS = (
-    "The weight of the model, of a smaller model and of naive forecasts in each forecast. Experts "
-    "with small recent errors get large weights."
+    "The weights of the model, of a smaller model with the initial hyperparameters (start), and of "
+    "naive forecasts. Experts with small recent errors get large weights."
 )
 
 
@@ -167,7 +167,7 @@ def _scope(sensors: Sequence[SensorRuns]) -> str:
     times = np.concatenate([run.times for run in runs])
     count = "1 sensor" if len(sensors) == 1 else f"{len(sensors)} sensors"
     span = f"from {_minute(times.min())} to {_minute(times.max())}, " if len(times) else ""
-    return f"{count}, {span}a reading every {steps}. Methods: {methods}. Bands of {levels}."
+    return f"{count}, {span}a reading every {steps}. Methods: {methods}. Intervals of {levels}."
 
 
 def _minute(time: np.datetime64 | np.int64) -> str:
@@ -193,7 +193,7 @@ def _errors(sensor: SensorRuns, unit: str) -> list[str]:
         panel("RMSE of the last days", recent_figure(sensor, unit=unit), recent),
         *_by_calendar(sensor, unit),
         *(
-            [panel("Share of readings within the band", coverage_figure(sensor), coverage)]
+            [panel("Share of readings within the interval", coverage_figure(sensor), coverage)]
             if sensor.with_bands
             else []
         ),

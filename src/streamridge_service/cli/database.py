@@ -47,10 +47,7 @@ def require_service() -> None:
 def open_database(
     database: str, *, read_only: bool = True, create: bool = False
 ) -> Iterator[Ledger]:
-    """Open the ledger of a service.
-
-    With `create`, a file that does not exist is created.
-    """
+    """Open the ledger of a service; `create` creates a file that does not exist."""
     require_service()
     from streamridge_service.ledger.opening import is_postgres, open_ledger, sqlite_path
 

@@ -22,7 +22,7 @@ def export(
             metavar="FILE", help="File: .csv, .csv.gz or .parquet; - writes CSV to standard output."
         ),
     ],
-    what: Annotated[What, typer.Option(help="What to write.")] = "readings",
+    what: Annotated[What, typer.Option(help="Content of the table.")] = "readings",
     format: Annotated[
         Literal["csv", "parquet"] | None,
         typer.Option(help="File format. By default from the ending of its name."),

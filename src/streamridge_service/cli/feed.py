@@ -158,7 +158,7 @@ def _print_result(result: FeedResult, total: int, messages: Messages) -> None:
     more = result.counts["refused"] - len(result.refusals)
     if more > 0:
         codes = ", ".join(f"{code} {count}" for code, count in result.codes.most_common())
-        messages.print(f"and {more} more. By code, of those that were described: {codes}.")
+        messages.print(f"and {more} more. Described refusals by code: {codes}.")
 
 
 def _seconds(text: str) -> float:

@@ -106,7 +106,7 @@ def _flag(name: str, field: FieldInfo) -> Any:
         return Annotated[bool | None, typer.Option(both, help=words, show_default=False)]
     metavar = _metavar(name, field)
     if name in REPEATED:
-        words = f"{words} Repeat the flag for several."
+        words = f"{words} Repeat the flag for several names."
         return Annotated[list[str] | None, typer.Option(flag, metavar=metavar, help=words)]
     return Annotated[str | None, typer.Option(flag, metavar=metavar, help=words)]
 
@@ -116,7 +116,7 @@ def _help(name: str, field: FieldInfo) -> str:
     default = field.get_default(call_default_factory=True)
     hidden = default is None or isinstance(default, bool | tuple)
     sentence = f"{words[0].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
-    return sentence if hidden else f"{sentence} By default {default}."
+    return sentence if hidden else f"{sentence}  [default: {default}]"
 
 
 def _metavar(name: str, field: FieldInfo) -> str:
@@ -126,8 +126,8 @@ def _metavar(name: str, field: FieldInfo) -> str:
     choices = _choices(field.annotation)
     if choices:
         return "|".join(choices)
-    if field.annotation in (int, float):
-        return "N" if field.annotation is int else "NUMBER"
+    if field.annotation in (int, int | None, float):
+        return "NUMBER" if field.annotation is float else "N"
     return "SIZE" if any(hasattr(each, "pattern") for each in field.metadata) else "TIME"
 
 

@@ -22,7 +22,7 @@ from streamridge_service.cli.database import (
     without_password,
 )
 
-# Files that belong to an SQLite database. Those of another database would corrupt a new one.
+# Files that belong to an SQLite database. Files of another database would corrupt a new one.
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
@@ -107,7 +107,7 @@ def prune(
     database: Database = DEFAULT,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete old readings and forecasts, except those that forecasters still need.
+    """Delete old readings and forecasts that no forecaster needs.
 
     Whole blocks of 131,072 arrivals are deleted, so that somewhat more data than requested stay.
     `export` them first. New data reuse the space; the file does not shrink. The service must not

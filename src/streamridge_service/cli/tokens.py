@@ -33,7 +33,7 @@ AdminToken = Annotated[str | None, typer.Option(envvar="STREAMRIDGE_TOKEN", hidd
 
 
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is for.")] = "operator",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of its user.")] = "operator",
     scope: Annotated[
         list[Scope] | None,
         typer.Option(

@@ -69,7 +69,7 @@ export class ChangesView {
     const zone = zoneName(now(), this.#app.summary?.zone);
     const none = lines.length > 0 && recent.length === 0;
     const times = `times in ${zone}`;
-    setText(byId("changes-zone"), none ? `nothing; earlier events, ${times}:` : times);
+    setText(byId("changes-zone"), none ? `none; earlier events, ${times}:` : times);
   }
 
   #makeRow() {

@@ -1,4 +1,4 @@
-// The figures beside the state of the service.
+// The figures next to the state of the service.
 import { now } from "./clock.js";
 import {
   NOT_YET,

@@ -109,7 +109,7 @@ export class GapsView {
     setText(
       caption.lastElementChild,
       down
-        ? `⚠ no reading from all ${members.length} for ${dead} h`
+        ? `⚠ no reading from any of ${members.length} sensors for ${dead} h`
         : missing
           ? `${count(missing)} of ${count(expected)} missing`
           : `${counted(members.length, "sensor")}, complete`,

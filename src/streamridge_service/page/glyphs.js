@@ -21,7 +21,7 @@ export const STATES = {
     "M8 2.8L14 13.2H2ZM8 6.6v3M8 11.2v.3",
     false,
     "warn",
-    "Values far outside the usual range; they are not learned.",
+    "Values far outside the usual range; the model does not learn from them.",
   ],
   degraded: [DOWN, true, "bad", "The last refit failed; the previous fit is in use."],
   rebuilt: [

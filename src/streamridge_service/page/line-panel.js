@@ -84,12 +84,12 @@ function vertical(values) {
 }
 
 const HINTS = [
-  [/regularization$/, "how cautious the fit is"],
+  [/regularization$/, "larger values give smoother forecasts"],
   [/rate$/, "how fast old readings lose weight"],
   [/day_forgetting$/, "how fast the usual day changes"],
   [/week_forgetting$/, "how fast the usual week changes"],
   [/period$/, "length of the cycle, in steps"],
-  [/scale/, "how closely neighbours must agree"],
+  [/scale/, "larger values use only similar rows"],
 ];
 
 const hint = (name) => HINTS.find(([pattern]) => pattern.test(name))?.[1] ?? "";

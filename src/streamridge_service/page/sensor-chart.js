@@ -265,7 +265,7 @@ export class SensorChart {
     if (past) lines.push(["measured", measuredWords(past, digits, unit)]);
     if (isNumber(found.forecast)) {
       lines.push(["forecast", number(found.forecast, digits)]);
-      lines.push(["band", `${number(found.lower, digits)} – ${number(found.upper, digits)}`]);
+      lines.push(["interval", `${number(found.lower, digits)} – ${number(found.upper, digits)}`]);
       lines.push(["made", sourceWords(found.source)]);
     }
     if (before && isNumber(before.actual)) lines.push(["last week", number(before.actual, digits)]);

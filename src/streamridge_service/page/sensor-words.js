@@ -51,7 +51,7 @@ export function factWords({ state, error, error_ratio: ratio, outside, unit }, l
   if (!isNumber(error)) return unscored(state);
   const size = withUnit(number(error, error < 10 ? 1 : 0), unit);
   const share = isNumber(outside)
-    ? ` ${percent(outside)} of readings were outside the band; ${percent(1 - level)} are expected.`
+    ? ` ${percent(outside)} of readings were outside the interval; ${percent(1 - level)} are expected.`
     : "";
   return `Last day: forecasts were off by ${size} (root mean square)${compared(ratio)}.${share}`;
 }

@@ -201,7 +201,7 @@ export class SensorView {
     const [first] = this.#coming;
     setText(byId("headline"), headline(first, this.#next, item.unit, step));
     setText(byId("headline-band"), bandWords(first, this.#next.source, level));
-    setText(byId("band-words"), `${percent(level)} band`);
+    setText(byId("band-words"), `${percent(level)} interval`);
     setText(byId("sensor-facts"), factWords(item, level));
     const chart = `${item.label || item.id}: measured and forecast over the last day.`;
     setAttributes(byId("chart"), { "aria-label": `${chart} ${byId("headline").textContent}` });

@@ -6,7 +6,7 @@ const WORDS = {
   week: "as a week ago",
   day: "as a day ago",
   last: "as the last reading",
-  start: "by the model at its start",
+  start: "by the initial model",
   none: "none",
 };
 

@@ -63,9 +63,9 @@ export function showLost(milliseconds, why) {
 }
 
 function purpose({ total, step_seconds: step, horizon }) {
-  if (total === 0) return "Forecasts of sensors, each with a band.";
+  if (total === 0) return "Forecasts of sensors, each with an interval.";
   const reach = stepWords(step * Math.max(1, horizon));
-  return `Forecasts of ${counted(total, "sensor")} for the next ${reach}, each with a band.`;
+  return `Forecasts of ${counted(total, "sensor")} for the next ${reach}, each with an interval.`;
 }
 
 // Explains a clock that runs faster than real time.

@@ -9,7 +9,7 @@ import { stackPanel } from "./stack-panel.js";
 const MOST_PANELS = 40;
 const EXPERTS = {
   model: "the model",
-  start: "its start",
+  start: "the initial model",
   week: "a week ago",
   day: "a day ago",
   last: "the last reading",
@@ -42,7 +42,7 @@ function experts(shared) {
     .map((item) => ({ time: item.time, shares: item.experts }));
   if (!items.length) return [];
   const names = Object.keys(items.at(-1).shares);
-  const words = { title: "experts", note: "the weights of the forecast's parts" };
+  const words = { title: "experts", note: "their weights in the forecast" };
   const labels = (name) => EXPERTS[name] ?? name;
   return [["experts", stackPanel, { ...shared, ...words, items, names, labels }]];
 }

@@ -81,10 +81,10 @@ export class TuningView {
     const [then, soon] = [parsed(last), parsed(next)];
     const time = (at) =>
       `${rough((now() - at) / 1000)}${at > now() ? "" : " ago"} (${nearTime(at, zone, now())})`;
-    const words = [Number.isNaN(then) ? "Not tuned yet" : `Last ${time(then)}`];
+    const words = [Number.isNaN(then) ? "Not tuned yet" : `Last tuned ${time(then)}`];
     if (!Number.isNaN(soon))
       words.push(soon <= now() ? "next is due now" : `next in ${time(soon)}`);
-    setText(byId("tuning-when"), `${words.join(", ")}. Small ticks mark each retuning of the last 30 days.`);
+    setText(byId("tuning-when"), `${words.join(", ")}. A small tick marks each tuning of the last 30 days.`);
   }
 
   #drawWarning() {

@@ -170,7 +170,7 @@ def test_the_crosshair_shows_values_local_time_and_utc(page):
 
     tip = page.inner_text("#tip")
     assert re.search(r"\d\d:\d\d CES?T\s+\d\d:\d\d UTC", tip)
-    for word in ("measured", "forecast", "band", "by the model", "last week"):
+    for word in ("measured", "forecast", "interval", "by the model", "last week"):
         assert word in tip
 
 
@@ -182,7 +182,7 @@ def test_tuning_shows_every_hyperparameter_with_limits_and_times(page):
         "kernel weights", "experts", "drifting rate", "regularization", "day forgetting",
         "week forgetting", "drifting inverse scales",
     ]  # fmt: skip
-    assert re.search(r"Last \d+ h ago .* next in \d+ h", page.inner_text("#tuning-when"))
+    assert re.search(r"Last tuned \d+ h ago .* next in \d+ h", page.inner_text("#tuning-when"))
     assert "week forgetting is at its lower limit (0.01)" in page.inner_text("#tuning-warning")
     assert texts(page, ".limits span")[2:4] == ["0.001", "100"]
     marks = page.locator(".line-panel .marks").first.get_attribute("d")
@@ -192,7 +192,7 @@ def test_tuning_shows_every_hyperparameter_with_limits_and_times(page):
 
 def test_gaps_are_grouped_so_that_a_failed_group_is_visible(page):
     groups = texts(page, ".gap-group figcaption")
-    assert "N201 ⚠ no reading from all 6 for 3 h" in groups
+    assert "N201 ⚠ no reading from any of 6 sensors for 3 h" in groups
     assert "A10 9 sensors, complete" in groups
     assert page.locator(".strip").count() == 40
 
