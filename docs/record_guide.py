@@ -17,7 +17,7 @@ BEGIN, END = "<!-- recording -->", "<!-- end of the recording -->"
 COLUMNS = 80
 # Of longer outputs the first and the last lines are shown.
 LONGEST, FIRST, LAST = 30, 18, 6
-# In this order, in one folder that is empty at first. The last one is refused.
+# They run in this order in one empty folder. The last command is refused.
 COMMANDS = (
     "streamridge --version",
     "streamridge simulate --detectors 4 --days 12 --out roads.csv",
@@ -33,7 +33,7 @@ COMMANDS = (
 
 
 def main() -> None:
-    """Put a new recording in the place of the one in the guide."""
+    """Replace the recording in the guide."""
     with TemporaryDirectory() as folder:
         recording = "\n\n".join("\n".join(recorded(each, folder)) for each in COMMANDS)
     before, _, rest = GUIDE.read_text().partition(BEGIN)

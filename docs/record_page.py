@@ -5,7 +5,7 @@ are of the demo, a minute after `make serve-demo`:
 
     python docs/record_page.py http://127.0.0.1:8321/
 
-Chromium is the one that CHROMIUM names, or the one on the path; playwright drives it.
+Playwright drives the browser that CHROMIUM names, or `chromium` on the path.
 """
 
 import argparse
@@ -29,7 +29,7 @@ READY = (
     ".strip",
 )
 PATIENCE = 15_000
-# Some figures are told by the stream, which needs a few steps of it.
+# Some figures come from the event stream, which needs a few steps.
 SETTLING = 10_000
 
 

@@ -105,7 +105,7 @@ class Plan(msgspec.Struct, frozen=True):
         return time // self.step * self.step
 
     def is_on_grid(self, time: int) -> bool:
-        """Return whether a time is that of a step, within the tolerance."""
+        """Return whether a time is the time of a step, within the tolerance."""
         off = (time + self.step // 2) % self.step - self.step // 2
         return abs(off) <= GRID_TOLERANCE * self.step
 

@@ -30,7 +30,9 @@ CATALOGUE: dict[str, Code] = {
         "Send a JSON number, or null for a missing measurement.",
     ),
     "sr-out-of-range": Code(
-        422, "A value is too large", f"Send values up to {LARGEST:g} in size, in a larger unit."
+        422,
+        "A value is too large",
+        f"Use a larger unit: values must be between -{LARGEST:g} and {LARGEST:g}.",
     ),
     "sr-bad-time": Code(
         422, "A time cannot be read", "Send ISO 8601 such as 2026-06-13T08:15:00+02:00."
@@ -44,7 +46,7 @@ CATALOGUE: dict[str, Code] = {
     "sr-conflict": Code(
         422,
         "There is another value for this time",
-        "The first value stays. Send it with ?on_conflict=replace to replace that value.",
+        "The first value stays. Send the new value with ?on_conflict=replace to replace it.",
     ),
     "sr-off-grid": Code(
         422,
@@ -89,12 +91,14 @@ CATALOGUE: dict[str, Code] = {
         f"Send at most {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows.",
     ),
     "sr-slow-body": Code(408, "The body was too slow", "Send it faster, or in smaller parts."),
-    "sr-bad-parameter": Code(422, "A parameter is wrong", "See the documentation."),
-    "sr-bad-field": Code(422, "A field of the body is wrong", "See the documentation."),
+    "sr-bad-parameter": Code(422, "A parameter is wrong", "See the parameters in /docs."),
+    "sr-bad-field": Code(422, "A field of the body is wrong", "See the fields in /docs."),
     "sr-no-token": Code(
         401, "The token is missing or invalid", "Send 'Authorization: Bearer <token>'."
     ),
-    "sr-forbidden": Code(403, "The token lacks the scope", "Use a token with this scope."),
+    "sr-forbidden": Code(
+        403, "The token lacks a scope", "Use a token with the scope that the detail names."
+    ),
     "sr-bad-host": Code(
         421, "The host name is not allowed", "Add it with --allowed-host, or use another."
     ),
@@ -115,7 +119,9 @@ CATALOGUE: dict[str, Code] = {
         409, "The declaration contradicts another", "Change one of them."
     ),
     "sr-unknown-hyperparameter": Code(
-        422, "The hyperparameter or its value is wrong", "See the sensor's tuning."
+        422,
+        "The hyperparameter or its value is wrong",
+        "See /v1/sensors/{sensor}/tuning for names and limits.",
     ),
     # The service.
     "sr-starting": Code(503, "The service is starting", "Try again in a few seconds."),

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
-    """A reading as it was sent: its line counted from one, sensor, time in us, and value."""
+    """A received reading: its line counted from one, sensor, time in microseconds, and value."""
 
     line: int
     sensor: str

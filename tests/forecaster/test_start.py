@@ -138,11 +138,15 @@ BAD = {
         {},
         "sensor must be one of 'a', 'b', got None",
     ),
-    "another step": (lambda: on_grid(), {"step": "15min"}, "step must be that of the series, 1:00"),
+    "another step": (
+        lambda: on_grid(),
+        {"step": "15min"},
+        "step must equal the step of the series, 1:00",
+    ),
     "another zone": (
         lambda: on_grid(),
         {"tz": "Europe/London"},
-        "tz must be that of the series, None, got Europe/London",
+        "tz must equal the tz of the series, None, got Europe/London",
     ),
     "a huge reading": (lambda: as_series([1.0, 2e12, 3.0]), {}, "ramp: value must be at most"),
     "a bad setting": (lambda: as_series(daily(DAY)), {"horizon": 0}, "horizon must be"),

@@ -18,8 +18,8 @@ ORDER = 20
 def ar_coefficients(norm: int = 1) -> Vector:
     r"""Return the autoregressive coefficients $\alpha_i / 2\|\alpha\|$ with $\alpha_i = i$.
 
-    With norm 1, $\|\cdot\|$ is the sum of absolute values: the process is stable (spectral radius
-    0.95). With norm 2 it is the Euclidean norm, as elsewhere in the paper: it explodes (1.05).
+    Norm 1 is the sum of absolute values: the process is stable (spectral radius 0.95). Norm 2 is
+    the Euclidean norm, as elsewhere in the paper: the process explodes (1.05).
     """
     if norm not in (1, 2):
         raise InvalidInputError(f"norm must be 1 or 2, got {norm}.")

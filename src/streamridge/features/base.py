@@ -24,7 +24,7 @@ class Past:
     """A timeline with the sensor's local time."""
 
     timeline: Timeline
-    clock: AnyClock  # with the changes of local time, and the holidays
+    clock: AnyClock  # it knows the changes of local time, and the holidays
     upcoming: Vector | None = None  # the extra columns of the next step, if they are known
 
     def values(self, steps: Steps) -> Vector:

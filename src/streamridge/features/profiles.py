@@ -251,7 +251,7 @@ class Profiles:
         return columns, [float(np.add.accumulate(weights)[-1]) for weights in each]
 
     def _seen(self, past: Past, windows: _Windows) -> tuple[Matrix, Mask, Steps, Steps | None]:
-        """Return the values that profiles are the means of, a mask of those that count, and steps.
+        """Return the values that profiles average, a mask of the values that count, and steps.
 
         These are (b, ...). The fourth item has the places in them of the steps around each row,
         (n, w); it is None if the arrays have one place for each of these steps.

@@ -87,8 +87,7 @@ class Collector:
     ) -> None:
         """Add readings of a sensor; see `Readings`. The arrays are kept, not copied.
 
-        The zone and the unit are those of a frame's column. The extras are in the order of the
-        options.
+        The column of a frame has the zone and the unit. The extras are in the order of the options.
         """
         parts = self._parts.setdefault(sensor, _Parts(aggregate))
         parts.skipped += skipped

@@ -117,7 +117,7 @@ class NumberFormat:
 
     @property
     def decimal(self) -> DecimalMark:
-        """Return the decimal mark, as far as it is known."""
+        """Return the known decimal mark, or else the usual one."""
         return self._known or self.usual
 
     @property
@@ -144,7 +144,7 @@ class NumberFormat:
             where,
             column,
             "a number",
-            f"which is {values}. Pass --decimal . or --decimal , to say what the decimal mark is "
+            f"which is {values}. Pass --decimal . or --decimal , to choose the decimal mark "
             "(decimal= in Python).",
         )
 

@@ -120,7 +120,7 @@ class Origin:
 
     name: str  # the source, as the user named it
     unit: Literal["line", "row"]  # lines are counted from 1, rows of a frame from 0
-    gap: Gap  # what to do with a cell that cannot be read
+    gap: Gap  # whether a cell that cannot be read is an error or is skipped
 
     def refuse(self, place: int, problem: str, thing: str, remedy: str = "") -> None:
         """Raise at something that cannot be read, unless it is to be skipped."""

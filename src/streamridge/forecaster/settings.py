@@ -355,7 +355,9 @@ def read_history(
 def _require_same(name: str, asked: object, own: object) -> None:
     """Raise if an option differs from the option of a series."""
     if asked is not None and asked != own:
-        raise InvalidInputError(f"{name} must be that of the series, {own!s}, got {asked!s}.")
+        raise InvalidInputError(
+            f"{name} must equal the {name} of the series, {own!s}, got {asked!s}."
+        )
 
 
 def _chosen(names: Sequence[str], sensor: str | None) -> str:

@@ -72,9 +72,9 @@ def to_series(
 ) -> Series:
     """Return the readings of a sensor on a regular grid, from its first value to its last.
 
-    By default all readings determine the step, and late readings count as if they came in time.
-    With `arrival_order`, readings arrived in the order given, as in a live stream. Then only the
-    first days determine the step, and the series has the step at which each value was known.
+    All readings determine the step by default, and late readings count as if they came in time.
+    `arrival_order` means that readings arrived in the order given, as in a live stream. Then only
+    the first days determine the step, and the series has the step at which each value was known.
 
     Months, whose lengths differ, are placed in steps of a twelfth of a year, none lost and none
     double; also if the requested step is 28 to 31 days. The zone is that of stamps without an

@@ -130,7 +130,7 @@ def _fits(apart: Steps, step: int, multiples: Mask) -> bool:
 
 def _border(apart: Steps, before: _Rate, after: _Rate) -> int:
     """Return the first distance of a new rate; a reading belongs to the distance after it."""
-    # Distances of the longer step are multiples of it; those of the shorter mostly are not.
+    # Distances of the longer step are its multiples; most distances of the shorter step are not.
     longer = max(before.step, after.step)
     between = apart[before.last : after.first + WINDOW]
     odd = before.last + np.flatnonzero(~near_multiples(between, longer))

@@ -27,9 +27,9 @@ from streamridge_service.settings import ServiceSettings, settings_of
 
 DETECTORS = 24
 STEP, DAY = timedelta(minutes=15), 96
-# Steps of history at the start; those of it that are sent as live readings, and for the detector
-# that miscounts some more, since its errors only stand out from errors of earlier days. And the
-# simulated steps: whole weeks, which repeat.
+# Steps of history at the start. The last LIVE steps of it are sent as live readings. The detector
+# with wrong counts needs more live steps, because its errors are compared with errors of earlier
+# days. SIMULATED steps are whole weeks, which repeat.
 HISTORY, LIVE, LIVE_MORE, SIMULATED = 14 * DAY, DAY, 6 * DAY, 56 * DAY
 # Few rows are fitted quickly.
 TRAIN_SIZE, HORIZON = 480, 4

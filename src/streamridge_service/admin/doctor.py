@@ -96,7 +96,7 @@ def linear_algebra(_: ServiceSettings) -> Finding:
 def folder(settings: ServiceSettings) -> Finding:
     """Return whether the database can be written, and whether others can read it."""
     if is_postgres(settings.database):
-        return Finding("permissions", "fine", "those of the database server")
+        return Finding("permissions", "fine", "the database server decides")
     path = sqlite_path(settings.database).absolute()
     if not os.access(path.parent, os.W_OK | os.X_OK):
         return Finding("permissions", "wrong", f"{path.parent} cannot be written to.")

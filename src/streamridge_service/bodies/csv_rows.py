@@ -28,9 +28,9 @@ NUMBER = re.compile(r"[+-]?(?=[.,]?[0-9])[0-9]*([.,]?)[0-9]*(?:[eE][+-]?[0-9]+)?
 def decode_csv(body: bytes) -> Batch:
     r"""Return the readings of a CSV table; an empty value is a missing measurement.
 
-    The first line names the columns, in any order. Cells are separated by commas or semicolons;
-    with semicolons, numbers may have a decimal comma. A cell must not contain a line break, so
-    that an unclosed quotation mark affects one line only.
+    The first line names the columns, in any order. Cells are separated by commas or semicolons.
+    Numbers may have a decimal comma if semicolons separate the cells. A cell must not contain a
+    line break, so an unclosed quotation mark affects one line only.
 
     Examples
     --------

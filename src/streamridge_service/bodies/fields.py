@@ -30,7 +30,7 @@ YEARS = "in the years 1000 to 2500"
 # Units of integer times: microseconds = ticks * multiplier // divisor.
 UNITS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
-# Converts a time as it was sent to microseconds, or raises FieldError.
+# Converts a received time to microseconds, or raises FieldError.
 ParseTime = Callable[[object], int]
 
 
@@ -70,7 +70,7 @@ def number_of(value: object) -> float | None:
     """
     if value is None:
         return None
-    # In Python, bool is a subclass of int.
+    # bool is a subclass of int in Python.
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise FieldError(
             "sr-not-a-number",

@@ -55,7 +55,7 @@ class RowValidator:
     def add_all(self, rows: Iterable[TypedRow]) -> None:
         """Add the rows of lines 1, 2 and so on; the caller has checked their number.
 
-        The result equals that of `add`. Valid rows need no function call, which saves time for
+        The result is the same as with `add`. Valid rows need no function call, which saves time for
         tens of thousands of rows.
         """
         names, times, valid = self._names, self._times, self._rows

@@ -126,7 +126,7 @@ class Ledger(LedgerQueries):
     def add_forecasts(self, forecasts: Sequence[IssuedForecast], done: int | None = None) -> None:
         """Add forecasts; a stored forecast is never replaced.
 
-        With `done`, all readings up to this arrival number have been processed.
+        All readings up to the arrival number `done` have been processed.
         """
         rows = [forecast_row(forecast) for forecast in forecasts]
         with self._storage.writing() as session:

@@ -34,7 +34,7 @@ DEFAULTS = {
 }
 # Milliseconds that a statement waits for a lock.
 LOCK_TIMEOUT = 10_000
-# For at most this many rows, a staging table is slower than single inserts.
+# Single inserts are faster than a staging table up to this number of rows.
 FEW = 100
 
 # A weaker setting would lose acknowledged data; a stronger setting stays.

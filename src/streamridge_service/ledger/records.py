@@ -80,7 +80,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class IssuedForecast(msgspec.Struct, frozen=True, array_like=True):
-    """A forecast as it was issued; it never changes, and a replay of the log reproduces it."""
+    """An issued forecast; it never changes, and a replay of the log reproduces it."""
 
     seq: int  # the arrival number after which it was made
     sensor: int

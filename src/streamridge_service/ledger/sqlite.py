@@ -42,7 +42,7 @@ TYPES = {
 PAGE = 4096
 # Pages of the write-ahead log at which it is checkpointed. Many of them are the same page again.
 CHECKPOINT_AT = 8192
-# From this length on, a checkpoint waits for readers, so that the log can restart.
+# A checkpoint of a log of this length waits for readers, so that the log can restart.
 RESTART_AT = 2 * CHECKPOINT_AT
 # Milliseconds that a connection waits for another, and that a checkpoint waits for readers.
 BUSY_TIMEOUT, CHECKPOINT_TIMEOUT = 5000, 500

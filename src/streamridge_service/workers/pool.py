@@ -304,5 +304,5 @@ class WorkerPool:
 
 
 def _worker_of(name: str, workers: int) -> int:
-    """Return the index of a sensor's worker; another hash than the one that staggers refits."""
+    """Return the index of a sensor's worker; the hash differs from the hash that spreads refits."""
     return crc32(name.encode()[::-1]) % workers

@@ -25,7 +25,7 @@ class StudyMethod:
     """A method of the study."""
 
     label: str  # in tables and figures; the paper's name if it has one
-    change: Callable[[Settings], Settings]  # from the settings of the model to those of the method
+    change: Callable[[Settings], Settings]  # settings of the model to settings of the method
     model: ModelName | None = None  # the model of the study by default
     # changes of the paper's preset; see `Published.preset`
     preset: Mapping[str, Any] = field(default_factory=dict)

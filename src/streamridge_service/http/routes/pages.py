@@ -188,9 +188,7 @@ def problems_page() -> str:
         f"<td>{'yes' if entry.status in RETRY_AFTER else 'no'}</td></tr>"
         for code, entry in CATALOGUE.items()
     )
-    head = "".join(
-        f"<th>{name}</th>" for name in ("code", "status", "meaning", "what to do", "try again?")
-    )
+    head = "".join(f"<th>{name}</th>" for name in ("code", "status", "meaning", "remedy", "retry?"))
     return FRAME.format(
         title="Error codes",
         body=f"<p>Every problem has one of these codes. The codes do not change.</p>"
