@@ -322,7 +322,7 @@ class TestOrder:
             if step:
                 late.observe(time - HOUR, values[step - 1])
 
-        assert late.has_model
+        assert late.tuning.has_model
         late.tuning.set(regularization=2.0)  # a refit takes in what was admitted
         assert len(training(model)) > 4 * DAY
 
@@ -553,7 +553,7 @@ class TestHostileReadings:
         assert forecasts[-1].source in ("seasonal", "last")
         # Every fourth step: an eighth of the steps between refits, and one.
         assert forecaster.counts["failed_refits"] == DAY // 4 + 1
-        assert forecaster.has_model
+        assert forecaster.tuning.has_model
 
     def test_a_caller_may_write_on_a_forecast(self):
         forecaster = small()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -190,7 +191,7 @@ def space_of(forecaster):
 
 @pytest.mark.parametrize(
     ("make", "table"),
-    [(Forecaster.paper, PAPER), (Forecaster.prototype, CODE)],
+    [(Forecaster.paper, PAPER), (partial(Forecaster.paper, prototype=True), CODE)],
     ids=["paper", "prototype"],
 )
 class TestBoth:
@@ -298,11 +299,11 @@ def idle_nights():
 
 def test_first_fits_wait_60_days_and_in_the_code_for_the_lags_too():
     assert Forecaster.paper().settings.warmup == 60 * 96
-    assert Forecaster.prototype().settings.warmup == 60 * 96 + 20  # bkt.py, teststart
+    assert Forecaster.paper(prototype=True).settings.warmup == 60 * 96 + 20  # bkt.py, teststart
 
 
 def test_the_presets_differ_in_the_period_alone():
-    printed, code = space_of(Forecaster.paper()), space_of(Forecaster.prototype())
+    printed, code = space_of(Forecaster.paper()), space_of(Forecaster.paper(prototype=True))
 
     assert {name for name in printed if printed[name] != code[name]} == {"periodic.period"}
 

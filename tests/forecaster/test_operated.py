@@ -32,7 +32,7 @@ def up_to_date(forecaster):
     key = forecaster.settings, forecaster.counts.get("fits", 0)
     whole = WHOLE.setdefault(key, forecaster.to_bytes())
     later = forecaster.to_bytes(since_refit=True)
-    assert len(later) < len(whole) or not forecaster.has_model
+    assert len(later) < len(whole) or not forecaster.tuning.has_model
     return Forecaster.from_bytes(whole, later)
 
 
@@ -195,7 +195,7 @@ class TestDeferredRefits:
         for reading in enumerate(values.tolist()):
             same(take(late, reading), take(longer, reading))
             overdue = overdue + 1 if late.refit_due else 0
-            if overdue > (k if late.has_model else 0):
+            if overdue > (k if late.tuning.has_model else 0):
                 late.refit()
 
         assert late.counts == longer.counts
@@ -326,7 +326,7 @@ class TestWorkspace:
         for reading in enumerate(daily(6 * DAY).tolist()):
             for forecaster in fleet:
                 take(forecaster, reading)
-                if reading[0] % DAY == 0 and forecaster.has_model:
+                if reading[0] % DAY == 0 and forecaster.tuning.has_model:
                     forecaster.refit(workspace)
 
         assert all(forecaster.counts["fits"] > 3 for forecaster in fleet)

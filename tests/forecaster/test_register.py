@@ -132,7 +132,7 @@ def test_a_forecaster_with_parts_from_outside_is_saved_and_continues_bit_for_bit
         live(forecaster, later, 5 * DAY + 3), live(loaded, later, 5 * DAY + 3), strict=True
     ):
         same(one, other)
-    assert loaded.has_model
+    assert loaded.tuning.has_model
 
 
 def test_an_unregistered_class_cannot_be_saved_and_the_error_says_what_to_do(tmp_path):

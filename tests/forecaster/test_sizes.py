@@ -125,7 +125,7 @@ def test_an_unknown_size_is_refused():
 
 
 def test_the_long_model_knows_more_and_forgets_at_two_rates():
-    settings = Forecaster.long().settings
+    settings = Forecaster(model="long").settings
 
     kernel = settings.preset.model.model.kernel
     assert settings.train_size == NAMED["long"].train_size > 2 * Forecaster().settings.train_size
@@ -141,7 +141,7 @@ def test_a_training_set_may_be_as_long_as_a_year():
     days = 40
     t = np.arange(96 * days)
     values = 100 + 50 * np.sin(2 * np.pi * t / 96) + 10 * np.sin(2 * np.pi * t / 672)
-    forecaster = Forecaster.long(train_size=35_040, warmup=96 * (days - 1))
+    forecaster = Forecaster(model="long", train_size=35_040, warmup=96 * (days - 1))
     start = np.datetime64("2026-01-05T00:00")
     for step, value in enumerate(values):
         forecaster.observe(start + np.timedelta64(15 * step, "m"), value)

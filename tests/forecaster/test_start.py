@@ -45,7 +45,7 @@ def test_it_continues_like_a_forecaster_that_observed_the_history(settings):
 
     quick = Forecaster.start(as_series(values), **SIZES, **settings)
 
-    assert quick.has_model
+    assert quick.tuning.has_model
     assert quick.settings.step == slow.settings.step
     for one, other in zip(live(slow, later, 6 * DAY), live(quick, later, 6 * DAY), strict=True):
         same(one, other)
@@ -62,7 +62,7 @@ def test_a_long_history_leaves_no_more_behind_than_is_needed():
 def test_a_history_shorter_than_the_warm_up_has_no_model_yet():
     quick = Forecaster.start(as_series(daily(DAY)), **SIZES)
 
-    assert not quick.has_model
+    assert not quick.tuning.has_model
     assert quick.predict().source == "seasonal"
 
 
@@ -122,9 +122,9 @@ def test_times_go_on_with_offsets_as_those_of_the_history():
 def test_refits_that_wait_to_be_asked_for_wait_here_too():
     quick = Forecaster.start(as_series(daily(5 * DAY)), defer_refits=True, **SIZES)
 
-    assert (quick.refit_due, quick.has_model) == (True, False)
+    assert (quick.refit_due, quick.tuning.has_model) == (True, False)
     quick.refit()
-    assert (quick.refit_due, quick.has_model) == (False, True)
+    assert (quick.refit_due, quick.tuning.has_model) == (False, True)
 
 
 def on_grid():

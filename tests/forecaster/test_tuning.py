@@ -22,10 +22,15 @@ def fitted(**settings):
 def test_operators_find_their_actions_and_figures_in_one_place():
     assert public(Tuning) == {
         *("set", "rollback", "freeze", "unfreeze"),
-        *("hyperparameters", "frozen", "active_bounds", "path", "refit_times"),
+        *("has_model", "frozen", "active_bounds", "path", "refit_times"),
         *("experts", "correction", "costs"),
     }
-    assert len(public(Forecaster)) <= 23
+    assert public(Forecaster) == {
+        *("paper", "start", "from_settings"),
+        *("settings", "hyperparameters", "counts", "next_time", "refit_due", "workspace", "tuning"),
+        *("predict", "observe", "exclude", "refit"),
+        *("to_bytes", "from_bytes", "save", "load"),
+    }
 
 
 def test_a_rollback_puts_all_hyperparameters_back_to_their_start():
@@ -45,13 +50,14 @@ def test_a_view_follows_its_forecaster():
     forecaster = small()
     tuning = forecaster.tuning
     assert (tuning.experts, tuning.frozen, tuning.active_bounds) == ({}, (), {})
+    assert not tuning.has_model
     with pytest.raises(InvalidInputError, match="the model must have been fitted first"):
         tuning.freeze("regularization")
 
     live(forecaster, daily(5 * DAY))
 
     assert sum(tuning.experts.values()) == pytest.approx(1.0)
-    assert tuning.hyperparameters == forecaster.hyperparameters
+    assert tuning.has_model
     assert tuning.costs.fitting > 0
 
 
@@ -89,11 +95,11 @@ def test_the_next_time_is_unknown_before_the_first_reading():
     assert forecaster.next_time == START + HOUR
 
 
-def test_restored_a_forecaster_continues_as_the_other_one():
+def test_with_the_state_of_another_a_forecaster_continues_as_the_other_one():
     other, forecaster = fitted(horizon=2), small()
     live(forecaster, daily(DAY))
 
-    forecaster.restore(other.to_bytes())
+    forecaster.__setstate__(other.__getstate__())
 
     assert forecaster.settings == other.settings
     assert forecaster.counts == other.counts
@@ -105,10 +111,10 @@ def test_restored_a_forecaster_continues_as_the_other_one():
         same(one, another)
 
 
-def test_bytes_that_cannot_be_restored_change_nothing():
+def test_a_state_that_cannot_be_read_changes_nothing():
     forecaster, untouched = fitted(), fitted()
 
     with pytest.raises(InvalidInputError, match="content must be bytes, got str"):
-        forecaster.restore("no bytes")
+        forecaster.__setstate__("no bytes")
 
     same(forecaster.predict(), untouched.predict())

@@ -185,10 +185,10 @@ def test_a_first_fit_waits_for_rows_enough_and_is_tried_now_and_then(stream, tmp
 
     half = sum(step < 70 for step, _ in stream)
     walk(forecaster, plain, stream[:half])
-    assert not forecaster.has_model
+    assert not forecaster.tuning.has_model
     forecaster = reloaded(forecaster, tmp_path)
     walk(forecaster, plain, stream[half:])
-    assert forecaster.has_model
+    assert forecaster.tuning.has_model
 
     for each in (forecaster, plain):
         each.tuning.set(regularization=3.0)  # a refit takes in what was admitted

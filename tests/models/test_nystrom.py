@@ -241,8 +241,8 @@ def test_a_compact_forecaster_continues_bit_for_bit_and_is_smaller():
     steps, sizes = 96 * 12, []
     values = 100 + 50 * np.sin(2 * np.pi * np.arange(steps) / 96)
     values += np.random.default_rng(0).normal(0, 5, steps)
-    for make in (Forecaster, Forecaster.compact):
-        forecaster = make("15min", train_size=960)
+    for model in ("default", "compact"):
+        forecaster = Forecaster("15min", model=model, train_size=960)
         for step, value in enumerate(values):
             forecaster.observe(np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m"), value)
         content = forecaster.to_bytes()
@@ -259,7 +259,7 @@ def test_a_compact_forecaster_continues_bit_for_bit_and_is_smaller():
 
 
 def test_only_kernel_ridge_regression_can_use_landmarks():
-    preset = Forecaster.compact().settings.preset
+    preset = Forecaster(model="compact").settings.preset
 
     with pytest.raises(InvalidInputError, match="preset must have a standardized kernel ridge"):
         on_landmarks(preset, 100)

@@ -96,8 +96,9 @@ class Forecaster(StepwiseForecaster):
     lags
         p, the number of latest values in a row.
     model
-        The size of the model: "default"; "compact", at a fraction of the cost; or "long", which
-        uses several times as much of the past. See `streamridge.forecaster.sizes`.
+        The size of the model: "default", "compact" or "long". "compact" has a fraction of the cost,
+        for fleets of sensors. "long" uses several times as much of the past; start it with a
+        history as long as its training set, or it takes months to reach its accuracy.
     budget
         Processor time per sensor and day, such as "0.1s/sensor/day". It chooses the size of the
         model and the cadence of refits: see `affordable`.
@@ -198,26 +199,9 @@ class Forecaster(StepwiseForecaster):
         StepwiseForecaster.__init__(self, chosen_settings(**arguments))
 
     @classmethod
-    def compact(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
-        """Return a forecaster at a fraction of the default cost, for fleets of sensors.
-
-        Its model has the default kernel on landmarks: see `NystromRidge`. The parameters are those
-        of `Forecaster`.
-        """
-        return cls(step, model="compact", **settings)
-
-    @classmethod
-    def long(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
-        """Return a forecaster that uses several times as much of the past as the default one.
-
-        Its model has the default kernel on landmarks, and starts to forget more slowly. Start it
-        with a history as long as its training set, or it takes months to reach its accuracy. The
-        parameters are those of `Forecaster`; `train_size` may go up to a year of steps and more.
-        """
-        return cls(step, model="long", **settings)
-
-    @classmethod
-    def paper(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
+    def paper(
+        cls, step: str | int | timedelta = "15min", *, prototype: bool = False, **settings: Any
+    ) -> Forecaster:
         """Return a forecaster with the model and the settings that the paper prints.
 
         It has no differences, no guard, no correction, and natural coordinates. A forecast is the
@@ -228,20 +212,16 @@ class Forecaster(StepwiseForecaster):
         ----------
         step
             Time between readings.
+        prototype
+            True takes the settings of the public code of the paper's first author. The period
+            starts at two days instead of one, and is learned between 1 and 14 days instead of 0.5
+            and 7. The first fit waits for p more steps.
         settings
             Parameters of `Forecaster`, except `tz`, `extras` and `holidays`. The defaults are 20
             lags, 2880 rows, a daily refit, a weekly search, and 60 days before the first fit.
         """
-        return cls(step, **PRINTED.settings(parse_step(step), settings))
-
-    @classmethod
-    def prototype(cls, step: str | int | timedelta = "15min", **settings: Any) -> Forecaster:
-        """Return a forecaster with the settings of the public code of the paper's first author.
-
-        It differs from `paper` in the period, which starts at two days instead of one and is
-        learned between 1 and 14 days instead of 0.5 and 7. The first fit waits for p more steps.
-        """
-        return cls(step, **PROTOTYPE.settings(parse_step(step), settings))
+        published = PROTOTYPE if require_flag("prototype", prototype) else PRINTED
+        return cls(step, **published.settings(parse_step(step), settings))
 
     @classmethod
     @reading_arguments(*HISTORY_OPTIONS)
@@ -268,7 +248,7 @@ class Forecaster(StepwiseForecaster):
         >>> from streamridge.datasets import simulate_roads
         >>> roads = simulate_roads(np.random.default_rng(0), detectors=1, days=10)
         >>> forecaster = Forecaster.start(roads.frame(), train_size=480)
-        >>> forecaster.has_model, forecaster.predict().source
+        >>> forecaster.tuning.has_model, forecaster.predict().source
         (True, 'model')
         """
         preset = settings.get("preset")
@@ -314,7 +294,7 @@ class Forecaster(StepwiseForecaster):
         """Return the main settings and the state, in a few words each."""
         settings, state = self._settings, "no readings yet"
         if self._history.has_readings:
-            state = "fitted" if self.has_model else "before its first fit"
+            state = "fitted" if self._model is not None else "before its first fit"
         return {
             "sensor": repr(settings.sensor),
             "step": repr(step_name(settings.step)),
@@ -364,11 +344,6 @@ class Forecaster(StepwiseForecaster):
         if not history.has_readings:
             return None
         return history.clock.known.times(np.array([history.next_step]))[0]
-
-    @property
-    def has_model(self) -> bool:
-        """Return whether the first fit has been made."""
-        return self._model is not None
 
     @property
     def workspace(self) -> Workspace | None:
@@ -517,7 +492,7 @@ class Forecaster(StepwiseForecaster):
             True returns only the changes since the last refit, a few kB. Before the first refit,
             this is the whole forecaster.
         """
-        only_changes = require_flag("since_refit", since_refit) and self.has_model
+        only_changes = require_flag("since_refit", since_refit) and self._model is not None
         header, state = self._state()
         if only_changes:
             return saving.changes_since_refit(header, state, self._history.timeline.changes())
@@ -549,13 +524,13 @@ class Forecaster(StepwiseForecaster):
         file_path = require_path(path)
         return cls._loaded(read_content(file_path), None, str(file_path))
 
-    def restore(self, content: bytes) -> None:
+    def __getstate__(self) -> bytes:
+        """Return the content of a pickle, which holds the same as `to_bytes`."""
+        return self.to_bytes()
+
+    def __setstate__(self, content: bytes) -> None:
         """Continue from the bytes of another forecaster, whose settings and state replace these."""
         self.__dict__ = self._loaded(content, None, "content").__dict__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return the recipe of a pickle, which holds the same as `to_bytes`."""
-        return type(self).from_bytes, (self.to_bytes(),)
 
     @classmethod
     def _loaded(cls, content: bytes, later: bytes | None, name: str) -> Forecaster:

@@ -57,9 +57,9 @@ class Tuning:
             self._forecaster._require_model().unfreeze(*names)
 
     @property
-    def hyperparameters(self) -> dict[str, float]:
-        """Return the hyperparameters in force by name; before the first fit, the initial ones."""
-        return self._forecaster.hyperparameters
+    def has_model(self) -> bool:
+        """Return whether the first fit has been made; all actions need it."""
+        return self._forecaster._model is not None
 
     @property
     def frozen(self) -> tuple[str, ...]:

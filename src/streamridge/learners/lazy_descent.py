@@ -208,21 +208,6 @@ def _measured(g: Vector, count: Vector, squares: Vector) -> Vector:
 CostGradient = Callable[[Vector], Vector]
 
 
-class OnlineMethod(Protocol):
-    """A method that plays a point, sees the cost of each step, and may move; it is frozen."""
-
-    @property
-    def z(self) -> Vector:
-        """Return the point that is played, shape (d,)."""
-
-    @property
-    def moves(self) -> int:
-        """Return the number of moves; for hyperparameters, each move is a refit."""
-
-    def observe(self, gradient: CostGradient) -> Self:
-        """Return the state after the cost of a step is revealed by its gradient."""
-
-
 @dataclass(frozen=True)
 class LazyDescent:
     """The state of Algorithm 3: a point z in C, and the gradients summed since it was reached.

@@ -141,11 +141,6 @@ class RefittedModel(Generic[FitT]):
         """Return whether the window has ended, and its refit has not been made yet."""
         return self.progress.steps >= self.update_every
 
-    def learn_spread(self) -> None:
-        """Let the fit in force learn the size of its errors now, while its factor is in memory."""
-        with self.costs.spending("predicting"):
-            self.fit.learn_spread()
-
     def assign(self, values: Mapping[str, float]) -> None:
         """Set hyperparameters by name and refit; other weights of a simplex share the rest."""
         progress, space = self.progress, self.model.space

@@ -120,7 +120,7 @@ MOST_MOVES = 10_000
 
 @dataclass(frozen=True)
 class SmoothedLeader:
-    r"""The state of time-smoothed follow-the-leader, an `OnlineMethod`: z and the last w costs.
+    r"""The state of time-smoothed follow-the-leader: z and the last w costs.
 
     Parameters
     ----------

@@ -38,12 +38,12 @@ from streamridge.runs.run import BASELINE, Run, backend_of, change
 from streamridge.runs.run_folder import with_stored_runs
 from streamridge.runs.run_tasks import TaskProgress, parse_engine, run_tasks
 from streamridge.runs.tasks import (
+    SHARED_SETTINGS,
     ModelName,
     Task,
     TaskOutcome,
     make_tasks,
     named_methods,
-    setting_names,
 )
 from streamridge.series.spans import GivenSpan, parse_spans
 from streamridge.series.zones import parse_zone
@@ -243,7 +243,7 @@ def compare(
     (['ohl', 'random', 'fixed'], 4)
     """
     names = parse_methods([methods] if isinstance(methods, str) else methods)
-    require_options("compare", options, (*OPTION_NAMES, *setting_names(model)))
+    require_options("compare", options, (*OPTION_NAMES, *SHARED_SETTINGS))
     chosen = parse_engine(engine, jobs=jobs)
     reading = {name: options.pop(name) for name in OPTION_NAMES if name in options}
     shared = {name: reading[name] for name in ("tz", "extras") if name in reading}

@@ -140,7 +140,7 @@ def _series_for(forecaster: Forecaster, given: Any, options: ReadingOptions) -> 
 def _replay_on(
     engine: Engine | Executor, forecaster: Forecaster, task: Task, progress: StepProgress | None
 ) -> Run:
-    """Return the run of a forecaster on a worker, and restore the state that comes back."""
+    """Return the run of a forecaster on a worker, and continue from the state that comes back."""
     sent = replace(task, forecaster=forecaster.to_bytes())
 
     def report(number: int, done: int) -> None:
@@ -154,5 +154,5 @@ def _replay_on(
     if run is None:
         raise StreamRidgeError(f"{task.series.sensor} ({task.method}): {outcomes[0].error}")
     if content is not None:
-        forecaster.restore(content)
+        forecaster.__setstate__(content)
     return run

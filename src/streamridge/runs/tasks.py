@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, counted, listed, option
@@ -24,14 +24,9 @@ from streamridge.series.lengths import Length
 from streamridge.series.series import Series
 from streamridge.series.spans import Span, require_same_kind
 
+# The default model by size, and the paper's model.
 ModelName = Literal["default", "compact", "long", "paper", "paper-prototype"]
-MODELS: Mapping[ModelName, Callable[..., Forecaster]] = {
-    "default": Forecaster,
-    "compact": Forecaster.compact,
-    "long": Forecaster.long,
-    "paper": Forecaster.paper,
-    "paper-prototype": Forecaster.prototype,
-}
+MODELS: tuple[ModelName, ...] = get_args(ModelName)
 # Functions from the time between readings to settings, by the name of a method.
 Methods: TypeAlias = Mapping[str, Callable[[Length], Settings]]
 
@@ -214,6 +209,8 @@ def named_methods(
     `hyperparameters` are initial values; the others start where the model starts. `settings` are
     settings of `Forecaster`; None keeps the default.
     """
+    if model not in MODELS:
+        raise InvalidInputError(f"model must be one of {listed(MODELS)}, got {model!r}.")
     if settings.get("budget") is not None:  # raise before files are read
         parse_budget(settings["budget"])
     if settings.get("holidays") is not None:
@@ -229,17 +226,13 @@ def named_methods(
 def model_settings(model: ModelName, step: Length, **settings: Any) -> Settings:
     """Return the settings of a named model; settings that are None keep their default."""
     given = {name: value for name, value in settings.items() if value is not None}
-    return _constructor(model)(step, **given).settings
+    if model == "paper" or model == "paper-prototype":
+        return Forecaster.paper(step, prototype=model == "paper-prototype", **given).settings
+    return Forecaster(step, model=model, **given).settings
 
 
-def setting_names(model: ModelName) -> tuple[str, ...]:
-    """Return the names of the settings of a named model that all sensors can share."""
-    every = [*signature(Forecaster).parameters, *signature(_constructor(model)).parameters]
-    own = ("step", "settings", "sensor", "model")
-    return (*(name for name in dict.fromkeys(every) if name not in own), "hyperparameters")
-
-
-def _constructor(model: ModelName) -> Callable[..., Forecaster]:
-    if model not in MODELS:
-        raise InvalidInputError(f"model must be one of {listed(MODELS)}, got {model!r}.")
-    return MODELS[model]
+# The settings of a named model that all sensors can share.
+SHARED_SETTINGS = (
+    *(each for each in signature(Forecaster).parameters if each not in ("step", "sensor", "model")),
+    "hyperparameters",
+)

@@ -91,7 +91,7 @@ def refitted(saved: SavedState, workspace: Workspace) -> Snapshot:
     if point.kind == "refit":
         summary = msgspec.structs.replace(summary, rebuilt=False)
         try:
-            if summary.failed is not None and forecaster.has_model:
+            if summary.failed is not None and forecaster.tuning.has_model:
                 most = hyperparameter_bounds(forecaster.settings)["regularization"][1]
                 forecaster.tuning.set(regularization=most)
             refit_or_raise(forecaster, workspace)
@@ -118,7 +118,7 @@ def started(
     forecaster = Forecaster.from_settings(settings, series)
     if forecaster.refit_due:
         forecaster.refit(workspace)
-    if point.kind == "start" and old.has_model and forecaster.has_model:
+    if point.kind == "start" and old.tuning.has_model and forecaster.tuning.has_model:
         known = forecaster.hyperparameters  # a model of another size may have others
         shared = {name: each for name, each in old.hyperparameters.items() if name in known}
         forecaster.tuning.set(**shared)
@@ -136,7 +136,7 @@ def started(
 
 
 def _snapshot(point: RefitPoint, forecaster: Forecaster, summary: SensorSummary) -> Snapshot:
-    summary = msgspec.structs.replace(summary, fitted=forecaster.has_model)
+    summary = msgspec.structs.replace(summary, fitted=forecaster.tuning.has_model)
     return Snapshot(
         point,
         reproducible_bytes(forecaster),

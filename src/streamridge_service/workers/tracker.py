@@ -212,7 +212,7 @@ class Tracker:
 
     def _state_at(self, step: int, waiting: set[int]) -> SavedState:
         """Return the state after a step, for a refit point."""
-        kind = "refit" if self.forecaster.has_model or self.forecaster.refit_due else "kept"
+        kind = "refit" if self.forecaster.tuning.has_model or self.forecaster.refit_due else "kept"
         unused = tuple(sorted(each for each in waiting if each <= self.seq))
         point = RefitPoint(self.sensor.id, self.seq, step, kind, unused)
         return SavedState(point, self.to_bytes(), self.summary)

@@ -58,7 +58,7 @@ def test_snapshots_of_an_earlier_version_are_rebuilt_once(database):
         for sensor in ledger.sensors():
             kinds = [point.kind for point in ledger.refit_points(sensor.id)]
             assert kinds.count("rebuilt") == 1
-            assert Forecaster.from_bytes(ledger.snapshot(sensor.id).state).has_model
+            assert Forecaster.from_bytes(ledger.snapshot(sensor.id).state).tuning.has_model
 
 
 def test_a_former_state_is_not_compared_and_its_forecasts_are(database):

@@ -33,7 +33,7 @@ def test_a_state_before_the_first_fit_takes_less_than_10_kb(record_property):
     record_property("row", "C5")
     world = World(plan=FULL).follow(entries(daily(3 * DAY - 1)))
 
-    assert not world.tracker.forecaster.has_model
+    assert not world.tracker.forecaster.tuning.has_model
     assert max(len(each.state) for each in world.snapshots) < 10_000
 
 

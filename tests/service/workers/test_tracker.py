@@ -287,7 +287,7 @@ class TestActions:
             world, "exclude", start=str(to_datetime(START)), end=str(to_datetime(START + STEP))
         )
 
-        assert tracker.forecaster.has_model
+        assert tracker.forecaster.tuning.has_model
         assert world.made_again().to_bytes() == tracker.to_bytes()
 
 

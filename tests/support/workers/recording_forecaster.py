@@ -18,13 +18,13 @@ from tests.support.workers.logs import STEP
 class RecordingForecaster:
     """The readings of a forecaster, behind its interface."""
 
-    has_model = refit_due = False
+    refit_due = False
 
     def __init__(self, readings=()):
         self.readings = [tuple(reading) for reading in readings]
         self.counts, self.hyperparameters = {}, {}
         self.tuning = SimpleNamespace(
-            costs=SimpleNamespace(), experts={}, active_bounds={}, frozen=()
+            has_model=False, costs=SimpleNamespace(), experts={}, active_bounds={}, frozen=()
         )
 
     @classmethod
