@@ -41,7 +41,7 @@ HANDLERS = [
 def create_app(service: Service) -> Middleware:
     """Return the application of a service that is open."""
     tokens = TokenCache(service.ledger.tokens(), lambda: service.read(lambda x: x.tokens()))
-    context = Context(service, tokens, SensorPages(service.statuses))
+    context = Context(service, tokens, SensorPages(service.statuses, lambda: service.now))
     app = Litestar(
         HANDLERS,
         guards=[Authorization(context)],

@@ -16,7 +16,8 @@ import msgspec
 
 from streamridge.errors import counted
 from streamridge_service.ledger.records import IssuedForecast, SensorRow
-from streamridge_service.plan import HOUR, MINUTE, Declaration
+from streamridge_service.plan import DAY, HOUR, MINUTE, Declaration
+from streamridge_service.workers.error_scores import Scores
 from streamridge_service.workers.sensor_state import NEVER, SensorSummary
 
 # Age of the newest reading at which a sensor is stale, is silent, and is no longer forecast.
@@ -38,6 +39,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
     sensor: SensorRow
     declared: Declaration
     summary: SensorSummary = SensorSummary()  # the last report of its worker
+    seq: int = 0  # the arrival number up to which its worker has processed readings
     forecast: IssuedForecast | None = None  # the newest one
 
     @property
@@ -65,6 +67,11 @@ class SensorStatus(msgspec.Struct, frozen=True):
         if not summary.fitted:
             return "new", "there are too few readings for a model yet"
         return "good", ""
+
+    def scores(self, now: int) -> Scores:
+        """Return the errors at a time; those of the last day only if it has a reading."""
+        summary = self.summary
+        return summary.scores if now - summary.newest <= DAY else summary.scores.without_last_day
 
     def reason_without_forecast(self, now: int) -> str | None:
         """Return why the sensor has no forecast at a time; None if it should have one."""
@@ -119,9 +126,10 @@ class SensorStatuses:
         self._by_id[sensor.id], self._ids[sensor.name] = status, sensor.id
         return status
 
-    def set_summary(self, sensor: int, summary: SensorSummary) -> SensorStatus:
-        """Replace the summary of a sensor."""
-        status = msgspec.structs.replace(self._by_id[sensor], summary=summary)
+    def set_summary(self, sensor: int, summary: SensorSummary, seq: int = 0) -> SensorStatus:
+        """Replace the summary of a sensor, after the readings up to an arrival number."""
+        known = self._by_id[sensor]
+        status = msgspec.structs.replace(known, summary=summary, seq=max(known.seq, seq))
         self._by_id[sensor] = status
         self.newest = max(self.newest, summary.newest)
         return status
@@ -155,7 +163,7 @@ class SensorStatuses:
                 if state != self._announced.get(sensor, "new"):
                     changed.append((status.sensor, state, reason))
                 self._announced[sensor] = state
-                ratio = status.summary.scores.ratio if status.summary.fitted else None
+                ratio = status.scores(now).ratio if status.summary.fitted else None
                 if ratio is not None:
                     ratios.append(ratio)
             yield changed

@@ -127,7 +127,7 @@ class Service:
         for sensor in self.intake.sensors.values():
             statuses.put(sensor)
         for sensor_id, _, body in ledger.summaries():
-            statuses.set_summary(sensor_id, msgspec.json.decode(body, type=SensorSummary))
+            statuses.set_summary(sensor_id, msgspec.json.decode(body, type=SensorSummary).shown)
         after = max(ledger.last_seq() - RECENT, 0)
         for issued in ledger.forecasts(after=after):
             statuses.set_forecast(issued)
