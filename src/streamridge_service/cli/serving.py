@@ -21,7 +21,13 @@ from streamridge_service.settings import ServiceSettings, settings_of
 # A flag that may be repeated is named in the singular.
 REPEATED = {"allowed_hosts": "--allowed-host"}
 # Placeholders of values in the help, where the type is not clear enough.
-METAVARS = {"database": "FILE|URL", "host": "ADDRESS", "allowed_hosts": "NAME"}
+METAVARS = {
+    "database": "FILE|URL",
+    "host": "ADDRESS",
+    "allowed_hosts": "NAME",
+    "alert_url": "URL",
+    "alert_command": "COMMAND",
+}
 
 
 def _serve(*, demo: bool = False, **given: Any) -> None:

@@ -42,7 +42,7 @@ Score = Annotated[
         ge=0,
         examples=[0.4],
         description="Anomaly score: the distance of the last reading from its forecast, in units "
-        "of the band on that side. Above 1 the reading is outside.",
+        "of the interval on that side. Above 1 the reading is outside.",
     ),
 ]
 Seq = Annotated[int, Meta(examples=[184_901])]
@@ -105,7 +105,7 @@ class SensorItem(Answer, frozen=True):
     trend: Trend
     score: Score | None
     outside_in_a_row: Annotated[
-        int, Meta(description="Readings outside their bands in a row, up to the last one.")
+        int, Meta(description="Readings outside their intervals in a row, up to the last one.")
     ]
     forecast: NextStep | None
 

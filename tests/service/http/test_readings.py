@@ -281,18 +281,18 @@ class TestLineProtocol:
 
 
 class TestUnavailable:
-    def test_a_stopping_service_answers_503(self, live, monkeypatch):
-        monkeypatch.setattr(live.service.health, "state", "stopping")
+    def test_a_stopping_service_answers_503(self, unchecked, monkeypatch):
+        monkeypatch.setattr(unchecked.service.health, "state", "stopping")
 
-        answer = live.post([row("stopping", 1)])
+        answer = unchecked.post([row("stopping", 1)])
 
         assert (answer.status_code, answer.json()["code"]) == (503, "sr-stopping")
         assert int(answer.headers["retry-after"]) > 0
 
-    def test_a_full_disk_answers_507(self, live, monkeypatch):
-        monkeypatch.setattr(live.service.health, "disk", {"free": 1000, "data": 0})
+    def test_a_full_disk_answers_507(self, unchecked, monkeypatch):
+        monkeypatch.setattr(unchecked.service.health, "disk", {"free": 1000, "data": 0})
 
-        answer = live.post([row("full", 1)])
+        answer = unchecked.post([row("full", 1)])
 
         assert (answer.status_code, answer.json()["code"]) == (507, "sr-disk-full")
         assert int(answer.headers["retry-after"]) > 0
