@@ -97,7 +97,10 @@ class ServiceSettings(BaseSettings):
         None, description="command that gets alerts as JSON on its standard input"
     )
     alert_outside: int = Field(
-        3, ge=1, le=1000, description="readings outside their intervals in a row that cause an alert"
+        3,
+        ge=1,
+        le=1000,
+        description="readings outside their intervals in a row that cause an alert",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="lowest level that is logged"

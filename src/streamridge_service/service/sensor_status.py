@@ -152,7 +152,7 @@ class SensorStatuses:
             self._outside_change(status)
 
     def _outside_change(self, status: SensorStatus) -> list[tuple[SensorRow, str, str]]:
-        """Return the event of a sensor that leaves its intervals for long, or comes back to them."""
+        """Return the event of a sensor that leaves its intervals for long, or comes back."""
         sensor, run = status.sensor, status.summary.outside
         if run >= self._alert_outside and sensor.id not in self._outside:
             self._outside.add(sensor.id)
