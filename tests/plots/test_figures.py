@@ -99,7 +99,7 @@ def test_nothing_is_shaded_without_gaps(axes, rng):
 def test_the_level_is_drawn_across_the_coverage(axes, rng, actual):
     draw_coverage(axes, rng, actual)
 
-    level = next(each for each in axes.lines if each.get_label() == "level 0.9")
+    level = next(each for each in axes.lines if each.get_label() == "level 90%")
     assert set(level.get_ydata()) == {0.9}
 
 
@@ -127,7 +127,7 @@ def test_narrow_bands_are_darker_than_wide_ones(axes):
 def test_the_coverage_of_each_level_is_a_line_of_the_same_style(axes, rng):
     plot_rolling_coverage(axes, {"ohl": (TIMES, rng.random((len(TIMES), 2)))}, levels=(0.5, 0.8))
 
-    assert axes.get_legend_handles_labels()[1] == ["ohl", "level 0.5", "level 0.8"]
+    assert axes.get_legend_handles_labels()[1] == ["ohl", "level 50%", "level 80%"]
     one, other = axes.lines[:2]
     assert (one.get_color(), one.get_linestyle()) == (other.get_color(), other.get_linestyle())
 

@@ -56,7 +56,7 @@ def test_the_forecast_figure_shows_one_method_at_first():
 def test_the_level_is_a_line_in_the_coverage_figure():
     figure = coverage_figure(only(make_run()))
 
-    assert figure.data[-1].name == "level 0.9"
+    assert figure.data[-1].name == "level 90%"
     assert set(figure.data[-1].y) == {0.9}
 
 

@@ -135,7 +135,7 @@ def test_weights_of_experts_follow_the_hyperparameters():
     html = section(1, only(run_with_experts(), fixed_run(days=5)), [])
 
     text = words(html)
-    assert "Weights of the experts (ohl)The weight of the model" in text
+    assert "Weights of the experts (ohl)A forecast is a weighted mean of experts: the model" in text
     assert text.index("Hyperparameters of ohl") < text.index("Weights of the experts (ohl)")
     assert "Weights of the experts (fixed)" not in text
 

@@ -63,7 +63,7 @@ def test_naive_forecasts_are_counted():
 
     text = words(section(1, only(replace(run, by_model=seasonal)), []))
 
-    assert "no model could be used: 7." in text
+    assert "instead of the model's: 7." in text
 
 
 def test_an_interrupted_run_is_named():
@@ -94,7 +94,7 @@ def test_every_level_has_its_coverage_in_the_table_and_the_figure():
     assert "coverage, 80%coverage, 95%scored" in text
     for share in run.coverages.values():
         assert f"{100 * share:.1f} %" in text
-    assert names == ["ohl, 80%", "ohl, 95%", "level 0.8", "level 0.95"]
+    assert names == ["ohl, 80%", "ohl, 95%", "level 80%", "level 95%"]
 
 
 def test_runs_of_different_levels_share_a_table():
@@ -166,7 +166,7 @@ def test_a_second_run_of_a_naive_forecast_needs_no_model():
     (sensor,) = by_sensor([run, run.naive_run("last"), run.naive_run("last")])
 
     assert [each.method for each in sensor.with_model] == ["ohl"]
-    assert "since no model could be used" not in words(section(1, sensor, []))
+    assert "instead of the model's" not in words(section(1, sensor, []))
 
 
 def test_a_naive_forecast_is_not_said_to_be_interrupted():

@@ -146,7 +146,7 @@ def plot_rolling_coverage(
         lines = axes.plot(times, shares, **method_style(name))
         lines[0].set_label(plain(name))
     for level in levels:
-        axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {level:g}")
+        axes.axhline(level, color=INK, lw=1, linestyle=":", label=f"level {percent(level)}%")
     axes.set(ylabel="share within the interval")
     time_axis(axes, np.concatenate([times for times, _ in curves_by_name.values()]))
     legend_above_data(axes)

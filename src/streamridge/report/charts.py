@@ -339,7 +339,7 @@ def _level_line(sensor: SensorRuns, level: float) -> go.Scatter:
         x=page_times(np.array([times.min(), times.max()])),
         y=[level, level],
         mode="lines",
-        name=f"level {level:.4g}",
+        name=f"level {percent(level)}%",
         line={"color": INK, "dash": "dot", "width": 1.4},
         hoverinfo="skip",
     )

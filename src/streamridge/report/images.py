@@ -94,17 +94,18 @@ def write_event_image(
     run, day = sensor.main, np.timedelta64(1, "D")
     shown = (run.times >= moment - BEFORE * day) & (run.times < moment + AFTER * day)
     _draw_band(first, run, shown, unit)
-    first.set(title=plain(f"{run.sensor}: forecasts of {run.method}, one step ahead"))
+    intervals = band_words(run.levels)
+    first.set(title=plain(f"{run.sensor}: forecasts of {run.method}, with {intervals}"))
     errors = {run.method: recent_rmse(run) for run in sensor.scored if run.method != OMITTED}
     plot_recent_rmse(second, errors, unit=unit)
-    second.set(title="RMSE of the last three days", ylabel=plain(unit) or "RMSE")
+    second.set(title="error (RMSE) of the last three days", ylabel=plain(unit) or "RMSE")
     paths = {
         run.method: (run.refit_times, run.path[hyperparameter])
         for run in sensor.runs
         if run.path is not None
     }
     plot_paths(third, paths, name=hyperparameter)
-    third.set(title=plain(f"{hyperparameter}, from a wrong start"))
+    third.set(title=plain(f"a hyperparameter, {hyperparameter}, from a wrong start"))
     at = matplotlib_part("dates").date2num(moment)
     for axes in figure.axes:
         axes.axvline(at, color=INK, lw=1.2, ls="--")

@@ -63,6 +63,15 @@ EXPLANATION = (
     "share of readings within their prediction interval. Missing steps have no reading, or one "
     "outside the known bounds, and are not scored. Seconds are the running time of the whole run."
 )
+METHODS = {
+    "ohl": "ohl tunes its hyperparameters at every refit, by the gradient of its own errors",
+    "ohl+": "ohl+ does the same from a start that it searched once",
+    "hoag": "hoag searches the past regularly, by approximate gradients",
+    "random": "random searches the past regularly, by random draws",
+    "grid": "grid searches the past regularly, on a grid",
+    "bayes": "bayes searches the past regularly, by Bayesian optimization",
+    "fixed": "fixed keeps the initial hyperparameters",
+}
 ZOOM = "Drag to zoom, double-click to reset. Click a name to show or hide it."
 BOUNDS = (
     "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
@@ -70,7 +79,7 @@ BOUNDS = (
 )
 SCALES = "One row per feature. The larger the inverse scale, the more the feature matters."
 EXPERTS = (
-    "The weights of the model, of a smaller model with the initial hyperparameters (start), and of "
+    "A forecast is a weighted mean of experts: the model, a smaller model that is not tuned, and "
     "naive forecasts. Experts with small recent errors get large weights."
 )
 
@@ -124,6 +133,7 @@ def overview(title: str, sensors: Sequence[SensorRuns], *, unit: str = "") -> st
         paragraph(_scope(sensors), "soft"),
         mean_changes(sensors),
         summary_table(sensors),
+        _methods(sensors),
         paragraph(f"Errors are in {unit}. {EXPLANATION}" if unit else EXPLANATION, "soft"),
     ]
     items = [
@@ -168,6 +178,13 @@ def _scope(sensors: Sequence[SensorRuns]) -> str:
     count = "1 sensor" if len(sensors) == 1 else f"{len(sensors)} sensors"
     span = f"from {_minute(times.min())} to {_minute(times.max())}, " if len(times) else ""
     return f"{count}, {span}a reading every {steps}. Methods: {methods}. Intervals of {levels}."
+
+
+def _methods(sensors: Sequence[SensorRuns]) -> str:
+    """Return a paragraph that explains the methods with a model; empty if none is known."""
+    names = dict.fromkeys(run.method for sensor in sensors for run in sensor.with_model)
+    known = "; ".join(METHODS[name] for name in names if name in METHODS)
+    return paragraph(f"Methods: {known}.", "soft") if known else ""
 
 
 def _minute(time: np.datetime64 | np.int64) -> str:
@@ -222,7 +239,8 @@ def _tuning(path: TuningPath, feature_names: Sequence[str] | None) -> list[str]:
     note = BOUNDS if path.bounds else "No hyperparameter ended at a bound."
     parts = [f"<h3>Hyperparameters of {escape(path.method)}</h3>", paragraph(note, "soft")]
     for group, names in groups.weights.items():
-        parts += [panel(f"Weight of every kernel ({_words(group)})", weights_figure(path, names))]
+        of = "" if group == "weight" else f" ({_words(group)})"
+        parts += [panel(f"Weights of the kernels{of}", weights_figure(path, names))]
     for group, names in groups.indexed.items():
         figure = scales_figure(path, names, feature_labels(len(names), feature_names))
         parts += [panel(f"Importance of features ({_words(group)})", figure, SCALES)]

@@ -22,7 +22,7 @@ BOUND_MARKS = {
     "upper": " \N{BLACK UP-POINTING TRIANGLE}",
 }
 # Labels of the experts; all other experts are named after a season.
-EXPERTS = {"model": "model", "start": "smaller model at its start", "last": "last reading"}
+EXPERTS = {"model": "model", "start": "smaller model, not tuned", "last": "last reading"}
 NAMED_SEASONS = ("day", "week", "year")
 
 
@@ -165,7 +165,7 @@ def expert_label(name: str) -> str:
     Examples
     --------
     >>> expert_label("start"), expert_label("week"), expert_label("8h"), expert_label("12")
-    ('smaller model at its start', 'a week ago', '8h ago', '12 steps ago')
+    ('smaller model, not tuned', 'a week ago', '8h ago', '12 steps ago')
     """
     if name in EXPERTS:
         return EXPERTS[name]

@@ -61,7 +61,7 @@ WITHOUT_IMPLAUSIBLE = (
     f"{MARK} Without implausible readings; the section of the sensor shows the error with them."
 )
 NAIVE = {"last": "the last reading", "week": "the same time a week ago"}
-SEASONAL = "naive forecasts, since no model could be used"
+SEASONAL = "steps with a naive forecast instead of the model's"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from streamridge.series.times import Times
 
 # Height of a row of the heat map, and of a panel of lines, in pixels.
 ROW_HEIGHT = 15
+MOST_TICKS = 6
 PANEL_HEIGHT = 130
 
 
@@ -110,12 +111,13 @@ def others_figure(path: TuningPath, names: Sequence[str]) -> go.Figure:
     )
     for i, name in enumerate(names):
         low = path.values[name].min()
-        title = escape(path.marked(name, name.replace(".", " ")))
+        title = escape(path.marked(name, name.replace(".", " ").replace("_", " ")))
+        ticks = {"tickvals": _log_ticks(low, path.values[name].max())} if low > 0 else {"nticks": 5}
         figure.layout[_axis("yaxis", i)] = {
             "type": "log" if low > 0 else "linear",
             "title": {"text": title, "font": {"size": 12}},
-            "nticks": 5,
             "exponentformat": "e",
+            **ticks,
         }
     return figure
 
@@ -136,6 +138,27 @@ def _step_line(path: TuningPath, name: str, i: int) -> go.Scatter:
 def _axis(kind: str, i: int) -> str:
     """Return the name of the i-th axis; the first has no number."""
     return kind if i == 0 else f"{kind}{i + 1}"
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Return at most six round numbers around a range, for a logarithmic axis.
+
+    Plotly labels every digit of a decade, and the labels of a small panel overlap.
+
+    Examples
+    --------
+    >>> _log_ticks(0.02, 0.4)
+    [0.02, 0.05, 0.1, 0.2, 0.5]
+    >>> _log_ticks(1e-5, 1e3)
+    [1e-05, 0.001, 0.1, 10.0, 1000.0]
+    """
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    for digits in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
+        ticks = [float(f"{d}e{power}") for power in range(first, last + 1) for d in digits]
+        near = [tick for tick in ticks if low / 1.3 <= tick <= 1.3 * high]
+        if len(near) <= MOST_TICKS:
+            break
+    return near[:: -(-len(near) // MOST_TICKS) or 1]
 
 
 def _decades(logs: Matrix) -> list[float]:

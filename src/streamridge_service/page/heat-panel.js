@@ -28,7 +28,10 @@ export function heatPanel() {
       };
       const stuck = names.filter((name) => bounds[name]).length;
       const [low, high] = limits[names[0]] ?? [];
-      const within = isNumber(low) ? `limits ${significant(low)} to ${significant(high)}` : "";
+      const rows = "one row per feature";
+      const within = isNumber(low)
+        ? `${rows}; limits ${significant(low)} to ${significant(high)}`
+        : rows;
       setCaption(
         figure,
         title,

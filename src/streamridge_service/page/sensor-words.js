@@ -27,7 +27,7 @@ export function headline(first, { items, reason }, unit, step) {
 export function bandWords(first, source, level) {
   if (!first) return "";
   const [, lower, upper] = numbersOf(first);
-  const made = source === "model" ? "by the model" : `not by the model: ${sourceWords(source)}`;
+  const made = source === "model" ? "by the model" : `not by the model, but ${sourceWords(source)}`;
   return `${percent(level)} sure to lie between ${lower} and ${upper}, ${made}.`;
 }
 
