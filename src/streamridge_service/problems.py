@@ -91,6 +91,10 @@ CATALOGUE: dict[str, Code] = {
         f"Send at most {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows.",
     ),
     "sr-slow-body": Code(408, "The body was too slow", "Send it faster, or in smaller parts."),
+    "sr-large-head": Code(
+        431, "The headers are too large", "Send a shorter address, and fewer or shorter headers."
+    ),
+    "sr-slow-head": Code(408, "The headers were too slow", "Send them at once."),
     "sr-bad-parameter": Code(422, "A parameter is wrong", "See the parameters in /docs."),
     "sr-bad-field": Code(422, "A field of the body is wrong", "See the fields in /docs."),
     "sr-no-token": Code(
@@ -99,11 +103,17 @@ CATALOGUE: dict[str, Code] = {
     "sr-forbidden": Code(
         403, "The token lacks a scope", "Use a token with the scope that the detail names."
     ),
+    "sr-cross-site": Code(
+        403, "Another site's page must not change anything", "Send the request from its own page."
+    ),
     "sr-bad-host": Code(
         421, "The host name is not allowed", "Add it with --allowed-host, or use another."
     ),
     "sr-rate-limited": Code(
         429, "There were too many requests", "Wait as long as Retry-After says."
+    ),
+    "sr-too-many-connections": Code(
+        503, "There are too many connections", "Close some, or raise --max-connections."
     ),
     "sr-too-many-streams": Code(
         503, "There are too many event streams", "Close some, or poll instead."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from ipaddress import ip_network
 from os import cpu_count
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -45,10 +46,23 @@ def _split(names: object) -> object:
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
 
 
+def _valid_network(text: str) -> str:
+    """Return an address or a network; raise unless the text is one."""
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(
+            f"must be an address or a network such as 10.0.0.0/8, got {text!r}."
+        ) from None
+    return text
+
+
 Duration = Annotated[str, AfterValidator(_valid_duration)]
 Database = Annotated[str, AfterValidator(_in_a_folder)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]+$")]
 HostNames = Annotated[tuple[HostName, ...], NoDecode, BeforeValidator(_split)]
+Network = Annotated[str, AfterValidator(_valid_network)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)]
 
 
 class ServiceSettings(BaseSettings):
@@ -86,21 +100,18 @@ class ServiceSettings(BaseSettings):
         "512MB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="disk space that stays free"
     )
     allowed_hosts: HostNames = Field((), description="further host name that clients may use")
+    trusted_proxies: Networks = Field(
+        (), description="proxies that may name a client's address in X-Forwarded-For"
+    )
+    max_connections: int | None = Field(
+        None, ge=1, le=100_000, description="connections; by default as many as open files allow"
+    )
+    max_connections_per_address: int | None = Field(
+        None, ge=1, le=100_000, description="connections of one address; by default half of all"
+    )
     open: bool = Field(False, description="serve without tokens on any address, at your own risk")
     requests_a_minute: int = Field(
         600, ge=1, description="limit for one token; posting readings is not limited"
-    )
-    alert_url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = Field(
-        None, description="web address to which alerts are posted as JSON"
-    )
-    alert_command: Annotated[str, Field(min_length=1)] | None = Field(
-        None, description="command that gets alerts as JSON on its standard input"
-    )
-    alert_outside: int = Field(
-        3,
-        ge=1,
-        le=1000,
-        description="readings outside their intervals in a row that cause an alert",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="lowest level that is logged"

@@ -140,7 +140,7 @@ def served(tmp_path_factory):
     """Give a service that asks for tokens and is called by a name, and the texts of its tokens."""
     database = tmp_path_factory.mktemp("proxied") / "a.db"
     secrets = make_tokens(database)
-    with Live(database, allowed_hosts=NAME) as service:
+    with Live(database, allowed_hosts=NAME, trusted_proxies="127.0.0.1") as service:
         yield service, secrets
 
 

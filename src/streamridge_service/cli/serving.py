@@ -25,8 +25,9 @@ METAVARS = {
     "database": "FILE|URL",
     "host": "ADDRESS",
     "allowed_hosts": "NAME",
-    "alert_url": "URL",
-    "alert_command": "COMMAND",
+    "trusted_proxies": "ADDRESS,...",
+    "max_connections": "N",
+    "max_connections_per_address": "N",
 }
 
 

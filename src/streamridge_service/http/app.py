@@ -6,6 +6,7 @@ from litestar import Litestar
 from litestar.datastructures import State
 
 from streamridge_service.http.authorization import Authorization
+from streamridge_service.http.connections import Connections, default_limit
 from streamridge_service.http.middleware import Middleware
 from streamridge_service.http.openapi import document_of
 from streamridge_service.http.pagination import SensorPages
@@ -26,6 +27,7 @@ from streamridge_service.http.routes import (
 from streamridge_service.http.routing import Context
 from streamridge_service.http.tokens import TokenCache
 from streamridge_service.service.service import Service
+from streamridge_service.settings import ServiceSettings
 
 # The order of the documentation.
 HANDLERS = [
@@ -41,7 +43,8 @@ HANDLERS = [
 def create_app(service: Service) -> Middleware:
     """Return the application of a service that is open."""
     tokens = TokenCache(service.ledger.tokens(), lambda: service.read(lambda x: x.tokens()))
-    context = Context(service, tokens, SensorPages(service.statuses, lambda: service.now))
+    connections = connections_of(service.settings)
+    context = Context(service, tokens, SensorPages(service.statuses), connections)
     app = Litestar(
         HANDLERS,
         guards=[Authorization(context)],
@@ -52,4 +55,11 @@ def create_app(service: Service) -> Middleware:
         request_max_body_size=None,  # `requests` limits bodies
     )
     context.document |= document_of(app)
-    return Middleware(app, service.settings, context.traffic)
+    return Middleware(app, service.settings, context.traffic, context.connections)
+
+
+def connections_of(settings: ServiceSettings) -> Connections:
+    """Return the limits of connections: those of the settings, as far as open files allow them."""
+    most = min(settings.max_connections or default_limit(), default_limit())
+    of_one = settings.max_connections_per_address or max(most // 2, 1)
+    return Connections(most, of_one, settings.trusted_proxies)

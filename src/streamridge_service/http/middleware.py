@@ -7,7 +7,6 @@ from ipaddress import ip_address
 from secrets import token_hex
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
 
 import structlog
 from litestar import Litestar, Request
@@ -15,22 +14,12 @@ from litestar.types import HTTPScope, Message, Receive, Send
 from structlog.contextvars import bound_contextvars
 
 from streamridge_service.bodies.fields import brief
-from streamridge_service.http.responses import internal_problem, problem_response
+from streamridge_service.http.connections import Connections
+from streamridge_service.http.responses import HEADERS, internal_problem, problem_response
 from streamridge_service.http.routing import Traffic
 from streamridge_service.problems import Problem
 from streamridge_service.settings import LOCAL, ServiceSettings
 
-# Headers of every response: scripts, styles and data come from this service only, and no other page
-# may embed this one, guess another type for a response, or see the address it came from.
-HEADERS = {
-    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
-    "form-action 'self'; object-src 'none'",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-}
 SAFE = ("GET", "HEAD", "OPTIONS")
 ANYWHERE = ("0.0.0.0", "::")
 # This response never ends, so HEAD does not apply to it.
@@ -42,8 +31,10 @@ log = structlog.get_logger("streamridge_service.http")
 class Middleware:
     """The application behind its checks."""
 
-    def __init__(self, app: Litestar, settings: ServiceSettings, traffic: Traffic) -> None:
-        self.app, self._traffic = app, traffic
+    def __init__(
+        self, app: Litestar, settings: ServiceSettings, traffic: Traffic, connections: Connections
+    ) -> None:
+        self.app, self._traffic, self.connections = app, traffic, connections
         self._names = {*LOCAL, settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
         self._any_address = settings.host in ANYWHERE
 
@@ -75,16 +66,12 @@ class Middleware:
         await response(scope, receive, exchange.send)
 
     def _require_own_host(self, scope: HTTPScope) -> None:
-        """Refuse requests for other hosts, and changes that another site's page requests."""
+        """Refuse requests for other hosts, and changes that a page of another origin requests."""
         host = _header(scope, b"host")
         if not self._is_own(host):
             raise Problem("sr-bad-host", f"{brief(host)} is not a host name of this service.")
-        if scope["method"] in SAFE:
-            return
-        origin = _header(scope, b"origin")
-        is_foreign = origin and not self._is_own(urlsplit(origin).netloc)
-        if is_foreign or _header(scope, b"sec-fetch-site") == "cross-site":
-            raise Problem("sr-forbidden", "Pages of other sites must not change anything here.")
+        if scope["method"] not in SAFE and _is_cross_origin(scope, host):
+            raise Problem("sr-cross-site", "A page of another origin must not change anything.")
 
     def _is_own(self, host: str) -> bool:
         name = _without_port(host).lower()
@@ -143,6 +130,30 @@ def _as_get(scope: HTTPScope) -> HTTPScope:
 
 def _header(scope: HTTPScope, name: bytes) -> str:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
+
+
+def _is_cross_origin(scope: HTTPScope, host: str) -> bool:
+    """Return whether a page of another origin has made a browser send a request.
+
+    Browsers state this in Sec-Fetch-Site, or at least name the page's origin. Programs send neither
+    header. A page on another port of the same host belongs to another origin.
+    """
+    site, origin = _header(scope, b"sec-fetch-site"), _header(scope, b"origin")
+    if site:
+        return site not in ("same-origin", "none")
+    return bool(origin) and _authority(origin) != _authority(f"{scope['scheme']}://{host}")
+
+
+def _authority(url: str) -> str:
+    """Return host and port of a URL, in lower case and without a default port.
+
+    Examples
+    --------
+    >>> _authority("https://Roads.example.org:443"), _authority("http://[::1]:8321")
+    ('roads.example.org', '[::1]:8321')
+    """
+    scheme, _, rest = url.lower().partition("://")
+    return rest.removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":none"))
 
 
 def _without_port(host: str) -> str:

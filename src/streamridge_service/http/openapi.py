@@ -28,7 +28,10 @@ DESCRIPTION = (
 ORDER = ("GET", "PUT", "POST", "DELETE")
 REF = "#/components/schemas/{name}"
 # Problems of every route, and of every route that needs a token.
-ALL_PROBLEMS = ("sr-bad-parameter", "sr-unreadable", "sr-bad-host", "sr-internal", "sr-stopping")
+ALL_PROBLEMS = (
+    "sr-bad-parameter", "sr-unreadable", "sr-slow-head", "sr-large-head", "sr-bad-host",
+    "sr-cross-site", "sr-internal", "sr-too-many-connections", "sr-stopping",
+)  # fmt: skip
 TOKEN_PROBLEMS = ("sr-no-token", "sr-forbidden", "sr-rate-limited", "sr-storage-away")
 PATH_SCHEMAS = {
     "sensor": {"type": "string", "pattern": SENSOR_NAME},

@@ -25,6 +25,17 @@ from streamridge_service.service.writer import storage_code
 JSON, CSV, PARQUET = "application/json", "text/csv", "application/vnd.apache.parquet"
 NDJSON, PLAIN, HTML = "application/x-ndjson", "text/plain", "text/html"
 PROBLEM = "application/problem+json"
+# Headers of every response: scripts, styles and data come from this service only, and no other page
+# may embed this one, guess another type for a response, or see the address it came from.
+HEADERS = {
+    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'; object-src 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
 # Codes of the framework's own errors; its other errors mean that a request cannot be read.
 FRAMEWORK_CODES = {404: "sr-not-found", 405: "sr-method", 413: "sr-too-large"}
 FRAMEWORK_DETAILS = {

@@ -18,6 +18,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from streamridge_service.bodies.fields import brief
+from streamridge_service.http.connections import Connections
 from streamridge_service.http.pagination import SensorPages
 from streamridge_service.http.requests import LargeBodies, Query, json_body, parse_query
 from streamridge_service.http.responses import CSV, JSON, PARQUET, json_response
@@ -198,6 +199,7 @@ class Context:
     service: Service
     tokens: TokenCache
     pages: SensorPages
+    connections: Connections
     traffic: Traffic = field(default_factory=Traffic)
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
     # The OpenAPI document; complete once all routes are known.

@@ -16,8 +16,9 @@ import structlog
 import uvicorn
 
 from streamridge.errors import StreamRidgeError
-from streamridge_service.http import logs
+from streamridge_service import logs
 from streamridge_service.http.app import create_app
+from streamridge_service.http.connections import protocol_of
 from streamridge_service.http.middleware import Middleware
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.service.service import Service
@@ -32,7 +33,8 @@ REQUEST_TIMEOUT, WORKER_TIMEOUT, STOP_TIMEOUT = 3.0, 4.0, 9.0
 FORCED_TIMEOUT = 0.5
 # Milliseconds after which the system closes a connection whose client reads nothing.
 SEND_TIMEOUT = 30_000
-BACKLOG = 2048
+# Connections that may wait to be accepted, and that are accepted at once.
+BACKLOG, ACCEPTED_AT_ONCE = 2048, 64
 
 Print = Callable[[str], None]
 
@@ -82,13 +84,14 @@ def run(
     """Serve until the process gets a signal to stop; return the exit code."""
     logs.configure(settings.log_level)
     forced_exit = ForcedExit()
-    try:
-        return asyncio.run(serve(settings, print_line, forced_exit))
-    except StreamRidgeError as error:
-        print_error(error.reason)
-        return error.exit_code or CONFIGURATION
-    finally:
-        forced_exit.cancel()
+    with logs.everything_logged():
+        try:
+            return asyncio.run(serve(settings, print_line, forced_exit))
+        except StreamRidgeError as error:
+            print_error(error.reason)
+            return error.exit_code or CONFIGURATION
+        finally:
+            forced_exit.cancel()
 
 
 async def serve(settings: ServiceSettings, print_line: Print, forced_exit: ForcedExit) -> int:
@@ -123,13 +126,15 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=protocol_of(app.connections),  # type: ignore[arg-type]
                 ws="none",
                 lifespan="off",
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                backlog=BACKLOG,
+                proxy_headers=bool(service.settings.trusted_proxies),
+                forwarded_allow_ips=list(service.settings.trusted_proxies),
+                backlog=ACCEPTED_AT_ONCE,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=REQUEST_TIMEOUT,  # type: ignore[arg-type]
             )
@@ -142,10 +147,17 @@ class Server(uvicorn.Server):
         """Open the port, and print the address."""
         await super().startup(sockets)
         for each in sockets or []:
+            each.listen(BACKLOG)
             host, port = each.getsockname()[:2]
             self.address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             self._print(f"streamridge serves {self.address}")
             log.info("serving", address=self.address)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop; once a second, report log lines that were left out."""
+        if counter % 10 == 0:
+            logs.report_left_out()
+        return await super().on_tick(counter)
 
     def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]
         """Leave signals to `signals`, since the service stops after the server."""

@@ -17,11 +17,10 @@ from streamridge.errors import InvalidInputError
 from streamridge_service.ledger.errors import StorageError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import Token
+from streamridge_service.logs import TOKEN_PREFIX
 from streamridge_service.service.answers import Answer, AnyTime, Time, iso, iso_or_none
 
 SCOPES = ("read", "write", "admin")
-# The prefix lets logs, and scanners for leaked secrets, recognize a token.
-PREFIX = "sr_"
 BYTES = 32
 MAX_NAME = 100
 # Seconds after which the cache is refreshed, and after which a request waits for the refresh.
@@ -56,7 +55,7 @@ def create(
     The scope "admin" allows everything. Times are in microseconds.
     """
     _validate(name, scopes, now, expires)
-    text = PREFIX + token_urlsafe(BYTES)
+    text = TOKEN_PREFIX + token_urlsafe(BYTES)
     number = max((token.id for token in ledger.tokens()), default=0) + 1
     token = Token(number, name, digest_of(text), tuple(dict.fromkeys(scopes)), now, expires)
     ledger.put_tokens([token])

@@ -11,7 +11,8 @@ import pytest
 
 from streamridge_service.http import tokens
 from streamridge_service.ledger.opening import open_ledger
-from tests.support.service.live_server import make_tokens
+from streamridge_service.logs import TOKEN_PREFIX
+from tests.support.service.live_server import Live, make_tokens
 from tests.support.service.routes import all_routes
 from tests.support.waiting import LIMIT, wait_until
 
@@ -126,14 +127,14 @@ class TestStoredTokens:
 
         for text in made.values():
             assert text.encode() not in stored
-            assert text.removeprefix(tokens.PREFIX).encode() not in stored
+            assert text.removeprefix(TOKEN_PREFIX).encode() not in stored
 
     def test_tokens_have_256_bits_and_never_repeat(self, tmp_path):
         with open_ledger(str(tmp_path / "a.db")) as ledger:
             texts = {tokens.create(ledger, "a", ["read"], now=0)[1] for _ in range(50)}
 
         assert len(texts) == 50
-        assert {len(text) for text in texts} == {len(tokens.PREFIX) + 43}
+        assert {len(text) for text in texts} == {len(TOKEN_PREFIX) + 43}
 
     @pytest.mark.parametrize(
         ("name", "scopes", "expires", "message"),
@@ -217,6 +218,34 @@ class TestLimits:
 
         assert statuses == [401] * 10 + [429] * 190
         assert int(retry) > 0
+
+    def test_a_claimed_address_does_not_evade_the_limit(self, guarded, secrets, counted):
+        counted("E3", 15)
+        with guarded.new_client(secrets["wrong"], "127.9.9.8") as client:
+            statuses = [
+                client.get("/v1/summary", headers={"X-Forwarded-For": f"203.0.113.{i}"}).status_code
+                for i in range(15)
+            ]
+
+        assert statuses == [401] * 10 + [429] * 5
+
+    def test_a_trusted_proxy_names_the_address_of_its_client(self, tmp_path, counted):
+        counted("E3", 15)
+        made = make_tokens(tmp_path / "a.db")
+
+        def ask(client, forwarded):
+            headers = {"X-Forwarded-For": forwarded}
+            return client.get("/v1/summary", headers=headers).status_code
+
+        with (
+            Live(tmp_path / "a.db", trusted_proxies="127.9.0.0/16, ::1") as served,
+            served.new_client(made["wrong"], "127.9.9.7") as proxy,
+            served.new_client(made["wrong"], "127.8.0.1") as stranger,
+        ):
+            guesser = [ask(proxy, f"198.51.100.{i}, 203.0.113.7") for i in range(11)]
+            assert guesser == [401] * 10 + [429]
+            assert ask(proxy, "203.0.113.8") == 401
+            assert [ask(stranger, f"203.0.113.{i}") for i in range(11)] == [401] * 10 + [429]
 
     def test_a_valid_token_is_accepted_from_a_limited_address(self, guarded, secrets):
         with guarded.new_client(secrets["read"], "127.9.9.9") as client:

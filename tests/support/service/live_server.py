@@ -22,6 +22,7 @@ from streamridge_service.http import tokens
 from streamridge_service.http.app import create_app
 from streamridge_service.http.server import ForcedExit, Server, bind
 from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.logs import TOKEN_PREFIX
 from streamridge_service.service.service import Service
 from streamridge_service.settings import settings_of
 from tests.support.paths import ROOT
@@ -113,7 +114,7 @@ def make_tokens(database):
             past = NOW - YEAR
             token, made[name] = tokens.create(ledger, name, ["admin"], now=past, expires=NOW)
         tokens.revoke(ledger, token.id, now=NOW)
-    made["wrong"] = tokens.PREFIX + "A" * 43
+    made["wrong"] = TOKEN_PREFIX + "A" * 43
     return made
 
 

@@ -16,17 +16,17 @@ from prometheus_client.registry import Collector
 from streamridge_service.http.responses import PLAIN, json_response
 from streamridge_service.http.routing import (
     TEXT,
+    Context,
     HttpRequest,
     ResponseSpec,
     Routes,
-    Traffic,
     context_of,
     service_of,
 )
 from streamridge_service.plan import SECOND
 from streamridge_service.service.answers import Answer
 from streamridge_service.service.ingest import OUTCOMES
-from streamridge_service.service.service import VERSION, Service
+from streamridge_service.service.service import VERSION
 from streamridge_service.workers.sensor_state import NEVER, fingerprint
 
 # The metrics in their order: type, help, and the name of the label if there is one.
@@ -50,9 +50,6 @@ METRICS: dict[str, tuple[Literal["counter", "gauge"], str, str | None]] = {
     "refits_waiting": ("gauge", "Refits that wait or run.", None),
     "readings_behind": ("gauge", "Readings whose forecasts are not stored yet.", None),
     "sensors": ("gauge", "Sensors in each state.", "state"),
-    "sensors_outside": ("gauge", "Sensors whose last reading was outside its interval.", None),
-    "alerts_sent": ("counter", "Alerts that were delivered.", None),
-    "alerts_failed": ("counter", "Alerts that could not be delivered.", None),
     "newest_reading_age_seconds": ("gauge", "Age of the newest reading of all sensors.", None),
     "ready": ("gauge", "Whether the service can store and forecast.", None),
     "commit_seconds": ("gauge", "Duration of the last commit of readings.", None),
@@ -64,6 +61,8 @@ METRICS: dict[str, tuple[Literal["counter", "gauge"], str, str | None]] = {
     "readings_stored": ("counter", "The last arrival number.", None),
     "http_answers": ("counter", "Responses by class of status.", "status"),
     "http_seconds": ("counter", "Time spent on responses.", None),
+    "connections": ("gauge", "Open connections.", None),
+    "connections_closed": ("counter", "Connections refused, or closed to make room.", None),
     "streams": ("gauge", "Clients of the event stream.", None),
     "events_dropped": ("counter", "Events dropped for slow clients.", None),
     "info": ("gauge", "The version.", "version"),
@@ -128,12 +127,13 @@ async def metrics(request: HttpRequest) -> Response[bytes]:
     """Return the metrics of the service for Prometheus; no metric belongs to a single sensor."""
     context = context_of(request)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(_figures(context.service, context.traffic)))
+    registry.register(_Metrics(_figures(context)))
     return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_PLAIN_1_0_0})
 
 
-def _figures(service: Service, traffic: Traffic) -> Figures:
+def _figures(context: Context) -> Figures:
     """Return the present value of every metric; None if it is unknown."""
+    service, traffic, connections = context.service, context.traffic, context.connections
     pool, writer, health = service.forecasts.pool, service.writer, service.health
     rows, refits, newest = service.ingest.counts, service.forecasts.counts, service.statuses.newest
     return {
@@ -148,9 +148,6 @@ def _figures(service: Service, traffic: Traffic) -> Figures:
         "readings_behind": writer.seq - pool.done,
         "readings_stored": writer.seq,
         "sensors": service.statuses.counts,
-        "sensors_outside": service.statuses.outside_count,
-        "alerts_sent": service.alerts.counts["sent"],
-        "alerts_failed": service.alerts.counts["failed"],
         "newest_reading_age_seconds": None if newest == NEVER else (service.now - newest) / SECOND,
         "ready": health.is_ready,
         "commit_seconds": writer.commit_seconds,
@@ -161,6 +158,8 @@ def _figures(service: Service, traffic: Traffic) -> Figures:
         "clock_off_seconds": service.clock.jump / SECOND,
         "http_answers": {each: traffic.responses[each] for each in ("2xx", "3xx", "4xx", "5xx")},
         "http_seconds": traffic.seconds,
+        "connections": len(connections),
+        "connections_closed": connections.closed,
         "streams": len(service.bus.subscribers),
         "events_dropped": service.bus.dropped,
         "info": {VERSION: 1},
