@@ -141,6 +141,11 @@ CATALOGUE: dict[str, Code] = {
         503, "The database cannot be reached", "Send it again: duplicates are recognized."
     ),
     "sr-storage-failed": Code(503, "A write failed", "The service must be restarted."),
+    "sr-storage-gone": Code(
+        503,
+        "A file of the database was deleted or replaced",
+        "Put it back, or restore a backup. Then start the service again.",
+    ),
     "sr-disk-full": Code(
         507, "The disk is full; nothing was stored", "Free disk space, then send it again."
     ),

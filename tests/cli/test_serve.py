@@ -23,8 +23,8 @@ from tests.support.service.live_server import Live
 from tests.support.waiting import LIMIT, wait_until
 
 COMMANDS = [
-    "serve", "feed", "backup", "restore", "verify", "export", "prune", "migrate", "doctor",
-    "token create", "token list", "token revoke",
+    "serve", "feed", "backup", "restore", "accept-loss", "verify", "export", "prune", "migrate",
+    "doctor", "token create", "token list", "token revoke",
 ]  # fmt: skip
 
 SMALL = ["--train-size", "96", "--workers", "1", "--memory", "200MB", "--clock", "stream"]

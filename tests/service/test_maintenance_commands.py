@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 import socket
 from threading import Event, Thread
 
@@ -25,6 +26,7 @@ from streamridge_service.ledger.records import SensorRow
 from streamridge_service.plan import Declaration, Plan
 from streamridge_service.settings import settings_of
 from tests.support.ledger.samples import NOON, STEP, entries, forecast
+from tests.support.service.in_process import fed, serving
 from tests.support.waiting import wait_until
 
 SENSORS = 4
@@ -150,6 +152,106 @@ class TestRestore:
         assert result.exit_code == DATA
         assert "arrival numbers 7 are missing" in result.stderr
         assert not (tmp_path / "again.db").exists()
+
+
+class TestChangedSettings:
+    """A change of settings is an action on all sensors, which belongs to no sensor."""
+
+    @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+    def test_every_command_works_after_a_change(self, kind, request, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        path = tmp_path / "roads.db"
+        if kind == "postgres":
+            path = request.getfixturevalue("postgres").new_database()
+        serving(lambda service: fed(service, 0, 4), path, horizon=1)
+        serving(lambda service: fed(service, 4, 8), path, horizon=2)
+
+        for arguments in (
+            ["backup", "copy.db"], ["verify", "--all"], ["export", "readings.csv"],
+            ["export", "forecasts.csv", "--what", "forecasts"],
+            ["export", "sensors.csv", "--what", "sensors"], ["migrate"],
+            ["prune", "--before", "2026-01-01", "--yes"],
+        ):  # fmt: skip
+            result = on(path, *arguments)
+            assert result.exit_code == 0, result.output
+        assert on("again.db", "restore", "copy.db").exit_code == 0
+        assert on("again.db", "verify", "--all").exit_code == 0
+        assert len(pd.read_csv("forecasts.csv")) == 3 * (4 * 1 + 4 * 2)
+        if kind == "postgres":
+            empty = request.getfixturevalue("postgres").new_database()
+            assert on(empty, "restore", "copy.db").exit_code == 0
+            assert on(empty, "verify", "--all").exit_code == 0
+
+    def test_the_action_may_be_pruned(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(layout, "BUCKET", 50)
+        path = filled(tmp_path / "roads.db")
+        with open_ledger(str(path)) as ledger:
+            record_plan(ledger, Plan(step=STEP, horizon=2), now=NOON)
+            ledger.append(readings=entries(ARRIVALS + 2, ARRIVALS + 100))
+
+        pruned = on(path, "prune", "--before", "2026-01-01", "--yes")
+        checked = on(path, "verify", "--sample", "0")
+
+        assert "Deleted 450 readings" not in pruned.stderr
+        assert "Deleted 0 readings" not in pruned.stderr
+        assert (pruned.exit_code, checked.exit_code) == (0, 0), checked.output
+
+
+class TestLoss:
+    @pytest.fixture
+    def older(self, database):
+        """Put an older copy into the place of a database."""
+        on(database, "backup", "old.db")
+        with open_ledger(str(database)) as ledger:
+            ledger.append(readings=entries(ARRIVALS + 1, ARRIVALS + 7))
+        shutil.copy("old.db", database)
+        return database
+
+    def test_every_command_refuses_a_database_that_lacks_acknowledged_readings(self, older):
+        before = digest(older)
+
+        for arguments in (
+            ["verify"], ["backup", "copy.db"], ["export", "x.csv"], ["migrate"], ["token", "list"],
+            ["token", "create"], ["prune", "--before", "1d", "--yes"],
+        ):  # fmt: skip
+            result = on(older, *arguments)
+            assert result.exit_code == DATA, result.output
+            assert "lacks the last 7 readings that were acknowledged" in result.stderr
+            assert "run `streamridge accept-loss`" in result.stderr
+        found = on(older, "doctor", "--quick")
+
+        assert found.exit_code == CONFIGURATION
+        assert "lacks the last 7 readings" in found.stdout
+        assert digest(older) == before
+
+    def test_the_doctor_notices_a_deleted_database(self, database):
+        database.unlink()
+
+        found = on(database, "doctor", "--quick")
+
+        assert found.exit_code == CONFIGURATION
+        assert "is missing or empty, but 400 readings in it were acknowledged" in found.stdout
+
+    def test_an_accepted_loss_is_recorded_once(self, older):
+        asked = on(older, "accept-loss", input="n\n")
+        accepted = on(older, "accept-loss", "--yes")
+        again = on(older, "accept-loss", "--yes")
+
+        assert (asked.exit_code, accepted.exit_code, again.exit_code) == (USAGE, 0, 0)
+        assert "Accepted: " in accepted.stderr
+        assert "lacks no acknowledged reading" in again.stderr
+        assert on(older, "verify", "--sample", "0").exit_code == 0
+        with open_ledger(str(older), read_only=True) as ledger:
+            assert [event.kind for event in ledger.events()] == ["data_loss"]
+
+    def test_a_backup_is_restored_in_place_of_a_lost_database(self, database):
+        on(database, "backup", "copy.db")
+        with open_ledger(str(database)) as ledger:
+            ledger.append(readings=entries(ARRIVALS + 1, ARRIVALS + 7))
+        database.unlink()
+
+        assert on(database, "restore", "copy.db").exit_code == 0
+        assert on(database, "verify", "--sample", "0").exit_code == 0
 
 
 class TestExport:

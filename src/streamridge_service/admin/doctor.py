@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from os import cpu_count
+from pathlib import Path
 from time import thread_time, time_ns
 from typing import Literal
 
@@ -20,6 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import streamridge as sr
 from streamridge.errors import StreamRidgeError, counted
+from streamridge_service.ledger.acknowledged import AcknowledgedFile
 from streamridge_service.ledger.opening import is_postgres, open_ledger, sqlite_path
 from streamridge_service.ledger.sqlite_connection import is_safe
 from streamridge_service.plan import SECOND, Declaration, Plan
@@ -138,7 +140,7 @@ def storage(settings: ServiceSettings) -> Finding:
     """Return the content of the database, and whether this version can read it."""
     database = settings.database
     if not is_postgres(database) and not sqlite_path(database).exists():
-        return Finding("storage", "fine", "does not exist yet; serve creates it")
+        return _missing_storage(sqlite_path(database))
     try:
         with open_ledger(database, read_only=True) as ledger:
             facts, sensors = ledger.facts(), len(ledger.sensors())
@@ -149,6 +151,15 @@ def storage(settings: ServiceSettings) -> Finding:
         f"{counted(int(facts['last']), 'arrival')}"
     )
     return Finding("storage", "fine", words)
+
+
+def _missing_storage(path: Path) -> Finding:
+    """Return whether a file may be missing: nothing in it was acknowledged."""
+    try:
+        AcknowledgedFile.of(path.resolve()).require_stored(str(path), dict)
+    except StreamRidgeError as error:
+        return Finding("storage", "wrong", error.reason)
+    return Finding("storage", "fine", "does not exist yet; serve creates it")
 
 
 def clock(settings: ServiceSettings) -> Finding:

@@ -13,7 +13,7 @@ from streamridge_service.cli.checks import doctor, verify
 from streamridge_service.cli.database import CONFIGURATION, USAGE, require_service
 from streamridge_service.cli.export import export
 from streamridge_service.cli.feed import OWN_OPTIONS, feed
-from streamridge_service.cli.storage import backup, migrate, prune, restore
+from streamridge_service.cli.storage import accept_loss, backup, migrate, prune, restore
 
 
 def register(commands: Any) -> None:
@@ -30,6 +30,9 @@ def register(commands: Any) -> None:
     admin.add(restore, "Create a database from a backup.")
     admin.add(verify, "Check a database, and replay the logs of sensors.")
     admin.add(export, "Write readings, forecasts or sensors as a table.")
+    admin.add(
+        accept_loss, "Go on without lost readings that were acknowledged.", name="accept-loss"
+    )
     admin.add(prune, "Delete old readings and forecasts.")
     admin.add(migrate, "Bring a database to the format of this version.")
     admin.add(doctor, "Check whether this machine can serve.")

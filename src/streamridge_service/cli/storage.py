@@ -1,4 +1,4 @@
-"""`streamridge backup`, `restore`, `prune` and `migrate`: maintenance of a database."""
+"""`streamridge backup`, `restore`, `accept-loss`, `prune` and `migrate`: maintenance."""
 
 from __future__ import annotations
 
@@ -83,6 +83,32 @@ def restore(
     messages.print(
         f"{name}: {counted(sensors, 'sensor')}, {counted(last, 'arrival')}. "
         f"Serve it with: streamridge serve --database {name}"
+    )
+
+
+def accept_loss(
+    database: Database = DEFAULT,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Let a database go on that has lost acknowledged readings.
+
+    The service and all commands refuse such a database. Causes are a damaged write-ahead log, a
+    deleted file, or an older copy in its place. Put the right files back if you can. This command
+    records the loss as an event. Afterwards let the senders send their readings again.
+
+    Example: streamridge accept-loss --yes --database roads.db
+    """
+    require_service()
+    from streamridge_service.ledger import opening
+
+    if opening.is_postgres(database):
+        raise InvalidInputError("database must be an SQLite file for this command.")
+    question = f"Go on without the lost readings of {database}?"
+    if not yes and not typer.confirm(question, err=True):
+        raise typer.Exit(USAGE)
+    loss = opening.accept_loss(database, now())
+    Messages().print(
+        f"{database} lacks no acknowledged reading." if loss is None else f"Accepted: {loss}"
     )
 
 

@@ -26,6 +26,30 @@ class StorageFailedError(StorageError):
     """A write could not be synced, or a page is damaged: the connection must not be used again."""
 
 
+class StorageGoneError(StorageFailedError):
+    """A file of the database was deleted or replaced while it was open."""
+
+
+class LostReadingsError(StorageError):
+    """The storage lacks readings that were acknowledged; `loss` says which, and why."""
+
+    exit_code = DATA
+
+    def __init__(self, name: str, loss: str) -> None:
+        self.loss = f"{name} {loss}"
+        super().__init__(
+            f"{self.loss} Nothing was changed. Put the right files back, or restore a newer backup "
+            "with `streamridge restore`. To go on without these readings, run `streamridge "
+            "accept-loss`."
+        )
+
+
+class LinkedFileError(StorageError):
+    """The database file has several names, each with a write-ahead log of its own."""
+
+    exit_code = CONFIGURATION
+
+
 class FormatError(StorageError):
     """The storage was written by a newer version; it was not changed."""
 

@@ -122,6 +122,8 @@ class Ledger(LedgerQueries):
                 _update_bucket(session, bucket, list(group))
             if new:
                 session.add("meta", [("last", str(new[-1].seq))], REPLACE_FACT)
+        if new:
+            self._storage.acknowledge(new[-1].seq)
 
     def add_forecasts(self, forecasts: Sequence[IssuedForecast], done: int | None = None) -> None:
         """Add forecasts; a stored forecast is never replaced.
@@ -182,6 +184,10 @@ class Ledger(LedgerQueries):
         Returns the number of deleted rows of each kind.
         """
         return prune_buckets(self._storage, before)
+
+    def require_files(self) -> None:
+        """Raise a `StorageGoneError` if a file of the database was deleted or replaced."""
+        self._storage.require_files()
 
     def check(self) -> Iterator[str]:
         """Yield a sentence for each fault of the storage; nothing if it is intact."""

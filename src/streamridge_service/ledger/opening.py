@@ -8,8 +8,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from streamridge.errors import InvalidInputError, MissingExtraError
+from streamridge_service.ledger.acknowledged import AcknowledgedFile, Acknowledgement
+from streamridge_service.ledger.errors import LostReadingsError
 from streamridge_service.ledger.integrity import find_faults
 from streamridge_service.ledger.ledger import Ledger
+from streamridge_service.ledger.records import Event
 from streamridge_service.ledger.schema import Storage, copy_tables
 from streamridge_service.ledger.sqlite import SqliteStorage
 
@@ -34,6 +37,8 @@ def open_ledger(address: str | Path, read_only: bool = False) -> Ledger:
         If another process writes there.
     FormatError
         If it was written by a newer version.
+    LostReadingsError
+        If a file lacks acknowledged readings.
     """
     return Ledger(open_storage(address, read_only))
 
@@ -79,7 +84,37 @@ def restore(backup: str | Path, address: str | Path) -> None:
         if is_postgres(address):
             _restore_tables(source, str(address))
         else:
-            source.copy_to(str(sqlite_path(address)))
+            _restore_file(source, sqlite_path(address))
+
+
+def _restore_file(source: SqliteStorage, path: Path) -> None:
+    """Copy a backup to a new file, and note that it has all that was acknowledged there."""
+    acknowledged = AcknowledgedFile.of(path)
+    acknowledged.remove()  # of a database that was there before
+    source.copy_to(str(path))
+    facts = Ledger(source).facts()
+    if "identity" in facts:  # an older version wrote none; the next start will
+        acknowledged.write(Acknowledgement(facts["identity"], int(facts["last"])))
+
+
+def accept_loss(database: str | Path, now: int) -> str | None:
+    """Let a database go on without acknowledged readings, and record this as an event.
+
+    Returns what was lost; None if nothing was.
+    """
+    path = sqlite_path(database)
+    try:
+        SqliteStorage(path).close()
+    except LostReadingsError as error:
+        reason = error.loss
+    else:
+        return None
+    with closing(SqliteStorage(path, accept_loss=True)) as storage:
+        ledger = Ledger(storage)
+        number = max((event.id for event in ledger.events(limit=1)), default=0) + 1
+        ledger.add_events([Event(number, now, "data_loss", None, reason)])
+        storage.acknowledge(ledger.last_seq())
+    return reason
 
 
 def _restore_tables(source: SqliteStorage, url: str) -> None:

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 
+import apsw
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
@@ -32,7 +33,7 @@ from streamridge_service.ledger.postgres_connection import (
 )
 from streamridge_service.ledger.schema import copy_tables, format_of, migrate, require_current
 from streamridge_service.ledger.sqlite import SqliteStorage
-from streamridge_service.ledger.sqlite_connection import new_file
+from streamridge_service.ledger.sqlite_connection import end_log, new_file
 
 TYPES = {
     "whole": "BIGINT",
@@ -94,17 +95,22 @@ class PostgresStorage:
             with connection.transaction():
                 yield PostgresSession(connection)
 
+    def acknowledge(self, last: int) -> None:
+        """Do nothing: the folder of the database is on the server."""
+
+    def require_files(self) -> None:
+        """Do nothing: the files belong to the server."""
+
     def damage(self) -> Iterator[str]:
         # The server checks each page that it reads, and the other checks read every row.
         return iter(())
 
     def copy_to(self, path: str) -> None:
-        with (
-            new_file(Path(path)) as part,
-            closing(SqliteStorage(part)) as copy,
-            self.reading() as session,
-        ):
-            copy_tables(session, copy.writing)
+        with new_file(Path(path)) as part:
+            with closing(SqliteStorage(part)) as copy, self.reading() as session:
+                copy_tables(session, copy.writing)
+            with closing(apsw.Connection(str(part))) as connection:
+                end_log(connection)
 
     def size(self) -> dict[str, int]:
         with self.reading() as session:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from secrets import token_hex
 from typing import Any, Protocol
 
 from streamridge import __version__
@@ -42,6 +43,12 @@ class Storage(Protocol):
 
     def writing(self) -> AbstractContextManager[Session]:
         """Open a write transaction; it commits unless an error leaves the block."""
+
+    def acknowledge(self, last: int) -> None:
+        """Remember the last arrival number that is about to be acknowledged."""
+
+    def require_files(self) -> None:
+        """Raise a `StorageGoneError` if a file of the database was deleted or replaced."""
 
     def damage(self) -> Iterator[str]:
         """Yield a sentence for each damage that the database finds in its pages."""
@@ -172,15 +179,19 @@ def migrate(
 ) -> None:
     """Bring a storage to the current format, with one transaction for each migration.
 
-    `types` are the database's names of column types.
+    A new storage gets a random identity, which its copies share. `types` are the database's names
+    of column types.
     """
     for number, statements in enumerate(MIGRATIONS[found:], found + 1):
         with writing() as session:
             session.run(statements.format(**types))
             session.add("meta", [("format", str(number))], REPLACE_FACT)
     with writing() as session:
-        if session.rows("SELECT value FROM meta WHERE key = 'version'") != [(__version__,)]:
+        facts: dict[str, str] = dict(session.rows("SELECT key, value FROM meta"))
+        if facts.get("version") != __version__:
             session.add("meta", [("version", __version__)], REPLACE_FACT)
+        if "identity" not in facts:
+            session.add("meta", [("identity", token_hex(16))])
 
 
 def copy_tables(source: Session, writing: Callable[[], AbstractContextManager[Session]]) -> None:

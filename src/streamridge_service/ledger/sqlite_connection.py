@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 
 from streamridge.errors import InvalidInputError
+from streamridge_service.ledger.acknowledged import SUFFIX as ACKNOWLEDGED
 from streamridge_service.ledger.errors import (
     DiskFullError,
     LibraryError,
@@ -156,19 +157,27 @@ def copy_database(source: apsw.Connection, target: Path) -> None:
         try:
             with copy.backup("main", source, "main") as backup:
                 backup.step(-1)
-            # Without a write-ahead log, the single file can be moved.
-            copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+            end_log(copy)
         except apsw.Error as error:
             raise translated(error, f"the copy {target}", copy.system_errno) from error
 
 
+def end_log(connection: apsw.Connection) -> None:
+    """Write the log into the database and end it, so that the single file can be moved."""
+    connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+
+
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """Give a temporary path, whose file is synced and renamed to the target afterwards."""
+    """Give an empty temporary file, which is synced and renamed to the target afterwards.
+
+    It may hold digests of tokens, so that only its owner may read it.
+    """
     part = target.with_name(f"{target.name}.part")
     if not target.parent.is_dir():
         raise InvalidInputError(f"{target} must be in a folder that exists. Create it first.")
     _remove(part)
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         yield part
         _sync(part)
@@ -184,7 +193,7 @@ def new_file(target: Path) -> Iterator[Path]:
 
 def _remove(database: Path) -> None:
     """Remove a database and its auxiliary files."""
-    for suffix in ("", "-journal", "-wal", "-shm", ".lock"):
+    for suffix in ("", "-journal", "-wal", "-shm", ".lock", ACKNOWLEDGED):
         Path(f"{database}{suffix}").unlink(missing_ok=True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic, time_ns
 
 from streamridge_service.plan import HOUR, MINUTE, SECOND
-from streamridge_service.problems import Problem
+from streamridge_service.problems import CATALOGUE, Problem
 from streamridge_service.service.writer import Writer
 from streamridge_service.workers.sensor_state import NEVER
 
@@ -65,6 +65,7 @@ class Health:
         self.reasons: list[str] = []
         # Bytes of data, of the log, and free on the disk, at the last measurement.
         self.disk: dict[str, int] = {}
+        self._is_disk_unknown = False  # whether the last measurement failed
         self._first_size: tuple[int, int] | None = None  # when, and bytes of data
 
     @property
@@ -84,7 +85,7 @@ class Health:
         if self.state in ("starting", "stopping"):
             reasons.insert(0, f"the service is {self.state}")
         if code and not any(code in reason for reason in reasons):
-            reasons.append(f"writes fail: {code}")
+            reasons.append(_failing_writes(code))
         return reasons
 
     def require_writable(self) -> None:
@@ -98,9 +99,11 @@ class Health:
         """Update the state and its reasons; `newest` is the time of the newest reading."""
         reasons = []
         if self._writer.error_code is not None:
-            reasons.append(f"writes fail: {self._writer.error_code}")
+            reasons.append(_failing_writes(self._writer.error_code))
         if self.is_disk_full:
             reasons.append("the disk is nearly full")
+        if self._is_disk_unknown:
+            reasons.append("the disk cannot be measured")
         if self._clock.jump:
             reasons.append("the machine's clock has jumped")
         is_stale = newest != NEVER and now - newest > HOUR + step
@@ -111,8 +114,11 @@ class Health:
             state = "stale" if is_stale and len(reasons) == 1 else "degraded"
             self.state = state if reasons else "live"
 
-    def set_disk(self, sizes: dict[str, int]) -> None:
-        """Take over a measurement of the storage."""
+    def set_disk(self, sizes: dict[str, int] | None) -> None:
+        """Take over a measurement of the storage; None if it failed."""
+        self._is_disk_unknown = sizes is None
+        if sizes is None:
+            return
         self.disk = sizes
         self._first_size = self._first_size or (self._clock.now(), sizes["data"])
 
@@ -127,3 +133,9 @@ class Health:
         if hours < LEAST_HOURS or growth <= 0:
             return None
         return self.disk["free"] / (growth / hours) / 24
+
+
+def _failing_writes(code: str) -> str:
+    """Return the reason of a service whose writes fail with a code."""
+    title = CATALOGUE[code].title
+    return f"writes fail: {title[0].lower()}{title[1:]} ({code})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from typing import TypeVar
 
@@ -153,16 +153,16 @@ class Service:
         self.begin_stop()
         for task in self._tasks:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._close, timeout)
 
     def _close(self, timeout: float) -> None:
-        self.forecasts.pool.stop(timeout)
-        self.writer.stop()
-        self._reader.close()
-        with suppress(StorageError):
-            self.ledger.close()
+        with ExitStack() as parts:  # they are closed in reverse order, even if one fails
+            parts.enter_context(suppress(StorageError))
+            parts.callback(self.ledger.close)
+            parts.callback(self._reader.close)
+            parts.callback(self.writer.stop)
+            self.forecasts.pool.stop(timeout)
 
     def _fail(self, reason: str) -> None:
         self.failure = reason
@@ -232,14 +232,14 @@ class Service:
         self.bus.publish("summary", self.summary())
 
     async def _measure(self) -> None:
-        """Measure the storage; after a failed write, try a small one."""
-        with suppress(StorageError):
-            self.health.set_disk(await self.read(lambda ledger: ledger.size()))
-        writer = self.writer
-        if writer.error_code in ("sr-disk-full", "sr-storage-away"):
-            writer.submit(lambda ledger: ledger.put_facts({"probe": str(self.clock.now())}))
-            if writer.error_code == "sr-disk-full":
-                writer.error_code = None
+        """Measure the storage, and let the writer check it."""
+        self.writer.check_storage()
+        try:
+            # Without a limit of queries: the disk must be watched while many clients read.
+            self.health.set_disk(await asyncio.to_thread(self._reader.size))
+        except StorageError as error:
+            self.health.set_disk(None)
+            log.warning("the storage cannot be measured", reason=str(error))
 
 
 async def _repeat(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

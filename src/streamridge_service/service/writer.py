@@ -25,6 +25,7 @@ from streamridge_service.ledger.errors import (
     StorageAwayError,
     StorageError,
     StorageFailedError,
+    StorageGoneError,
 )
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import Event, IssuedForecast, Snapshot
@@ -37,9 +38,13 @@ MAX_ROWS, MAX_FORECASTS = 100_000, 20_000
 MAX_WAITING = 256
 # Seconds before a write is tried again after the disk was full or the database unreachable.
 RETRY_DELAY = 2.0
+# Codes of failures that may pass, and the bytes of a write that shows whether they have passed.
+PROBED, PROBE_SIZE = ("sr-disk-full", "sr-storage-away"), 100_000
+# The first class that fits an error decides.
 STORAGE_CODES = {
     DiskFullError: "sr-disk-full",
     StorageAwayError: "sr-storage-away",
+    StorageGoneError: "sr-storage-gone",
     StorageFailedError: "sr-storage-failed",
 }
 
@@ -131,6 +136,21 @@ class Writer:
     async def run(self, task: Callable[[Ledger], T]) -> T:
         """Return the result of a task that writes, from the event loop."""
         return await asyncio.wrap_future(self.submit(task))
+
+    def check_storage(self) -> None:
+        """Queue a check of the database's files, and after a failed write a small write.
+
+        If this write succeeds, the storage is writable again.
+        """
+        self.submit(self._check_storage)
+
+    def _check_storage(self, ledger: Ledger) -> None:
+        ledger.require_files()
+        if self.error_code in PROBED:
+            # Room in the log may be left for a few bytes while the disk is full.
+            for probe in ("0" * PROBE_SIZE, ""):
+                ledger.put_facts({"probe": probe})
+            self.error_code = None
 
     def add(self, pending: PendingWrites) -> None:
         """Queue forecasts, snapshots and events."""
@@ -280,7 +300,7 @@ class Writer:
         self.error_code = code
         self._outcome_unknown = self._outcome_unknown or code == "sr-storage-away"
         log.error("the storage refused a write", code=code, reason=str(error))
-        if code == "sr-storage-failed":
+        if isinstance(error, StorageFailedError):
             self._on_failure(str(error))
         return Problem(code, "The storage refused the write; nothing was stored.")
 

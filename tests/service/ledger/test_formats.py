@@ -72,6 +72,7 @@ def test_a_copy_is_kept_before_a_migration(folder, monkeypatch):
 
     assert {path.name for path in folder.iterdir()} == {
         "ledger.db",
+        "ledger.db-acked",
         "ledger.db.lock",
         "ledger.db.format-1",
     }
