@@ -46,8 +46,8 @@ class Receipt(msgspec.Struct):
     refused: int = 0
     skipped: int = 0
     refusals: list[Refusal] = msgspec.field(default_factory=list)
-    # The sensors of the rows, if the client asks for their forecasts.
-    sensors: list[int] = msgspec.field(default_factory=list)
+    # The sensors of the rows, each with the arrival number of its last new row, or zero.
+    sensors: dict[int, int] = msgspec.field(default_factory=dict)
 
     @property
     def written(self) -> int:
@@ -157,14 +157,14 @@ class Intake:
         status = self._status(row, sensor.id, options, rows)
         if status == "conflict":
             return "sr-conflict", "There is another value for this time; the first one stays."
-        receipt.sensors.append(sensor.id)
+        receipt.sensors.setdefault(sensor.id, 0)
         if status == "duplicate":
             receipt.duplicate += 1
             return None
         if row.sensor not in self.sensors and rows.sensor(row.sensor) is None:
             rows.own.sensors[row.sensor] = sensor
         kind = Kind.HELD if ahead > AHEAD else _kind(status, options)
-        rows.add(row, sensor.id, kind, received)
+        receipt.sensors[sensor.id] = rows.add(row, sensor.id, kind, received)
         self._count(row, kind, declared.bounds, sensor.id, rows, receipt)
         return None
 
@@ -263,7 +263,8 @@ class _Rows:
     before: NewRows
     own: NewRows
 
-    def add(self, row: Row, sensor: int, kind: Kind, received: int) -> None:
+    def add(self, row: Row, sensor: int, kind: Kind, received: int) -> int:
+        """Add a row, and return its arrival number."""
         own = self.own
         own.last_seq += 1
         own.readings.append(
@@ -272,6 +273,7 @@ class _Rows:
         own.values[sensor, row.time] = row.value
         if kind != Kind.HELD:
             own.newest[sensor] = max(row.time, own.newest.get(sensor, row.time))
+        return own.last_seq
 
     def sensor(self, name: str) -> SensorRow | None:
         return self.own.sensors.get(name) or self.before.sensors.get(name)

@@ -113,6 +113,18 @@ class ServiceSettings(BaseSettings):
     requests_a_minute: int = Field(
         600, ge=1, description="limit for one token; posting readings is not limited"
     )
+    alert_url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = Field(
+        None, description="web address to which alerts are posted as JSON"
+    )
+    alert_command: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="command that gets alerts as JSON on its standard input"
+    )
+    alert_outside: int = Field(
+        3,
+        ge=1,
+        le=1000,
+        description="readings outside their intervals in a row that cause an alert",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="lowest level that is logged"
     )

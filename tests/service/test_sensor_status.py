@@ -11,9 +11,11 @@ from streamridge_service.http.app import create_app
 from streamridge_service.http.pagination import FEW, SensorPages
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.records import IssuedForecast, SensorRow
-from streamridge_service.plan import HOUR, MINUTE
+from streamridge_service.plan import DAY, HOUR, MINUTE
 from streamridge_service.rows import Batch, Row
+from streamridge_service.service.answers import sensor_item
 from streamridge_service.service.sensor_status import SensorStatuses
+from streamridge_service.workers.error_scores import Scores
 from streamridge_service.workers.sensor_state import SensorSummary
 from tests.support.service.in_process import serving, settled
 from tests.support.workers.logs import START, STEP
@@ -101,7 +103,7 @@ def test_a_page_that_another_thread_makes_does_not_change_under_it():
                 assert changed.wait(LIMIT), "the event loop did not change the status"
             return True
 
-        return await SensorPages(statuses).page("newest", wanted, None, 10_000)
+        return await SensorPages(statuses, lambda: NOW).page("newest", wanted, None, 10_000)
 
     page = asyncio.run(listed())
 
@@ -159,3 +161,12 @@ def test_only_the_event_loop_touches_the_table(tmp_path):
     assert codes == {200}
     assert len(table) == len(names)
     assert table.threads == {event_loop}
+
+
+def test_a_sensor_without_a_reading_in_the_last_day_has_no_error_of_that_day():
+    scores = Scores(count=300, error=2.0, usual=4.0, outside=0.1, trend="up")
+    status = statuses_of(1, msgspec.structs.replace(MODEL, scores=scores))[1]
+
+    assert status.scores(NOW + DAY) == scores
+    assert status.scores(NOW + DAY + 1) == scores.without_last_day
+    assert sensor_item(status, NOW + 37 * HOUR, STEP).error_ratio is None

@@ -28,6 +28,8 @@ METAVARS = {
     "trusted_proxies": "ADDRESS,...",
     "max_connections": "N",
     "max_connections_per_address": "N",
+    "alert_url": "URL",
+    "alert_command": "COMMAND",
 }
 
 

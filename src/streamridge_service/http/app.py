@@ -44,7 +44,8 @@ def create_app(service: Service) -> Middleware:
     """Return the application of a service that is open."""
     tokens = TokenCache(service.ledger.tokens(), lambda: service.read(lambda x: x.tokens()))
     connections = connections_of(service.settings)
-    context = Context(service, tokens, SensorPages(service.statuses), connections)
+    pages = SensorPages(service.statuses, lambda: service.now)
+    context = Context(service, tokens, pages, connections)
     app = Litestar(
         HANDLERS,
         guards=[Authorization(context)],

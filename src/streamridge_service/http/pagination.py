@@ -20,14 +20,14 @@ MAX_AGE = 2.0
 FEW = 500
 MASK, SIGN = (1 << 64) - 1, 1 << 63
 
-KEYS: dict[str, Callable[[SensorStatus], float | None]] = {
-    "id": lambda status: None,
-    "error": lambda status: status.summary.scores.error,
-    "error_ratio": lambda status: status.summary.scores.ratio,
-    "newest": lambda status: float(status.summary.newest),
-    "outside": lambda status: (
-        status.summary.scores.outside if status.summary.scores.count else None
-    ),
+# The sort key of a sensor at a time.
+KEYS: dict[str, Callable[[SensorStatus, int], float | None]] = {
+    "id": lambda status, now: None,
+    "error": lambda status, now: status.scores(now).error,
+    "error_ratio": lambda status, now: status.scores(now).ratio,
+    "newest": lambda status, now: float(status.summary.newest),
+    "outside": lambda status, now: status.scores(now).outside,
+    "score": lambda status, now: status.summary.score,
 }
 
 Key = tuple[int, str]
@@ -54,10 +54,13 @@ class _Order:
 
 
 class SensorPages:
-    """Pages of the table of sensors. Only the event loop uses it."""
+    """Pages of the table of sensors. Only the event loop uses it.
 
-    def __init__(self, statuses: SensorStatuses) -> None:
-        self._statuses = statuses
+    `now` returns the current time.
+    """
+
+    def __init__(self, statuses: SensorStatuses, now: Callable[[], int]) -> None:
+        self._statuses, self._now = statuses, now
         self._orders: dict[str, _Order] = {}
 
     async def page(self, sort: str, wanted: Filter, cursor: str | None, limit: int) -> Page:
@@ -65,10 +68,10 @@ class SensorPages:
 
         Long work runs in another thread, on a copy of the table.
         """
-        statuses, order = self._statuses.copy(), self._orders.get(sort)
+        statuses, order, now = self._statuses.copy(), self._orders.get(sort), self._now()
         count = len(statuses)
         if order is None or len(order.ids) != count or monotonic() - order.made_at > MAX_AGE:
-            order = await run_in_thread_if_many(count, lambda: _ordered(statuses, sort))
+            order = await run_in_thread_if_many(count, lambda: _ordered(statuses, sort, now))
             self._orders[sort] = order
         return await run_in_thread_if_many(
             count, lambda: _page(statuses, order, wanted, cursor, limit)
@@ -80,8 +83,8 @@ async def run_in_thread_if_many(count: int, function: Callable[[], T]) -> T:
     return function() if count <= FEW else await to_thread(function)
 
 
-def _ordered(statuses: Mapping[int, SensorStatus], sort: str) -> _Order:
-    pairs = sorted((_key(status, sort), sensor) for sensor, status in statuses.items())
+def _ordered(statuses: Mapping[int, SensorStatus], sort: str, now: int) -> _Order:
+    pairs = sorted((_key(status, sort, now), sensor) for sensor, status in statuses.items())
     return _Order(monotonic(), [key for key, _ in pairs], [sensor for _, sensor in pairs])
 
 
@@ -104,8 +107,8 @@ def _page(
     return Page([status for _, status in shown], last, before + len(found))
 
 
-def _key(status: SensorStatus, sort: str) -> Key:
-    number = KEYS[sort.removeprefix("-")](status)
+def _key(status: SensorStatus, sort: str, now: int) -> Key:
+    number = KEYS[sort.removeprefix("-")](status, now)
     return ordinal(number, descending=sort.startswith("-")), status.sensor.name
 
 

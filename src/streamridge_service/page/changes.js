@@ -14,7 +14,7 @@ const LEAST = 4;
 // one kind than this share a line.
 const ALIKE = 8;
 const ALIKE_CALM = 3;
-const CALM = ["retuned", "new", "good"];
+const CALM = ["retuned", "new", "good", "inside"];
 const WORDS = {
   good: "good now",
   silent: "fell silent",
@@ -22,6 +22,8 @@ const WORDS = {
   constant: "constant",
   zero: "only zeros",
   implausible: "implausible",
+  outside: "outside its interval",
+  inside: "inside its interval again",
   degraded: "degraded",
   rebuilt: "rebuilt",
   retuned: "retuned",
@@ -29,6 +31,7 @@ const WORDS = {
   clock_jump: "clock jumped",
   new: "new",
   archived: "archived",
+  alert_failed: "alert not delivered",
 };
 
 export class ChangesView {

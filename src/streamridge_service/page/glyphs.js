@@ -62,6 +62,9 @@ export const EVENTS = {
   retuned: ["M2.6 5h10.8M2.6 11h10.8M6 2.8v4.4M10.4 8.8v4.4", false, "info"],
   refused: [`${RING}M5.2 8h5.6`, false, "bad"],
   clock_jump: [CLOCK, false, "bad"],
+  outside: ["M2.4 10.6h11.2M2.4 13.4h11.2M8 8.6V2.6M5.4 5.2 8 2.6l2.6 2.6", false, "bad"],
+  inside: ["M2.4 10.6h11.2M2.4 13.4h11.2M8 2.6v6M5.4 6 8 8.6 10.6 6", false, "info"],
+  alert_failed: [`${RING}M8 4.4v4.4M8 11.2v.4`, false, "bad"],
   archived: ["M3.4 6v7h9.2V6M2.4 3h11.2v3H2.4ZM6.4 8.6h3.2", false, "soft"],
 };
 

@@ -36,6 +36,15 @@ ServiceState = Annotated[
         examples=["live"],
     ),
 ]
+Score = Annotated[
+    float,
+    Meta(
+        ge=0,
+        examples=[0.4],
+        description="Anomaly score: the distance of the last reading from its forecast, in units "
+        "of the interval on that side. Above 1 the reading is outside.",
+    ),
+]
 Seq = Annotated[int, Meta(examples=[184_901])]
 Measured = Annotated[float, Meta(examples=[412.0])]
 Value = Annotated[float, Meta(examples=[428.1])]
@@ -94,6 +103,10 @@ class SensorItem(Answer, frozen=True):
     error_ratio: Annotated[float, Meta(examples=[1.08])] | None
     outside: Annotated[float, Meta(examples=[0.07])] | None
     trend: Trend
+    score: Score | None
+    outside_in_a_row: Annotated[
+        int, Meta(description="Readings outside their intervals in a row, up to the last one.")
+    ]
     forecast: NextStep | None
 
 
@@ -116,7 +129,7 @@ class LastStep(Answer, frozen=True):
 
 
 class ErrorNow(Answer, frozen=True):
-    """The recent error divided by the usual error, averaged over all sensors."""
+    """The error of the last day divided by that of four weeks, averaged over all sensors."""
 
     now: Annotated[float, Meta(examples=[0.93])] | None
 
@@ -175,7 +188,7 @@ def iso_or_none(time: int | None) -> str | None:
 
 def sensor_item(status: SensorStatus, now: int, step: int) -> SensorItem:
     """Return a sensor as lists show it, in the state that it has at `now`."""
-    declared, summary, scores = status.declared, status.summary, status.summary.scores
+    declared, summary, scores = status.declared, status.summary, status.scores(now)
     state, reason = status.state(now, step)
     return SensorItem(
         id=status.sensor.name,
@@ -190,8 +203,10 @@ def sensor_item(status: SensorStatus, now: int, step: int) -> SensorItem:
         position=declared.position,
         error=scores.error,
         error_ratio=scores.ratio,
-        outside=scores.outside if scores.count else None,
-        trend=scores.direction,
+        outside=scores.outside,
+        trend=scores.trend,
+        score=summary.score,
+        outside_in_a_row=summary.outside,
         forecast=_next_step(status.forecast),
     )
 

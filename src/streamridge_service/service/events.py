@@ -14,7 +14,7 @@ from secrets import token_hex
 import msgspec
 
 from streamridge_service.ledger.records import Event, SensorRow
-from streamridge_service.service.answers import event_item
+from streamridge_service.service.answers import EventItem, event_item
 from streamridge_service.service.writer import PendingWrites, Writer
 
 # Events queued for one client, events kept for clients that reconnect, and clients at most.
@@ -154,6 +154,7 @@ class EventLog:
         self, bus: EventBus, writer: Writer, now: Callable[[], int], last_id: int = 0
     ) -> None:
         self._bus, self._writer, self._now, self._last_id = bus, writer, now, last_id
+        self.listener: Callable[[EventItem], None] = lambda event: None
 
     def record(self, kind: str, sensor: SensorRow | None, reason: str) -> None:
         """Store an event about a sensor, or about the whole service, and publish it."""
@@ -161,4 +162,6 @@ class EventLog:
         number, name = (None, None) if sensor is None else (sensor.id, sensor.name)
         event = Event(self._last_id, self._now(), kind, number, reason[:MAX_REASON])
         self._writer.add(PendingWrites(events=[event]))
-        self._bus.publish("event", event_item(event, name), kind)
+        item = event_item(event, name)
+        self._bus.publish("event", item, kind)
+        self.listener(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
@@ -94,7 +94,7 @@ class Forecasts:
     def _update(self, known: SensorState) -> None:
         if known.sensor not in self.statuses:
             return
-        status = self.statuses.set_summary(known.sensor, known.summary)
+        status = self.statuses.set_summary(known.sensor, known.summary, known.seq)
         name = status.sensor.name
         if name in self._bus.watched:
             self._bus.publish("sensor", sensor_item(status, self._now(), self._plan.step), name)
@@ -121,15 +121,18 @@ class Forecasts:
         if answer.refusal is not None:
             raise Problem("sr-unknown-hyperparameter", answer.refusal)
 
-    async def newest(self, sensors: Iterable[int]) -> list[SensorStatus]:
-        """Return the statuses of sensors after all readings so far, or after a few seconds."""
-        seq, deadline = self._writer.seq, self._loop.time() + FORECAST_TIMEOUT
-        is_done = False
-        # Statuses are updated a moment after forecasts are stored: the loop waits once more.
-        while not is_done and self._loop.time() < deadline:
-            is_done = self.pool.done >= seq
+    async def newest(self, seqs: Mapping[int, int]) -> list[tuple[SensorStatus, bool]]:
+        """Return the statuses of sensors after their arrival numbers, or after a few seconds.
+
+        The second value of each pair is whether the worker has processed the readings so far.
+        """
+        deadline = self._loop.time() + FORECAST_TIMEOUT
+        while True:
+            statuses = [(self.statuses[sensor], seq) for sensor, seq in seqs.items()]
+            found = [(status, status.seq >= seq) for status, seq in statuses]
+            if all(is_done for _, is_done in found) or self._loop.time() >= deadline:
+                return found
             await asyncio.sleep(CHECK_EVERY)
-        return [self.statuses[sensor] for sensor in sensors]
 
 
 async def _answered(future: Future[FromWorker]) -> FromWorker:

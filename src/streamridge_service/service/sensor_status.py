@@ -16,7 +16,8 @@ import msgspec
 
 from streamridge.errors import counted
 from streamridge_service.ledger.records import IssuedForecast, SensorRow
-from streamridge_service.plan import HOUR, MINUTE, Declaration
+from streamridge_service.plan import DAY, HOUR, MINUTE, Declaration
+from streamridge_service.workers.error_scores import Scores
 from streamridge_service.workers.sensor_state import NEVER, SensorSummary
 
 # Age of the newest reading at which a sensor is stale, is silent, and is no longer forecast.
@@ -38,6 +39,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
     sensor: SensorRow
     declared: Declaration
     summary: SensorSummary = SensorSummary()  # the last report of its worker
+    seq: int = 0  # the arrival number up to which its worker has processed readings
     forecast: IssuedForecast | None = None  # the newest one
 
     @property
@@ -66,6 +68,11 @@ class SensorStatus(msgspec.Struct, frozen=True):
             return "new", "there are too few readings for a model yet"
         return "good", ""
 
+    def scores(self, now: int) -> Scores:
+        """Return the errors at a time; those of the last day only if it has a reading."""
+        summary = self.summary
+        return summary.scores if now - summary.newest <= DAY else summary.scores.without_last_day
+
     def reason_without_forecast(self, now: int) -> str | None:
         """Return why the sensor has no forecast at a time; None if it should have one."""
         if self.summary.newest == NEVER:
@@ -78,13 +85,17 @@ class SensorStatus(msgspec.Struct, frozen=True):
 class SensorStatuses:
     """The table of all sensors."""
 
-    def __init__(self, step: int) -> None:
+    def __init__(self, step: int, alert_outside: int = 3) -> None:
         self._step = step  # time between readings, in microseconds
+        self._alert_outside = alert_outside  # readings outside intervals in a row that are an event
         self._by_id: dict[int, SensorStatus] = {}
         self._ids: dict[str, int] = {}
         self._announced: dict[int, StateName] = {}
-        # Sensors in each state, and the mean ratio of recent to usual error, at the last check.
+        self._outside: set[int] = set()  # sensors with such an event
+        # At the last check: the number of sensors in each state, of sensors whose last reading was
+        # outside its interval, and the mean ratio of errors in the last day and in four weeks.
         self.counts: dict[str, int] = dict.fromkeys(STATES, 0)
+        self.outside_count = 0
         self.error_ratio: float | None = None
         # Time of the newest reading of all sensors: used too often to search for it every time.
         self.newest = NEVER
@@ -119,9 +130,10 @@ class SensorStatuses:
         self._by_id[sensor.id], self._ids[sensor.name] = status, sensor.id
         return status
 
-    def set_summary(self, sensor: int, summary: SensorSummary) -> SensorStatus:
-        """Replace the summary of a sensor."""
-        status = msgspec.structs.replace(self._by_id[sensor], summary=summary)
+    def set_summary(self, sensor: int, summary: SensorSummary, seq: int = 0) -> SensorStatus:
+        """Replace the summary of a sensor, after the readings up to an arrival number."""
+        known = self._by_id[sensor]
+        status = msgspec.structs.replace(known, summary=summary, seq=max(known.seq, seq))
         self._by_id[sensor] = status
         self.newest = max(self.newest, summary.newest)
         return status
@@ -137,15 +149,27 @@ class SensorStatuses:
         """Treat the present states as announced: at a start, nothing has changed."""
         for sensor, status in self._by_id.items():
             self._announced[sensor] = status.state(now, self._step)[0]
+            self._outside_change(status)
 
-    def check(self, now: int) -> Iterator[list[tuple[SensorRow, StateName, str]]]:
+    def _outside_change(self, status: SensorStatus) -> list[tuple[SensorRow, str, str]]:
+        """Return the event of a sensor that leaves its intervals for long, or comes back."""
+        sensor, run = status.sensor, status.summary.outside
+        if run >= self._alert_outside and sensor.id not in self._outside:
+            self._outside.add(sensor.id)
+            return [(sensor, "outside", f"{counted(run, 'reading')} in a row outside the interval")]
+        if not run and sensor.id in self._outside:
+            self._outside.remove(sensor.id)
+            return [(sensor, "inside", "the last reading is inside the interval again")]
+        return []
+
+    def check(self, now: int) -> Iterator[list[tuple[SensorRow, str, str]]]:
         """Check the state of all sensors in chunks; yield the changes since the last check.
 
         The counts are replaced at the end, so that they always belong to one check.
         """
-        ids, counts, ratios = list(self._by_id), Counter[str](), list[float]()
+        ids, counts, ratios, outside = list(self._by_id), Counter[str](), list[float](), 0
         for start in range(0, len(ids), CHUNK):
-            changed = []
+            changed: list[tuple[SensorRow, str, str]] = []
             for sensor in ids[start : start + CHUNK]:
                 status = self._by_id[sensor]
                 if status.is_archived:
@@ -155,11 +179,14 @@ class SensorStatuses:
                 if state != self._announced.get(sensor, "new"):
                     changed.append((status.sensor, state, reason))
                 self._announced[sensor] = state
-                ratio = status.summary.scores.ratio if status.summary.fitted else None
+                changed += self._outside_change(status)
+                outside += status.summary.outside > 0
+                ratio = status.scores(now).ratio if status.summary.fitted else None
                 if ratio is not None:
                     ratios.append(ratio)
             yield changed
         self.counts = {state: counts[state] for state in STATES}
+        self.outside_count = outside
         self.error_ratio = fmean(ratios) if ratios else None
 
 

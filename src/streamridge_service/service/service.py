@@ -24,6 +24,7 @@ from streamridge_service.ledger.plan_log import record_plan
 from streamridge_service.ledger.records import Kind
 from streamridge_service.plan import SECOND
 from streamridge_service.problems import Problem
+from streamridge_service.service.alerts import Alerts, destinations_of
 from streamridge_service.service.answers import (
     ErrorNow,
     LastStep,
@@ -61,7 +62,7 @@ class Service:
     def __init__(self, settings: ServiceSettings, clock: MachineClock | None = None) -> None:
         self.settings, self.plan = settings, settings.plan
         self.clock = clock or MachineClock()
-        self.bus, self.statuses = EventBus(), SensorStatuses(self.plan.step)
+        self.bus, self.statuses = EventBus(), SensorStatuses(self.plan.step, settings.alert_outside)
         self.failure: str | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
@@ -99,6 +100,7 @@ class Service:
         self._tasks = [
             self._loop.create_task(_repeat(CHECK_EVERY, self._check)),
             self._loop.create_task(_repeat(MEASURE_EVERY, self._measure)),
+            self._loop.create_task(self.alerts.run()),
         ]
         if has_new_plan:
             reason = "the settings have changed: each sensor is rebuilt at its next reading"
@@ -110,6 +112,11 @@ class Service:
         last = self.ledger.events(limit=1)
         clock, writer, last_id = self.clock, self.writer, last[-1].id if last else 0
         self.events = events = EventLog(self.bus, writer, lambda: self.now, last_id)
+        self.alerts = Alerts(
+            destinations_of(self.settings.alert_url, self.settings.alert_command),
+            on_failure=lambda reason: events.record("alert_failed", None, reason),
+        )
+        events.listener = self.alerts.notice
         self.health = Health(clock, writer, bytes_of(self.settings.min_free))
         self.forecasts = Forecasts(
             self.plan, self.statuses, writer, self.bus, events, now=lambda: self.now
@@ -127,7 +134,7 @@ class Service:
         for sensor in self.intake.sensors.values():
             statuses.put(sensor)
         for sensor_id, _, body in ledger.summaries():
-            statuses.set_summary(sensor_id, msgspec.json.decode(body, type=SensorSummary))
+            statuses.set_summary(sensor_id, msgspec.json.decode(body, type=SensorSummary).shown)
         after = max(ledger.last_seq() - RECENT, 0)
         for issued in ledger.forecasts(after=after):
             statuses.set_forecast(issued)

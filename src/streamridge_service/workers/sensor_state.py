@@ -1,10 +1,9 @@
-"""The state of one sensor: its summary, its error scores, and helpers for its forecaster."""
+"""The state of one sensor: its summary, and helpers for its forecaster."""
 
 from __future__ import annotations
 
 import platform
 from functools import cache
-from math import sqrt
 from typing import Any
 
 import msgspec
@@ -15,57 +14,10 @@ from threadpoolctl import threadpool_info
 from streamridge import Box, Forecaster, Settings, Workspace
 from streamridge.errors import FitError
 from streamridge_service.ledger.records import RefitPoint
+from streamridge_service.workers.error_scores import ErrorHistory, Scores
 
 # Earlier than any reading.
 NEVER = -(1 << 60)
-# Days over which errors are averaged: for the last day, for the trend, and for comparison.
-LATELY, TREND, USUALLY = 1, 3, 28
-# The relative change of errors that counts as a trend.
-CHANGED = 0.15
-
-
-class Scores(msgspec.Struct, frozen=True):
-    """Moving averages of squared errors over three spans, and the share of readings outside bands.
-
-    Before a span is full, its average is the plain mean of all errors so far.
-    """
-
-    count: int = 0
-    lately: float = 0.0
-    trend: float = 0.0
-    usually: float = 0.0
-    outside: float = 0.0
-
-    def after(self, error: float, *, outside: bool, day: int) -> Scores:
-        """Return the scores after one more error; `day` is the number of steps a day."""
-        count, square = self.count + 1, error * error
-        return Scores(
-            count,
-            self._moved(self.lately, square, LATELY * day),
-            self._moved(self.trend, square, TREND * day),
-            self._moved(self.usually, square, USUALLY * day),
-            self._moved(self.outside, float(outside), LATELY * day),
-        )
-
-    def _moved(self, mean: float, value: float, span: int) -> float:
-        return mean + (value - mean) / min(self.count + 1, span)
-
-    @property
-    def error(self) -> float | None:
-        """Return the root mean square error of the last day."""
-        return sqrt(self.lately) if self.count else None
-
-    @property
-    def ratio(self) -> float | None:
-        """Return the error of the last day divided by the error of the last four weeks."""
-        return sqrt(self.lately / self.usually) if self.usually else None
-
-    @property
-    def direction(self) -> str:
-        """Return the trend of errors: "up", "down" or "flat"."""
-        if self.lately > (1 + CHANGED) ** 2 * self.trend:
-            return "up"
-        return "down" if self.lately < (1 - CHANGED) ** 2 * self.trend else "flat"
 
 
 class SensorSummary(msgspec.Struct, frozen=True):
@@ -80,19 +32,35 @@ class SensorSummary(msgspec.Struct, frozen=True):
     fitted: bool = False  # whether there is a model
     failed: str | None = None  # why the last refit failed, if it did
     rebuilt: bool = False  # whether the state was rebuilt from the readings since the last refit
+    score: float | None = None  # anomaly score of the last reading, if it was forecast
+    outside: int = 0  # number of readings outside their bands in a row, up to the last one
     scores: Scores = Scores()  # errors of its forecasts
+    errors: ErrorHistory = ErrorHistory()  # the sums behind them, which only workers need
 
-    def after(
-        self, time: int, value: float | None, scores: Scores, *, doubted: bool
-    ) -> SensorSummary:
+    def after(self, time: int, value: float | None, *, doubted: bool) -> SensorSummary:
         """Return the summary after one more step."""
         first = time if self.first == NEVER else self.first
         if value is None:
             return msgspec.structs.replace(self, newest=time, first=first, doubted=False)
         equal = self.equal + 1 if value == self.value else 1
         return msgspec.structs.replace(
-            self, newest=time, first=first, value=value, equal=equal, doubted=doubted, scores=scores
+            self, newest=time, first=first, value=value, equal=equal, doubted=doubted, score=None
         )
+
+    def scored(self, error: float, score: float | None, *, outside: bool) -> SensorSummary:
+        """Return the summary with the error and the anomaly score of the last reading."""
+        run = self.outside + 1 if outside else 0
+        if self.doubted:  # an implausible reading does not count as an error
+            return msgspec.structs.replace(self, score=score, outside=run)
+        errors = self.errors.after(self.newest, error, outside=outside)
+        return msgspec.structs.replace(
+            self, score=score, outside=run, errors=errors, scores=errors.scores
+        )
+
+    @property
+    def shown(self) -> SensorSummary:
+        """Return the summary without the sums behind its scores."""
+        return msgspec.structs.replace(self, errors=ErrorHistory())
 
 
 class SavedState(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from streamridge_service.ledger.records import (
     StoredReading,
 )
 from streamridge_service.plan import Declaration, Plan
+from streamridge_service.workers.error_scores import anomaly_score
 from streamridge_service.workers.sensor_state import (
     SavedState,
     SensorSummary,
@@ -161,16 +162,17 @@ class Tracker:
     def _learn(self, step: int, value: float | None, waiting: set[int]) -> None:
         """Learn from the next step; save the state if a refit is due."""
         self.memory_released = False
-        forecaster, scores = self.forecaster, self.summary.scores
+        forecaster = self.forecaster
         ahead = forecaster.predict() if self.has_readings else None
         before = forecaster.counts.get("implausible", 0)
         forecaster.observe(to_datetime(step), value)
         doubted = forecaster.counts.get("implausible", 0) > before
-        if ahead is not None and value is not None and not doubted and _starts_at(ahead, step):
-            outside = not ahead.lower[0] <= value <= ahead.upper[0]
-            error = float(value - ahead.value[0])
-            scores = scores.after(error, outside=outside, day=max(DAY // self.plan.step, 1))
-        self.summary = self.summary.after(step, value, scores, doubted=doubted)
+        self.summary = self.summary.after(step, value, doubted=doubted)
+        if ahead is not None and value is not None and _starts_at(ahead, step):
+            forecast, lower, upper = (float(e[0]) for e in (ahead.value, ahead.lower, ahead.upper))
+            score = anomaly_score(value, forecast, lower, upper)
+            outside = not lower <= value <= upper
+            self.summary = self.summary.scored(value - forecast, score, outside=outside)
         if self._is_refit_due(step):
             self._pending = self._state_at(step, waiting)
 

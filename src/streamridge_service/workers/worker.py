@@ -316,7 +316,7 @@ class Worker:
         return len(self._waiting) + self._refitting
 
     def _state(self, tracker: Tracker) -> SensorState:
-        return SensorState(tracker.sensor.id, tracker.seq, tracker.summary)
+        return SensorState(tracker.sensor.id, tracker.seq, tracker.summary.shown)
 
     def _limit_memory(self) -> None:
         """Release the memory of sensors that were not used recently, and drop the oldest."""

@@ -4,8 +4,10 @@ import pytest
 import structlog
 
 from streamridge_service import logs
+from streamridge_service.service import service
 from tests.support.service.in_process import settled
 from tests.support.service.live_server import START, STEPS, Live, daily, make_tokens, readings
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +30,18 @@ def live(tmp_path_factory, logged):
                 assert served.post([row]).status_code == 200
         served.do(settled)
         yield served
+
+
+@pytest.fixture(scope="session")
+def unchecked(tmp_path_factory, logged):
+    """Return a service whose periodic checks run once, and undo no fault that a test makes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service, "CHECK_EVERY", 1e6)
+        patch.setattr(service, "MEASURE_EVERY", 1e6)
+        with Live(tmp_path_factory.mktemp("unchecked") / "a.db") as served:
+            parts = served.service
+            wait_until(lambda: parts._checks and parts.health.disk, "the first periodic checks")
+            yield served
 
 
 @pytest.fixture(scope="session")

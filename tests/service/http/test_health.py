@@ -80,28 +80,28 @@ class TestReadiness:
     )
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
     def test_a_fault_makes_the_service_unready_but_not_dead(
-        self, live, monkeypatch, fault, reason, method, counted
+        self, unchecked, monkeypatch, fault, reason, method, counted
     ):
         counted("F4", 8)
         for name, value in fault.items():
-            owner = live.service.writer if name == "error_code" else live.service.health
+            owner = unchecked.service.writer if name == "error_code" else unchecked.service.health
             monkeypatch.setattr(owner, name, value)
-        live.call(lambda service: service.health.check(0, 0, 0))
+        unchecked.call(lambda service: service.health.check(0, 0, 0))
 
-        answer = live.client.request(method, "/readyz")
+        answer = unchecked.client.request(method, "/readyz")
 
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) > 0
-        assert live.client.request(method, "/livez").status_code == 200
+        assert unchecked.client.request(method, "/livez").status_code == 200
         if method == "GET":
             assert reason in " ".join(answer.json()["reasons"])
 
-    def test_stale_readings_do_not_make_the_service_unready(self, live, monkeypatch, counted):
+    def test_stale_readings_do_not_make_the_service_unready(self, unchecked, monkeypatch, counted):
         counted("F4", 1)
-        monkeypatch.setattr(live.service.health, "reasons", ["no reading of any sensor"])
-        monkeypatch.setattr(live.service.health, "state", "stale")
+        monkeypatch.setattr(unchecked.service.health, "reasons", ["no reading of any sensor"])
+        monkeypatch.setattr(unchecked.service.health, "state", "stale")
 
-        answer = live.client.get("/readyz")
+        answer = unchecked.client.get("/readyz")
 
         assert (answer.status_code, answer.json()["reasons"]) == (200, ["no reading of any sensor"])
 

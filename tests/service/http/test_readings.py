@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import os
+import signal
 import time
 
 import pytest
 import zstandard
 
+from streamridge_service.service import forecasts
 from tests.support.service.in_process import settled
 from tests.support.service.live_server import START, STEPS, readings, stamp
 from tests.support.service.request_bodies import CSV, JSON, NDJSON, PARQUET
@@ -231,6 +234,24 @@ class TestForecastsInThePost:
             assert step["time"] == stamp(LATER + 900)
             assert step["lower"] <= step["value"] <= step["upper"]
 
+    def test_a_forecast_that_is_not_made_yet_is_not_replaced_by_an_older_one(
+        self, live, monkeypatch
+    ):
+        [worker] = live.service.forecasts.pool.workers
+        live.post([row("asked-c", 5)], forecast="true")
+        os.kill(worker.pid, signal.SIGSTOP)
+        monkeypatch.setattr(forecasts, "FORECAST_TIMEOUT", 0.05)
+
+        try:
+            answer = live.post([row("asked-c", 6, step=1)], forecast="true")
+        finally:
+            os.kill(worker.pid, signal.SIGCONT)
+
+        assert (answer.status_code, counts(answer)) == (200, {"accepted": 1})
+        [told] = answer.json()["forecasts"]
+        assert (told["source"], told["items"]) == ("none", [])
+        assert "not ready yet" in told["reason"]
+
 
 class TestLineProtocol:
     def write(self, live, body, **params):
@@ -260,18 +281,18 @@ class TestLineProtocol:
 
 
 class TestUnavailable:
-    def test_a_stopping_service_answers_503(self, live, monkeypatch):
-        monkeypatch.setattr(live.service.health, "state", "stopping")
+    def test_a_stopping_service_answers_503(self, unchecked, monkeypatch):
+        monkeypatch.setattr(unchecked.service.health, "state", "stopping")
 
-        answer = live.post([row("stopping", 1)])
+        answer = unchecked.post([row("stopping", 1)])
 
         assert (answer.status_code, answer.json()["code"]) == (503, "sr-stopping")
         assert int(answer.headers["retry-after"]) > 0
 
-    def test_a_full_disk_answers_507(self, live, monkeypatch):
-        monkeypatch.setattr(live.service.health, "disk", {"free": 1000, "data": 0})
+    def test_a_full_disk_answers_507(self, unchecked, monkeypatch):
+        monkeypatch.setattr(unchecked.service.health, "disk", {"free": 1000, "data": 0})
 
-        answer = live.post([row("full", 1)])
+        answer = unchecked.post([row("full", 1)])
 
         assert (answer.status_code, answer.json()["code"]) == (507, "sr-disk-full")
         assert int(answer.headers["retry-after"]) > 0

@@ -1,9 +1,11 @@
 """Sensors over HTTP: lists, declarations, forecasts, history and actions."""
 
+import math
+
 import pytest
 
 from tests.support.service.in_process import settled
-from tests.support.service.live_server import START, STEPS, stamp
+from tests.support.service.live_server import START, STEPS, daily, readings, stamp
 
 NEWEST = START + (STEPS - 1) * 900
 MODELS = ("north", "south", "east")
@@ -323,6 +325,26 @@ class TestHistory:
         assert (told["by"], told["sensors"]) == (by, 2)
         assert len(told["items"]) == (2 if by == "sensor" else 24)
         assert any(item["error"] is not None for item in told["items"])
+
+    def test_accuracy_agrees_with_the_history_of_the_last_day(self, live):
+        for each in readings("scored", NEWEST - 149 * 900, daily(150, seed=3)):
+            live.post([each])
+        live.do(settled)
+        params = {"from": stamp(NEWEST - 149 * 900), "to": stamp(NEWEST)}
+
+        rows = live.client.get("/v1/sensors/scored/history", params=params).json()["items"]
+        told = live.client.get("/v1/accuracy", params={"sensors": "scored"}).json()["items"][0]
+
+        scored = [each for each in rows if each["actual"] is not None and each["forecast"]]
+        squares = [(each["actual"] - each["forecast"]) ** 2 for each in scored]
+        first = stamp(NEWEST // 3600 * 3600 - 23 * 3600)
+        day = [s for s, each in zip(squares, scored, strict=True) if each["time"] >= first]
+        outside = [each["score"] > 1 for each in scored if each["time"] >= first]
+        assert told["count"] == len(squares) == 149
+        assert told["error"] == pytest.approx(math.sqrt(sum(day) / len(day)))
+        assert told["usual"] == pytest.approx(math.sqrt(sum(squares) / len(squares)))
+        assert told["error_ratio"] == pytest.approx(told["error"] / told["usual"])
+        assert told["outside"] == pytest.approx(sum(outside) / len(outside))
 
     def test_events_can_be_listed_after_a_number(self, live):
         live.client.put("/v1/sensors/event-a", json={})

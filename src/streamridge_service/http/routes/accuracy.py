@@ -58,7 +58,7 @@ async def show_accuracy(request: HttpRequest, query: AccuracyQuery) -> Accuracy:
 
     Errors by hour include the named sensors, or a hundred spread evenly over all.
     """
-    names, by_sensor = parts(query.sensors), query.by == "sensor"
+    names, by_sensor, now = parts(query.sensors), query.by == "sensor", service_of(request).now
     page = await context_of(request).pages.page(
         "id",
         lambda status: not status.is_archived and (not names or status.sensor.name in names),
@@ -66,11 +66,11 @@ async def show_accuracy(request: HttpRequest, query: AccuracyQuery) -> Accuracy:
         query.limit if by_sensor else MAX_ITEMS,
     )
     if by_sensor:
-        items = [errors_of_sensor(status) for status in page.statuses]
+        items = [errors_of_sensor(status, now) for status in page.statuses]
         return Accuracy(query.by, items, len(items), page.cursor)
     sample = page.statuses[:: max(len(page.statuses) // SAMPLE, 1)][:SAMPLE]
     service = service_of(request)
-    plan, span = service.plan, (service.now - query.days * DAY, service.now + 1)
+    plan, span = service.plan, (now - query.days * DAY, now + 1)
     rows = await service.read(
         lambda ledger: [
             row for status in sample for row in history(ledger, status, plan, span, lead=1)
@@ -79,16 +79,16 @@ async def show_accuracy(request: HttpRequest, query: AccuracyQuery) -> Accuracy:
     return Accuracy(query.by, errors_by_hour(rows), len(sample), None)
 
 
-def errors_of_sensor(status: SensorStatus) -> AccuracyRow:
-    """Return the recent and the usual errors of a sensor."""
-    scores = status.summary.scores
+def errors_of_sensor(status: SensorStatus, now: int) -> AccuracyRow:
+    """Return the errors of a sensor in the last day, and in the last four weeks."""
+    scores = status.scores(now)
     return AccuracyRow(
         sensor=status.sensor.name,
         hour=None,
         error=scores.error,
-        usual=sqrt(scores.usually) if scores.count else None,
+        usual=scores.usual,
         error_ratio=scores.ratio,
-        outside=scores.outside if scores.count else None,
+        outside=scores.outside,
         count=scores.count,
     )
 

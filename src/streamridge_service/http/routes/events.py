@@ -18,8 +18,11 @@ from streamridge_service.service.answers import Answer, EventItem, Summary, even
 from streamridge_service.service.events import EventBus, Subscriber
 from streamridge_service.service.sensor_status import STATES, SensorStatuses
 
-# Kinds of events: a sensor changed to a state, or something was done.
-KINDS = "|".join([*STATES, "retuned", "refused", "clock_jump", "archived"])
+# Kinds of events: a sensor changed to a state, or something else happened.
+OTHER_KINDS = (
+    "outside", "inside", "retuned", "refused", "clock_jump", "archived", "alert_failed",
+)  # fmt: skip
+KINDS = "|".join([*STATES, *OTHER_KINDS])
 EVENT_STREAM = "text/event-stream"
 # Seconds within which a client must accept the next event.
 SEND_TIMEOUT = 30.0

@@ -22,6 +22,7 @@ from streamridge_service.service.answers import (
     Measured,
     Name,
     NextTime,
+    Score,
     Seq,
     Source,
     Time,
@@ -31,6 +32,7 @@ from streamridge_service.service.answers import (
     iso_or_none,
 )
 from streamridge_service.service.sensor_status import SensorStatus
+from streamridge_service.workers.error_scores import anomaly_score
 from streamridge_service.workers.sensor_state import hyperparameter_bounds
 from streamridge_service.workers.steps import step_values
 
@@ -40,7 +42,7 @@ COLUMNS: Columns = {
     "lead": "int64",
     "actual": "double",
     "status": "string",
-    **dict.fromkeys(("forecast", "lower", "upper"), "double"),
+    **dict.fromkeys(("forecast", "lower", "upper", "score"), "double"),
     "source": "string",
     "issued_at_seq": "int64",
 }
@@ -80,6 +82,7 @@ class HistoryRow(Answer, frozen=True):
     forecast: Value | None
     lower: Lower | None
     upper: Upper | None
+    score: Score | None
     source: Source | None
     issued_at_seq: Seq | None
 
@@ -181,9 +184,10 @@ def _history_row(
     else:
         actual, status = value, "good" if is_within(value, declared.bounds) else "implausible"
     if issued is None:
-        return HistoryRow(iso(time), actual, status, None, None, None, None, None)
+        return HistoryRow(iso(time), actual, status, None, None, None, None, None, None)
     band = issued.values[lead - 1], issued.lower[lead - 1], issued.upper[lead - 1]
-    return HistoryRow(iso(time), actual, status, *band, issued.source, issued.seq)
+    score = None if actual is None else anomaly_score(actual, *band)
+    return HistoryRow(iso(time), actual, status, *band, score, issued.source, issued.seq)
 
 
 @routes.add("GET", "/v1/sensors/{sensor:str}/tuning")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 from typing import Annotated, Literal
 
 import msgspec
@@ -34,12 +35,21 @@ from streamridge_service.intake import IngestOptions, Mode, OnConflict, Receipt
 from streamridge_service.limits import LARGEST, MOST_REFUSALS
 from streamridge_service.problems import CATALOGUE, Problem
 from streamridge_service.rows import Batch
-from streamridge_service.service.answers import Answer, Name, SensorForecast, Time, newest_forecast
+from streamridge_service.service.answers import (
+    Answer,
+    Name,
+    SensorForecast,
+    Time,
+    newest_forecast,
+    sensor_forecast,
+)
 from streamridge_service.service.ingest import OUTCOMES
 from streamridge_service.service.service import Service
 
 # Sensors whose forecasts one response holds at most.
 MAX_SENSORS = 1000
+# Why a response has no forecast yet.
+NOT_READY = "the forecast after this reading is not ready yet; request it again in a moment"
 PROBLEMS = (
     "sr-not-a-number", "sr-archived", "sr-too-many-sensors", "sr-unreadable", "sr-unsupported-type",
     "sr-too-large", "sr-slow-body",
@@ -175,9 +185,14 @@ async def _store(
 
 
 async def _forecasts(service: Service, receipt: Receipt) -> list[SensorForecast]:
-    sensors = list(dict.fromkeys(receipt.sensors))[:MAX_SENSORS]
-    statuses = await service.forecasts.newest(sensors)
-    return [newest_forecast(each, service.now, service.plan.step) for each in statuses]
+    wanted = dict(islice(receipt.sensors.items(), MAX_SENSORS))
+    now, step = service.now, service.plan.step
+    return [
+        newest_forecast(status, now, step)
+        if is_done
+        else sensor_forecast(status.sensor.name, None, step, NOT_READY)
+        for status, is_done in await service.forecasts.newest(wanted)
+    ]
 
 
 def _outcomes(receipt: Receipt) -> dict[str, int]:

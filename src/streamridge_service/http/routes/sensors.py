@@ -44,7 +44,7 @@ from streamridge_service.service.sensor_status import SensorStatus
 Sort = Annotated[
     Literal[
         "-error_ratio", "error_ratio", "-error", "error", "-outside", "outside",
-        "-newest", "newest", "id",
+        "-score", "score", "-newest", "newest", "id",
     ],
     Meta(description="The sort key; with - in front, the largest value first."),
 ]  # fmt: skip
@@ -54,6 +54,8 @@ COLUMNS: Columns = {
     **dict.fromkeys(("unit", "zone"), "string"),
     **dict.fromkeys(("latitude", "longitude", "error", "error_ratio", "outside"), "double"),
     "trend": "string",
+    "score": "double",
+    "outside_in_a_row": "int64",
 }
 REFITS = ("refit", "start", "reset")
 
