@@ -113,6 +113,10 @@ class Intake:
             self._declarations[sensor.declared] = declaration
         return self._declarations[sensor.declared]
 
+    def has_readings(self, sensor: int) -> bool:
+        """Return whether a sensor has a reading."""
+        return sensor in self._newest or bool(self._ledger.readings(sensor))
+
     def update_sensor(self, sensor: SensorRow) -> None:
         """Replace a sensor that was declared or archived."""
         self.sensors[sensor.name] = sensor
@@ -151,7 +155,8 @@ class Intake:
         declared = self.declared(sensor)
         now = self._now()
         ahead = 0 if now is None else row.time - now
-        problem = self._time_problem(row, declared, ahead)
+        plan = self._plan.of(declared)
+        problem = self._time_problem(row, plan, ahead)
         if problem is not None:
             return problem
         status = self._status(row, sensor.id, options, rows)
@@ -165,14 +170,13 @@ class Intake:
             rows.own.sensors[row.sensor] = sensor
         kind = Kind.HELD if ahead > AHEAD else _kind(status, options)
         receipt.sensors[sensor.id] = rows.add(row, sensor.id, kind, received)
-        self._count(row, kind, declared.bounds, sensor.id, rows, receipt)
+        self._count(row, kind, declared.bounds, plan, sensor.id, rows, receipt)
         return None
 
-    def _time_problem(self, row: Row, declared: Declaration, ahead: int) -> tuple[str, str] | None:
+    def _time_problem(self, row: Row, plan: Plan, ahead: int) -> tuple[str, str] | None:
         """Return the code and the reason if a time is between steps, or too far ahead."""
-        rule = declared.rule or self._plan.rule
-        if rule is None and not self._plan.is_on_grid(row.time):
-            seconds = self._plan.step // SECOND
+        if not plan.is_on_grid(row.time):
+            seconds = plan.step // SECOND
             return (
                 "sr-off-grid",
                 f"The time is not a multiple of {seconds} seconds, and there is no rule.",
@@ -218,6 +222,7 @@ class Intake:
         row: Row,
         kind: Kind,
         bounds: Bounds | None,
+        plan: Plan,
         sensor: int,
         rows: _Rows,
         receipt: Receipt,
@@ -228,7 +233,7 @@ class Intake:
             receipt.held += 1
         elif kind == Kind.REVISION:
             receipt.replaced += 1
-        elif kind == Kind.LIVE and newest - row.time > self._plan.open_for:
+        elif kind == Kind.LIVE and newest - row.time > plan.open_for:
             receipt.late += 1
         elif not is_within(row.value, bounds):
             receipt.implausible += 1

@@ -10,7 +10,8 @@ from zlib import crc32
 import msgspec
 from msgspec import Meta
 
-from streamridge import Forecaster, Settings
+from streamridge import Forecaster, Settings, parse_length
+from streamridge.errors import InvalidInputError
 
 # All times of the service are whole microseconds.
 US = timedelta(microseconds=1)
@@ -38,6 +39,15 @@ Zone = Annotated[
         description="Time zone: days and weeks follow its clock.",
     ),
 ]
+Step = Annotated[
+    str,
+    Meta(
+        min_length=2,
+        max_length=20,
+        examples=["1min"],
+        description="Time between readings; by default the step of the service.",
+    ),
+]
 Bounds = Annotated[
     tuple[float | None, float | None],
     Meta(examples=[[0, 3000]], description="The smallest and the largest possible value."),
@@ -62,15 +72,16 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     bounds: Bounds | None = None
     rule: Rule | None = None
     holidays: Holidays | None = None
+    step: Step | None = None
 
     @property
     def forecasting(self) -> tuple[object, ...]:
         """Return the fields that forecasts depend on; a change of them starts a new forecaster."""
-        return self.zone, self.bounds, self.rule, self.holidays
+        return self.zone, self.bounds, self.rule, self.holidays, self.step
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The settings of all forecasters of a service."""
+    """The settings of all forecasters of a service, or those of one sensor: see `of`."""
 
     step: int  # time between readings, in microseconds
     # As for a `Forecaster`.
@@ -86,32 +97,74 @@ class Plan(msgspec.Struct, frozen=True):
     learn: bool = True  # False keeps hyperparameters at their initial values
     model: ModelSize = "default"  # the size of the model, as for a `Forecaster`
 
+    def of(self, declared: Declaration) -> Plan:
+        """Return the plan of one sensor: with the step and the rule that it declares.
+
+        Examples
+        --------
+        >>> Plan(step=15 * MINUTE).of(Declaration(step="1min", rule="mean")).step == MINUTE
+        True
+        """
+        return _plan_of(self, declared.step, declared.rule)
+
     @property
     def open_for(self) -> int:
         """Return by how much a reading may be older than the newest one without being late."""
         return self.step + self.grace
 
-    def step_of(self, time: int, rule: Rule | None) -> int:
+    @property
+    def stale_after(self) -> int:
+        """Return the age of the newest reading at which a sensor is stale.
+
+        Four steps may be missing, but not more than an hour, and not less than the grace.
+        """
+        return self.step + min(max(4 * self.step, self.grace), HOUR)
+
+    @property
+    def silent_after(self) -> int:
+        """Return the age at which a sensor is silent: 96 missing steps, but at most a day."""
+        return max(self.step + min(96 * self.step, DAY), self.stale_after)
+
+    def step_of(self, time: int) -> int:
         """Return the time of the step that a reading belongs to.
+
+        Without a rule it is the nearest step, with a rule the step that the time lies in.
 
         Examples
         --------
-        >>> plan = Plan(step=15 * MINUTE)
-        >>> plan.step_of(15 * MINUTE + 3 * SECOND, None) == plan.step_of(29 * MINUTE, "sum")
+        >>> exact, fine = Plan(step=15 * MINUTE), Plan(step=15 * MINUTE, rule="sum")
+        >>> exact.step_of(15 * MINUTE + 3 * SECOND) == fine.step_of(29 * MINUTE)
         True
         """
-        if rule is None:
-            return (time + self.step // 2) // self.step * self.step
-        return time // self.step * self.step
+        return (time + self._half) // self.step * self.step
+
+    @property
+    def _half(self) -> int:
+        """Return by how much the readings of a step may be earlier than the step."""
+        return self.step // 2 if self.rule is None else 0
 
     def is_on_grid(self, time: int) -> bool:
-        """Return whether a time is the time of a step, within the tolerance."""
-        off = (time + self.step // 2) % self.step - self.step // 2
-        return abs(off) <= GRID_TOLERANCE * self.step
+        """Return whether a time is that of a step, within the tolerance; always with a rule."""
+        off = abs(time - self.step_of(time))
+        return self.rule is not None or off <= GRID_TOLERANCE * self.step
+
+    def times_of(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range of times of the readings of all steps from `start` until `end`.
+
+        Examples
+        --------
+        >>> exact, fine = Plan(step=10 * MINUTE), Plan(step=10 * MINUTE, rule="sum")
+        >>> [time // MINUTE for time in exact.times_of(10 * MINUTE, 20 * MINUTE)]
+        [5, 15]
+        >>> [time // MINUTE for time in fine.times_of(10 * MINUTE, 11 * MINUTE)]
+        [10, 20]
+        """
+        first, last = (-(-time // self.step) * self.step for time in (start, end))
+        return first - self._half, last - self._half
 
     def settings(self, declared: Declaration) -> Settings:
         """Return the settings of a sensor's forecaster."""
-        return _settings(self, declared.zone, declared.bounds, declared.holidays)
+        return _settings(self.of(declared), declared.zone, declared.bounds, declared.holidays)
 
     def stagger(self, name: str) -> int:
         """Return by how many steps the refits of a sensor are shifted, so that few coincide."""
@@ -132,6 +185,19 @@ class Plans(msgspec.Struct, frozen=True):
     def latest(self) -> Plan:
         """Return the current plan."""
         return self.since[-1][1]
+
+
+@lru_cache(maxsize=4096)
+def _plan_of(plan: Plan, step: str | None, rule: Rule | None) -> Plan:
+    own = plan.step if step is None else _microseconds(step)
+    return msgspec.structs.replace(plan, step=own, rule=rule or plan.rule)
+
+
+def _microseconds(step: str) -> int:
+    length = parse_length("step", step)
+    if not isinstance(length, timedelta):
+        raise InvalidInputError(f"step must be a time such as 15min, got {step!r}.")
+    return length // US
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,7 @@ def test_a_new_start_has_the_history_that_its_rows_need(model):
     days = range(200)
     entries = [StoredReading(seq, 1, day * DAY, 1.0, 0) for seq, day in enumerate(days, start=1)]
 
-    times = StartHistory.of(entries, plan, None).times
+    times = StartHistory.of(entries, plan).times
 
     known = (times[-1] - times[0]).astype(int)
     reach = plan.settings(Declaration()).preset.features.reach * plan.step

@@ -18,7 +18,7 @@ from streamridge_service.service.sensor_status import SensorStatuses
 from streamridge_service.workers.error_scores import Scores
 from streamridge_service.workers.sensor_state import SensorSummary
 from tests.support.service.in_process import serving, settled
-from tests.support.workers.logs import START, STEP
+from tests.support.workers.logs import PLAN, START, STEP
 
 LIMIT = 120  # seconds for anything that takes far less than one
 NOW = 1000 * HOUR
@@ -27,7 +27,7 @@ MODEL = SensorSummary(newest=NOW, first=0, value=1.0, fitted=True)
 
 def statuses_of(count, summary=MODEL):
     """Return a table of sensors whose newest readings are one second apart."""
-    statuses = SensorStatuses(STEP)
+    statuses = SensorStatuses(PLAN)
     for i in range(1, count + 1):
         statuses.put(SensorRow(i, f"s{i:04}", 0))
         newest = summary.newest - (count - i) * 1_000_000
@@ -52,18 +52,18 @@ def statuses_of(count, summary=MODEL):
 def test_a_state_has_a_reason(changes, state, reason):
     status = statuses_of(1, msgspec.structs.replace(MODEL, **changes))[1]
 
-    found, told = status.state(NOW, STEP)
+    found, told = status.state(NOW)
 
     assert found == state
     assert reason in told
 
 
 def test_a_sensor_without_readings_is_new():
-    statuses = SensorStatuses(STEP)
+    statuses = SensorStatuses(PLAN)
 
     status = statuses.put(SensorRow(1, "a", 0))
 
-    assert status.state(NOW, STEP) == ("new", "there is no reading yet")
+    assert status.state(NOW) == ("new", "there is no reading yet")
     assert status.reason_without_forecast(NOW) == "there is no reading yet"
 
 
@@ -169,4 +169,4 @@ def test_a_sensor_without_a_reading_in_the_last_day_has_no_error_of_that_day():
 
     assert status.scores(NOW + DAY) == scores
     assert status.scores(NOW + DAY + 1) == scores.without_last_day
-    assert sensor_item(status, NOW + 37 * HOUR, STEP).error_ratio is None
+    assert sensor_item(status, NOW + 37 * HOUR).error_ratio is None

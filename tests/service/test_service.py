@@ -84,7 +84,7 @@ class TestRestart:
 
     def test_a_restarted_service_knows_its_sensors(self, lived):
         async def looked(service):
-            item = sensor_item(service.statuses[1], service.now, service.plan.step)
+            item = sensor_item(service.statuses[1], service.now)
             return service.summary(), item
 
         summary, item = serving(looked, lived)
@@ -180,7 +180,7 @@ class TestActions:
             ledger.copy_to(str(copy))
 
         async def archived(service):
-            await service.operators.archive(service.intake.sensors["north"])
+            await service.operators.archive("north")
             receipt = await service.ingest.store(Batch(rows_of(FITTED), []), IngestOptions())
             return service.summary().total, [each.code for each in receipt.refusals]
 
@@ -239,8 +239,7 @@ class TestDamage:
             await service.ingest.store(Batch(rows_of(FITTED), []), IngestOptions())
             await settled(service)
             states = {
-                name: service.statuses[i + 1].state(service.now, service.plan.step)[0]
-                for i, name in enumerate(NAMES)
+                name: service.statuses[i + 1].state(service.now)[0] for i, name in enumerate(NAMES)
             }
             return states, (await service.forecasts.ask(1)).forecast
 

@@ -10,7 +10,7 @@ from streamridge_service.service.health import TRUST_AFTER, Health, MachineClock
 from streamridge_service.workers.sensor_state import NEVER
 
 START = 500_000 * HOUR
-STEP = 15 * MINUTE
+FRESH = START + 75 * MINUTE
 
 
 class Times:
@@ -43,7 +43,7 @@ def writer():
 def health(clock, writer):
     health = Health(clock, writer, min_free=500)
     health.set_disk({"data": 100, "free": 1000})
-    health.check(START, START, STEP)
+    health.check(START, FRESH)
     return health
 
 
@@ -99,23 +99,23 @@ class TestState:
         self, health, writer, fault, reason
     ):
         fault(health, writer)
-        health.check(START, START, STEP)
+        health.check(START, FRESH)
 
         assert (health.state, health.is_ready) == ("degraded", False)
         assert health.reasons[0].startswith(reason)
         writer.error_code = None
         health.set_disk({"data": 100, "free": 500})
-        health.check(START, START, STEP)
+        health.check(START, FRESH)
         assert (health.state, health.is_ready) == ("live", True)
 
     def test_old_readings_make_a_service_stale_but_keep_it_ready(self, health):
-        health.check(START + HOUR + STEP + 1, START, STEP)
+        health.check(FRESH + 1, FRESH)
 
         assert (health.state, health.is_ready) == ("stale", True)
-        assert health.reasons == ["no reading of any sensor for more than an hour"]
+        assert health.reasons == ["all sensors are stale"]
 
     def test_a_service_without_readings_is_not_stale(self, health):
-        health.check(START, NEVER, STEP)
+        health.check(START, NEVER)
 
         assert health.state == "live"
 
@@ -123,14 +123,14 @@ class TestState:
         times.wall += 12 * HOUR
         clock.check()
 
-        health.check(START, START, STEP)
+        health.check(START, FRESH)
 
         assert (health.state, health.reasons) == ("degraded", ["the machine's clock has jumped"])
 
     def test_a_stopping_service_stays_stopping(self, health):
         health.state = "stopping"
 
-        health.check(START, START, STEP)
+        health.check(START, FRESH)
 
         assert (health.state, health.is_ready) == ("stopping", False)
 

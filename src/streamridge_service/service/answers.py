@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from streamridge_service.ledger.records import Event, IssuedForecast
 from streamridge_service.limits import SENSOR_NAME
-from streamridge_service.plan import GroupName, Label, Position, Unit, Zone
+from streamridge_service.plan import SECOND, GroupName, Label, Position, Unit, Zone
 from streamridge_service.service.sensor_status import SensorStatus, StateName
 from streamridge_service.workers.sensor_state import NEVER
 
@@ -45,6 +45,9 @@ Score = Annotated[
         "of the interval on that side. Above 1 the reading is outside.",
     ),
 ]
+StepSeconds = Annotated[
+    float, Meta(examples=[900.0], description="The time between readings, in seconds.")
+]
 Seq = Annotated[int, Meta(examples=[184_901])]
 Measured = Annotated[float, Meta(examples=[412.0])]
 Value = Annotated[float, Meta(examples=[428.1])]
@@ -70,6 +73,7 @@ class SensorForecast(Answer, frozen=True):
     """The forecast of one sensor; without a forecast, the source is "none"."""
 
     sensor: Name
+    step_seconds: StepSeconds
     seq: Seq
     source: Source
     reason: str | None
@@ -94,6 +98,7 @@ class SensorItem(Answer, frozen=True):
     group: GroupName | None
     state: State
     reason: str
+    step_seconds: StepSeconds
     newest: Time | None
     value: Measured | None
     unit: Unit | None
@@ -128,6 +133,14 @@ class LastStep(Answer, frozen=True):
     expected: Annotated[int, Meta(examples=[16])]
 
 
+class StepCount(Answer, frozen=True):
+    """The sensors with one length of a step, and the newest of their steps that has readings."""
+
+    step_seconds: StepSeconds
+    sensors: Annotated[int, Meta(examples=[16])]
+    last_step: LastStep | None
+
+
 class ErrorNow(Answer, frozen=True):
     """The error of the last day divided by that of four weeks, averaged over all sensors."""
 
@@ -155,7 +168,7 @@ class Summary(Answer, frozen=True):
     reasons: Annotated[list[str], Meta(examples=[[]])]
     now: Time
     version: Annotated[str, Meta(examples=["0.1.0"])]
-    step_seconds: Annotated[float, Meta(examples=[900])]
+    step_seconds: StepSeconds
     horizon: Annotated[int, Meta(examples=[1])]
     level: Annotated[float, Meta(examples=[0.9])]
     sensors: StateCounts
@@ -163,6 +176,7 @@ class Summary(Answer, frozen=True):
     newest: Time | None
     newest_age_seconds: Annotated[float, Meta(examples=[72.0])] | None
     last_step: LastStep | None
+    steps: list[StepCount]
     refused_last_hour: int
     days_left: Annotated[float, Meta(examples=[812.0])] | None
     clock_warning: str | None
@@ -186,16 +200,17 @@ def iso_or_none(time: int | None) -> str | None:
     return None if time is None or time == NEVER else iso(time)
 
 
-def sensor_item(status: SensorStatus, now: int, step: int) -> SensorItem:
+def sensor_item(status: SensorStatus, now: int) -> SensorItem:
     """Return a sensor as lists show it, in the state that it has at `now`."""
     declared, summary, scores = status.declared, status.summary, status.scores(now)
-    state, reason = status.state(now, step)
+    state, reason = status.state(now)
     return SensorItem(
         id=status.sensor.name,
         label=declared.label,
         group=declared.group,
         state=state,
         reason=reason,
+        step_seconds=status.plan.step / SECOND,
         newest=iso_or_none(summary.newest),
         value=summary.value,
         unit=declared.unit,
@@ -219,24 +234,25 @@ def _next_step(issued: IssuedForecast | None) -> NextStep | None:
 
 
 def sensor_forecast(
-    name: str, issued: IssuedForecast | None, step: int, missing: str | None = None
+    status: SensorStatus, issued: IssuedForecast | None, missing: str | None = None
 ) -> SensorForecast:
-    """Return the forecast of a sensor; `missing` is the reason why it has none, if any."""
+    """Return a forecast of a sensor; `missing` is the reason why it has none, if any."""
+    name, step = status.sensor.name, status.plan.step
     if issued is None or not issued.values or missing is not None:
-        seq = 0 if issued is None else issued.seq
-        return SensorForecast(name, seq, "none", missing or "none was issued", [])
+        seq, reason = 0 if issued is None else issued.seq, missing or "none was issued"
+        return SensorForecast(name, step / SECOND, seq, "none", reason, [])
     bands = zip(issued.values, issued.lower, issued.upper, strict=True)
     items = [
         ForecastStep(iso(issued.time + i * step), i + 1, value, lower, upper)
         for i, (value, lower, upper) in enumerate(bands)
     ]
-    return SensorForecast(name, issued.seq, issued.source, None, items)
+    return SensorForecast(name, step / SECOND, issued.seq, issued.source, None, items)
 
 
-def newest_forecast(status: SensorStatus, now: int, step: int) -> SensorForecast:
+def newest_forecast(status: SensorStatus, now: int) -> SensorForecast:
     """Return the newest forecast of a sensor, or the reason why it has none at `now`."""
     reason = status.reason_without_forecast(now)
-    return sensor_forecast(status.sensor.name, status.forecast, step, reason)
+    return sensor_forecast(status, status.forecast, reason)
 
 
 def event_item(event: Event, sensor: str | None) -> EventItem:

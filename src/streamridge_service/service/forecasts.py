@@ -97,7 +97,7 @@ class Forecasts:
         status = self.statuses.set_summary(known.sensor, known.summary, known.seq)
         name = status.sensor.name
         if name in self._bus.watched:
-            self._bus.publish("sensor", sensor_item(status, self._now(), self._plan.step), name)
+            self._bus.publish("sensor", sensor_item(status, self._now()), name)
 
     def _record_refit(self, message: SnapshotMade) -> None:
         point = message.snapshot.point

@@ -95,8 +95,8 @@ class Health:
         if self.is_disk_full:
             raise Problem("sr-disk-full", "The disk has too little free space; nothing was stored.")
 
-    def check(self, now: int, newest: int, step: int) -> None:
-        """Update the state and its reasons; `newest` is the time of the newest reading."""
+    def check(self, now: int, fresh_until: int) -> None:
+        """Update the state and its reasons; after `fresh_until` all sensors are stale."""
         reasons = []
         if self._writer.error_code is not None:
             reasons.append(_failing_writes(self._writer.error_code))
@@ -106,9 +106,9 @@ class Health:
             reasons.append("the disk cannot be measured")
         if self._clock.jump:
             reasons.append("the machine's clock has jumped")
-        is_stale = newest != NEVER and now - newest > HOUR + step
+        is_stale = now > fresh_until != NEVER
         if is_stale:
-            reasons.append("no reading of any sensor for more than an hour")
+            reasons.append("all sensors are stale")
         self.reasons = reasons
         if self.state != "stopping":
             state = "stale" if is_stale and len(reasons) == 1 else "degraded"

@@ -8,19 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from streamridge_service.intake import IngestOptions, Intake, NewRows, Receipt
-from streamridge_service.ledger.records import SensorRow, StoredReading
-from streamridge_service.plan import HOUR, Plan
+from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
+from streamridge_service.plan import HOUR
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch
 from streamridge_service.service.events import EventLog
 from streamridge_service.service.forecasts import Forecasts
 from streamridge_service.service.health import Health, MachineClock
 from streamridge_service.service.writer import Writer
+from streamridge_service.workers.sensor_state import NEVER
 
 # Messages that may wait for workers before requests must try again: one step of many sensors.
 MAX_WAITING = 2000
-# Steps whose readings are counted.
-MAX_STEPS = 1000
 OUTCOMES = ("accepted", "duplicate", "late", "held", "replaced", "implausible", "refused")
 # Later than any held reading.
 FAR_FUTURE = 1 << 62
@@ -30,7 +29,6 @@ FAR_FUTURE = 1 << 62
 class Ingest:
     """Stores readings. A request is acknowledged once its readings are on disk."""
 
-    plan: Plan
     intake: Intake
     writer: Writer
     forecasts: Forecasts
@@ -42,7 +40,8 @@ class Ingest:
         self._loop = asyncio.get_running_loop()
         self.counts: Counter[str] = Counter()  # rows by outcome
         self._refused: deque[tuple[int, int]] = deque()  # when, and how many rows
-        self._received: Counter[int] = Counter()  # readings by step
+        # By length of a step: the newest step with readings, and their sensors.
+        self._last_steps: dict[int, tuple[int, set[int]]] = {}
 
     async def store(self, batch: Batch, options: IngestOptions) -> Receipt:
         """Store rows; when this returns, they are on disk."""
@@ -74,11 +73,14 @@ class Ingest:
         self.count_steps(group.readings)
 
     def count_steps(self, entries: Iterable[StoredReading]) -> None:
-        """Count readings by step."""
+        """Count the sensors that have a reading of the newest step, for each length of a step."""
         for entry in entries:
-            self._received[self.plan.step_of(entry.time, self.plan.rule)] += 1
-        for step in sorted(self._received)[:-MAX_STEPS]:
-            del self._received[step]
+            plan = self.forecasts.statuses[entry.sensor].plan
+            step, (newest, sensors) = plan.step_of(entry.time), self.last_step(plan.step)
+            if step > newest and entry.kind != Kind.HELD:
+                self._last_steps[plan.step] = step, {entry.sensor}
+            elif step == newest:
+                sensors.add(entry.sensor)
 
     async def release_held(self, sensor: SensorRow | None = None) -> int:
         """Take in held rows whose time has come, or all of a sensor; return their number."""
@@ -100,10 +102,6 @@ class Ingest:
             self._refused.popleft()
         return sum(count for _, count in self._refused)
 
-    @property
-    def last_step(self) -> tuple[int, int] | None:
-        """Return the newest step with readings, and their number; None before the first."""
-        if not self._received:
-            return None
-        newest = max(self._received)
-        return newest, self._received[newest]
+    def last_step(self, length: int) -> tuple[int, set[int]]:
+        """Return the newest step of a length, `NEVER` before the first, and its sensors."""
+        return self._last_steps.get(length, (NEVER, set()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,18 +12,23 @@ import msgspec
 from streamridge_service.intake import Intake
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import Action, SensorRow
-from streamridge_service.plan import Declaration
+from streamridge_service.plan import SECOND, Declaration, Plan
 from streamridge_service.problems import Problem
 from streamridge_service.service.events import EventLog
 from streamridge_service.service.forecasts import Forecasts
 from streamridge_service.service.health import MachineClock
 from streamridge_service.service.writer import Writer
 
+# Returns the new row of a sensor, given its present one, and the declaration if it starts a new
+# forecaster.
+Change = Callable[[SensorRow | None], tuple[SensorRow, Declaration | None]]
+
 
 @dataclass
 class Operators:
     """Runs actions on sensors: retune, freeze, declare, archive and so on."""
 
+    plan: Plan
     intake: Intake
     writer: Writer
     forecasts: Forecasts
@@ -50,45 +57,70 @@ class Operators:
 
         A change on which forecasts depend starts a new forecaster.
         """
-        status = self.forecasts.statuses.find(name)
-        if status is None and len(self.intake.sensors) >= self.max_sensors:
-            raise Problem("sr-too-many-sensors", "There are as many sensors as allowed.")
-        known = SensorRow(0, name, self.clock.now()) if status is None else status.sensor
-        before = Declaration() if status is None else status.declared
-        body = msgspec.json.encode(declared)
-        sensor = msgspec.structs.replace(known, declared=body, archived=None)
-        has_changed = before.forecasting != declared.forecasting
-        sensor, action = await self._put(sensor, declared if has_changed else None)
-        if status is None:
+
+        def changed(known: SensorRow | None) -> tuple[SensorRow, Declaration | None]:
+            before = Declaration() if known is None else self.intake.declared(known)
+            if known is not None:
+                self._require_same_step(known, before, declared)
+            row = known or self._new_sensor(name)
+            body = msgspec.json.encode(declared)
+            row = msgspec.structs.replace(row, declared=body, archived=None)
+            return row, None if before.forecasting == declared.forecasting else declared
+
+        is_new, sensor, action = await self._change(name, changed)
+        if is_new:
             self.events.record("new", sensor, "the sensor was declared")
         if action is not None:
             await self.forecasts.apply(action)
-        return status is None
+        return is_new
 
-    async def archive(self, sensor: SensorRow) -> None:
+    async def archive(self, name: str) -> None:
         """Stop taking readings of a sensor; its stored data stays."""
-        await self._put(msgspec.structs.replace(sensor, archived=self.clock.now()))
+
+        def archived(known: SensorRow | None) -> tuple[SensorRow, None]:
+            assert known is not None
+            return msgspec.structs.replace(known, archived=self.clock.now()), None
+
+        _, sensor, _ = await self._change(name, archived)
         self.events.record("archived", sensor, "the sensor was archived")
 
-    async def _put(
-        self, sensor: SensorRow, configure: Declaration | None = None
-    ) -> tuple[SensorRow, Action | None]:
-        """Store a sensor, in one transaction with the action that configures it, if any."""
+    def _new_sensor(self, name: str) -> SensorRow:
+        count = len(self.intake.sensors)
+        if count >= self.max_sensors:
+            raise Problem("sr-too-many-sensors", "There are as many sensors as allowed.")
+        return SensorRow(count + 1, name, self.clock.now())
 
-        def store(ledger: Ledger) -> tuple[SensorRow, Action | None]:
-            row, action = sensor, None
-            if not row.id:  # a reading may have added the sensor in the meantime
-                known = self.intake.sensors.get(row.name)
-                number = len(self.intake.sensors) + 1 if known is None else known.id
-                row = msgspec.structs.replace(row, id=number)
-            if configure is None:
+    def _require_same_step(
+        self, sensor: SensorRow, before: Declaration, after: Declaration
+    ) -> None:
+        """Raise if the step of a sensor with readings changes: its forecasts are stored by step."""
+        step, other = (self.plan.of(each).step // SECOND for each in (before, after))
+        if step != other and self.intake.has_readings(sensor.id):
+            raise Problem(
+                "sr-conflicting-declaration",
+                f"Sensor {sensor.name} has readings with a step of {step} seconds, which cannot "
+                f"become {other}. Declare a sensor of another name.",
+            )
+
+    async def _change(self, name: str, change: Change) -> tuple[bool, SensorRow, Action | None]:
+        """Change a sensor in the writing thread, so that no other change comes in between.
+
+        Returns whether the sensor is new, the sensor, and the action that configures it, if any.
+        """
+        loop = asyncio.get_running_loop()
+
+        def store(ledger: Ledger) -> tuple[bool, SensorRow, Action | None]:
+            known = self.intake.sensors.get(name)
+            row, configured = change(known)
+            action = None
+            if configured is None:
                 ledger.append([row])
             else:
-                action = self._append(ledger, row.id, "configure", configure, row)
+                action = self._append(ledger, row.id, "configure", configured, row)
             self.intake.update_sensor(row)
-            return row, action
+            # Workers and statuses get changes in the order in which they are stored.
+            self.forecasts.pool.take((), [row])
+            loop.call_soon_threadsafe(self.forecasts.statuses.put, row)
+            return known is None, row, action
 
-        row, action = await self.writer.run(store)
-        self.forecasts.statuses.put(row)
-        self.forecasts.pool.take((), [row])
-        return row, action
+        return await self.writer.run(store)

@@ -16,12 +16,12 @@ import msgspec
 
 from streamridge.errors import counted
 from streamridge_service.ledger.records import IssuedForecast, SensorRow
-from streamridge_service.plan import DAY, HOUR, MINUTE, Declaration
+from streamridge_service.plan import DAY, HOUR, MINUTE, Declaration, Plan
 from streamridge_service.workers.error_scores import Scores
 from streamridge_service.workers.sensor_state import NEVER, SensorSummary
 
-# Age of the newest reading at which a sensor is stale, is silent, and is no longer forecast.
-STALE, SILENT, LOST = HOUR, 24 * HOUR, 7 * 24 * HOUR
+# A sensor is forecast for this long after its last step.
+LOST = 7 * 24 * HOUR
 # Number of equal readings in a row after which a sensor counts as constant.
 REPEATS = 50
 # Sensors checked without a pause: about a millisecond of work.
@@ -38,6 +38,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
 
     sensor: SensorRow
     declared: Declaration
+    plan: Plan  # the sensor's own
     summary: SensorSummary = SensorSummary()  # the last report of its worker
     seq: int = 0  # the arrival number up to which its worker has processed readings
     forecast: IssuedForecast | None = None  # the newest one
@@ -47,14 +48,15 @@ class SensorStatus(msgspec.Struct, frozen=True):
         """Return whether the sensor was archived."""
         return self.sensor.archived is not None
 
-    def state(self, now: int, step: int) -> tuple[StateName, str]:
+    def state(self, now: int) -> tuple[StateName, str]:
         """Return the state at a time, and the reason for it in words."""
-        summary = self.summary
+        summary, plan = self.summary, self.plan
         age = now - summary.newest
         if summary.newest == NEVER:
             return "new", "there is no reading yet"
-        if age > STALE + step:
-            return "silent" if age > SILENT + step else "stale", f"no reading for {_age(age)}"
+        if age > plan.stale_after:
+            name: StateName = "silent" if age > plan.silent_after else "stale"
+            return name, f"no reading for {_age(age)}"
         if summary.rebuilt:
             return "rebuilt", "the stored state was damaged and was rebuilt from the readings"
         if summary.failed is not None:
@@ -62,7 +64,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
         if summary.doubted:
             return "implausible", "the last reading is far outside the sensor's usual range"
         if summary.equal >= REPEATS:
-            name: StateName = "zero" if summary.value == 0 else "constant"
+            name = "zero" if summary.value == 0 else "constant"
             return name, f"{summary.equal} equal readings in a row"
         if not summary.fitted:
             return "new", "there are too few readings for a model yet"
@@ -77,7 +79,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
         """Return why the sensor has no forecast at a time; None if it should have one."""
         if self.summary.newest == NEVER:
             return "there is no reading yet"
-        if now - self.summary.newest > LOST:
+        if now - self.summary.newest > LOST + self.plan.step:
             return "there was no reading for more than seven days"
         return None
 
@@ -85,8 +87,8 @@ class SensorStatus(msgspec.Struct, frozen=True):
 class SensorStatuses:
     """The table of all sensors."""
 
-    def __init__(self, step: int, alert_outside: int = 3) -> None:
-        self._step = step  # time between readings, in microseconds
+    def __init__(self, plan: Plan, alert_outside: int = 3) -> None:
+        self._plan = plan  # of the service
         self._alert_outside = alert_outside  # readings outside intervals in a row that are an event
         self._by_id: dict[int, SensorStatus] = {}
         self._ids: dict[str, int] = {}
@@ -99,6 +101,8 @@ class SensorStatuses:
         self.error_ratio: float | None = None
         # Time of the newest reading of all sensors: used too often to search for it every time.
         self.newest = NEVER
+        # Time until which at least one sensor is not stale.
+        self.fresh_until = NEVER
 
     def __getitem__(self, sensor: int) -> SensorStatus:
         return self._by_id[sensor]
@@ -116,17 +120,19 @@ class SensorStatuses:
         return dict(self._by_id)
 
     @property
-    def active_count(self) -> int:
-        """Return the number of sensors that are not archived."""
-        return sum(not status.is_archived for status in self._by_id.values())
+    def active_by_step(self) -> Counter[int]:
+        """Return the number of sensors that are not archived, by the length of their step."""
+        return Counter(each.plan.step for each in self._by_id.values() if not each.is_archived)
 
     def put(self, sensor: SensorRow) -> SensorStatus:
         """Add a sensor, or update its declaration."""
         declared, known = _declaration(sensor.declared), self._by_id.get(sensor.id)
         if known is None:
-            status = SensorStatus(sensor, declared)
+            status = SensorStatus(sensor, declared, self._plan.of(declared))
         else:
-            status = msgspec.structs.replace(known, sensor=sensor, declared=declared)
+            status = msgspec.structs.replace(
+                known, sensor=sensor, declared=declared, plan=self._plan.of(declared)
+            )
         self._by_id[sensor.id], self._ids[sensor.name] = status, sensor.id
         return status
 
@@ -136,6 +142,8 @@ class SensorStatuses:
         status = msgspec.structs.replace(known, summary=summary, seq=max(known.seq, seq))
         self._by_id[sensor] = status
         self.newest = max(self.newest, summary.newest)
+        if summary.newest != NEVER:
+            self.fresh_until = max(self.fresh_until, summary.newest + status.plan.stale_after)
         return status
 
     def set_forecast(self, issued: IssuedForecast) -> None:
@@ -148,7 +156,7 @@ class SensorStatuses:
     def mark_announced(self, now: int) -> None:
         """Treat the present states as announced: at a start, nothing has changed."""
         for sensor, status in self._by_id.items():
-            self._announced[sensor] = status.state(now, self._step)[0]
+            self._announced[sensor] = status.state(now)[0]
             self._outside_change(status)
 
     def _outside_change(self, status: SensorStatus) -> list[tuple[SensorRow, str, str]]:
@@ -174,7 +182,7 @@ class SensorStatuses:
                 status = self._by_id[sensor]
                 if status.is_archived:
                     continue
-                state, reason = status.state(now, self._step)
+                state, reason = status.state(now)
                 counts[state] += 1
                 if state != self._announced.get(sensor, "new"):
                     changed.append((status.sensor, state, reason))

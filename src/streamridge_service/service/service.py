@@ -29,6 +29,7 @@ from streamridge_service.service.answers import (
     ErrorNow,
     LastStep,
     StateCounts,
+    StepCount,
     Summary,
     iso,
     iso_or_none,
@@ -62,7 +63,7 @@ class Service:
     def __init__(self, settings: ServiceSettings, clock: MachineClock | None = None) -> None:
         self.settings, self.plan = settings, settings.plan
         self.clock = clock or MachineClock()
-        self.bus, self.statuses = EventBus(), SensorStatuses(self.plan.step, settings.alert_outside)
+        self.bus, self.statuses = EventBus(), SensorStatuses(self.plan, settings.alert_outside)
         self.failure: str | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
@@ -121,11 +122,9 @@ class Service:
         self.forecasts = Forecasts(
             self.plan, self.statuses, writer, self.bus, events, now=lambda: self.now
         )
-        self.ingest = Ingest(
-            self.plan, self.intake, writer, self.forecasts, events, self.health, clock
-        )
+        self.ingest = Ingest(self.intake, writer, self.forecasts, events, self.health, clock)
         self.operators = Operators(
-            self.intake, writer, self.forecasts, events, clock, self.settings.max_sensors
+            self.plan, self.intake, writer, self.forecasts, events, clock, self.settings.max_sensors
         )
 
     def _restore(self) -> None:
@@ -193,27 +192,37 @@ class Service:
     def summary(self) -> Summary:
         """Return the state of the whole service."""
         now, newest, plan = self.now, self.statuses.newest, self.plan
-        total, last = self.statuses.active_count, self.ingest.last_step
+        steps = self._step_counts()
         jump = self.clock.jump // SECOND
         return Summary(
             state=self.health.state,
             reasons=self.health.reasons,
             now=iso(now),
             version=VERSION,
-            step_seconds=plan.step // SECOND,
+            step_seconds=plan.step / SECOND,
             horizon=plan.horizon,
             level=plan.level,
             sensors=StateCounts(**self.statuses.counts),
-            total=total,
+            total=sum(each.sensors for each in steps),
             newest=iso_or_none(newest),
             newest_age_seconds=None if newest == NEVER else (now - newest) / SECOND,
-            last_step=last and LastStep(iso(last[0]), last[1], total),
+            last_step=steps[0].last_step if steps else None,
+            steps=steps,
             refused_last_hour=self.ingest.refused_last_hour,
             days_left=self.health.days_left,
             clock_warning=f"The clock jumped by {jump} seconds." if jump else None,
             zone="UTC",
             error=ErrorNow(self.statuses.error_ratio),
         )
+
+    def _step_counts(self) -> list[StepCount]:
+        """Return the counts of sensors for each length of a step, the most frequent first."""
+        counts = []
+        for length, total in self.statuses.active_by_step.most_common():
+            newest, sensors = self.ingest.last_step(length)
+            last = None if newest == NEVER else LastStep(iso(newest), len(sensors), total)
+            counts.append(StepCount(length / SECOND, total, last))
+        return counts
 
     async def _check(self) -> None:
         """Check workers, clock and held rows; every second time, all states as well."""
@@ -235,7 +244,7 @@ class Service:
             for sensor, state, reason in changes:
                 self.events.record(state, sensor, reason)
             await asyncio.sleep(0)  # requests are answered in between
-        self.health.check(self.now, self.statuses.newest, self.plan.step)
+        self.health.check(self.now, self.statuses.fresh_until)
         self.bus.publish("summary", self.summary())
 
     async def _measure(self) -> None:

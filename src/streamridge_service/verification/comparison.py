@@ -159,9 +159,9 @@ class _ReplayedFit:
         )
 
     def _later_readings_of_earlier_steps(self, seq: int) -> list[int]:
-        plan, rule = self.log.plans.at(seq), self.log.rule_at(seq)
+        plan = self.log.plan_at(seq)
         steps = {
-            item.seq: plan.step_of(item.time, rule)
+            item.seq: plan.step_of(item.time)
             for item in self.log.items
             if isinstance(item, StoredReading) and item.kind == Kind.LIVE
         }

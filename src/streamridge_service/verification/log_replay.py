@@ -23,7 +23,7 @@ from streamridge_service.ledger.records import (
     Snapshot,
     StoredReading,
 )
-from streamridge_service.plan import MINUTE, Declaration, Plan, Plans, Rule
+from streamridge_service.plan import MINUTE, Declaration, Plan, Plans
 from streamridge_service.workers.sensor_state import SavedState
 from streamridge_service.workers.snapshots import StartHistory, refitted, started
 from streamridge_service.workers.steps import LogItem
@@ -79,9 +79,9 @@ class SensorLog:
         declared = known[-1] if known else NO_DECLARATION
         return msgspec.structs.replace(self.sensor, declared=declared)
 
-    def rule_at(self, seq: int) -> Rule | None:
-        """Return how readings within a step were combined at an arrival number."""
-        return _declaration(self.sensor_at(seq)).rule or self.plans.at(seq).rule
+    def plan_at(self, seq: int) -> Plan:
+        """Return the plan of the sensor at an arrival number."""
+        return self.plans.at(seq).of(_declaration(self.sensor_at(seq)))
 
     @property
     def declaration_matches(self) -> bool:
@@ -139,7 +139,7 @@ def _replayed(
 
 def _end_of_step(tracker: Tracker, point: RefitPoint) -> list[LogItem]:
     """Return an item that closes the last step before a refit point, if a rule combines steps."""
-    if tracker.rule is None or (point.kind in STARTS and not point.unused):
+    if tracker.plan.rule is None or (point.kind in STARTS and not point.unused):
         return []
     after = point.until + tracker.plan.step
     return [StoredReading(point.seq + 1, point.sensor, after, None, received=0)]
@@ -153,7 +153,7 @@ def _replayed_start(
     readings = [
         item for item in log.items if isinstance(item, StoredReading) and item.seq <= point.seq
     ]
-    history = StartHistory.of(readings, tracker.plan, tracker.rule)
+    history = StartHistory.of(readings, tracker.plan)
     replayed = history.point(point.sensor, point.seq, point.kind)
     return started(replayed, tracker.settings, history, before, workspace)
 

@@ -21,7 +21,7 @@ from streamridge_service.ledger.records import (
     Snapshot,
     StoredReading,
 )
-from streamridge_service.plan import Declaration, Plan, Rule
+from streamridge_service.plan import Declaration, Plan
 from streamridge_service.workers.sensor_state import (
     NEVER,
     SavedState,
@@ -51,17 +51,17 @@ class StartHistory(msgspec.Struct, frozen=True):
     unused: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, readings: Iterable[StoredReading], plan: Plan, rule: Rule | None) -> Self:
-        """Return the history of some readings, without held ones."""
+    def of(cls, readings: Iterable[StoredReading], plan: Plan) -> Self:
+        """Return the history of some readings, without held ones; `plan` is the sensor's own."""
         known = [reading for reading in readings if reading.kind != Kind.HELD]
-        newest = plan.step_of(max((reading.time for reading in known), default=0), rule)
+        newest = plan.step_of(max((reading.time for reading in known), default=0))
         start = newest - plan.train_size * plan.step - _look_back(plan)
         recent = [reading for reading in known if reading.time > start]
-        last = [reading for reading in recent if plan.step_of(reading.time, rule) == newest]
-        if rule is None or any(reading.kind != Kind.LIVE for reading in last):
-            return cls(*step_values(recent, plan, rule))
-        complete = [each for each in recent if plan.step_of(each.time, rule) < newest]
-        return cls(*step_values(complete, plan, rule), tuple(each.seq for each in last))
+        last = [reading for reading in recent if plan.step_of(reading.time) == newest]
+        if plan.rule is None or any(reading.kind != Kind.LIVE for reading in last):
+            return cls(*step_values(recent, plan))
+        complete = [each for each in recent if plan.step_of(each.time) < newest]
+        return cls(*step_values(complete, plan), tuple(each.seq for each in last))
 
     @property
     def until(self) -> int:
@@ -169,7 +169,7 @@ def _rebuilt(ledger: Ledger, sensor: SensorRow, plan: Plan, done: int) -> Snapsh
         return None
     tracker = Tracker(sensor, plan)
     seq = max(done, first[0].seq)
-    history = StartHistory.of(ledger.readings(sensor.id, up_to=seq), plan, tracker.rule)
+    history = StartHistory.of(ledger.readings(sensor.id, up_to=seq), tracker.plan)
     point = history.point(sensor.id, seq, "rebuilt")
     return started(point, tracker.settings, history, tracker.saved_state(), Workspace())
 

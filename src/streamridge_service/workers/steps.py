@@ -12,25 +12,25 @@ from math import fsum
 import numpy as np
 
 from streamridge_service.ledger.records import Action, Kind, StoredReading
-from streamridge_service.plan import Plan, Rule
+from streamridge_service.plan import Plan
 
 LogItem = StoredReading | Action
 # Within one step, readings come first, then late readings, then actions.
 ON_TIME, LATE, ACTION = range(3)
 
 
-def in_order(items: Iterable[LogItem], newest: int, plan: Plan, rule: Rule | None) -> list[LogItem]:
+def in_order(items: Iterable[LogItem], newest: int, plan: Plan) -> list[LogItem]:
     """Return readings and actions in the order in which they are processed.
 
     `items` belong to one sensor, in order of arrival. `newest` is the time of the newest step
-    before.
+    before. `plan` is the sensor's own.
     """
     keys = {}
     for item in items:
         if isinstance(item, Action):
             keys[item.seq] = newest, ACTION, item.seq
             continue
-        step = plan.step_of(item.time, rule)
+        step = plan.step_of(item.time)
         if is_late(item, step, newest, plan):
             keys[item.seq] = newest, LATE, item.seq
         else:
@@ -62,9 +62,7 @@ def combined_value(readings: list[StoredReading], rule: str | None) -> float | N
     return total / len(known) if rule == "mean" else total
 
 
-def step_values(
-    readings: list[StoredReading], plan: Plan, rule: Rule | None
-) -> tuple[np.ndarray, np.ndarray]:
+def step_values(readings: list[StoredReading], plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     """Return the times of steps in order, and their values, NaN for missing ones.
 
     If there are several readings of one time, the first counts, unless a revision replaces it.
@@ -75,8 +73,8 @@ def step_values(
             by_time[reading.time] = reading
     by_step: dict[int, list[StoredReading]] = {}
     for reading in by_time.values():
-        by_step.setdefault(plan.step_of(reading.time, rule), []).append(reading)
+        by_step.setdefault(plan.step_of(reading.time), []).append(reading)
     steps = sorted(by_step)
-    found = [combined_value(by_step[step], rule or "last") for step in steps]
+    found = [combined_value(by_step[step], plan.rule or "last") for step in steps]
     values = np.array([np.nan if value is None else value for value in found], dtype=np.float64)
     return np.array(steps, dtype=np.int64).astype("M8[us]"), values

@@ -38,7 +38,7 @@ from streamridge_service.workers.steps import LogItem, combined_value, in_order,
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
-# A sensor is forecast for this long after its last reading.
+# A sensor is forecast for this long after its last step.
 FORECAST_FOR = 8 * DAY
 
 
@@ -50,9 +50,8 @@ class Tracker:
     """One sensor: its forecaster, and its position in the log."""
 
     def __init__(self, sensor: SensorRow, plan: Plan) -> None:
-        self.sensor, self.plan = sensor, plan
         self.declared = msgspec.json.decode(sensor.declared, type=Declaration)
-        self.rule = self.declared.rule or plan.rule
+        self.sensor, self.plan = sensor, plan.of(self.declared)
         self.settings = plan.settings(self.declared)
         self.forecaster = Forecaster.from_settings(self.settings)
         self.summary = SensorSummary()
@@ -65,7 +64,7 @@ class Tracker:
         # Readings of the newest step by time, if a rule combines them.
         self._open_step: dict[int, StoredReading] = {}
         self._pending: SavedState | None = None
-        self._stagger = plan.stagger(sensor.name)
+        self._stagger = self.plan.stagger(sensor.name)
 
     @classmethod
     def resumed(cls, sensor: SensorRow, plan: Plan, snapshot: Snapshot) -> Tracker:
@@ -92,7 +91,7 @@ class Tracker:
         """Return the time of the newest step that has a reading, processed or still open."""
         if not self._open_step:
             return self.summary.newest
-        return max(self.summary.newest, self.plan.step_of(max(self._open_step), self.rule))
+        return max(self.summary.newest, self.plan.step_of(max(self._open_step)))
 
     def catch_up(self, items: Iterable[LogItem]) -> list[IssuedForecast]:
         """Process all items since the refit point in order; return the forecasts.
@@ -102,7 +101,7 @@ class Tracker:
         known = sorted(items, key=lambda item: item.seq)
         waiting = {item.seq for item in known}
         forecasts = []
-        for item in in_order(known, self.newest, self.plan, self.rule):
+        for item in in_order(known, self.newest, self.plan):
             waiting.discard(item.seq)
             try:
                 forecasts += self._process(item, waiting)
@@ -117,7 +116,7 @@ class Tracker:
         Raises `OutOfOrderError`, and changes nothing, if it comes before a processed step.
         """
         if isinstance(item, StoredReading) and item.kind == Kind.LIVE:
-            step, newest = self.plan.step_of(item.time, self.rule), self.newest
+            step, newest = self.plan.step_of(item.time), self.newest
             after_point = self.point is None or step > self.point.until
             if step < newest and after_point and not is_late(item, step, newest, self.plan):
                 raise OutOfOrderError
@@ -125,7 +124,7 @@ class Tracker:
 
     def _process(self, item: LogItem, waiting: set[int]) -> list[IssuedForecast]:
         """Process one item; `waiting` are the arrival numbers of items that come after it."""
-        if isinstance(item, StoredReading) and item.kind == Kind.LIVE and self.rule is not None:
+        if isinstance(item, StoredReading) and item.kind == Kind.LIVE and self.plan.rule:
             return self._combine(item, waiting)
         self.seq = max(self.seq, item.seq)
         if isinstance(item, Action):
@@ -139,7 +138,7 @@ class Tracker:
 
     def _observe(self, reading: StoredReading, waiting: set[int]) -> list[IssuedForecast]:
         """Process the reading of the next step, or of an earlier one."""
-        step = self.plan.step_of(reading.time, self.rule)
+        step = self.plan.step_of(reading.time)
         if step > self.summary.newest:
             self._learn(step, reading.value, waiting)
             return [self.forecast(reading.seq)]
@@ -148,9 +147,9 @@ class Tracker:
 
     def _combine(self, reading: StoredReading, waiting: set[int]) -> list[IssuedForecast]:
         """Add a reading to its step; the first reading of a later step closes the step before."""
-        step, newest, forecasts = self.plan.step_of(reading.time, self.rule), self.newest, []
+        step, newest, forecasts = self.plan.step_of(reading.time), self.newest, []
         if step > newest and self._open_step:
-            value = combined_value(list(self._open_step.values()), self.rule)
+            value = combined_value(list(self._open_step.values()), self.plan.rule)
             self._open_step = {}
             self._learn(newest, value, {*waiting, reading.seq})
             forecasts = [self.forecast(reading.seq)]
@@ -194,7 +193,7 @@ class Tracker:
         or if the last reading is too old.
         """
         behind = (now - self.summary.newest) // self.plan.step
-        too_old = now - self.summary.newest > FORECAST_FOR
+        too_old = now - self.summary.newest > FORECAST_FOR + self.plan.step
         if behind < 1 or too_old or not self.has_readings:
             return None
         copy = Tracker(self.sensor, self.plan)

@@ -243,7 +243,7 @@ class Worker:
             return None
         sensor, seq = tracker.sensor, tracker.seq
         readings = self._ledger.readings(sensor.id, up_to=seq)
-        history = StartHistory.of(readings, self._plan, tracker.rule)
+        history = StartHistory.of(readings, tracker.plan)
         if not len(history.times):
             return None  # its first step is still open
         point = history.point(sensor.id, seq, tracker.restart)

@@ -52,7 +52,7 @@ class TestMetrics:
 
     def test_the_metrics_of_39_000_sensors_are_short(self, live, monkeypatch, counted):
         counted("F3", 39_000)
-        statuses = SensorStatuses(live.service.plan.step)
+        statuses = SensorStatuses(live.service.plan)
         for i in range(1, 39_001):
             statuses.put(SensorRow(i, f"s{i}", 0))
         monkeypatch.setattr(live.service, "statuses", statuses)
@@ -86,7 +86,7 @@ class TestReadiness:
         for name, value in fault.items():
             owner = unchecked.service.writer if name == "error_code" else unchecked.service.health
             monkeypatch.setattr(owner, name, value)
-        unchecked.call(lambda service: service.health.check(0, 0, 0))
+        unchecked.call(lambda service: service.health.check(0, 0))
 
         answer = unchecked.client.request(method, "/readyz")
 

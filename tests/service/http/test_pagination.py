@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from streamridge_service.http.pagination import SensorPages, ordinal
 from streamridge_service.ledger.records import SensorRow
+from streamridge_service.plan import Plan
 from streamridge_service.service.sensor_status import SensorStatuses
 
 numbers = st.floats(allow_nan=False)
@@ -22,7 +23,7 @@ def test_ordinals_have_the_order_of_their_numbers(a, b):
 
 @given(st.lists(st.integers(0, 50), unique=True), st.integers(1, 20), st.integers(2, 5))
 def test_pages_contain_each_wanted_sensor_once(ids, limit, part):
-    statuses = SensorStatuses(900_000_000)
+    statuses = SensorStatuses(Plan(900_000_000))
     for each in ids:
         statuses.put(SensorRow(each, f"s{each:02}", 0))
     pages, found, cursor = SensorPages(statuses, lambda: 0), [], None

@@ -19,7 +19,7 @@ ENOUGH = 3500
 def test_a_state_of_full_size_takes_less_than_100_kb(record_property):
     record_property("row", "C5")
     log, before = entries(daily(45 * DAY)), Tracker(SENSOR, FULL)
-    history = StartHistory.of(log, FULL, None)
+    history = StartHistory.of(log, FULL)
     point = history.point(SENSOR.id, len(log), "start")
 
     snapshot = started(point, before.settings, history, before.saved_state(), Workspace())

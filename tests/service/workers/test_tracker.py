@@ -110,7 +110,7 @@ class TestOrder:
         keys = [entry.time + rng.uniform(0, PLAN.open_for - STEP) for entry in log]
         shuffled = numbered([e for _, e in sorted(zip(keys, log, strict=True))])
 
-        ordered = in_order(shuffled, log[0].time - STEP, PLAN, None)
+        ordered = in_order(shuffled, log[0].time - STEP, PLAN)
 
         assert [each.time for each in ordered] == [each.time for each in log]
 
@@ -311,8 +311,8 @@ class TestKinds:
         again = StoredReading(4, 1, log[1].time, 9.0, 0)
         revised = msgspec.structs.replace(again, seq=5, kind=Kind.REVISION)
 
-        assert step_values([*log, again], PLAN, None)[1].tolist() == [1.0, 2.0, 3.0]
-        assert step_values([*log, again, revised], PLAN, None)[1].tolist() == [1.0, 9.0, 3.0]
+        assert step_values([*log, again], PLAN)[1].tolist() == [1.0, 2.0, 3.0]
+        assert step_values([*log, again, revised], PLAN)[1].tolist() == [1.0, 9.0, 3.0]
 
 
 def test_refits_are_spread_over_the_steps(record_property):

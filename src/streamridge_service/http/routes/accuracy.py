@@ -70,11 +70,9 @@ async def show_accuracy(request: HttpRequest, query: AccuracyQuery) -> Accuracy:
         return Accuracy(query.by, items, len(items), page.cursor)
     sample = page.statuses[:: max(len(page.statuses) // SAMPLE, 1)][:SAMPLE]
     service = service_of(request)
-    plan, span = service.plan, (now - query.days * DAY, now + 1)
+    span = now - query.days * DAY, now + 1
     rows = await service.read(
-        lambda ledger: [
-            row for status in sample for row in history(ledger, status, plan, span, lead=1)
-        ]
+        lambda ledger: [row for status in sample for row in history(ledger, status, span, lead=1)]
     )
     return Accuracy(query.by, errors_by_hour(rows), len(sample), None)
 

@@ -13,6 +13,7 @@ from streamridge_service.http.pagination import run_in_thread_if_many
 from streamridge_service.http.requests import Cursor, Limit, Query, given, time_of
 from streamridge_service.http.responses import Columns, Format, format_of, table_response
 from streamridge_service.http.routing import HttpRequest, Routes, context_of, service_of, status_of
+from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import IssuedForecast
 from streamridge_service.plan import Label
 from streamridge_service.service.answers import (
@@ -23,6 +24,7 @@ from streamridge_service.service.answers import (
     SensorForecast,
     Seq,
     Source,
+    StepSeconds,
     Time,
     Upper,
     Value,
@@ -35,6 +37,7 @@ from streamridge_service.service.service import Service
 COLUMNS: Columns = {
     "sensor": "string",
     "label": "string",
+    "step_seconds": "double",
     "seq": "int64",
     "source": "string",
     "reason": "string",
@@ -71,6 +74,7 @@ class ForecastRow(Answer, frozen=True):
 
     label: Label | None
     sensor: Name
+    step_seconds: StepSeconds
     seq: Seq
     source: Source
     reason: str | None
@@ -98,7 +102,7 @@ async def forecast_sensor(
     answer = await service.forecasts.ask(status_of(request).sensor.id)
     status = status_of(request)
     reason = status.reason_without_forecast(service.now)
-    forecast = sensor_forecast(status.sensor.name, answer.forecast, service.plan.step, reason)
+    forecast = sensor_forecast(status, answer.forecast, reason)
     if kind == "json":
         return forecast
     rows = _rows(forecast, status.declared.label)
@@ -114,10 +118,12 @@ async def list_forecasts(
     page = await context_of(request).pages.page(
         "id", lambda status: not status.is_archived, given(query.cursor), query.limit
     )
-    issued = None if query.at is UNSET else await _issued(service, time_of(query.at, "at"))
-    now, step = service.now, service.plan.step
+    issued = None
+    if query.at is not UNSET:
+        issued = await _issued(service, page.statuses, time_of(query.at, "at"))
+    now = service.now
     rows = await run_in_thread_if_many(
-        len(page.statuses), lambda: _all_rows(page.statuses, issued, now, step)
+        len(page.statuses), lambda: _all_rows(page.statuses, issued, now)
     )
     if kind == "json":
         return ForecastPage(rows, page.cursor, page.total)
@@ -125,34 +131,41 @@ async def list_forecasts(
     return await asyncio.to_thread(table_response, plain, COLUMNS, kind, page.cursor)
 
 
-async def _issued(service: Service, at: int) -> dict[int, IssuedForecast]:
+async def _issued(
+    service: Service, statuses: list[SensorStatus], at: int
+) -> dict[int, IssuedForecast]:
     """Return the forecasts whose first step is the first at or after a time, by sensor."""
-    step = service.plan.step
-    first = -(-at // step) * step
-    return await service.read(
-        lambda ledger: {
-            each.sensor: each for each in ledger.forecasts(start=first, end=first + step)
+    first = {each.sensor.id: -(-at // each.plan.step) * each.plan.step for each in statuses}
+
+    def read(ledger: Ledger) -> dict[int, IssuedForecast]:
+        return {
+            each.sensor: each
+            for time in set(first.values())
+            for each in ledger.forecasts(start=time, end=time + 1)
+            if first.get(each.sensor) == time
         }
-    )
+
+    return await service.read(read)
 
 
 def _all_rows(
-    statuses: list[SensorStatus], issued: dict[int, IssuedForecast] | None, now: int, step: int
+    statuses: list[SensorStatus], issued: dict[int, IssuedForecast] | None, now: int
 ) -> list[ForecastRow]:
     """Return the rows of all issued forecasts; without `issued`, of the newest forecasts."""
     rows = []
     for status in statuses:
         if issued is None:
-            forecast = newest_forecast(status, now, step)
+            forecast = newest_forecast(status, now)
         else:
-            forecast = sensor_forecast(status.sensor.name, issued.get(status.sensor.id), step)
+            forecast = sensor_forecast(status, issued.get(status.sensor.id))
         rows += _rows(forecast, status.declared.label)
     return rows
 
 
 def _rows(forecast: SensorForecast, label: str | None) -> list[ForecastRow]:
     """Return a forecast as rows; without a forecast, one row with the reason."""
-    common = (label, forecast.sensor, forecast.seq, forecast.source, forecast.reason)
+    own = forecast.sensor, forecast.step_seconds
+    common = (label, *own, forecast.seq, forecast.source, forecast.reason)
     nothing: list[Any] = [(None,) * 5]
     steps = [msgspec.structs.astuple(step) for step in forecast.items]
     return [ForecastRow(*common, *step) for step in steps or nothing]

@@ -6,12 +6,13 @@ from collections import Counter
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
+from numpy import isnan
 
 from streamridge_service.http.requests import Cursor, StateFilter, TimeRange, given, require_at_most
+from streamridge_service.http.routes.history import measured
 from streamridge_service.http.routes.sensors import sensor_filter
 from streamridge_service.http.routing import HttpRequest, Routes, context_of, service_of, status_of
 from streamridge_service.ledger.ledger import Ledger
-from streamridge_service.ledger.records import Kind
 from streamridge_service.plan import DAY, HOUR, GroupName, Label
 from streamridge_service.service.answers import Answer, Name, Time, iso
 from streamridge_service.service.sensor_status import SensorStatus
@@ -72,7 +73,7 @@ async def show_gaps(request: HttpRequest, query: TimeRange) -> SensorGaps:
     service, status = service_of(request), status_of(request)
     start, end = _hours(query, service.now, MAX_HOURS)
     counts = (await _counts(service, [status], start, end))[status.sensor.id]
-    step, hours = service.plan.step, range(start, end, HOUR)
+    step, hours = status.plan.step, range(start, end, HOUR)
     expected = [-(-(hour + HOUR) // step) - -(-hour // step) for hour in hours]
     items = [Hour(iso(hour), *each) for hour, *each in zip(hours, expected, counts, strict=True)]
     return SensorGaps(status.sensor.name, items)
@@ -86,7 +87,7 @@ async def list_gaps(request: HttpRequest, query: GapsQuery) -> Gaps:
     """
     service = service_of(request)
     start, end = _hours(query, service.now, MAX_HOURS_OF_MANY)
-    wanted = sensor_filter(given(query.state), service.now, service.plan.step)
+    wanted = sensor_filter(given(query.state), service.now)
     page = await context_of(request).pages.page("id", wanted, given(query.cursor), query.limit)
     counts = await _counts(service, page.statuses, start, end)
     items = [_row(status, counts[status.sensor.id], start) for status in page.statuses]
@@ -105,19 +106,13 @@ async def _counts(
     service: Service, statuses: list[SensorStatus], start: int, end: int
 ) -> dict[int, list[int]]:
     """Return the number of steps with a reading in each hour of a range, by sensor."""
-    plan = service.plan
-    rules = {each.sensor.id: each.declared.rule or plan.rule for each in statuses}
 
     def count(ledger: Ledger) -> dict[int, list[int]]:
         counts = {}
-        for sensor, rule in rules.items():
-            steps = {
-                plan.step_of(entry.time, rule)
-                for entry in ledger.readings(sensor, start=start, end=end)
-                if entry.value is not None and entry.kind != Kind.HELD
-            }
-            hours = Counter((step - start) // HOUR for step in steps)
-            counts[sensor] = [hours[i] for i in range((end - start) // HOUR)]
+        for status in statuses:
+            steps, values = measured(ledger, status, start, end)
+            hours = Counter(((steps[~isnan(values)] - start) // HOUR).tolist())
+            counts[status.sensor.id] = [hours[i] for i in range((end - start) // HOUR)]
         return counts
 
     return await service.read(count)

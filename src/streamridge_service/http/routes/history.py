@@ -6,8 +6,10 @@ import asyncio
 from typing import Annotated
 
 import msgspec
+import numpy as np
 from litestar import Response
 from msgspec import UNSET, Meta, UnsetType
+from numpy.typing import NDArray
 
 from streamridge_service.http.requests import MAX_ITEMS, Query, TimeRange, require_at_most
 from streamridge_service.http.responses import Columns, Format, format_of, table_response
@@ -15,7 +17,7 @@ from streamridge_service.http.routing import HttpRequest, Routes, service_of, st
 from streamridge_service.intake import is_within
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import IssuedForecast, Kind
-from streamridge_service.plan import DAY, SECOND, Declaration, Plan
+from streamridge_service.plan import DAY, SECOND, Declaration
 from streamridge_service.service.answers import (
     Answer,
     Lower,
@@ -25,6 +27,7 @@ from streamridge_service.service.answers import (
     Score,
     Seq,
     Source,
+    StepSeconds,
     Time,
     Upper,
     Value,
@@ -92,7 +95,7 @@ class SensorHistory(Answer, frozen=True):
 
     sensor: Name
     lead: Annotated[int, Meta(examples=[1])]
-    step_seconds: Annotated[float, Meta(examples=[900])]
+    step_seconds: StepSeconds
     items: list[HistoryRow]
 
 
@@ -143,26 +146,33 @@ async def show_history(
     service, status = service_of(request), status_of(request)
     kind = format_of(request, query.format)
     start, end = query.resolve(service.now, DAY)
-    require_at_most((end - start) // service.plan.step, MAX_ITEMS, "steps")
-    items = await service.read(
-        lambda ledger: history(ledger, status, service.plan, (start, end + 1), query.lead)
-    )
+    require_at_most((end - start) // status.plan.step, MAX_ITEMS, "steps")
+    items = await service.read(lambda ledger: history(ledger, status, (start, end + 1), query.lead))
     name, lead = status.sensor.name, query.lead
     if kind == "json":
-        return SensorHistory(name, lead, service.plan.step / SECOND, items)
+        return SensorHistory(name, lead, status.plan.step / SECOND, items)
     rows = [{"sensor": name, "lead": lead, **msgspec.structs.asdict(each)} for each in items]
     return await asyncio.to_thread(table_response, rows, COLUMNS, kind)
 
 
+def measured(
+    ledger: Ledger, status: SensorStatus, start: int, end: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the steps with readings from `start` until `end`, and their values, NaN for null."""
+    first, last = status.plan.times_of(start, end)
+    entries = ledger.readings(status.sensor.id, start=first, end=last)
+    arrived = [each for each in entries if each.kind != Kind.HELD]
+    times, values = step_values(arrived, status.plan)
+    return times.astype(np.int64), values
+
+
 def history(
-    ledger: Ledger, status: SensorStatus, plan: Plan, span: tuple[int, int], lead: int
+    ledger: Ledger, status: SensorStatus, span: tuple[int, int], lead: int
 ) -> list[HistoryRow]:
     """Return the steps of a range, without its end, with the forecasts `lead` steps ahead."""
-    (start, end), sensor, declared = span, status.sensor.id, status.declared
-    entries = ledger.readings(sensor, start=start, end=end)
-    arrived = [each for each in entries if each.kind != Kind.HELD]
-    times, values = step_values(arrived, plan, declared.rule or plan.rule)
-    actual = dict(zip(times.astype("int64").tolist(), values.tolist(), strict=True))
+    (start, end), sensor, declared, plan = span, status.sensor.id, status.declared, status.plan
+    times, values = measured(ledger, status, start, end)
+    actual = dict(zip(times.tolist(), values.tolist(), strict=True))
     ahead = (lead - 1) * plan.step
     issued = ledger.forecasts(sensor, start=start - ahead, end=end - ahead)
     forecasts = {each.time + ahead: each for each in issued if len(each.values) >= lead}
@@ -197,10 +207,10 @@ async def show_tuning(request: HttpRequest, query: TuningQuery) -> TuningHistory
     start = service.now - query.days * DAY
     answer = await service.forecasts.ask(status.sensor.id)
     path = await service.read(lambda ledger: ledger.tunings(status.sensor.id, start=start))
-    settings, now = service.plan.settings(status.declared), tuning_state(answer.tuning)
+    settings, now = status.plan.settings(status.declared), tuning_state(answer.tuning)
     space = settings.model.space
     last = path[-1][0] if path else None
-    every = settings.update_every * service.plan.step
+    every = settings.update_every * status.plan.step
     return TuningHistory(
         sensor=status.sensor.name,
         names=list(space.names),

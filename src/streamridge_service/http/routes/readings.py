@@ -186,11 +186,9 @@ async def _store(
 
 async def _forecasts(service: Service, receipt: Receipt) -> list[SensorForecast]:
     wanted = dict(islice(receipt.sensors.items(), MAX_SENSORS))
-    now, step = service.now, service.plan.step
+    now = service.now
     return [
-        newest_forecast(status, now, step)
-        if is_done
-        else sensor_forecast(status.sensor.name, None, step, NOT_READY)
+        newest_forecast(status, now) if is_done else sensor_forecast(status, None, NOT_READY)
         for status, is_done in await service.forecasts.newest(wanted)
     ]
 

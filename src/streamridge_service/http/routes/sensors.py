@@ -49,7 +49,9 @@ Sort = Annotated[
     Meta(description="The sort key; with - in front, the largest value first."),
 ]  # fmt: skip
 COLUMNS: Columns = {
-    **dict.fromkeys(("id", "label", "group", "state", "reason", "newest"), "string"),
+    **dict.fromkeys(("id", "label", "group", "state", "reason"), "string"),
+    "step_seconds": "double",
+    "newest": "string",
     "value": "double",
     **dict.fromkeys(("unit", "zone"), "string"),
     **dict.fromkeys(("latitude", "longitude", "error", "error_ratio", "outside"), "double"),
@@ -112,27 +114,27 @@ class DeclaredSensor(Answer, frozen=True):
 async def list_sensors(request: HttpRequest, query: SensorsQuery) -> SensorPage | Response[bytes]:
     """List sensors; by default, the largest growth of errors over the usual level comes first."""
     service, kind = service_of(request), format_of(request, query.format)
-    now, step = service.now, service.plan.step
-    wanted = sensor_filter(given(query.state), now, step, given(query.q))
+    now = service.now
+    wanted = sensor_filter(given(query.state), now, given(query.q))
     page = await context_of(request).pages.page(
         query.sort, wanted, given(query.cursor), query.limit
     )
     items = await run_in_thread_if_many(
-        len(page.statuses), lambda: [sensor_item(each, now, step) for each in page.statuses]
+        len(page.statuses), lambda: [sensor_item(each, now) for each in page.statuses]
     )
     if kind == "json":
         return SensorPage(items, page.cursor, page.total)
     return table_response(map(_flat, items), COLUMNS, kind, page.cursor)
 
 
-def sensor_filter(state: str | None, now: int, step: int, search: str | None = None) -> Filter:
+def sensor_filter(state: str | None, now: int, search: str | None = None) -> Filter:
     """Return the filter of a list of sensors."""
     text = (search or "").casefold()
 
     def is_wanted(status: SensorStatus) -> bool:
         if status.is_archived != (state == "archived"):
             return False
-        if state not in (None, "archived") and status.state(now, step)[0] != state:
+        if state not in (None, "archived") and status.state(now)[0] != state:
             return False
         names = (status.sensor.name, status.declared.label or "")
         return not text or any(text in name.casefold() for name in names)
@@ -151,12 +153,12 @@ async def show_sensor(request: HttpRequest) -> SensorDetail:
     service, sensor = service_of(request), status_of(request).sensor.id
     answer = await service.forecasts.ask(sensor)
     points = await service.read(lambda ledger: ledger.refit_points(sensor))
-    current, status, plan = tuning_state(answer.tuning), status_of(request), service.plan
+    current, status = tuning_state(answer.tuning), status_of(request)
     refits = [point.until for point in points if point.kind in REFITS]
     last = refits[-1] if refits else None
-    every = plan.settings(status.declared).update_every * plan.step
+    every = status.plan.settings(status.declared).update_every * status.plan.step
     return SensorDetail(
-        **msgspec.structs.asdict(sensor_item(status, service.now, plan.step)),
+        **msgspec.structs.asdict(sensor_item(status, service.now)),
         declared=status.declared,
         archived=iso_or_none(status.sensor.archived),
         fit=RefitTimes(
@@ -184,8 +186,8 @@ async def show_sensor(request: HttpRequest) -> SensorDetail:
 async def declare_sensor(request: HttpRequest, body: Declaration) -> Response[bytes]:
     """Declare a sensor, known or new; the declaration replaces an earlier one.
 
-    A change of zone, bounds, rule or holidays rebuilds the forecaster from the readings. A
-    declaration also restores an archived sensor.
+    A change of zone, bounds, rule or holidays rebuilds the forecaster from the readings. The step
+    cannot change once there are readings. A declaration also restores an archived sensor.
     """
     service = service_of(request)
     try:
@@ -215,4 +217,4 @@ async def archive_sensor(request: HttpRequest) -> None:
     """Archive a sensor: new readings are refused, and its stored data stays."""
     status = status_of(request)
     if not status.is_archived:
-        await service_of(request).operators.archive(status.sensor)
+        await service_of(request).operators.archive(status.sensor.name)
