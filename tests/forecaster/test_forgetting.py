@@ -64,18 +64,18 @@ def test_the_gradient_is_the_derivative_of_the_loss_refit_included(horizon):
     forecaster = lived(horizon=horizon, holidays=holidays, guard=False)
     forecaster.tuning.set(day_forgetting=0.3, week_forgetting=0.2)
     feed(forecaster, 30 * DAY, 30 * DAY + 16)
-    model, history = forecaster.settings.model, forecaster._history
+    model, rows = forecaster.settings.model, forecaster._history.rows
     fitted, fit = forecaster._model.progress.current, forecaster._model.fit
 
     def window_at(lam):
-        return history.between(fitted.since, np.inf, lam)
+        return rows.between(fitted.since, np.inf, lam)
 
     def loss(lam):
-        rows = history.at(times_of(fitted.runs), lam, 0)
-        return model.fit(rows, lam).window_loss(window_at(lam))
+        known = rows.at(times_of(fitted.runs), lam, 0)
+        return model.fit(known, lam).window_loss(window_at(lam))
 
     window = window_at(fitted.lam)
-    tangents = history.tangents(times_of(fitted.runs), window.t, fitted.lam, 0)
+    tangents = rows.tangents(times_of(fitted.runs), window.t, fitted.lam, 0)
     g = fit.loss_and_gradient(window, tangents)[1]
 
     names = list(forecaster.hyperparameters)

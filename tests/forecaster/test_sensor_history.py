@@ -1,111 +1,14 @@
-"""The history of a sensor: naive forecasts, and rows as they are known now and at past refits."""
-
-from dataclasses import replace
+"""The history of a sensor: its naive forecasts, and the readings that it forgets."""
 
 import numpy as np
 import pytest
 
-from streamridge import ConstantStep, Features, Forecaster, KernelRidge, Linear, Preset, StateError
+from streamridge import Forecaster
 from streamridge.forecaster.calibration import Calibration
 from streamridge.forecaster.sensor_history import SensorHistory
 from tests.support.forecasters import DAY, HOUR, START, column, daily, live, small
+from tests.support.sensor_histories import FIRST, HORIZON, LAGS, recalled
 from tests.support.tiers import each_horizon
-
-LAGS, FIRST, HORIZON = 2, 1000, 3
-MODEL = KernelRidge(Linear())
-LAM = MODEL.space.values
-
-
-def recalled(count, *, gaps=(), horizon=HORIZON):
-    """Return a history with rows of two lags, after `count` readings; the value of step t is t."""
-    preset = Preset(Features(lags=LAGS), MODEL, ConstantStep(0.1))
-    history = SensorHistory(replace(small().settings, preset=preset, horizon=horizon))
-    history.reach = LAGS
-    history.place(np.datetime64(FIRST, "h"))
-    for step in range(FIRST, FIRST + count):
-        history.timeline.push(float(step), read=step not in gaps, trusted=step not in gaps)
-    return history
-
-
-def times(samples):
-    return (samples.t - FIRST).astype(int).tolist()
-
-
-def test_a_row_needs_its_lags_and_all_its_labels():
-    rows = recalled(8).between(-np.inf, np.inf, LAM)
-
-    assert times(rows) == [2, 3, 4, 5]
-    assert rows.x[-1].tolist() == [FIRST + 4, FIRST + 3]
-    assert rows.y[-1].tolist() == [FIRST + 5, FIRST + 6, FIRST + 7]
-
-
-def test_a_span_leaves_out_its_start_and_holds_its_end():
-    assert times(recalled(12).between(FIRST + 3, FIRST + 5, LAM)) == [4, 5]
-
-
-@pytest.mark.parametrize(
-    ("count", "wanted"), [(2, [14, 15]), (4, [5, 6, 14, 15]), (9, [2, 3, 4, 5, 6, 14, 15])]
-)
-def test_the_latest_rows_are_found_behind_gaps(count, wanted):
-    gaps = range(FIRST + 9, FIRST + 13)
-
-    assert times(recalled(18, gaps=gaps).latest(count, LAM)) == wanted
-
-
-def test_rows_that_waited_for_labels_stay_as_the_refit_saw_them():
-    history = recalled(12, gaps=[FIRST + 9])
-    history.mark_refit(FIRST)
-    timeline = history.timeline
-    for step in range(12, 15):
-        timeline.push(float(FIRST + step), read=True, trusted=True)
-    timeline.correct(FIRST + 9, -1.0)
-
-    waited, now = (
-        history.between(FIRST + 9, FIRST + 12, LAM, at_last_refit=each) for each in (True, False)
-    )
-
-    assert times(waited) == times(now) == [10, 11, 12]
-    assert waited.x[0, 0] == FIRST + 9  # what filled the gap
-    assert now.x[0, 0] == -1.0
-    np.testing.assert_array_equal(waited.y, now.y)
-
-
-def test_a_refit_forgets_no_reading_that_its_rows_need_and_keeps_none_that_they_do_not():
-    history = recalled(20)
-    rows = history.latest(5, LAM)
-
-    history.mark_refit(float(rows.t[0]))
-
-    assert history.timeline.oldest == rows.t[0] - LAGS
-    assert times(history.latest(9, LAM)) == times(rows)
-    np.testing.assert_array_equal(history.at(rows.t, LAM, 0).x, rows.x)
-
-
-def test_rows_whose_readings_are_forgotten_are_not_made():
-    history = recalled(20)
-    history.reach = 4  # a row may look back further than it must
-    history.timeline.forget_before(FIRST + 10)
-
-    assert times(history.between(-np.inf, FIRST + 15, LAM)) == [14, 15]
-
-
-def test_rows_are_those_of_their_own_refit():
-    gap = FIRST + 9
-    history = recalled(20, gaps=[gap])
-    first = history.latest(99, LAM)
-    history.mark_refit(FIRST)
-    history.timeline.correct(gap, 7.0)
-    second = history.latest(99, LAM)
-    history.mark_refit(FIRST)
-    history.timeline.distrust(np.array([FIRST + 4]))
-
-    assert len(history.latest(99, LAM)) < len(second) > len(first)
-    for refits_ago, rows in ((1, first), (0, second)):
-        again = history.at(rows.t, LAM, refits_ago)
-        assert again.x.tobytes() == rows.x.tobytes()
-        assert again.y.tobytes() == rows.y.tobytes()
-    with pytest.raises(StateError, match=f"readings must make all {len(second)} rows .* got"):
-        history.at(second.t, LAM, 1)
 
 
 def test_before_the_first_fit_old_readings_are_forgotten_now_and_then():

@@ -96,7 +96,7 @@ class SelfTuningModel(RefittedModel[Any]):
     def __init__(self, settings: Settings, history: SensorHistory, costs: Costs) -> None:
         super().__init__(
             settings.model,
-            history,
+            history.rows,
             settings.horizon,
             settings.train_size,
             settings.update_every,

@@ -1,9 +1,4 @@
-"""The history of a sensor: its readings on a grid, what is plausible, and rows to learn from.
-
-A fit sees the readings that are known at that moment. Late readings and later exclusions change
-rows from the next refit on. Until then the training set is rebuilt with the readings that were
-trusted at the refit.
-"""
+"""The history of a sensor: its readings on a grid, what is plausible, and naive forecasts."""
 
 from __future__ import annotations
 
@@ -15,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector, joined, part
-from streamridge.errors import StateError
-from streamridge.features.base import Past, has_parameters, samples_at, with_parameters
+from streamridge.features.base import Past
 from streamridge.features.timeline import Timeline
 from streamridge.forecaster.bands import NaiveErrors
 from streamridge.forecaster.forecast import Levels
@@ -28,14 +22,12 @@ from streamridge.forecaster.plausibility import (
     far_from_most,
 )
 from streamridge.forecaster.settings import Settings
-from streamridge.models.base import Tangents
-from streamridge.samples import Samples
+from streamridge.forecaster.training_rows import TrainingRows
 from streamridge.series.clock import AnyClock
 from streamridge.series.holidays import Holidays
 from streamridge.series.lengths import DAY
 from streamridge.series.sensor_clock import SensorClock
 from streamridge.series.time_format import TimeFormat
-from streamridge.series.times import Steps
 
 # The smallest size of error, as a share of the value.
 ROUNDING = 1e-9
@@ -49,17 +41,20 @@ Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
 
 
 class SensorHistory:
-    """The past of one sensor with gaps filled in, without a model; a `RowSource` for fits."""
+    """The past of one sensor with gaps filled in, without a model."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings, self._features = settings, settings.preset.features
+        self._settings, features = settings, settings.preset.features
         self.horizon = settings.horizon  # H, the number of labels of a row
         # Naive forecasts look a season back; clock changes can lead a day further back.
         day = 0 if isinstance(settings.step, int) else DAY // settings.step
-        self.reach = max(self._features.reach, *map(round, settings.periods), 0) + day + 1
-        self.timeline = Timeline(len(self._features.extras))
+        self.reach = max(features.reach, *map(round, settings.periods), 0) + day + 1
+        self.timeline = Timeline(len(features.extras))
         holidays = None if settings.holidays is None else Holidays(settings.holidays)
         self.clock = SensorClock(settings.step, settings.tz, holidays)
+        self.rows = TrainingRows(
+            features, self.timeline, self.clock, horizon=self.horizon, reach=self.reach
+        )
         self.silent = 0  # steps since the last reading
         self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to learn from
         self._naive = NaiveErrors.start(len(settings.periods), settings.levels)
@@ -254,64 +249,6 @@ class SensorHistory:
         """Let the recent readings define the plausible range."""
         _, values, trusted = self.timeline.readings()
         self._plausibility = self._plausibility.renewed(values, trusted)
-
-    def latest(self, count: int, lam: Vector) -> Samples:
-        """Return the last `count` rows whose labels are all known."""
-        steps, features = self._candidates(), with_parameters(self._features, lam)
-        past, tried = self.past(), count
-        while True:
-            rows = samples_at(features, past, steps[-tried:], self.horizon)
-            if len(rows) >= count or tried >= len(steps):
-                return rows[-count:]
-            tried = 2 * tried
-
-    def between(
-        self, after: float, until: float, lam: Vector, *, at_last_refit: bool = False
-    ) -> Samples:
-        """Return the rows later than `after`, up to `until`, whose labels are all known.
-
-        Readings that arrived late after the last refit are ignored if `at_last_refit` is True.
-        """
-        steps, timeline = self._candidates(), self.timeline
-        steps = steps[(steps > after) & (steps <= until)]
-        past = Past(
-            timeline.without_late_readings() if at_last_refit else timeline, self.clock.known
-        )
-        return samples_at(with_parameters(self._features, lam), past, steps, self.horizon)
-
-    def at(self, times: Vector, lam: Vector, refits_ago: int) -> Samples:
-        """Return the rows of a training set as they were at the last refit, or before it."""
-        past = Past(self.timeline.as_at_refit(refits_ago), self.clock.known)
-        features, steps = with_parameters(self._features, lam), times.astype(np.int64)
-        rows = samples_at(features, past, steps, self.horizon)
-        if len(rows) < len(times):
-            raise StateError(
-                f"readings must make all {len(times)} rows that were trained on, got {len(rows)}."
-            )
-        return rows
-
-    def tangents(
-        self, times: Vector, predicted: Vector, lam: Vector, refits_ago: int
-    ) -> Tangents | None:
-        """Return the derivatives of rows with respect to the numbers of the features."""
-        features, timeline = with_parameters(self._features, lam), self.timeline
-        if not has_parameters(features):
-            return None
-        seen = timeline.without_late_readings() if refits_ago else timeline
-        training, window = (
-            features.tangents(Past(each, self.clock.known), steps.astype(np.int64))
-            for each, steps in ((timeline.as_at_refit(refits_ago), times), (seen, predicted))
-        )
-        return Tangents(training, window)
-
-    def _candidates(self) -> Steps:
-        """Return the steps whose rows and labels are remembered, and whose own label is trusted."""
-        timeline = self.timeline
-        steps = timeline.remembered()
-        steps = steps[timeline.trusted(steps)]
-        whole = timeline.oldest == timeline.start  # nothing has been forgotten
-        first = timeline.oldest if whole else timeline.oldest + self.reach
-        return steps[(steps >= first) & (steps <= timeline.newest - self.horizon + 1)]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, except the clock, as arrays."""

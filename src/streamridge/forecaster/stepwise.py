@@ -267,7 +267,7 @@ class StepwiseForecaster:
         if settings.guard:
             history.doubt_outliers()
         least = max(LEAST_ROWS, settings.horizon)
-        if len(history.latest(least, settings.model.space.values)) < least:
+        if len(history.rows.latest(least, settings.model.space.values)) < least:
             return
         memory = workspace or self._workspace or Workspace()
         try:
