@@ -40,7 +40,7 @@ from accuracy.streams import Plan, Stream, load
 from accuracy.tables import markdown
 from threadpoolctl import threadpool_limits
 
-from streamridge.files.options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.series.lengths import step_name
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from streamridge import DaskEngine, Forecaster, LocalEngine
 from streamridge.datasets import simulate_roads
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read_series
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.runs.engines import Engine
 from streamridge.runs.run import Run
 from streamridge.runs.run_tasks import run_tasks

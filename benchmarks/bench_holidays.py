@@ -18,8 +18,8 @@ import numpy as np
 
 import streamridge as sr
 from streamridge.arrays import Mask
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read_series
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.runs.run import Run
 from streamridge.series.holidays import Holidays, parse_holidays
 from streamridge.series.series import Series

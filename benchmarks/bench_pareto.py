@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster
 from streamridge.arrays import Vector
-from streamridge.files.options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.sizes import NAMED, RARER, SIZES, Size
 from streamridge.series.lengths import default_seasons
 

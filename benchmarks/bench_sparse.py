@@ -23,8 +23,8 @@ import numpy as np
 import streamridge as sr
 from streamridge.arrays import Mask, Vector
 from streamridge.datasets import simulate_roads
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read_series
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.series.series import Series
 
 CLEAN, SCORED = 10, 15  # days

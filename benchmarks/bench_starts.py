@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Forecaster
 from streamridge.arrays import Vector
-from streamridge.files.options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.presets import Preset, default_preset, seasonal_features
 from streamridge.series.lengths import default_seasons
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import replay
 from streamridge.arrays import Vector
-from streamridge.files.options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.metrics import rmse
 
 WARMUP_DAYS = 30.0

@@ -11,8 +11,8 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read_series
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.series.lengths import DAY, Length, step_name
 from streamridge.series.series import Series
 

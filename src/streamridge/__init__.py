@@ -14,8 +14,8 @@ from streamridge.features.lags import Features
 from streamridge.features.profiles import Profiles
 from streamridge.features.seasons import Season
 from streamridge.files.checkpoint import state_content
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import ReadResult, read
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.files.tables import open_table
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster

@@ -185,6 +185,23 @@ def joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     }
 
 
+def stacked(
+    values: Collection[Any], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, NDArray[Any]]:
+    """Return the named fields of some values, one array per field, in these shapes.
+
+    Examples
+    --------
+    >>> stacked([1 + 2j, 3j], {"real": (2, 1)})
+    {'real': array([[1.],
+           [0.]])}
+    """
+    return {
+        name: np.array([getattr(each, name) for each in values]).reshape(shape)
+        for name, shape in shapes.items()
+    }
+
+
 def part(state: Mapping[str, Value], name: str) -> dict[str, Value]:
     """Return the state of one part, without its prefix.
 

@@ -10,8 +10,8 @@ from streamridge.experiments.regret.study import run_regret
 from streamridge.experiments.synthetic.page import write_synthetic
 from streamridge.experiments.synthetic.panels import OTHER_PANELS, PANELS
 from streamridge.experiments.synthetic.study import run_synthetic
+from streamridge.report.html_tables import document
 from streamridge.report.page import page
-from streamridge.report.tables import document
 from tests.support.studies import TOY_REGRET
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streamridge import InvalidInputError
 from streamridge.files import layouts, raw_table
 from streamridge.files.collector import Collector
-from streamridge.files.options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions
 from tests.support.input_files import read_readings
 
 START = datetime(2021, 6, 13)

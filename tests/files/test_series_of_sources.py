@@ -10,8 +10,8 @@ import pytest
 
 from streamridge import InvalidInputError
 from streamridge.files import options
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read, read_one_series
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.runs.compare import compare
 from streamridge.runs.replay import replay

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from streamridge.files.outputs import FileNames
+from streamridge.files.written_files import FileNames
 from streamridge.report import write_report
 from streamridge.report.images import drawable
 from tests.support.report_runs import run_with_experts

@@ -11,9 +11,9 @@ import pytest
 
 from streamridge.errors import InvalidInputError
 from streamridge.report import write_report
+from streamridge.report.html_tables import panel
 from streamridge.report.page import overview, section
 from streamridge.report.sensor_runs import by_sensor
-from streamridge.report.tables import panel
 from tests.support.report_runs import (
     HOSTILE,
     Reader,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from streamridge.files import reading
-from streamridge.files.options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions
 
 
 def read_readings(sources, **options):

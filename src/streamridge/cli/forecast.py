@@ -18,8 +18,8 @@ from streamridge.cli import options
 from streamridge.cli.terminal import Messages, table_text
 from streamridge.errors import InvalidInputError, StateError, about, counted, listed, visible
 from streamridge.files.layouts import VALUE
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read_one_sensor
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.forecast import Forecast, band_columns, in_percent, one_or_all
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.settings import Settings

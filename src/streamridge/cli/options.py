@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from streamridge.errors import InvalidInputError
-from streamridge.files.options import OPTIONS, READING, flag_of, flag_type
+from streamridge.files.reading_options import OPTIONS, READING, flag_of, flag_type
 from streamridge.forecaster import settings
 from streamridge.forecaster.forecast import require_levels
 from streamridge.forecaster.methods import METHODS

@@ -17,8 +17,14 @@ from streamridge.cli.commands import require_extra
 from streamridge.cli.terminal import StandardOutput
 from streamridge.errors import InvalidInputError, StreamRidgeError, listed, shown
 from streamridge.files.atomic import is_special
-from streamridge.files.outputs import FileNames, IsOurs, is_checkpoint, is_page, is_predictions
 from streamridge.files.tables import CsvRows, column_arrays, open_table, require_ending
+from streamridge.files.written_files import (
+    FileNames,
+    IsOurs,
+    is_checkpoint,
+    is_page,
+    is_predictions,
+)
 from streamridge.forecaster.methods import needs_model
 from streamridge.runs.run_folder import with_stored_runs
 from streamridge.runs.tasks import Task

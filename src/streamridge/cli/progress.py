@@ -171,9 +171,9 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> duration(42), duration(130), duration(9000)
-    ('42 seconds', '2 minutes', '2.5 hours')
+    >>> duration(1.2), duration(42), duration(130), duration(9000)
+    ('1 second', '42 seconds', '2 minutes', '2.5 hours')
     """
     if seconds < 90:
-        return f"{seconds:.0f} seconds"
+        return counted(round(seconds), "second")
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -17,8 +17,8 @@ from streamridge.cli.output_files import RequestedOutputs
 from streamridge.cli.progress import Estimate
 from streamridge.cli.results import write_results
 from streamridge.cli.terminal import Messages
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read_series
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.methods import parse_methods
 from streamridge.forecaster.sizes import affordable
 from streamridge.runs.run_tasks import parse_engine

@@ -24,8 +24,8 @@ from streamridge.cli.terminal import Messages
 from streamridge.errors import InvalidInputError
 from streamridge.experiments.traffic.methods import METHODS, PAPER_METHODS
 from streamridge.experiments.traffic.study import FULL, QUICK, STEP, make_study, simulated_series
-from streamridge.files.options import ReadingOptions
 from streamridge.files.reading import read_series
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.methods import PublishedName, parse_names
 from streamridge.runs.run_tasks import parse_engine
 from streamridge.series.series import summed_to

@@ -13,8 +13,8 @@ from streamridge.cli.output_files import OutputFile, require_replaceable, requir
 from streamridge.cli.terminal import Messages
 from streamridge.datasets import simulate_roads
 from streamridge.errors import counted
-from streamridge.files.outputs import is_simulated
 from streamridge.files.tables import write_table
+from streamridge.files.written_files import is_simulated
 
 
 def simulate(

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamridge.files.atomic import replacing
 from streamridge.files.tables import write_table
-from streamridge.report.tables import Cell, document, number, paragraph, table, text_cell
+from streamridge.report.html_tables import Cell, document, number, paragraph, table, text_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

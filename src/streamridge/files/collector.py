@@ -10,7 +10,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, counted, listed, option, shown
-from streamridge.files.options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions
 from streamridge.series.series import Aggregate, Readings
 from streamridge.series.time_format import Offsets, TimeFormat, Unit
 from streamridge.series.times import INDEX_END, INDEX_ORIGIN, Times

@@ -14,7 +14,6 @@ from streamridge.errors import InvalidInputError, listed
 from streamridge.files.date_formats import WRITTEN, DateFormat
 from streamridge.files.encodings import naming_lines
 from streamridge.files.layouts import PEMS_COLUMNS, is_station_row
-from streamridge.files.options import MONTH_FIRST
 from streamridge.files.raw_table import (
     Column,
     ColumnFormat,
@@ -23,6 +22,7 @@ from streamridge.files.raw_table import (
     SourceFormats,
     rows_in_a_part,
 )
+from streamridge.files.reading_options import MONTH_FIRST
 
 # The line at which a row ends, and its cells.
 CsvRow: TypeAlias = tuple[int, list[str]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamridge.errors import shown
 from streamridge.files.evidence import Clue, Evidence, Texts, distinct_cells
-from streamridge.files.options import DAY_FIRST, EPOCHS, INDEX, MONTH_FIRST, ReadingOptions
+from streamridge.files.reading_options import DAY_FIRST, EPOCHS, INDEX, MONTH_FIRST, ReadingOptions
 from streamridge.files.time_text import (
     NO_TIME,
     Stamp,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError, listed
 from streamridge.files.collector import Collector
-from streamridge.files.options import Layout
 from streamridge.files.raw_table import RawTable
+from streamridge.files.reading_options import Layout
 from streamridge.series.times import PEMS_TIME
 
 SENSOR = ("unique_id", "sensor", "sensor_id", "station", "station_id", "detector", "detector_id")

@@ -12,7 +12,7 @@ import numpy as np
 from streamridge.arrays import Vector
 from streamridge.errors import shown
 from streamridge.files.evidence import EITHER, Clue, Evidence, Texts, distinct_cells
-from streamridge.files.options import DecimalMark, ReadingOptions
+from streamridge.files.reading_options import DecimalMark, ReadingOptions
 
 MISSING = ("", "na", "null", "none")  # and nan, which float() reads
 OTHER: dict[DecimalMark, DecimalMark] = {".": ",", ",": "."}

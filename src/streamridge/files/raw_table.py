@@ -13,7 +13,7 @@ from streamridge.errors import InvalidInputError, listed, option, shown
 from streamridge.files.date_formats import DateFormat
 from streamridge.files.evidence import Clue, Texts
 from streamridge.files.number_formats import NumberFormat
-from streamridge.files.options import DecimalMark, Gap, ReadingOptions
+from streamridge.files.reading_options import DecimalMark, Gap, ReadingOptions
 from streamridge.files.time_text import suggested_format
 from streamridge.series.time_format import Offsets, Unit
 from streamridge.series.times import Times

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamridge.errors import InvalidInputError, listed, option, visible
 from streamridge.files.collector import Collector
-from streamridge.files.options import (
+from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
     reading_arguments,

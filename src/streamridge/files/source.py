@@ -20,9 +20,9 @@ from streamridge.files.open_files import (
     require_readable_text,
     source_name,
 )
-from streamridge.files.options import Layout, ReadingOptions
 from streamridge.files.parquet import MAGIC, open_parquet
 from streamridge.files.raw_table import Origin, RawTable, SourceFormats
+from streamridge.files.reading_options import Layout, ReadingOptions
 from streamridge.files.time_parts import TimeParts
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamridge.errors import InvalidInputError
 from streamridge.files.evidence import EITHER
-from streamridge.files.options import DAY_FIRST, EPOCHS, MONTH_FIRST
+from streamridge.files.reading_options import DAY_FIRST, EPOCHS, MONTH_FIRST
 from streamridge.series.times import parse_index, parse_time
 
 # A time in UTC and its offset in seconds. Without an offset, the time is as written, and the offset

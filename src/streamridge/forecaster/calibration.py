@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, joined, part, require_finite, require_shape
+from streamridge.arrays import Matrix, Vector, joined, part, require_finite, require_shape, stacked
 from streamridge.forecaster.bands import ConformalBands, RecentErrors, Volatility
 from streamridge.forecaster.correction import CorrectionLog, ErrorCorrection
 from streamridge.forecaster.forecast import JUDGED, Level
@@ -132,10 +132,6 @@ class Calibration:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
-        pending = {
-            name: np.array([getattr(each, name) for each in self.pending]).reshape(shape)
-            for name, shape in self._shapes(len(self.pending)).items()
-        }
         steps = np.array([each.step for each in self.pending], dtype=np.int64)
         return joined(
             {
@@ -144,7 +140,7 @@ class Calibration:
                 "volatility": self.volatility.state(),
                 "log": self.log.state(),
                 "correction": self.correction.state() if self.correction else {},
-                "pending": {"steps": steps, **pending},
+                "pending": {"steps": steps, **stacked(self.pending, self._shapes(len(steps)))},
             }
         )
 

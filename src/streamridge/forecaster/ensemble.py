@@ -25,6 +25,7 @@ from streamridge.arrays import (
     require_count,
     require_finite,
     require_shape,
+    stacked,
 )
 from streamridge.forecaster.aggregation import MLPoly
 from streamridge.forecaster.correction import KEEPS, ErrorCorrection
@@ -199,17 +200,13 @@ class Ensemble:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
-        pending = {
-            name: np.array([getattr(each, name) for each in self.pending]).reshape(shape)
-            for name, shape in self._shapes(len(self.pending)).items()
-        }
         steps = np.array([each.step for each in self.pending], dtype=np.int64)
         return joined(
             {
                 "mixtures": self.mixtures.state(),
                 "final": self.final.state(),
                 "correction": {} if self.correction is None else self.correction.state(),
-                "pending": {"steps": steps, **pending},
+                "pending": {"steps": steps, **stacked(self.pending, self._shapes(len(steps)))},
                 "window": {"squares": self.squares, "seen": np.array(self.seen)},
             }
         )

@@ -15,7 +15,7 @@ from streamridge.arrays import require_flag
 from streamridge.errors import StateError, StreamRidgeError, about, html_table
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import UNREADABLE, read_content
-from streamridge.files.options import reading_arguments
+from streamridge.files.reading_options import reading_arguments
 from streamridge.forecaster import saving
 from streamridge.forecaster.forecast import Forecast, Level, require_levels
 from streamridge.forecaster.methods import PRINTED, PROTOTYPE, method_of

@@ -15,8 +15,8 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector, require_count, require_flag, require_number
 from streamridge.errors import InvalidInputError, StateError, listed, option, shown
-from streamridge.files.options import OPTION_NAMES, ReadingOptions
 from streamridge.files.reading import read_one_series
+from streamridge.files.reading_options import OPTION_NAMES, ReadingOptions
 from streamridge.forecaster.forecast import Level, Levels, one_or_all, require_levels
 from streamridge.forecaster.plausibility import BoundPair, Limits, require_bounds
 from streamridge.forecaster.presets import Preset

@@ -23,7 +23,7 @@ from streamridge.arrays import (
 )
 from streamridge.errors import FitError, StateError
 from streamridge.learners.base import Costs, IssuedForecasts, Policy, State, Tally
-from streamridge.learners.rows import RowSource
+from streamridge.learners.row_sources import RowSource
 from streamridge.learners.workspace import RebuildableFit, Workspace, runs_of, times_of
 from streamridge.models.base import FitT, Model
 from streamridge.samples import Samples

@@ -13,11 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Vector, part, require_finite, require_number, require_shape
+from streamridge.arrays import (
+    Vector,
+    part,
+    require_count,
+    require_finite,
+    require_number,
+    require_shape,
+)
 from streamridge.errors import InvalidInputError, StateError
 from streamridge.learners.base import Costs, Policy, State
 from streamridge.learners.refitted_model import Progress, RefittedModel
-from streamridge.learners.rows import KeptRows, LabelledRow, require_history
+from streamridge.learners.row_sources import KeptRows, LabelledRow, require_history
 from streamridge.learners.workspace import Workspace
 from streamridge.models.base import FitT, Model, predict_with_residuals
 from streamridge.samples import Inputs, Samples, require_width
@@ -36,20 +43,21 @@ class StreamLearner(RefittedModel[FitT]):
         update_every: int,  # m, the steps between refits
         costs: Costs,
     ) -> None:
+        require_history(history, require_count("update_every", update_every))
+        rows = KeptRows.of(history)
         super().__init__(
             model,
-            KeptRows(history),
+            rows,
             history.y.shape[1],
             train_size,
             update_every,
             costs,
             workspace=Workspace(),
         )
-        require_history(history, self.update_every)
         self._layout = history.inputs.layout
-        self._rows: KeptRows = KeptRows.of(history)
-        self._start(policy, float(history.t[-1]), float(self._rows.settled.t[-1]))
-        self._rows = self._rows.after_refit(self.progress.oldest)
+        self._rows: KeptRows
+        self._start(policy, float(history.t[-1]), float(rows.settled.t[-1]))
+        self._rows = rows.after_refit(self.progress.oldest)
 
     def predict(self, time: float, x: ArrayLike) -> Vector:
         """Return the forecasts of the values at `time` and the steps after it, shape (H,)."""

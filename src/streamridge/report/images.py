@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.arrays import Mask, Vector
-from streamridge.files.outputs import FileNames
+from streamridge.files.written_files import FileNames
 from streamridge.forecaster.forecast import band_words
 from streamridge.metrics import rmse_by_hour, rmse_by_weekday
 from streamridge.plots.axes import INK, matplotlib_part, new_figure, plain

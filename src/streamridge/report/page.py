@@ -11,7 +11,7 @@ import numpy as np
 from plotly.offline import get_plotlyjs
 
 from streamridge.errors import InvalidInputError
-from streamridge.files.outputs import FileNames
+from streamridge.files.written_files import FileNames
 from streamridge.forecaster.forecast import in_percent
 from streamridge.metrics import RECENT, WEEK
 from streamridge.report.charts import (
@@ -25,15 +25,7 @@ from streamridge.report.charts import (
     rmse_figure,
     weekdays_figure,
 )
-from streamridge.report.images import write_images
-from streamridge.report.sensor_runs import (
-    SensorRuns,
-    TuningPath,
-    by_sensor,
-    expert_weights,
-    feature_labels,
-)
-from streamridge.report.tables import (
+from streamridge.report.html_tables import (
     counts_line,
     document,
     horizon_table,
@@ -44,6 +36,14 @@ from streamridge.report.tables import (
     paragraph,
     remarks,
     summary_table,
+)
+from streamridge.report.images import write_images
+from streamridge.report.sensor_runs import (
+    SensorRuns,
+    TuningPath,
+    by_sensor,
+    expert_weights,
+    feature_labels,
 )
 from streamridge.report.tuning_charts import (
     experts_figure,

@@ -22,13 +22,13 @@ from streamridge.errors import (
     visible,
 )
 from streamridge.files.frames import frame_library
-from streamridge.files.options import (
+from streamridge.files.reading import LeftOut, read_series
+from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
     reading_arguments,
     require_options,
 )
-from streamridge.files.reading import LeftOut, read_series
 from streamridge.forecaster.forecast import named
 from streamridge.forecaster.methods import parse_methods
 from streamridge.plots.axes import new_figure, plain

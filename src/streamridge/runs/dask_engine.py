@@ -86,7 +86,8 @@ def _call_on_dask(call: Call) -> Any:
 
     def progress(done: int, total: int) -> None:
         task = worker.state.tasks.get(key)
-        if task is None or task.state in ("cancelled", "released", "forgotten"):
+        is_wanted = task is not None and task.state not in ("cancelled", "released", "forgotten")
+        if done < total and not is_wanted:  # a complete run just returns
             raise KeyboardInterrupt
 
     return call(progress=progress)

@@ -9,13 +9,13 @@ from typing import Any
 
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, StreamRidgeError, shown
-from streamridge.files.options import (
+from streamridge.files.reading import read_one_series
+from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
     reading_arguments,
     require_options,
 )
-from streamridge.files.reading import read_one_series
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import method_of
 from streamridge.forecaster.settings import Settings, require_names

@@ -15,7 +15,7 @@ from typing import Any
 
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.atomic import replacing
-from streamridge.files.outputs import FileNames
+from streamridge.files.written_files import FileNames
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run_files import read_stored_run
 from streamridge.runs.tasks import Task

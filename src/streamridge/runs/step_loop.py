@@ -92,16 +92,23 @@ def replay_series(forecaster: Forecaster, task: Task, progress: StepProgress | N
         paths.record_weights(forecasts.steps_done - 1)
     return Run(
         **forecasts.fields(),
-        path=paths.hyperparameters,
-        refit_times=series.clock.times(paths.refits),
-        expert_path=paths.expert_path(times),
-        hyperparameters=forecaster.hyperparameters,
-        active_bounds=forecaster.tuning.active_bounds,
-        costs=forecaster.tuning.costs,
-        counts={**series.counts.found(), **forecaster.counts},
+        **_tuning_fields(forecaster, paths, series),
         seconds=thread_time() - start,
         interrupted=interrupted,
     )
+
+
+def _tuning_fields(forecaster: Forecaster, paths: PathRecorder, series: Series) -> dict[str, Any]:
+    """Return the fields of a run that tell how a forecaster was tuned."""
+    return {
+        "path": paths.hyperparameters,
+        "refit_times": series.clock.times(paths.refits),
+        "expert_path": paths.expert_path(series.times),
+        "hyperparameters": forecaster.hyperparameters,
+        "active_bounds": forecaster.tuning.active_bounds,
+        "costs": forecaster.tuning.costs,
+        "counts": {**series.counts.found(), **forecaster.counts},
+    }
 
 
 def naive_run(task: Task, progress: StepProgress | None = None) -> Run:

@@ -120,16 +120,16 @@ class HOAG(Tuner):
                 break
         return best_of(backtest, start, [here.lam])
 
-    def _look(self, backtest: Backtest[Any], chart: Chart, z: Vector, k: int) -> Point:
+    def _look(self, backtest: Backtest[Any], chart: Chart, z: Vector, k: int) -> Iterate:
         lam = backtest.space.feasible.project(chart.decode(z))
         for _ in range(self.gradients):
             loss, g = backtest.loss_and_gradient(lam, self.tolerance_at(k))
         free = np.isfinite(chart.widths)
-        return Point(z, lam, loss, np.where(free, chart.pull_back(lam, g), 0.0))
+        return Iterate(z, lam, loss, np.where(free, chart.pull_back(lam, g), 0.0))
 
 
 @dataclass(frozen=True)
-class Point:
+class Iterate:
     """A point of the descent: its coordinates, hyperparameters, loss and gradient."""
 
     z: Vector
@@ -138,7 +138,7 @@ class Point:
     g: Vector
 
 
-def _reach(chart: Chart, here: Point) -> float:
+def _reach(chart: Chart, here: Iterate) -> float:
     """Return the largest move per step size of a projected step, as a share of an interval.
 
     A coordinate that is pushed against its bound does not move for any gradient.

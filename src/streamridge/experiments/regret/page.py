@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamridge.experiments import outputs
 from streamridge.experiments.regret.study import NEVER_MOVES, Curve, RegretResults
 from streamridge.plots.axes import COLORS, INK, line_style, log_axis, new_figure
-from streamridge.report.tables import paragraph
+from streamridge.report.html_tables import paragraph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

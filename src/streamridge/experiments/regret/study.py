@@ -34,7 +34,7 @@ from streamridge.experiments.regret.game import (
     synthetic_game,
 )
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
-from streamridge.files.outputs import FileNames
+from streamridge.files.written_files import FileNames
 from streamridge.learners.regret import local_regret
 from streamridge.metrics import rmse
 from streamridge.runs.run_folder import prepare_folder

@@ -13,7 +13,7 @@ from streamridge.experiments import outputs
 from streamridge.experiments.synthetic.panels import PANELS
 from streamridge.experiments.synthetic.study import STRETCH, UPDATE_EVERY, PanelResult, summarize
 from streamridge.plots.axes import COLORS, INK, line_style, log_axis, new_figure, plain
-from streamridge.report.tables import paragraph
+from streamridge.report.html_tables import paragraph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

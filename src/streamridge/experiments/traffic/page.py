@@ -30,7 +30,7 @@ from streamridge.plots.axes import (
     plain,
     with_unit,
 )
-from streamridge.report.tables import paragraph
+from streamridge.report.html_tables import paragraph
 from streamridge.runs.run import Run
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamridge import InvalidInputError, Samples, StateError
-from streamridge.learners.rows import KeptRows, LabelledRow
+from streamridge.learners.row_sources import KeptRows, LabelledRow
 
 LAM = np.zeros(0)  # kept rows do not depend on it
 

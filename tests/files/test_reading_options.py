@@ -11,7 +11,7 @@ import typer
 import streamridge as sr
 from streamridge import InvalidInputError, ReadingOptions
 from streamridge.cli.main import app
-from streamridge.files.options import OPTIONS, flag_of
+from streamridge.files.reading_options import OPTIONS, flag_of
 from streamridge.forecaster.settings import HISTORY_OPTIONS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"

@@ -14,7 +14,7 @@ from math import floor, isfinite, log10
 import numpy as np
 import plotly.graph_objects as go
 
-from streamridge.files.outputs import GENERATOR
+from streamridge.files.written_files import GENERATOR
 from streamridge.forecaster.forecast import Levels
 from streamridge.forecaster.methods import needs_model
 from streamridge.metrics import percent
