@@ -16,6 +16,7 @@ import { tipOver } from "./tip.js";
 
 const HOURS = 48;
 const HOUR = 3600000;
+const LABEL_HOURS = 8;
 const LIMIT = 120;
 const ALONE = "without a group";
 
@@ -211,7 +212,8 @@ function fillRow(row, member, from) {
 
 function fillAxis(axis, from, hours, zone) {
   const marks = [];
-  for (let i = 0; i < hours; i += 1) {
+  // A label needs the width of some hours, and must not reach beyond the strip.
+  for (let i = 0; i <= hours - LABEL_HOURS; i += 1) {
     const { hour, minute } = localParts(from + i * HOUR, zone);
     if (minute === 0 && hour % 12 === 0)
       marks.push([
