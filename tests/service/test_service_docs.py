@@ -183,7 +183,9 @@ def test_the_page_can_be_followed_from_the_first_command_to_the_last(
 
 
 def test_commands_with_flags_of_serve_are_right():
-    named = re.findall(r"`?(?<!\w)streamridge serve((?: --[\w-]+(?: \w+)?)*)", PAGE)
+    named = re.findall(
+        r"""`?(?<!\w)streamridge serve((?: --[\w-]+(?: "[^"]+"| [\w:/.]+)?)*)""", PAGE
+    )
 
     assert len(named) > 3
     for flags in named:
@@ -192,7 +194,7 @@ def test_commands_with_flags_of_serve_are_right():
 
 def test_every_command_that_is_named_exists():
     group = typer.main.get_command(app)
-    named = set(re.findall(r"(?:`|\$ |\()streamridge ([a-z]+)(?: ([a-z]+))?", PAGE))
+    named = set(re.findall(r"(?:`|\$ |\()streamridge ([a-z-]+)(?: ([a-z]+))?", PAGE))
 
     for name, more in named:
         assert name in group.commands
