@@ -133,6 +133,11 @@ CATALOGUE: dict[str, Code] = {
         "The hyperparameter or its value is wrong",
         "See /v1/sensors/{sensor}/tuning for names and limits.",
     ),
+    "sr-sensor-failed": Code(
+        503,
+        "The sensor's data cannot be processed",
+        "The request is stored, and takes effect once the sensor is processed again.",
+    ),
     # The service.
     "sr-starting": Code(503, "The service is starting", "Try again in a few seconds."),
     "sr-stopping": Code(503, "The service is stopping", "Try again when it runs again."),

@@ -50,6 +50,10 @@ class LinkedFileError(StorageError):
     exit_code = CONFIGURATION
 
 
+class DamagedPageError(StorageFailedError):
+    """A page of the database is damaged; other pages can still be used."""
+
+
 class FormatError(StorageError):
     """The storage was written by a newer version; it was not changed."""
 

@@ -113,8 +113,8 @@ def snapshot_of(row: SqlRow) -> Snapshot:
         point = RefitPoint(sensor, seq, until, kind.decode(), numbers_of(unused))
         snapshot = Snapshot(point, state, summary, tuning, fingerprint.decode())
         intact = digest_of(snapshot) == digest
-    except (msgspec.MsgspecError, UnicodeError):
-        intact = False
+    except (msgspec.MsgspecError, UnicodeError, AttributeError, TypeError):
+        intact = False  # a damaged page may even change the type of a value
     if not intact:
         raise DamagedError(
             f"the snapshot of sensor {sensor} is damaged; its forecaster must be rebuilt from the "

@@ -19,6 +19,7 @@ from streamridge_service.ledger.acknowledged import AcknowledgedFile, Acknowledg
 from streamridge_service.ledger.connections import ConnectionPool, FileLock
 from streamridge_service.ledger.database_files import DatabaseFiles
 from streamridge_service.ledger.errors import (
+    DamagedPageError,
     LinkedFileError,
     StorageError,
     StorageFailedError,
@@ -101,6 +102,8 @@ class SqliteStorage:
                 with self._translating(self._writer), transaction(self._writer):
                     yield SqliteSession(self._writer)
                 self._require_in_place(self._writer)
+            except DamagedPageError:
+                raise  # it was rolled back, and other pages can be written
             except StorageFailedError as error:
                 self._fail(error)
                 raise

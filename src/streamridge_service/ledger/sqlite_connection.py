@@ -16,6 +16,7 @@ import apsw
 from streamridge.errors import InvalidInputError
 from streamridge_service.ledger.acknowledged import SUFFIX as ACKNOWLEDGED
 from streamridge_service.ledger.errors import (
+    DamagedPageError,
     DiskFullError,
     LibraryError,
     StorageAwayError,
@@ -138,7 +139,7 @@ def translated(
     if isinstance(error, apsw.ConstraintError):
         return InvalidInputError(f"rows for {name} must not contradict it, got: {error}.")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
-        return StorageFailedError(
+        return DamagedPageError(
             f"{name} is damaged ({error}). Move it away, and restore a backup with "
             "`streamridge restore`."
         )

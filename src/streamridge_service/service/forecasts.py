@@ -22,7 +22,9 @@ from streamridge_service.workers.messages import (
     ForecastAnswer,
     FromWorker,
     ReadingsTaken,
-    RefitFailed,
+    RefitEnded,
+    SensorFailed,
+    SensorRecovered,
     SensorState,
     SnapshotMade,
 )
@@ -39,6 +41,10 @@ REFIT_EVENTS = {
     "rebuilt": ("rebuilt", "the stored state was damaged and was rebuilt from the readings"),
     "failed": ("degraded", "the refit failed; the last fit stays in use"),
 }
+UNSTORABLE = (
+    "its state cannot be stored, since a page of the database is damaged; restore a backup with "
+    "`streamridge restore`"
+)
 
 log = structlog.get_logger("streamridge_service")
 
@@ -71,6 +77,9 @@ class Forecasts:
             self._writer.add(PendingWrites([*message.forecasts], callbacks=[settle]))
         elif isinstance(message, SnapshotMade):
             self._writer.add(PendingWrites([message.snapshot]))
+        elif isinstance(message, SensorRecovered):
+            recover = partial(worker.recover, message.sensor)
+            self._writer.add(PendingWrites(callbacks=[recover]))
         self._loop.call_soon_threadsafe(self._show, message)
 
     def _show(self, message: FromWorker) -> None:
@@ -86,10 +95,16 @@ class Forecasts:
             case SnapshotMade():
                 self._update(message.state)
                 self._record_refit(message)
-            case RefitFailed():
+            case RefitEnded(error=str(error)):
                 self.counts["failed"] += 1
                 sensor = self.statuses[message.sensor].sensor
-                self._events.record("degraded", sensor, f"the refit failed: {message.reason}")
+                self._events.record("degraded", sensor, f"the refit failed: {error}")
+            case SensorFailed():
+                self.statuses.set_fault(message.sensor, message.reason)
+                name = self.statuses[message.sensor].sensor.name
+                log.error("a sensor cannot be processed", sensor=name, reason=message.detail)
+            case SensorRecovered():
+                self.statuses.set_fault(message.sensor, None)
 
     def _update(self, known: SensorState) -> None:
         if known.sensor not in self.statuses:
@@ -107,19 +122,32 @@ class Forecasts:
             kind, reason = REFIT_EVENTS[point.kind]
             self._events.record(kind, self.statuses[point.sensor].sensor, reason)
 
+    def report_unstorable(self, sensor: int) -> None:
+        """Show that the state of a sensor cannot be stored; called by the writing thread."""
+        self._loop.call_soon_threadsafe(self.statuses.set_fault, sensor, UNSTORABLE)
+
     async def ask(self, sensor: int) -> ForecastAnswer:
-        """Return a sensor's forecast from now on, and its tuning; update its status."""
+        """Return a sensor's forecast from now on, and its tuning; update its status.
+
+        A sensor that has failed has neither; its status tells why.
+        """
         answer = await _answered(self.pool.ask(sensor, self._now()))
         assert isinstance(answer, ForecastAnswer)
-        self._update(answer.state)
+        if answer.state is not None:
+            self._update(answer.state)
         return answer
 
     async def apply(self, action: Action) -> None:
         """Let the sensor's worker apply a stored action."""
         answer = await _answered(self.pool.act(action))
         assert isinstance(answer, ActionDone)
+        if answer.has_failed:
+            raise Problem("sr-sensor-failed", self._fault(action.sensor))
         if answer.refusal is not None:
             raise Problem("sr-unknown-hyperparameter", answer.refusal)
+
+    def _fault(self, sensor: int) -> str:
+        return f"The sensor has failed: {self.statuses[sensor].fault}."
 
     async def newest(self, seqs: Mapping[int, int]) -> list[tuple[SensorStatus, bool]]:
         """Return the statuses of sensors after their arrival numbers, or after a few seconds.
@@ -130,7 +158,8 @@ class Forecasts:
         while True:
             statuses = [(self.statuses[sensor], seq) for sensor, seq in seqs.items()]
             found = [(status, status.seq >= seq) for status, seq in statuses]
-            if all(is_done for _, is_done in found) or self._loop.time() >= deadline:
+            missing = [status for status, is_done in found if not is_done and status.fault is None]
+            if not missing or self._loop.time() >= deadline:
                 return found
             await asyncio.sleep(CHECK_EVERY)
 

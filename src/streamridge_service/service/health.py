@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic, time_ns
 
+from streamridge.errors import counted
 from streamridge_service.plan import HOUR, MINUTE, SECOND
 from streamridge_service.problems import CATALOGUE, Problem
 from streamridge_service.service.writer import Writer
@@ -66,6 +67,7 @@ class Health:
         # Bytes of data, of the log, and free on the disk, at the last measurement.
         self.disk: dict[str, int] = {}
         self._is_disk_unknown = False  # whether the last measurement failed
+        self.crashing_workers = 0  # the number of workers that crash repeatedly
         self._first_size: tuple[int, int] | None = None  # when, and bytes of data
 
     @property
@@ -76,8 +78,9 @@ class Health:
     @property
     def is_ready(self) -> bool:
         """Return whether the service can store readings and make forecasts."""
-        is_running = self.state not in ("starting", "stopping")
-        return is_running and not self.is_disk_full and self._writer.error_code is None
+        if self.state in ("starting", "stopping") or self.crashing_workers:
+            return False
+        return not self.is_disk_full and self._writer.error_code is None
 
     def reasons_now(self) -> list[str]:
         """Return all reasons why the service is not live or not ready at this moment."""
@@ -104,6 +107,8 @@ class Health:
             reasons.append("the disk is nearly full")
         if self._is_disk_unknown:
             reasons.append("the disk cannot be measured")
+        if self.crashing_workers:
+            reasons.append(f"{counted(self.crashing_workers, 'worker')} crashed repeatedly")
         if self._clock.jump:
             reasons.append("the machine's clock has jumped")
         is_stale = now > fresh_until != NEVER

@@ -42,6 +42,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
     summary: SensorSummary = SensorSummary()  # the last report of its worker
     seq: int = 0  # the arrival number up to which its worker has processed readings
     forecast: IssuedForecast | None = None  # the newest one
+    fault: str | None = None  # why it cannot be processed, or not be stored
 
     @property
     def is_archived(self) -> bool:
@@ -52,6 +53,8 @@ class SensorStatus(msgspec.Struct, frozen=True):
         """Return the state at a time, and the reason for it in words."""
         summary, plan = self.summary, self.plan
         age = now - summary.newest
+        if self.fault is not None:
+            return "degraded", self.fault
         if summary.newest == NEVER:
             return "new", "there is no reading yet"
         if age > plan.stale_after:
@@ -145,6 +148,11 @@ class SensorStatuses:
         if summary.newest != NEVER:
             self.fresh_until = max(self.fresh_until, summary.newest + status.plan.stale_after)
         return status
+
+    def set_fault(self, sensor: int, fault: str | None) -> None:
+        """Set why a sensor cannot be processed or stored; None if it can."""
+        if sensor in self._by_id:
+            self._by_id[sensor] = msgspec.structs.replace(self._by_id[sensor], fault=fault)
 
     def set_forecast(self, issued: IssuedForecast) -> None:
         """Replace the forecast of a sensor, unless its known one is newer."""

@@ -93,8 +93,9 @@ class Service:
         self.forecasts.start(config, settings.workers)
         self.writer.start(
             on_commit=self.ingest.on_commit,
-            done_seq=lambda: self.forecasts.pool.done,
+            done_seq=lambda: self.forecasts.pool.resume_from,
             on_failure=self._fail,
+            on_unstorable=self.forecasts.report_unstorable,
         )
         unfinished = sorted(self.ledger.readings_after(done), key=lambda entry: entry.seq)
         self.forecasts.pool.take(unfinished)
@@ -227,6 +228,7 @@ class Service:
     async def _check(self) -> None:
         """Check workers, clock and held rows; every second time, all states as well."""
         self.forecasts.pool.kill_hanging()
+        self.health.crashing_workers = self.forecasts.pool.crashing
         if self.clock.check():
             seconds = self.clock.jump // SECOND
             self.events.record("clock_jump", None, f"the clock jumped by {seconds} seconds")

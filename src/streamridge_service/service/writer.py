@@ -21,6 +21,7 @@ import structlog
 from streamridge_service.futures import uncancellable_future
 from streamridge_service.intake import IngestOptions, Intake, NewRows, Receipt
 from streamridge_service.ledger.errors import (
+    DamagedPageError,
     DiskFullError,
     StorageAwayError,
     StorageError,
@@ -103,13 +104,16 @@ class Writer:
         on_commit: Callable[[NewRows], None],
         done_seq: Callable[[], int],
         on_failure: Callable[[str], None],
+        on_unstorable: Callable[[int], None] = lambda sensor: None,
     ) -> None:
         """Start the thread.
 
         `on_commit` is called after each commit of readings, before requests are answered.
         `done_seq` returns the arrival number up to which all readings have been processed.
-        `on_failure` is called once the storage cannot be trusted any more.
+        `on_failure` is called once the storage cannot be trusted any more, and `on_unstorable` with
+        each sensor whose snapshot belongs to a damaged page.
         """
+        self._on_unstorable = on_unstorable
         self._on_commit, self._done_seq, self._on_failure = on_commit, done_seq, on_failure
         self._thread.start()
 
@@ -281,8 +285,21 @@ class Writer:
         if forecasts:
             self._ledger.add_forecasts(forecasts, done=self._done_seq() if is_last else None)
         if snapshots:
-            self._ledger.add_snapshots(snapshots)
+            self._add_snapshots(snapshots)
         del pending.results[: len(run)]
+
+    def _add_snapshots(self, snapshots: list[Snapshot]) -> None:
+        """Store snapshots, except those that belong to damaged pages."""
+        try:
+            self._ledger.add_snapshots(snapshots)
+        except DamagedPageError as error:
+            if len(snapshots) > 1:
+                for each in snapshots:
+                    self._add_snapshots([each])
+                return
+            sensor = snapshots[0].point.sensor
+            log.error("a snapshot was not stored", sensor=sensor, reason=str(error))
+            self._on_unstorable(sensor)
 
     def _retry_later(self, pending: PendingWrites) -> None:
         """Put results back in front of newer ones, and wait a little."""

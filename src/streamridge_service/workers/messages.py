@@ -58,24 +58,26 @@ class ReadingsTaken(msgspec.Struct, tag=True, array_like=True, frozen=True):
     states: list[SensorState]
     # Arrival numbers of readings that could not be processed, with the reasons.
     failed: list[tuple[int, str]]
-    pending_refits: int  # number of refits and new starts that wait or run
 
 
 class ActionDone(msgspec.Struct, tag=True, array_like=True, frozen=True):
-    """The result of an action: the reason of a refusal, and the number of pending refits."""
+    """The result of an action: the reason of a refusal, or whether the sensor has failed."""
 
     number: int
-    refusal: str | None
-    pending_refits: int
+    refusal: str | None = None
+    has_failed: bool = False
 
 
 class ForecastAnswer(msgspec.Struct, tag=True, array_like=True, frozen=True):
-    """A forecast, if there is one, the tuning as JSON, and the state of the sensor."""
+    """A forecast, if there is one, the tuning as JSON, and the state of the sensor.
+
+    A sensor that has failed has neither.
+    """
 
     number: int
-    forecast: IssuedForecast | None
-    tuning: bytes
-    state: SensorState
+    forecast: IssuedForecast | None = None
+    tuning: bytes = b"{}"
+    state: SensorState | None = None
 
 
 class SnapshotMade(msgspec.Struct, tag=True, array_like=True, frozen=True):
@@ -86,21 +88,57 @@ class SnapshotMade(msgspec.Struct, tag=True, array_like=True, frozen=True):
     seconds: float
 
 
+class RefitQueued(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A sensor waits for a refit, or for a new start."""
+
+    sensor: int
+
+
 class RefitStarted(msgspec.Struct, tag=True, array_like=True, frozen=True):
-    """The sensor of a refit, so that it is known if the worker dies meanwhile."""
+    """The refit of a sensor at a refit point, so that it is known if the worker dies meanwhile."""
 
     sensor: int
+    seq: int
 
 
-class RefitFailed(msgspec.Struct, tag=True, array_like=True, frozen=True):
-    """A refit that raised an unexpected error; the sensor continues with its old fit."""
+class RefitEnded(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A sensor does not wait for a refit any more; its result was sent before, if there is one.
+
+    After an unexpected error, the sensor continues with its old fit.
+    """
 
     sensor: int
+    error: str | None = None
+    waits_again: bool = False  # whether it waits for another one
+
+
+class SensorFailed(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A sensor that cannot be loaded or processed; the next attempt follows after a pause."""
+
+    sensor: int
+    seq: int  # the first arrival number that is not processed; 0 if none is known
     reason: str
+    detail: str  # for the log
+
+
+class SensorRecovered(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """A sensor that had failed and is processed again; its missing forecasts were sent before."""
+
+    sensor: int
 
 
 ToWorker = TakeReadings | RunAction | AskForecast | Stop
-FromWorker = ReadingsTaken | ActionDone | ForecastAnswer | SnapshotMade | RefitFailed | RefitStarted
+FromWorker = (
+    ReadingsTaken
+    | ActionDone
+    | ForecastAnswer
+    | SnapshotMade
+    | RefitQueued
+    | RefitStarted
+    | RefitEnded
+    | SensorFailed
+    | SensorRecovered
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _to_worker = msgspec.msgpack.Decoder(ToWorker)

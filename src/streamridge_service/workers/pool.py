@@ -6,9 +6,11 @@ learned twice: a worker skips arrival numbers that it has already read from the 
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from ctypes import Array, c_longlong
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -22,16 +24,19 @@ import msgspec
 from streamridge_service.futures import uncancellable_future
 from streamridge_service.ledger.records import Action, SensorRow, StoredReading
 from streamridge_service.workers import messages
+from streamridge_service.workers.failures import CRASHED
+from streamridge_service.workers.failures import LONGEST_PAUSE as LONGEST_ISOLATION
 from streamridge_service.workers.messages import (
     ActionDone,
     AskForecast,
     ForecastAnswer,
     FromWorker,
     ReadingsTaken,
-    RefitFailed,
+    RefitEnded,
+    RefitQueued,
     RefitStarted,
     RunAction,
-    SnapshotMade,
+    SensorFailed,
     TakeReadings,
 )
 from streamridge_service.workers.worker import WorkerConfig, run_worker
@@ -43,8 +48,15 @@ ANSWER_TIMEOUT = 120.0
 # A worker that crashes within this many seconds is restarted after a pause, which doubles up to
 # the second number.
 EARLY_CRASH, LONGEST_PAUSE = 5.0, 10.0
-# Crashes during refits of one sensor after which it is not refitted any more.
-MOST_CRASHES = 2
+# A worker that crashes this often within these seconds crashes repeatedly.
+MANY_CRASHES, CRASH_SPAN = 3, 60.0
+# Crashes while one item is processed after which its sensor is isolated; and during one refit,
+# which takes longer and may be hit by chance, after which this refit is given up.
+MOST_CRASHES, MOST_REFIT_CRASHES = 2, 3
+# Seconds for which a sensor is isolated first; they double.
+FIRST_ISOLATION = 10.0
+# The most readings that a restarted service processes again for the sake of failed sensors.
+MOST_REPLAYED = 100_000
 
 Listener = Callable[["WorkerHandle", FromWorker], None]
 
@@ -52,23 +64,35 @@ Listener = Callable[["WorkerHandle", FromWorker], None]
 class WorkerHandle:
     """One worker process, and the messages that it has not answered.
 
-    `listener` is called with every message of the worker, in a thread of its own.
+    `listener` is called with every message of the worker, in a thread of its own. `done` returns
+    the arrival number up to which forecasts are stored.
     """
 
-    def __init__(self, config: WorkerConfig, listener: Listener) -> None:
+    def __init__(
+        self, config: WorkerConfig, listener: Listener, done: Callable[[], int] | None = None
+    ) -> None:
         self._config, self._listener = config, listener
+        self._done = done or (lambda: config.done)
         self._sensors = {sensor.id: sensor for sensor in config.sensors}
-        self._crashes: dict[int, int] = {}  # by the sensor whose refit was running
         self.restarts = 0
-        self.pending_refits = 0  # refits and new starts that wait or run
+        # Crashes by sensor and arrival number, while items were processed, and in refits.
+        self._crashes: Counter[tuple[int, int]] = Counter()
+        self._refit_crashes: Counter[tuple[int, int]] = Counter()
+        self._isolations: Counter[int] = Counter()
+        self._crash_times: deque[float] = deque(maxlen=MANY_CRASHES)
+        # Sensors that wait for a refit or a new start, or may.
+        self.waiting_refits = dict.fromkeys(config.refits)
+        self.failed: dict[int, SensorFailed] = {}  # by sensor
         self.unanswered: dict[int, tuple[float, TakeReadings | RunAction | AskForecast]] = {}
         # First and last arrival number of readings whose forecasts are not stored yet.
         self.unsettled: dict[int, tuple[int, int]] = {}
-        self._refitting: tuple[int, float] | None = None
+        self._refitting: tuple[RefitStarted, float] | None = None
         self._outbox: SimpleQueue[messages.ToWorker | None] = SimpleQueue()
         self._lock = Lock()
         self._stopping = Event()
         self._started_at, self._pause, self._last_message_at = 0.0, 0.0, 0.0
+        # The sensor that the worker processes, and its arrival number.
+        self._current: Array[c_longlong] = get_context("spawn").RawArray("q", 2)
         self._process, self._connection = self._start_process()
         self._threads = [
             Thread(target=each, daemon=True) for each in (self._send_messages, self._receive)
@@ -80,7 +104,8 @@ class WorkerHandle:
         self._started_at = monotonic()
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=run_worker, args=(theirs, self._config), daemon=True)
+        args = theirs, self._config, self._current
+        process = context.Process(target=run_worker, args=args, daemon=True)
         process.start()
         theirs.close()
         return process, ours
@@ -105,6 +130,17 @@ class WorkerHandle:
         """Forget a message whose forecasts are stored."""
         with self._lock:
             self.unsettled.pop(number, None)
+
+    def recover(self, sensor: int) -> None:
+        """Forget the failure of a sensor whose missing forecasts are stored."""
+        with self._lock:
+            self.failed.pop(sensor, None)
+
+    @property
+    def crashes_repeatedly(self) -> bool:
+        """Return whether the worker has crashed many times within a short span."""
+        times = list(self._crash_times)
+        return len(times) == MANY_CRASHES and monotonic() - times[0] < CRASH_SPAN
 
     def kill_if_hanging(self) -> None:
         """Kill the worker if it has not answered, or has refitted one sensor, for too long."""
@@ -148,27 +184,36 @@ class WorkerHandle:
     def _note(self, message: FromWorker) -> None:
         with self._lock:
             self._last_message_at = monotonic()
-            if isinstance(message, ReadingsTaken | ActionDone | ForecastAnswer):
-                self.unanswered.pop(message.number, None)
-            if isinstance(message, ReadingsTaken | ActionDone):
-                self.pending_refits = message.pending_refits
-            if isinstance(message, RefitStarted):
-                self._refitting = message.sensor, monotonic()
-            elif isinstance(message, SnapshotMade | RefitFailed):
-                self._refitting = None
+            match message:
+                case ReadingsTaken() | ActionDone() | ForecastAnswer():
+                    self.unanswered.pop(message.number, None)
+                case RefitQueued():
+                    self.waiting_refits[message.sensor] = None
+                case RefitStarted():
+                    self._refitting = message, monotonic()
+                case RefitEnded():
+                    if not message.waits_again:
+                        self.waiting_refits.pop(message.sensor, None)
+                    if self._refitting is not None and self._refitting[0].sensor == message.sensor:
+                        self._refitting = None
+                case SensorFailed():
+                    self.failed[message.sensor] = message
 
     def _restart(self) -> None:
         """Start the process again, and send it the unanswered messages."""
+        self._crash_times.append(monotonic())
         early = monotonic() - self._started_at < EARLY_CRASH
         self._pause = min(max(2 * self._pause, 0.1), LONGEST_PAUSE) if early else 0.0
         self._stopping.wait(self._pause)
         if self._stopping.is_set():
             return
+        done = self._done()
         with self._lock:
-            self._update_config()
             self._process.kill()
             self._process.join()
             self._connection.close()
+            self._blame()
+            self._update_config(done)
             with suppress(Empty):  # the sending thread may have taken the last one
                 while True:
                     self._outbox.get_nowait()
@@ -182,15 +227,39 @@ class WorkerHandle:
             for _, message in self.unanswered.values():
                 self._outbox.put(message)
 
-    def _update_config(self) -> None:
-        """Add new sensors, and exclude a sensor whose refits keep crashing from refits."""
+    def _blame(self) -> None:
+        """Count the crash for the item that was processed, and for the refit that was running."""
+        sensor, seq = list[int](self._current)
+        self._current[0] = 0
+        if sensor:
+            self._crashes[sensor, seq] += 1
+            if self._crashes[sensor, seq] >= MOST_CRASHES or self._isolations[sensor]:
+                self._isolations[sensor] += 1
+                self.failed[sensor] = SensorFailed(sensor, seq, CRASHED, CRASHED)
         if self._refitting is not None:
-            sensor = self._refitting[0]
-            self._crashes[sensor] = self._crashes.get(sensor, 0) + 1
+            started = self._refitting[0]
+            self._refit_crashes[started.sensor, started.seq] += 1
             self._refitting = None
-        never = frozenset(each for each, times in self._crashes.items() if times >= MOST_CRASHES)
-        known = list(self._sensors.values())
-        self._config = msgspec.structs.replace(self._config, sensors=known, never_refit=never)
+
+    def _update_config(self, done: int) -> None:
+        """Add new sensors; keep sensors and refits that have ended the worker apart."""
+        self._config = msgspec.structs.replace(
+            self._config,
+            sensors=list(self._sensors.values()),
+            done=done,
+            refits=tuple(self.waiting_refits),
+            failed=tuple(
+                (message, self._isolation(sensor)) for sensor, message in self.failed.items()
+            ),
+            never_refit=frozenset(
+                refit for refit, n in self._refit_crashes.items() if n >= MOST_REFIT_CRASHES
+            ),
+        )
+
+    def _isolation(self, sensor: int) -> float:
+        """Return the seconds before a failed sensor is loaded again."""
+        times = self._isolations[sensor]
+        return min(FIRST_ISOLATION * 2 ** (times - 1), LONGEST_ISOLATION) if times else 0.0
 
 
 class WorkerPool:
@@ -206,10 +275,9 @@ class WorkerPool:
         for sensor in config.sensors:
             shares[_worker_of(sensor.name, workers)].append(sensor)
         memory = config.memory // workers
-        self.workers = [
-            WorkerHandle(
-                msgspec.structs.replace(config, sensors=share, memory=memory), self._received
-            )
+        self.workers: list[WorkerHandle] = []
+        self.workers += [
+            WorkerHandle(_shared(config, share, memory), self._received, lambda: self.resume_from)
             for share in shares
         ]
 
@@ -250,6 +318,28 @@ class WorkerPool:
             return min(firsts, default=self._last_seq + 1) - 1
 
     @property
+    def resume_from(self) -> int:
+        """Return the arrival number after which a restarted service processes readings again.
+
+        It is `done`, or lies before the first reading that a failed sensor has not processed, but
+        not by more than `MOST_REPLAYED`.
+        """
+        done = self.done
+        failed = [each.seq for worker in self.workers for each in list(worker.failed.values())]
+        first = min((seq for seq in failed if seq), default=done + 1)
+        return max(min(done, first - 1), done - MOST_REPLAYED)
+
+    @property
+    def failed(self) -> int:
+        """Return the number of sensors that cannot be processed at present."""
+        return sum(len(worker.failed) for worker in self.workers)
+
+    @property
+    def crashing(self) -> int:
+        """Return the number of workers that crash repeatedly."""
+        return sum(worker.crashes_repeatedly for worker in self.workers)
+
+    @property
     def waiting(self) -> int:
         """Return the number of unanswered messages."""
         return sum(len(worker.unanswered) for worker in self.workers)
@@ -257,7 +347,7 @@ class WorkerPool:
     @property
     def pending_refits(self) -> int:
         """Return the number of refits and new starts that wait or run."""
-        return sum(worker.pending_refits for worker in self.workers)
+        return sum(len(worker.waiting_refits) for worker in self.workers)
 
     @property
     def restarts(self) -> int:
@@ -301,6 +391,13 @@ class WorkerPool:
     def _next_number(self) -> int:
         self._number += 1
         return self._number
+
+
+def _shared(config: WorkerConfig, sensors: list[SensorRow], memory: int) -> WorkerConfig:
+    """Return the configuration of a worker that owns some of the sensors."""
+    own = {sensor.id for sensor in sensors}
+    refits = tuple(sensor for sensor in config.refits if sensor in own)
+    return msgspec.structs.replace(config, sensors=sensors, memory=memory, refits=refits)
 
 
 def _worker_of(name: str, workers: int) -> int:

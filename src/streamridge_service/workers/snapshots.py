@@ -10,7 +10,7 @@ import numpy as np
 
 from streamridge import Forecaster, Settings, Workspace, series_from_arrays
 from streamridge.errors import FitError, StateError
-from streamridge_service.ledger.errors import DamagedError
+from streamridge_service.ledger.errors import DamagedError, DamagedPageError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import (
     EVERYONE,
@@ -152,26 +152,41 @@ def load_tracker(
     """Return a sensor's tracker, the forecasts since its refit point, and a rebuilt snapshot.
 
     A snapshot that is damaged, or in a format of an earlier version, is rebuilt from the readings.
+    If these cannot be read either, an error is raised.
     Otherwise the third result is None. Forecasts up to the arrival number `done` were issued.
     """
     try:
         snapshot = ledger.snapshot(sensor.id)
         return *caught_up(ledger, sensor, plan, snapshot), None
-    except (DamagedError, StateError):
+    except (DamagedError, DamagedPageError, StateError):
         rebuilt = _rebuilt(ledger, sensor, plan, done)
         return *caught_up(ledger, sensor, plan, rebuilt), rebuilt
 
 
 def _rebuilt(ledger: Ledger, sensor: SensorRow, plan: Plan, done: int) -> Snapshot | None:
     """Return a snapshot from a sensor's readings alone; None if it has none."""
-    first = ledger.readings(sensor.id)[:1]
-    if not first:
+    readings = ledger.readings(sensor.id)
+    if not readings:
         return None
     tracker = Tracker(sensor, plan)
-    seq = max(done, first[0].seq)
-    history = StartHistory.of(ledger.readings(sensor.id, up_to=seq), tracker.plan)
+    seq = max(done, readings[0].seq, _last_before_live(readings, done))
+    known = [each for each in readings if each.seq <= seq]
+    history = StartHistory.of(known, tracker.plan)
     point = history.point(sensor.id, seq, "rebuilt")
     return started(point, tracker.settings, history, tracker.saved_state(), Workspace())
+
+
+def _last_before_live(readings: Iterable[StoredReading], done: int) -> int:
+    """Return the last arrival number before the first live reading after `done`.
+
+    Forecasts are issued for live readings only, so that all readings before it are learned at once.
+    """
+    seq = 0
+    for reading in readings:
+        if reading.seq > done and reading.kind == Kind.LIVE:
+            break
+        seq = reading.seq
+    return seq
 
 
 def caught_up(

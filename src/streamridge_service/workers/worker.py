@@ -3,48 +3,49 @@
 The main thread processes readings, a second thread refits one sensor at a time, so that readings
 never wait for a refit. Linear algebra runs on one thread, so that results do not depend on the load
 of the machine.
+
+An error costs one sensor: it has failed, and is loaded again after a pause. Its readings are stored
+meanwhile, and the other sensors go on.
 """
 
 from __future__ import annotations
 
-import os
 import signal
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import Array, c_longlong
 from multiprocessing.connection import Connection, wait
-from queue import SimpleQueue
-from threading import Thread
-from time import monotonic
 
 import msgspec
 from threadpoolctl import threadpool_limits
 
 from streamridge import Workspace
 from streamridge.errors import StreamRidgeError
+from streamridge_service.ledger.errors import StorageError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
-from streamridge_service.ledger.records import IssuedForecast, SensorRow, Snapshot
+from streamridge_service.ledger.records import Action, IssuedForecast, SensorRow, Snapshot
 from streamridge_service.plan import Plan
 from streamridge_service.workers import messages
+from streamridge_service.workers.failures import SensorFailures
 from streamridge_service.workers.messages import (
     ActionDone,
     AskForecast,
     ForecastAnswer,
     ReadingsTaken,
-    RefitFailed,
+    RefitEnded,
+    RefitQueued,
     RefitStarted,
     RunAction,
+    SensorFailed,
     SensorState,
     SnapshotMade,
     TakeReadings,
 )
+from streamridge_service.workers.refitter import RefitJob, Refitter
 from streamridge_service.workers.sensor_state import SavedState
-from streamridge_service.workers.snapshots import (
-    StartHistory,
-    caught_up,
-    load_tracker,
-    refitted,
-    started,
-)
+from streamridge_service.workers.snapshots import StartHistory, caught_up, load_tracker, refitted
 from streamridge_service.workers.steps import LogItem
 from streamridge_service.workers.tracker import OutOfOrderError, Tracker
 
@@ -55,14 +56,6 @@ AWAKE, AT_REST, BASE = 420, 32, 40_000
 FEWEST = 16
 
 
-class RefitJob(msgspec.Struct, frozen=True):
-    """A refit, or a new start if there is a history."""
-
-    sensor: SensorRow
-    saved: SavedState
-    history: StartHistory | None = None
-
-
 class WorkerConfig(msgspec.Struct, frozen=True):
     """The configuration of a worker."""
 
@@ -71,23 +64,39 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     sensors: list[SensorRow]
     done: int  # forecasts up to this arrival number are stored
     memory: int  # bytes that sensors may use
-    never_refit: frozenset[int] = frozenset()  # sensors whose refits killed workers
+    refits: tuple[int, ...] = ()  # sensors that wait for a refit, or may
+    # Sensors that have failed, or have ended workers, with seconds before they are loaded again.
+    failed: tuple[tuple[SensorFailed, float], ...] = ()
+    # Refits that have ended workers, by sensor and arrival number of the refit point; the number
+    # is 0 for new starts.
+    never_refit: frozenset[tuple[int, int]] = frozenset()
 
 
-def run_worker(connection: Connection, config: WorkerConfig) -> None:
-    """Run a worker until it is stopped, or the service has ended."""
+def run_worker(connection: Connection, config: WorkerConfig, current: Array[c_longlong]) -> None:
+    """Run a worker until it is stopped, or the service has ended.
+
+    `current` is shared with the service. It holds the sensor that is being processed, 0 for none,
+    and its arrival number, so that they are known if the worker dies.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service stops it
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with threadpool_limits(1), open_ledger(config.url, read_only=True) as ledger:
-        Worker(connection, ledger, config).run()
+        Worker(connection, ledger, config, current).run()
 
 
 class Worker:
     """The sensors of one process."""
 
-    def __init__(self, connection: Connection, ledger: Ledger, config: WorkerConfig) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        ledger: Ledger,
+        config: WorkerConfig,
+        current: Array[c_longlong],
+    ) -> None:
         self._connection, self._ledger, self._plan = connection, ledger, config.plan
         self._done, self._never_refit = config.done, config.never_refit
+        self._current = current
         self._last_forecast: dict[int, int] = {}  # arrival number by sensor, since the start
         self._sensors = {sensor.id: sensor for sensor in config.sensors}
         plan, memory = config.plan, config.memory
@@ -95,30 +104,26 @@ class Worker:
         at_rest = BASE + AT_REST * plan.train_size * plan.horizon
         self._most_trackers = max(memory // 2 // at_rest, FEWEST)
         self._most_awake = max(memory // 2 // (AWAKE * plan.train_size), FEWEST)
+        self._failures = SensorFailures(config.failed, self._send)
+        self._to_load = deque(config.refits)  # sensors that may wait for a refit
         self._waiting: OrderedDict[int, None] = OrderedDict()  # sensors that wait for a refit
-        self._jobs: SimpleQueue[RefitJob | None] = SimpleQueue()
-        self._finished: SimpleQueue[tuple[RefitJob, Snapshot | BaseException, float]] = (
-            SimpleQueue()
-        )
-        self._refitting = False
-        self._wake_read, self._wake_write = os.pipe()
+        self._refitter = Refitter()
 
     def run(self) -> None:
         """Answer messages until the end, and start refits in between."""
-        refitter = Thread(target=self._run_jobs, daemon=True)
-        refitter.start()
         try:
             while self._answer_next():
                 self._collect_finished()
                 self._start_refit()
+                self._retry_failed()
         finally:
-            self._jobs.put(None)
+            self._refitter.stop()
 
     def _answer_next(self) -> bool:
-        """Wait for a message or a finished refit, and answer the message; return False to stop."""
-        ready = wait([self._connection, self._wake_read])
-        if self._wake_read in ready:
-            os.read(self._wake_read, 64)
+        """Wait for a message, a refit or an attempt; answer the message; return False to stop."""
+        ready = wait([self._connection, self._refitter.ready], self._timeout())
+        if not ready and self._to_load:
+            self._load_waiting(self._to_load.popleft())
         if self._connection not in ready:
             return True
         try:
@@ -136,17 +141,58 @@ class Worker:
                 return False
         return True
 
+    def _timeout(self) -> float | None:
+        """Return how long to wait for a message: until the next attempt to load a sensor."""
+        return 0.0 if self._to_load else self._failures.next_attempt
+
+    @contextmanager
+    def _processing(self, sensor: int, seq: int = 0) -> Iterator[None]:
+        """Let an error of a block cost this sensor alone, and remember it in case of a crash."""
+        self._current[0], self._current[1] = sensor, seq
+        try:
+            yield
+        except MemoryError:
+            raise  # a new process begins with free memory
+        except Exception as error:
+            self._trackers.pop(sensor, None)
+            self._failures.add(sensor, seq, error)
+        self._current[0] = 0
+
+    def _retry_failed(self) -> None:
+        """Load a failed sensor whose pause has ended, if there is one."""
+        sensor = self._failures.due
+        if sensor is not None:
+            with self._processing(sensor):
+                self._send_result(0, self._load(sensor), [self._state(self._trackers[sensor])])
+                self._failures.remove(sensor)
+
+    def _load_waiting(self, sensor: int) -> None:
+        """Load a sensor whose refit may be due, so that it need not wait for a reading."""
+        if not self._failures.defer(sensor):
+            with self._processing(sensor):
+                self._load_if_absent(sensor)
+        if sensor not in self._waiting:
+            self._send(RefitEnded(sensor))
+        self._limit_memory()
+
     def _take_readings(self, message: TakeReadings) -> None:
         for sensor in message.sensors:
             self._sensors[sensor.id] = sensor
             self._trackers.pop(sensor.id, None)  # its declaration may have changed
-        forecasts, states, failed = [], {}, []
+        forecasts: list[IssuedForecast] = []
+        states: dict[int, SensorState] = {}
+        failed: list[tuple[int, str]] = []
         for reading in message.readings:
-            try:
-                forecasts += self._process(reading)
-                states[reading.sensor] = self._state(self._trackers[reading.sensor])
-            except StreamRidgeError as error:
-                failed.append((reading.seq, error.reason))
+            if self._failures.defer(reading.sensor, reading.seq):
+                continue
+            with self._processing(reading.sensor, reading.seq):
+                try:
+                    forecasts += self._process(reading)
+                    states[reading.sensor] = self._state(self._trackers[reading.sensor])
+                except StorageError:
+                    raise
+                except StreamRidgeError as error:
+                    failed.append((reading.seq, error.reason))
         self._send_result(message.number, forecasts, list(states.values()), failed)
         self._limit_memory()
 
@@ -191,25 +237,45 @@ class Worker:
         return new
 
     def _queue_refit(self, tracker: Tracker) -> None:
-        if tracker.restart or tracker.due_refit is not None:
-            self._waiting[tracker.sensor.id] = None
+        sensor = tracker.sensor.id
+        if (tracker.restart or tracker.due_refit is not None) and sensor not in self._waiting:
+            self._waiting[sensor] = None
+            self._send(RefitQueued(sensor))
 
     def _run_action(self, message: RunAction) -> None:
         """Apply an action, and save the sensor's state."""
-        sensor, refusal = message.action.sensor, None
+        action, answer = message.action, ActionDone(message.number, has_failed=True)
+        if not self._failures.defer(action.sensor, action.seq):
+            with self._processing(action.sensor, action.seq):
+                answer = ActionDone(message.number, self._applied(action))
+        self._send(answer)
+
+    def _applied(self, action: Action) -> str | None:
+        """Apply an action, and return the reason if it is refused."""
+        sensor, refusal = action.sensor, None
         self._load_if_absent(sensor)
         try:
-            self._process(message.action)
-            refusal = self._trackers[sensor].failed_actions.get(message.action.seq)
+            self._process(action)
+            refusal = self._trackers[sensor].failed_actions.get(action.seq)
+        except StorageError:
+            raise
         except StreamRidgeError as error:
             refusal = error.reason
         tracker = self._trackers[sensor]
         if refusal is None and tracker.has_readings and not tracker.restart:
             self._adopt(tracker, refitted(tracker.saved_state(), Workspace()), 0.0)
-        self._send(ActionDone(message.number, refusal, self._pending_refits))
+        return refusal
 
     def _answer_forecast(self, message: AskForecast) -> None:
-        self._load_if_absent(message.sensor)
+        answer = ForecastAnswer(message.number)
+        if not self._failures.defer(message.sensor):
+            with self._processing(message.sensor):
+                self._load_if_absent(message.sensor)
+                answer = self._forecast_answer(message)
+        self._send(answer)
+        self._limit_memory()
+
+    def _forecast_answer(self, message: AskForecast) -> ForecastAnswer:
         tracker = self._trackers[message.sensor]
         try:
             forecast = tracker.forecast_from(message.now)
@@ -218,78 +284,58 @@ class Worker:
         if forecast is None and tracker.has_readings:
             forecast = tracker.forecast(tracker.seq)
         tuning = msgspec.json.encode(tracker.tuning())
-        self._send(ForecastAnswer(message.number, forecast, tuning, self._state(tracker)))
-        self._limit_memory()
+        return ForecastAnswer(message.number, forecast, tuning, self._state(tracker))
 
     def _start_refit(self) -> None:
         """Give the next refit to the second thread, if it is idle."""
-        while self._waiting and not self._refitting:
+        while self._waiting and not self._refitter.is_busy:
             sensor, _ = self._waiting.popitem(last=False)
-            tracker = self._trackers.get(sensor)
-            job = None if tracker is None else self._refit_job(tracker)
+            job = None
+            if sensor in self._trackers:
+                with self._processing(sensor):
+                    job = self._refit_job(self._trackers[sensor])
             if job is None:  # it was loaded again, and the refit is not due any more
-                self._send_result(0)
+                self._send(RefitEnded(sensor))
             else:
-                self._refitting = True
-                self._send(RefitStarted(sensor))
-                self._jobs.put(job)
+                self._send(RefitStarted(sensor, job.saved.point.seq if job.start is None else 0))
+                self._refitter.submit(job)
 
     def _refit_job(self, tracker: Tracker) -> RefitJob | None:
         """Return the refit that a sensor waits for."""
         if not tracker.restart:
             saved = tracker.due_refit
-            return None if saved is None else RefitJob(tracker.sensor, self._without_refit(saved))
-        if tracker.sensor.id in self._never_refit:
+            return None if saved is None else RefitJob(self._without_refit(saved))
+        sensor, seq = tracker.sensor.id, tracker.seq
+        if (sensor, 0) in self._never_refit:
             return None
-        sensor, seq = tracker.sensor, tracker.seq
-        readings = self._ledger.readings(sensor.id, up_to=seq)
+        readings = self._ledger.readings(sensor, up_to=seq)
         history = StartHistory.of(readings, tracker.plan)
         if not len(history.times):
             return None  # its first step is still open
-        point = history.point(sensor.id, seq, tracker.restart)
-        return RefitJob(
-            sensor, msgspec.structs.replace(tracker.saved_state(), point=point), history
-        )
+        point = history.point(sensor, seq, tracker.restart)
+        saved = msgspec.structs.replace(tracker.saved_state(), point=point)
+        return RefitJob(saved, (history, tracker.settings))
 
     def _without_refit(self, saved: SavedState) -> SavedState:
-        """Return a state to refit; one without a refit if refits of this sensor kill workers."""
-        if saved.point.sensor not in self._never_refit:
+        """Return a state to refit; one without a refit if this refit has ended workers."""
+        if (saved.point.sensor, saved.point.seq) not in self._never_refit:
             return saved
         failed = msgspec.structs.replace(saved.summary, failed="its refit never ended")
         point = msgspec.structs.replace(saved.point, kind="failed")
         return msgspec.structs.replace(saved, point=point, summary=failed)
 
-    def _run_jobs(self) -> None:
-        """Refit until the worker stops; runs in the second thread."""
-        workspace = Workspace()
-        while (job := self._jobs.get()) is not None:
-            begun = monotonic()
-            try:
-                result: Snapshot | BaseException = self._run_job(job, workspace)
-            except Exception as error:  # the main thread reports it; the old fit stays
-                result = error
-            self._finished.put((job, result, monotonic() - begun))
-            os.write(self._wake_write, b".")
-
-    def _run_job(self, job: RefitJob, workspace: Workspace) -> Snapshot:
-        if job.history is None:
-            return refitted(job.saved, workspace)
-        settings = Tracker(job.sensor, self._plan).settings
-        return started(job.saved.point, settings, job.history, job.saved, workspace)
-
     def _collect_finished(self) -> None:
-        """Let sensors continue from their finished refits."""
-        while not self._finished.empty():
-            job, result, seconds = self._finished.get()
-            self._refitting = False
-            if isinstance(result, BaseException):
-                self._send(RefitFailed(job.sensor.id, repr(result)))
-                self._send_result(0)
-            elif result.point.seq < self._last_point(job.sensor.id):
-                # An action has made a later refit point meanwhile, so this refit is discarded.
-                self._send_result(0)
-            else:
-                self._adopt(self._trackers.get(job.sensor.id), result, seconds)
+        """Let a sensor continue from its finished refit."""
+        for result in self._refitter.finished():
+            sensor, outcome, error = result.job.sensor, result.outcome, None
+            if isinstance(outcome, Exception):
+                error = repr(outcome)
+            elif not self._failures.defer(sensor):
+                with self._processing(sensor):
+                    # An action may have made a later refit point, so that this refit is discarded.
+                    if outcome.point.seq >= self._last_point(sensor):
+                        self._adopt(self._trackers.get(sensor), outcome, result.seconds)
+            self._send(RefitEnded(sensor, error, sensor in self._waiting))
 
     def _last_point(self, sensor: int) -> int:
         """Return the arrival number of a sensor's last refit point; zero before the first."""
@@ -309,11 +355,6 @@ class Worker:
         self._send(SnapshotMade(snapshot, self._state(tracker), seconds))
         # The ledger may be ahead of the messages.
         self._send_result(0, self._new_forecasts(point.sensor, forecasts))
-
-    @property
-    def _pending_refits(self) -> int:
-        """Return the number of refits and new starts that wait or run."""
-        return len(self._waiting) + self._refitting
 
     def _state(self, tracker: Tracker) -> SensorState:
         return SensorState(tracker.sensor.id, tracker.seq, tracker.summary.shown)
@@ -335,8 +376,7 @@ class Worker:
         states: list[SensorState] | None = None,
         failed: list[tuple[int, str]] | None = None,
     ) -> None:
-        pending = self._pending_refits
-        self._send(ReadingsTaken(number, forecasts or [], states or [], failed or [], pending))
+        self._send(ReadingsTaken(number, forecasts or [], states or [], failed or []))
 
     def _send(self, message: messages.FromWorker) -> None:
         self._connection.send_bytes(messages.encode(message))

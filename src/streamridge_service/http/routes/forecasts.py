@@ -102,6 +102,8 @@ async def forecast_sensor(
     answer = await service.forecasts.ask(status_of(request).sensor.id)
     status = status_of(request)
     reason = status.reason_without_forecast(service.now)
+    if answer.forecast is None:
+        reason = status.fault or reason
     forecast = sensor_forecast(status, answer.forecast, reason)
     if kind == "json":
         return forecast
