@@ -98,6 +98,8 @@ def test_crashed_and_hanging_workers_fail_no_request(tmp_path, monkeypatch, reco
     # A worker may need some seconds to begin on a busy machine.
     monkeypatch.setattr("streamridge_service.workers.pool.ANSWER_TIMEOUT", 12.0)
     monkeypatch.setattr("streamridge_service.workers.pool.EARLY_CRASH", 0.5)
+    # Otherwise so many crashes make the service unready.
+    monkeypatch.setattr("streamridge_service.workers.pool.MANY_CRASHES", KILLS + HANGS + 1)
     chance, database = random.Random(2), tmp_path / "a.db"
 
     with Live(database, workers=2) as live:

@@ -23,7 +23,7 @@ export const STATES = {
     "warn",
     "Values far outside the usual range; the model does not learn from them.",
   ],
-  degraded: [DOWN, true, "bad", "The last refit failed; the previous fit is in use."],
+  degraded: [DOWN, true, "bad", "The last refit failed, or stored data cannot be read."],
   rebuilt: [
     "M12.9 8.4A4.9 4.9 0 1 1 11.4 4.4M11.7 1.9v2.9H8.8",
     false,

@@ -16,7 +16,7 @@ CRASHED = "its processing has ended the worker several times"
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What the service knows about a failed sensor, and when the sensor is loaded again."""
+    """The failure of a sensor, as the service knows it, and the time of the next attempt."""
 
     message: SensorFailed
     pause: float

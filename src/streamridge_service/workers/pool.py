@@ -50,8 +50,8 @@ ANSWER_TIMEOUT = 120.0
 EARLY_CRASH, LONGEST_PAUSE = 5.0, 10.0
 # A worker that crashes this often within these seconds crashes repeatedly.
 MANY_CRASHES, CRASH_SPAN = 3, 60.0
-# Crashes while one item is processed after which its sensor is isolated; and during one refit,
-# which takes longer and may be hit by chance, after which this refit is given up.
+# Crashes while one item is processed, after which its sensor is isolated; and crashes during one
+# refit, after which this refit is given up. A refit is long, so chance may hit it twice.
 MOST_CRASHES, MOST_REFIT_CRASHES = 2, 3
 # Seconds for which a sensor is isolated first; they double.
 FIRST_ISOLATION = 10.0
