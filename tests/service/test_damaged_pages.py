@@ -57,9 +57,7 @@ async def fed(service, sensors):
 def states(service):
     """Return the state of each sensor by number."""
     known = service.statuses.copy()
-    return {
-        sensor: status.state(service.now)[0] for sensor, status in known.items()
-    }
+    return {sensor: status.state(service.now)[0] for sensor, status in known.items()}
 
 
 def forecasts_in(database):
