@@ -135,7 +135,7 @@ class TestMeasurement:
             monkeypatch.setattr(shutil, "disk_usage", fail)
 
             live.do(service_module.Service._measure)
-            live.call(lambda service: service.health.check(0, 0, 0))
+            live.call(lambda service: service.health.check(0, 0))
             wait_until(
                 lambda: (
                     live.client.get("/readyz").json()
@@ -150,7 +150,7 @@ class TestMeasurement:
 
             monkeypatch.undo()
             live.do(service_module.Service._measure)
-            live.call(lambda service: service.health.check(0, 0, 0))
+            live.call(lambda service: service.health.check(0, 0))
             assert live.client.get("/readyz").json()["reasons"] == []
 
     @pytest.mark.slow
