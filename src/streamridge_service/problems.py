@@ -72,6 +72,9 @@ CATALOGUE: dict[str, Code] = {
         "Some rows were refused",
         "Correct the listed rows. The other rows are stored, unless ?atomic=true.",
     ),
+    "sr-partial-write": Code(
+        400, "Some points were not written", "Correct the line in the detail. The rest is stored."
+    ),
     # A whole request.
     "sr-unreadable": Code(
         400, "The body cannot be parsed", "Send the format that the Content-Type names."
@@ -95,6 +98,9 @@ CATALOGUE: dict[str, Code] = {
         431, "The headers are too large", "Send a shorter address, and fewer or shorter headers."
     ),
     "sr-slow-head": Code(408, "The headers were too slow", "Send them at once."),
+    "sr-unsupported-query": Code(
+        400, "The query is not supported", "Read data by the routes under /v1."
+    ),
     "sr-bad-parameter": Code(422, "A parameter is wrong", "See the parameters in /docs."),
     "sr-bad-field": Code(422, "A field of the body is wrong", "See the fields in /docs."),
     "sr-no-token": Code(

@@ -282,6 +282,9 @@ def test_sensors_of_line_protocol_are_named_as_said():
     lines = {
         "flow,road=A2,lane=1 cars=412i": "flow:1:A2:cars",
         "home,domain=sensor,entity_id=house_power value=1234.5": "home:sensor:house_power",
+        "W,domain=sensor,entity_id=house_power value=1234.5": "W:sensor:house_power",
+        "disk,path=/ used=1": "disk:_x2F_:used",
+        "°C,entity_id=kitchen value=20": "xB0_C:kitchen",
     }
 
     for line, name in lines.items():
@@ -291,12 +294,19 @@ def test_sensors_of_line_protocol_are_named_as_said():
 
 
 def test_snippets_for_collectors_can_be_read():
-    (telegraf,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
-    (home,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    outputs = [
+        tomllib.loads(each)["outputs"]
+        for each in re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    ]
+    homes = [
+        yaml.safe_load(each)["influxdb"]
+        for each in re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    ]
 
-    (output,) = tomllib.loads(telegraf)["outputs"]["influxdb_v2"]
-    influx = yaml.safe_load(home)["influxdb"]
-
-    assert output["urls"] == [WRITTEN]
-    assert f"http://{influx['host']}:{influx['port']}" == WRITTEN
-    assert influx["api_version"] == 2
+    assert [list(each) for each in outputs] == [["influxdb"], ["influxdb_v2"]]
+    assert [each.get("api_version", 1) for each in homes] == [1, 2]
+    for output in outputs:
+        [[only]] = output.values()
+        assert only["urls"] == [WRITTEN]
+    for home in homes:
+        assert f"http://{home['host']}:{home['port']}" == WRITTEN

@@ -28,7 +28,14 @@ FIRST = (datetime(1000, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
 LAST = (datetime(2501, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND - 1
 YEARS = "in the years 1000 to 2500"
 # Units of integer times: microseconds = ticks * multiplier // divisor.
-UNITS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+UNITS = {
+    "h": (3_600_000_000, 1),
+    "m": (60_000_000, 1),
+    "s": (1_000_000, 1),
+    "ms": (1_000, 1),
+    "us": (1, 1),
+    "ns": (1, 1_000),
+}
 
 # Converts a received time to microseconds, or raises FieldError.
 ParseTime = Callable[[object], int]
@@ -122,7 +129,7 @@ def parse_iso_time(time: object) -> int:
 
 
 def parse_ticks(ticks: object, unit: str) -> int:
-    """Return the microseconds since 1970 of a whole number of a unit: s, ms, us or ns.
+    """Return the microseconds since 1970 of a whole number of a unit, such as s or ns.
 
     Examples
     --------

@@ -2,20 +2,21 @@
 
 Each numeric field is a reading. The sensor's name consists of the measurement, the tag values in
 the order of their keys, and the field name unless it is "value", joined by colons:
-`flow,road=A2,lane=1 cars=12i` is a reading of `flow:1:A2:cars`.
+`flow,road=A2,lane=1 cars=12i` is a reading of `flow:1:A2:cars`. Characters that a sensor's name
+cannot contain are escaped, and a long name ends with a digest of all of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from hashlib import blake2b
 
 from streamridge.errors import visible
 from streamridge_service.bodies.fields import (
     UNITS,
     FieldError,
     ParseTime,
-    name_of,
     number_of,
     parse_ticks,
 )
@@ -50,6 +51,13 @@ RENAME = (
     "Rename these, or drop a tag, where they are sent (Telegraf: tagexclude, processors.strings; "
     "Home Assistant: override_measurement)."
 )
+# Characters to escape: those that a part of a name cannot contain, and an underscore that could be
+# mistaken for the start of an escape. At the start of a name, an escape has no underscore.
+ESCAPED = re.compile(r"[^A-Za-z0-9._-]|_(?=x[0-9A-F]+[^A-Za-z0-9.-])")
+ESCAPED_FIRST = re.compile(r"[^A-Za-z0-9]|x(?=[0-9A-F]+[^A-Za-z0-9.-])")
+NOT_UTF8 = re.compile(r"[\ud800-\udfff]")
+# Characters of a name, and hexadecimal digits of the digest at the end of a long one.
+LONGEST_NAME, DIGEST = 64, 16
 
 
 def decode_lines(body: bytes, precision: str, now: int) -> Batch:
@@ -89,8 +97,8 @@ def decode_lines(body: bytes, precision: str, now: int) -> Batch:
 class SensorNames:
     """The sensor names of one request, each built once.
 
-    Colons inside a tag value, and different tag keys, can give two series the same name. The
-    second series is then refused, since their readings would be mixed.
+    Series that differ only in the keys of their tags have the same name. The second series is then
+    refused, since their readings would be mixed.
     """
 
     def __init__(self) -> None:
@@ -114,16 +122,44 @@ class SensorNames:
 
     def _new(self, series: TaggedSeries, field: str) -> str:
         parts = [series.measurement, *(value for _, value in series.tags)]
-        text = ":".join(parts if field == DEFAULT_FIELD else [*parts, field])
-        try:
-            name = name_of(text)
-        except FieldError as error:
-            raise FieldError(error.code, f"{error.detail} {RENAME}", error.column) from None
+        name = series_name(parts if field == DEFAULT_FIELD else [*parts, field])
         if self._owners.setdefault(name, (series, field)) != (series, field):
             raise FieldError(
                 "sr-bad-name", f"two series have the name {name} in this body. {RENAME}", "sensor"
             )
         return name
+
+
+def series_name(parts: list[str]) -> str:
+    """Return the sensor name of a series; other parts give another name.
+
+    A character that names cannot contain becomes `_x`, its code point in hexadecimal digits, and
+    `_`; at the start of a name without the first underscore. A name of more than 64 characters ends
+    with a digest instead.
+
+    Examples
+    --------
+    >>> series_name(["disk", "/dev/sda 1", "used_percent"])
+    'disk:_x2F_dev_x2F_sda_x20_1:used_percent'
+    >>> series_name(["°C", "sensor", "kitchen"])
+    'xB0_C:sensor:kitchen'
+    """
+    if NOT_UTF8.search(":".join(parts)):
+        raise FieldError("sr-bad-name", "measurement, tags and fields must be UTF-8.", "sensor")
+    first, *others = parts
+    if ESCAPED_FIRST.match(first):
+        first = f"x{ord(first[0]):X}_{ESCAPED.sub(_escape, first[1:])}"
+    else:
+        first = ESCAPED.sub(_escape, first)
+    name = ":".join([first, *(ESCAPED.sub(_escape, each) for each in others)])
+    if len(name) > LONGEST_NAME:
+        digest = blake2b(name.encode(), digest_size=DIGEST // 2).hexdigest()
+        name = f"{name[: LONGEST_NAME - DIGEST - 1]}-{digest}"
+    return name
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"_x{ord(match[0]):X}_"
 
 
 def _parse_time(precision: str, now: int) -> ParseTime:

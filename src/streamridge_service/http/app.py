@@ -19,6 +19,7 @@ from streamridge_service.http.routes import (
     gaps,
     health,
     history,
+    influx,
     pages,
     readings,
     sensors,
@@ -33,8 +34,8 @@ from streamridge_service.settings import ServiceSettings
 HANDLERS = [
     handler
     for module in (
-        readings, sensors, forecasts, history, accuracy, gaps, actions, events, health, tokens,
-        pages,
+        readings, influx, sensors, forecasts, history, accuracy, gaps, actions, events, health,
+        tokens, pages,
     )
     for handler in module.routes.handlers
 ]  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Any
+from urllib.parse import parse_qsl
 
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
@@ -43,17 +45,20 @@ class Authorization:
         if self._context.tokens.is_empty:
             self._limit_rate(spec, _address(connection))
             return
-        token = self._token(connection)
+        token = self._token(connection, spec)
         self._limit_rate(spec, f"token {token.id}")
         if spec.scope not in token.scopes and "admin" not in token.scopes:
             raise Problem("sr-forbidden", f"This needs a token with the scope {spec.scope}.")
 
-    def _token(self, connection: Connection) -> Token:
+    def _token(self, connection: Connection, spec: RouteSpec) -> Token:
         """Return the token of a request; a wrong one counts as a guess of its address."""
         scheme, _, text = connection.headers.get("authorization", "").partition(" ")
-        if scheme.lower() not in SCHEMES or not text.strip():
+        text = text.strip() if scheme.lower() in SCHEMES else ""
+        if spec.takes_passwords:
+            text = _password(connection, scheme.lower()) or text
+        if not text:
             raise Problem("sr-no-token", "There is no token in the header Authorization.")
-        token = self._context.tokens.find(text.strip(), self._context.service.clock.now())
+        token = self._context.tokens.find(text, self._context.service.clock.now())
         if token is None:
             if not self._limiter.hit(self._guesses, "guess", _address(connection)):
                 raise Problem("sr-rate-limited", "There were too many wrong tokens from here.")
@@ -68,6 +73,24 @@ class Authorization:
         if not self._limiter.hit(self._requests, "request", client):
             limit = settings.requests_a_minute
             raise Problem("sr-rate-limited", f"There were more than {limit} requests in a minute.")
+
+
+def _password(connection: Connection, scheme: str) -> str:
+    """Return the password of a client of InfluxDB 1; its user name, if it sends no password.
+
+    It is in the header, as `Basic` or as `Token user:password`, or in the parameters `u` and `p`.
+    """
+    text = connection.headers.get("authorization", "").partition(" ")[2].strip()
+    if scheme == "basic":
+        try:
+            text = b64decode(text, validate=True).decode()
+        except ValueError:
+            return ""
+    elif scheme != "token":
+        query = dict(parse_qsl(connection.scope["query_string"].decode("latin-1")))
+        text = f"{query.get('u', '')}:{query.get('p', '')}"
+    user, _, password = text.partition(":")
+    return password or user
 
 
 def _address(connection: Connection) -> str:

@@ -74,6 +74,7 @@ class ProblemAnswer(Answer, frozen=True, rename={"type_": "type"}):
     skipped: int | UnsetType = UNSET
     refusals: list[Refusal] | UnsetType = UNSET
     offered: list[str] | UnsetType = UNSET
+    error: str | UnsetType = UNSET  # the detail in the words of InfluxDB 1
     request: str | UnsetType = UNSET
 
 

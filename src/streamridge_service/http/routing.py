@@ -79,6 +79,7 @@ class RouteSpec:
     body: BodySpec | None = None
     problems: tuple[str, ...] = ()  # codes, besides the codes of all routes
     is_limited: bool = True  # whether requests count towards the rate limit of a token
+    takes_passwords: bool = False  # whether a token may be a password, as clients of InfluxDB 1 do
 
 
 class Routes:
@@ -100,6 +101,7 @@ class Routes:
         problems: tuple[str, ...] = (),
         any_query: bool = False,
         is_limited: bool = True,
+        takes_passwords: bool = False,
     ) -> Callable[[Handler], Handler]:
         """Return a decorator that makes a function the handler of a route.
 
@@ -125,6 +127,7 @@ class Routes:
                 BodySpec({JSON: json_kind}) if json_kind else body,
                 tuple(codes),
                 is_limited,
+                takes_passwords,
             )
             route = HTTPRouteHandler(path, http_method=method, status_code=200, opt={"spec": spec})
             self.handlers.append(route(_handler(function, spec, hints)))

@@ -15,7 +15,7 @@ ALWAYS = {
 }
 UNVERSIONED = {
     "/", "/page/{file}", "/docs", "/openapi.json", "/problems", "/livez", "/readyz", "/version",
-    "/metrics", "/api/v2/write",
+    "/metrics", "/api/v2/write", "/write", "/query", "/ping", "/health",
 }  # fmt: skip
 
 

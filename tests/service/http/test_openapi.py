@@ -24,7 +24,7 @@ SEED = int(os.environ.get("FUZZ_SEED", "3"))
 # zone, a start after the end.
 CONFIGURATION = """
 [[operations]]
-include-path-regex = "^/v1/(readings|tokens|gaps)$|^/api/v2/write$|^/v1/sensors/"
+include-path-regex = "^/v1/(readings|tokens|gaps)$|^/api/v2/write$|^/(write|query)$|^/v1/sensors/"
 checks.positive_data_acceptance.expected-statuses = [
     "2xx", "400", "401", "403", "404", "409", "410", "415", "422", "429",
 ]

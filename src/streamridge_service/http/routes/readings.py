@@ -1,24 +1,22 @@
-"""Readings in: as JSON, NDJSON or CSV, or in InfluxDB's line protocol."""
+"""Readings in: as JSON, NDJSON or CSV."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from litestar import Response
 from msgspec import UNSET, Meta, UnsetType
 
 from streamridge_service.bodies.decoding import decode
-from streamridge_service.bodies.line_protocol import decode_lines
 from streamridge_service.http.requests import LARGE, Query, body_of
 from streamridge_service.http.responses import (
     CSV,
     JSON,
     NDJSON,
-    PLAIN,
     json_response,
     problem_response,
 )
@@ -59,11 +57,8 @@ NDJSON_EXAMPLE = (
     '{"sensor": "A2-41.3", "time": "2026-06-13T08:15:00Z", "value": null}\n'
 )
 CSV_EXAMPLE = "sensor,time,value\nA2-35.1,2026-06-13T08:15:00Z,412\nA2-41.3,2026-06-13T08:15:00Z,\n"
-LINES_EXAMPLE = "flow,road=A2,lane=1 cars=412i 1781338500000000000\n"
 
 routes = Routes("readings", "write")
-
-Ignored = Annotated[str, Meta(max_length=200, description="Accepted and ignored.")]
 
 
 class ReadingsQuery(Query, frozen=True):
@@ -80,17 +75,6 @@ class ReadingsQuery(Query, frozen=True):
     forecast: Annotated[
         bool, Meta(description="Return the next forecasts of the sensors as well.")
     ] = False
-
-
-class WriteQuery(Query, frozen=True):
-    """The parameters that InfluxDB's clients send."""
-
-    precision: Annotated[Literal["ns", "us", "ms", "s"], Meta(description="The unit of times.")] = (
-        "ns"
-    )
-    bucket: Ignored | UnsetType = UNSET
-    org: Ignored | UnsetType = UNSET
-    orgID: Ignored | UnsetType = UNSET  # noqa: N815, the name that clients send
 
 
 class PostedReading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -145,35 +129,15 @@ async def post_readings(request: HttpRequest, query: ReadingsQuery) -> Response[
     """
     content_type = request.headers.get("content-type")
     options = IngestOptions(query.on_conflict, query.atomic, query.mode)
-    receipt = await _store(request, lambda body: decode(body, content_type), options)
+    receipt = await store(request, lambda body: decode(body, content_type), options)
     if receipt.refused:
-        return _refusal(receipt)
+        return refusal(receipt)
     forecasts = await _forecasts(service_of(request), receipt) if query.forecast else UNSET
     counts = RowCounts(**_outcomes(receipt), forecasts=forecasts)
     return json_response(counts, headers={"Streamridge-Written": str(receipt.written)})
 
 
-@routes.add(
-    "POST",
-    "/api/v2/write",
-    body=BodySpec({PLAIN: TEXT}, {PLAIN: LINES_EXAMPLE}, required=False),
-    problems=PROBLEMS,
-    is_limited=False,
-)
-async def write_lines(request: HttpRequest, query: WriteQuery) -> Response[bytes] | None:
-    """Store readings in line protocol, as Telegraf and Home Assistant send them.
-
-    Each numeric field is a reading of its own sensor, named after measurement, tags and field. A
-    token may be sent as `Authorization: Token ...`, as these clients do.
-    """
-    clock = service_of(request).clock
-    receipt = await _store(
-        request, lambda body: decode_lines(body, query.precision, clock.now()), IngestOptions()
-    )
-    return _refusal(receipt) if receipt.refused else None
-
-
-async def _store(
+async def store(
     request: HttpRequest, decoder: Callable[[bytes], Batch], options: IngestOptions
 ) -> Receipt:
     """Store the rows of a body; a large one is decoded in another thread."""
@@ -197,7 +161,7 @@ def _outcomes(receipt: Receipt) -> dict[str, int]:
     return {name: getattr(receipt, name) for name in OUTCOMES}
 
 
-def _refusal(receipt: Receipt) -> Response[bytes]:
+def refusal(receipt: Receipt) -> Response[bytes]:
     """Return the response to a request some of whose rows were refused."""
     codes = {refusal.code for refusal in receipt.refusals}
     code = codes.pop() if len(codes) == 1 else "sr-refused-rows"
