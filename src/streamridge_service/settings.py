@@ -18,7 +18,7 @@ from streamridge_service.plan import US, ModelSize, Plan, Rule
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
-def _duration(text: object) -> timedelta:
+def duration(text: object) -> timedelta:
     """Return a duration such as "15min"; raise unless the text is one."""
     try:
         length = parse_length("it", text)
@@ -30,7 +30,7 @@ def _duration(text: object) -> timedelta:
 
 
 def _valid_duration(text: str) -> str:
-    _duration(text)
+    duration(text)
     return text
 
 
@@ -39,6 +39,13 @@ def _in_a_folder(database: str) -> str:
     if "://" not in database and not Path(database).absolute().parent.is_dir():
         raise ValueError(f"must be in an existing folder, got {database!r}.")
     return database
+
+
+def _folder(folder: str) -> str:
+    """Return a folder; raise if it does not exist."""
+    if not Path(folder).is_dir():
+        raise ValueError(f"must be an existing folder, got {folder!r}.")
+    return folder
 
 
 def _split(names: object) -> object:
@@ -59,6 +66,7 @@ def _valid_network(text: str) -> str:
 
 Duration = Annotated[str, AfterValidator(_valid_duration)]
 Database = Annotated[str, AfterValidator(_in_a_folder)]
+Folder = Annotated[str, AfterValidator(_folder)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]+$")]
 HostNames = Annotated[tuple[HostName, ...], NoDecode, BeforeValidator(_split)]
 Network = Annotated[str, AfterValidator(_valid_network)]
@@ -99,6 +107,14 @@ class ServiceSettings(BaseSettings):
     min_free: str = Field(
         "512MB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="disk space that stays free"
     )
+    backup_folder: Folder | None = Field(
+        None, description="folder for scheduled backups; by default there are none"
+    )
+    backup_every: Duration = Field("1d", description="time between scheduled backups")
+    backup_count: int = Field(7, ge=1, le=10_000, description="scheduled backups to keep")
+    keep_days: int | None = Field(
+        None, ge=1, le=100_000, description="days to keep readings and forecasts; by default all"
+    )
     allowed_hosts: HostNames = Field((), description="further host name that clients may use")
     trusted_proxies: Networks = Field(
         (), description="proxies that may name a client's address in X-Forwarded-For"
@@ -134,11 +150,11 @@ class ServiceSettings(BaseSettings):
         """Return the settings of the forecasters."""
         size = Forecaster(model=self.model).settings.train_size
         return Plan(
-            _duration(self.step) // US,
+            duration(self.step) // US,
             self.horizon,
             self.level,
             self.train_size or size,
-            _duration(self.grace) // US,
+            duration(self.grace) // US,
             self.rule,
             self.learn,
             self.model,

@@ -25,6 +25,7 @@ from tests.support.service.in_process import fed, serving
 PROMISES = (
     "readings_refused", "readings_late", "readings_held", "sensors", "rebuilt", "events_dropped",
     "commit_seconds", "wal_bytes", "days_left", "newest_reading_age_seconds",
+    "backup_age_seconds", "backups_failed", "prunings_failed",
 )  # fmt: skip
 
 

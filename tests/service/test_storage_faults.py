@@ -74,6 +74,7 @@ class TestVanishedFiles:
             )
             assert live.service.writer.error_code == "sr-storage-gone"
 
+    @pytest.mark.slow
     def test_the_process_ends_and_does_not_start_with_an_empty_database(self, database):
         with process(database) as served:
             stored = httpx.post(f"{served.url}/v1/readings", json=rows(0), timeout=LIMIT)

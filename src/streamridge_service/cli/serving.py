@@ -24,6 +24,7 @@ REPEATED = {"allowed_hosts": "--allowed-host"}
 METAVARS = {
     "database": "FILE|URL",
     "host": "ADDRESS",
+    "backup_folder": "FOLDER",
     "allowed_hosts": "NAME",
     "trusted_proxies": "ADDRESS,...",
     "max_connections": "N",

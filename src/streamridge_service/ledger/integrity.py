@@ -26,9 +26,8 @@ MOST_SPANS = 5
 MOST_SNAPSHOTS = 200
 
 BUCKETS = """
-SELECT min(bucket), max(bucket) FROM (
-    SELECT min(bucket) AS bucket FROM {rows} UNION ALL SELECT max(bucket) FROM {rows}
-    UNION ALL SELECT min(bucket) FROM {spans} UNION ALL SELECT max(bucket) FROM {spans}
+SELECT max(bucket) FROM (
+    SELECT max(bucket) AS bucket FROM {rows} UNION ALL SELECT max(bucket) FROM {spans}
 ) ends
 """
 ELSEWHERE = """
@@ -67,9 +66,9 @@ def find_faults(storage: Storage) -> Iterator[str]:
 
 def _row_faults(storage: Storage) -> Iterator[str]:
     with storage.reading() as session:
-        ends = number_fact(session, "first"), number_fact(session, "last")
-        logged = _span(session, "readings", "buckets", *map(bucket_of, ends))
-        issued = _span(session, "forecasts", "forecast_buckets")
+        first, last = (bucket_of(number_fact(session, name)) for name in ("first", "last"))
+        logged = _span(session, "readings", "buckets", first, last)
+        issued = _span(session, "forecasts", "forecast_buckets", first)
     for bucket in logged:
         with storage.reading() as session:
             found = list(_bucket(session, bucket))
@@ -84,15 +83,16 @@ def _row_faults(storage: Storage) -> Iterator[str]:
     yield from _snapshots(storage)
 
 
-def _span(session: Session, rows: str, spans: str, *more: int) -> range:
-    """Return the range of buckets that occur in two tables."""
-    ends = session.rows(BUCKETS.format(rows=rows, spans=spans))[0]
-    buckets = [bucket for bucket in (*ends, *more) if bucket is not None]
-    return range(min(buckets), max(buckets) + 1) if buckets else range(0)
+def _span(session: Session, rows: str, spans: str, first: int, last: int = -1) -> range:
+    """Return the range of buckets that occur in two tables, from the first of the log on."""
+    highest = session.rows(BUCKETS.format(rows=rows, spans=spans))[0][0]
+    return range(first, max(last, -1 if highest is None else highest) + 1)
 
 
 def _bucket(session: Session, bucket: int) -> Iterator[str]:
     """Yield the faults of the readings and actions of a bucket."""
+    if _is_dropped(session, bucket):
+        return
     first, last = bucket_ends(bucket)
     lowest = max(number_fact(session, "first"), first)
     highest = min(number_fact(session, "last"), last)
@@ -109,6 +109,11 @@ def _bucket(session: Session, bucket: int) -> Iterator[str]:
     yield from _unknown_sensors(session, named, bucket, "readings")
     if arrived:
         yield from _bucket_row(session, bucket, arrived)
+
+
+def _is_dropped(session: Session, bucket: int) -> bool:
+    """Return whether a pruning has dropped a bucket; rows may be left, until the next pruning."""
+    return bucket < bucket_of(number_fact(session, "first"))
 
 
 def _numbers(what: str, numbers: Sequence[int]) -> Iterator[str]:
@@ -163,7 +168,7 @@ def _times(bucket: int, what: str, span: Sequence[Any], times: Sequence[int]) ->
 def _forecasts(session: Session, bucket: int) -> Iterator[str]:
     """Yield the faults of a bucket of forecasts."""
     rows = session.rows(FORECASTS, bucket=bucket)
-    if not rows:
+    if not rows or _is_dropped(session, bucket):
         return
     span = session.rows(FORECAST_SPAN, bucket=bucket)
     yield from _times(bucket, "forecasts", span[0] if span else (None, None), [r[2] for r in rows])

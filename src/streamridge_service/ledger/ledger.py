@@ -1,4 +1,4 @@
-"""The ledger, the durable storage of the service: the methods that write, and pruning.
+"""The ledger, the durable storage of the service: the methods that write.
 
 One process writes through one `Ledger`. Any number of processes read, each through a ledger of its
 own that is opened with `read_only`. Every method that writes is one transaction. After it returns,
@@ -13,14 +13,13 @@ from operator import attrgetter
 from typing import Self
 
 from streamridge.errors import InvalidInputError
+from streamridge_service.ledger import pruning
 from streamridge_service.ledger.integrity import find_faults
 from streamridge_service.ledger.layout import (
-    bucket_ends,
     bucket_of,
     checksum_after,
     forecast_row,
     normalized,
-    numbers_of,
     reading_row,
     refit_point_row,
     snapshot_row,
@@ -36,7 +35,7 @@ from streamridge_service.ledger.records import (
     StoredReading,
     Token,
 )
-from streamridge_service.ledger.schema import REPLACE_FACT, Session, Storage
+from streamridge_service.ledger.schema import REPLACE_FACT, Session
 
 REPLACE_SENSOR = "(id) DO UPDATE SET declared = excluded.declared, archived = excluded.archived"
 REPLACE_BUCKET = """(bucket) DO UPDATE SET
@@ -54,29 +53,6 @@ REPLACE_STATE = "(sensor) DO UPDATE SET state = excluded.state"
 REPLACE_TOKEN = """(id) DO UPDATE SET
     name = excluded.name, digest = excluded.digest, scopes = excluded.scopes,
     created = excluded.created, expires = excluded.expires, revoked = excluded.revoked
-"""
-SPANS = """
-SELECT b.bucket, b.last_time, f.last_time
-FROM buckets b LEFT JOIN forecast_buckets f ON f.bucket = b.bucket
-WHERE b.bucket < :current ORDER BY b.bucket
-"""
-LEFTOVERS = """
-SELECT p.leftover FROM snapshots p JOIN sensors s ON s.id = p.sensor
-WHERE s.archived IS NULL AND p.leftover <> :nothing
-"""
-AFTER_SNAPSHOTS = """
-SELECT r.seq FROM readings r JOIN sensors s ON s.id = r.sensor JOIN snapshots p ON p.sensor = s.id
-WHERE r.bucket = :bucket AND s.archived IS NULL AND r.seq > p.seq LIMIT 1
-"""
-WITHOUT_SNAPSHOT = """
-SELECT DISTINCT r.sensor FROM readings r JOIN sensors s ON s.id = r.sensor
-LEFT JOIN snapshots p ON p.sensor = s.id
-WHERE r.bucket = :bucket AND s.archived IS NULL AND p.sensor IS NULL
-"""
-RECENT = """
-SELECT r.seq FROM buckets b CROSS JOIN readings r
-WHERE b.last_time >= :before AND r.bucket = b.bucket AND r.sensor = :sensor AND r.time >= :before
-LIMIT 1
 """
 
 
@@ -175,15 +151,31 @@ class Ledger(LedgerQueries):
         """Delete readings and forecasts from before a time, except those forecasters need.
 
         Whole buckets are deleted, the oldest first, if all of their readings are older. The
-        remaining arrival numbers have no gap. Each bucket is one transaction, so that the
-        write-ahead log stays small.
+        remaining arrival numbers have no gap. Transactions are small, so that the write-ahead log
+        stays small, too.
 
         A forecaster needs the readings after its snapshot, or all of them if it has no snapshot.
         It needs none if its sensor is archived, or has neither a snapshot nor a recent reading.
 
-        Returns the number of deleted rows of each kind.
+        Returns the numbers of deleted readings, forecasts and buckets, and the number of old
+        buckets that were kept because a forecaster needs the first of them.
         """
-        return prune_buckets(self._storage, before)
+        return pruning.prune(self._storage, before)
+
+    def prunable_bucket(self, before: int) -> int | None:
+        """Return the next bucket that `prune` would delete; None if there is none."""
+        return pruning.prunable_bucket(self._storage, before)
+
+    def drop_bucket(self, bucket: int) -> None:
+        """Take the oldest bucket out of the log; its rows are deleted by `delete_dropped`."""
+        pruning.drop_bucket(self._storage, bucket)
+
+    def delete_dropped(self) -> dict[str, int]:
+        """Delete some rows of dropped buckets; return their number by table, empty if none is left.
+
+        Each call is a short transaction, so that readings can be stored in between.
+        """
+        return pruning.delete_dropped(self._storage)
 
     def require_files(self) -> None:
         """Raise a `StorageGoneError` if a file of the database was deleted or replaced."""
@@ -275,49 +267,3 @@ def _sensor_rows(sensors: Sequence[SensorRow]) -> list[tuple[object, ...]]:
 
 def _action_row(action: Action) -> tuple[object, ...]:
     return action.seq, action.sensor, action.kind, action.body, action.received
-
-
-def prune_buckets(storage: Storage, before: int) -> dict[str, int]:
-    """Delete old buckets; see `Ledger.prune`.
-
-    Returns the numbers of deleted readings, forecasts and buckets, and the number of old buckets
-    that were kept because a forecaster needs the first of them.
-    """
-    counts = {"readings": 0, "forecasts": 0, "buckets": 0}
-    with storage.reading() as session:
-        old = list(_old(session, before))
-    for bucket in old:
-        with storage.reading() as session:
-            if _needed(session, bucket, before):
-                break
-        with storage.writing() as session:
-            counts["readings"] += _delete(session, "readings", bucket)
-            counts["forecasts"] += _delete(session, "forecasts", bucket)
-            counts["buckets"] += _delete(session, "buckets", bucket)
-            _delete(session, "forecast_buckets", bucket)
-            session.add("meta", [("first", str(bucket_ends(bucket)[1] + 1))], REPLACE_FACT)
-    return {**counts, "needed": len(old) - counts["buckets"]}
-
-
-def _old(session: Session, before: int) -> Iterator[int]:
-    """Yield the oldest buckets, up to the first that has a recent time."""
-    current = bucket_of(number_fact(session, "last"))
-    for bucket, *times in session.rows(SPANS, current=current):
-        if any(time is not None and time >= before for time in times):
-            return
-        yield bucket
-
-
-def _needed(session: Session, bucket: int, before: int) -> bool:
-    """Return whether a forecaster needs a reading of a bucket."""
-    leftovers = session.rows(LEFTOVERS, nothing=b"[]")
-    if any(bucket_of(seq) == bucket for (unused,) in leftovers for seq in numbers_of(unused)):
-        return True
-    if session.rows(AFTER_SNAPSHOTS, bucket=bucket):
-        return True
-    new_sensors = session.rows(WITHOUT_SNAPSHOT, bucket=bucket)
-    return any(session.rows(RECENT, sensor=sensor, before=before) for (sensor,) in new_sensors)
-
-
-def _delete(session: Session, table: str, bucket: int) -> int:
-    return session.run(f"DELETE FROM {table} WHERE bucket = :bucket", bucket=bucket)

@@ -150,7 +150,9 @@ class LedgerQueries:
 
     def readings_after(self, after: int) -> Iterator[StoredReading]:
         """Yield the readings of all sensors after an arrival number, in any order."""
-        last = self.last_seq()
+        with self._storage.reading() as session:
+            last = number_fact(session, "last")
+            after = max(after, number_fact(session, "first") - 1)
         for bucket in range(bucket_of(after), bucket_of(last) + 1):
             for row in self._rows(BUCKET_READINGS, bucket=bucket, after=after, up_to=last):
                 yield StoredReading(*row)

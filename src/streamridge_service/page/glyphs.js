@@ -65,6 +65,11 @@ export const EVENTS = {
   outside: ["M2.4 10.6h11.2M2.4 13.4h11.2M8 8.6V2.6M5.4 5.2 8 2.6l2.6 2.6", false, "bad"],
   inside: ["M2.4 10.6h11.2M2.4 13.4h11.2M8 2.6v6M5.4 6 8 8.6 10.6 6", false, "info"],
   alert_failed: [`${RING}M8 4.4v4.4M8 11.2v.4`, false, "bad"],
+  data_loss: [DOWN, true, "bad"],
+  backup: [RING, true, "good"],
+  backup_failed: [DOWN, true, "bad"],
+  pruned: [RING, false, "soft"],
+  prune_failed: [DOWN, true, "bad"],
   archived: ["M3.4 6v7h9.2V6M2.4 3h11.2v3H2.4ZM6.4 8.6h3.2", false, "soft"],
 };
 

@@ -66,6 +66,8 @@ class Health:
         self.reasons: list[str] = []
         # Bytes of data, of the log, and free on the disk, at the last measurement.
         self.disk: dict[str, int] = {}
+        # Further reasons why the service is not live, although it is ready.
+        self.notes: dict[str, str] = {}
         self._is_disk_unknown = False  # whether the last measurement failed
         self.crashing_workers = 0  # the number of workers that crash repeatedly
         self._first_size: tuple[int, int] | None = None  # when, and bytes of data
@@ -111,6 +113,7 @@ class Health:
             reasons.append(f"{counted(self.crashing_workers, 'worker')} crashed repeatedly")
         if self._clock.jump:
             reasons.append("the machine's clock has jumped")
+        reasons += self.notes.values()
         is_stale = now > fresh_until != NEVER
         if is_stale:
             reasons.append("all sensors are stale")

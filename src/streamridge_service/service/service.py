@@ -34,11 +34,13 @@ from streamridge_service.service.answers import (
     iso,
     iso_or_none,
 )
+from streamridge_service.service.backups import Backups
 from streamridge_service.service.events import EventBus, EventLog
 from streamridge_service.service.forecasts import Forecasts
 from streamridge_service.service.health import Health, MachineClock
 from streamridge_service.service.ingest import Ingest
 from streamridge_service.service.operators import Operators
+from streamridge_service.service.retention import Retention
 from streamridge_service.service.sensor_status import SensorStatuses
 from streamridge_service.service.writer import Writer
 from streamridge_service.settings import ServiceSettings, bytes_of
@@ -52,6 +54,8 @@ RECENT = 200_000
 MAX_QUERIES = 4
 # Seconds between checks of the state, and between measurements of the storage.
 CHECK_EVERY, MEASURE_EVERY = 1.0, 10.0
+# Seconds between checks whether a backup is due, and between deletions of old rows.
+BACKUP_CHECK_EVERY, PRUNE_EVERY = 10.0, 3600.0
 
 T = TypeVar("T")
 log = structlog.get_logger("streamridge_service")
@@ -103,6 +107,8 @@ class Service:
             self._loop.create_task(_repeat(CHECK_EVERY, self._check)),
             self._loop.create_task(_repeat(MEASURE_EVERY, self._measure)),
             self._loop.create_task(self.alerts.run()),
+            self._loop.create_task(_repeat(BACKUP_CHECK_EVERY, self.backups.run_if_due)),
+            self._loop.create_task(_repeat(PRUNE_EVERY, self._prune)),
         ]
         if has_new_plan:
             reason = "the settings have changed: each sensor is rebuilt at its next reading"
@@ -126,6 +132,17 @@ class Service:
         self.ingest = Ingest(self.intake, writer, self.forecasts, events, self.health, clock)
         self.operators = Operators(
             self.plan, self.intake, writer, self.forecasts, events, clock, self.settings.max_sensors
+        )
+        settings, health = self.settings, self.health
+        identity = self.ledger.facts()["identity"]
+        self.backups = Backups(settings, identity, events=events, health=health, now=clock.now)
+        self.retention = Retention(
+            settings.keep_days,
+            self.plan,
+            read=self.read,
+            writer=writer,
+            events=events,
+            health=health,
         )
 
     def _restore(self) -> None:
@@ -248,6 +265,11 @@ class Service:
             await asyncio.sleep(0)  # requests are answered in between
         self.health.check(self.now, self.statuses.fresh_until)
         self.bus.publish("summary", self.summary())
+
+    async def _prune(self) -> None:
+        """Delete old readings and forecasts, if the settings say so."""
+        longest = max(self.statuses.active_by_step, default=self.plan.step)
+        await self.retention.run(self.clock.now(), self.statuses.newest, longest)
 
     async def _measure(self) -> None:
         """Measure the storage, and let the writer check it."""

@@ -55,7 +55,7 @@ class StartHistory(msgspec.Struct, frozen=True):
         """Return the history of some readings, without held ones; `plan` is the sensor's own."""
         known = [reading for reading in readings if reading.kind != Kind.HELD]
         newest = plan.step_of(max((reading.time for reading in known), default=0))
-        start = newest - plan.train_size * plan.step - _look_back(plan)
+        start = newest - history_span(plan)
         recent = [reading for reading in known if reading.time > start]
         last = [reading for reading in recent if plan.step_of(reading.time) == newest]
         if plan.rule is None or any(reading.kind != Kind.LIVE for reading in last):
@@ -71,6 +71,11 @@ class StartHistory(msgspec.Struct, frozen=True):
     def point(self, sensor: int, seq: int, kind: str) -> RefitPoint:
         """Return the refit point of a start with this history."""
         return RefitPoint(sensor, seq, self.until, kind, self.unused)
+
+
+def history_span(plan: Plan) -> int:
+    """Return the span of readings that a new start uses, in microseconds."""
+    return plan.train_size * plan.step + _look_back(plan)
 
 
 def _look_back(plan: Plan) -> int:

@@ -13,7 +13,8 @@ FIGURES = (
     "readings_held_total", "readings_duplicate_total", "readings_replaced_total",
     "readings_implausible_total", "rebuilt_total", "refits_failed_total", "events_dropped_total",
     "commit_seconds", "wal_bytes", "days_left", "newest_reading_age_seconds", "ready",
-    "worker_restarts_total", "streams", "free_bytes", "http_seconds_total",
+    "backup_age_seconds", "backups_total", "backups_failed_total", "rows_pruned_total",
+    "prunings_failed_total", "worker_restarts_total", "streams", "free_bytes", "http_seconds_total",
 )  # fmt: skip
 
 

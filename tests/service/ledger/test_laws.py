@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from streamridge.errors import InvalidInputError
-from streamridge_service.ledger import schema
+from streamridge_service.ledger import pruning, schema
 from streamridge_service.ledger.errors import DamagedError, FormatError, InUseError, StorageError
 from streamridge_service.ledger.opening import open_ledger, restore
 from streamridge_service.ledger.records import EVERYONE, Kind
@@ -613,6 +613,40 @@ class TestPruning:
         ledger.append([msgspec.structs.replace(sensor(1), archived=NOON)])
 
         assert ledger.prune(NOON + 50 * STEP)["buckets"] == 4
+
+    def test_a_pruning_that_was_interrupted_goes_unseen_and_is_continued(
+        self, ledger, small_buckets, monkeypatch
+    ):
+        monkeypatch.setattr(pruning, "MOST_ROWS", 20)
+        ledger.append(four_sensors(), entries(1, 400))
+        ledger.add_forecasts([forecast(seq) for seq in range(1, 401)])
+        ledger.add_snapshots([snapshot(380, number) for number in range(1, 5)])
+
+        assert ledger.prunable_bucket(NOON + 50 * STEP) == 0
+        ledger.drop_bucket(0)
+        for deleted in ({}, {"readings": 20}, {"readings": 20}, {"readings": 9}, {"forecasts": 20}):
+            if deleted:
+                assert ledger.delete_dropped() == deleted
+            assert list(ledger.check()) == []
+            assert min(one.seq for one in ledger.readings_after(0)) == 50
+            assert min(one.seq for one in ledger.readings(1)) == 53
+            assert min(one.seq for one in ledger.forecasts()) == 50
+
+        dropped = ledger.prune(NOON + 50 * STEP)
+        assert dropped == {"readings": 100, "forecasts": 129, "buckets": 2, "needed": 0}
+        assert ledger.delete_dropped() == {}
+        assert list(ledger.check()) == []
+
+    def test_a_copy_of_an_interrupted_pruning_is_intact(self, ledger, small_buckets, tmp_path):
+        ledger.append(four_sensors(), entries(1, 400))
+        ledger.drop_bucket(0)
+
+        ledger.copy_to(str(tmp_path / "backup.db"))
+
+        restore(tmp_path / "backup.db", tmp_path / "again.db")
+        with open_ledger(tmp_path / "again.db") as again:
+            assert again.delete_dropped() == {"readings": 49}
+            assert list(again.check()) == []
 
     def test_the_current_bucket_stays(self, ledger, small_buckets):
         ledger.append([], entries(1, 120))
