@@ -1,8 +1,11 @@
 """Classification of received rows: new, duplicate, conflicting, late, held or refused.
 
 Rows are classified in the order in which they were sent, against the stored readings and the rows
-before them. Rows count as stored only after their transaction: several batches are classified into
-one `NewRows`, and `Intake.committed` is called after the commit.
+before them. Readings of one step are readings of the same time. Only with a rule, which combines
+the readings of a step, their exact times count.
+
+Rows count as stored only after their transaction: several batches are classified into one
+`NewRows`, and `Intake.committed` is called after the commit.
 """
 
 from __future__ import annotations
@@ -15,15 +18,20 @@ import msgspec
 
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
-from streamridge_service.plan import MINUTE, SECOND, Declaration, Plan
+from streamridge_service.ledger.revisions import counting_readings
+from streamridge_service.plan import DAY, MINUTE, SECOND, Declaration, Plan
 from streamridge_service.rows import Batch, Refusal, Row
+from streamridge_service.stream_clock import FAR, StreamClock
 
-# Readings up to this far ahead of the clock are normal, and up to that far they are held.
-AHEAD, HOLD = 10 * MINUTE, 2 * 24 * 60 * MINUTE
+# Readings up to this far ahead of the machine's clock are normal, and up to that far they are held.
+AHEAD, HOLD = 10 * MINUTE, 2 * DAY
 
 OnConflict = Literal["keep", "replace"]
 Mode = Literal["live", "backfill"]
 Bounds = tuple[float | None, float | None]
+# A row whose value fills in for null is a "fill". Null for a known value is a duplicate, so that
+# rows may be sent again in any order.
+Status = Literal["new", "duplicate", "fill", "revision", "conflict"]
 
 
 class IngestOptions(msgspec.Struct, frozen=True):
@@ -68,7 +76,7 @@ class NewRows:
     # New readings, and new sensors by name.
     readings: list[StoredReading] = field(default_factory=list)
     sensors: dict[str, SensorRow] = field(default_factory=dict)
-    # Values of the new readings by sensor and time.
+    # Values of the new readings by sensor and key.
     values: dict[tuple[int, int], float | None] = field(default_factory=dict)
     # Time of the newest new reading of each sensor.
     newest: dict[int, int] = field(default_factory=dict)
@@ -85,7 +93,7 @@ class NewRows:
 class Intake:
     """The known sensors and readings, against which rows are classified.
 
-    `now` returns the current time; None if the newest reading defines it.
+    `clock` returns the current time, or follows the readings.
     """
 
     def __init__(
@@ -95,11 +103,12 @@ class Intake:
         sensors: Sequence[SensorRow],
         *,
         max_sensors: int,
-        now: Callable[[], int | None],
+        clock: Callable[[], int] | StreamClock,
     ) -> None:
-        self._ledger, self._plan, self._max_sensors, self._now = ledger, plan, max_sensors, now
+        self._ledger, self._plan, self._max_sensors, self._clock = ledger, plan, max_sensors, clock
         self.sensors = {sensor.name: sensor for sensor in sensors}
-        self._declarations: dict[bytes, Declaration] = {}
+        self._by_id = {sensor.id: sensor for sensor in sensors}
+        self._declarations: dict[bytes, tuple[Declaration, Plan]] = {}
         # Time and value of the newest reading of each sensor: later rows cannot be duplicates.
         self._newest: dict[int, tuple[int, float | None]] = {}
         self.held: dict[tuple[int, int], StoredReading] = {}
@@ -108,10 +117,25 @@ class Intake:
 
     def declared(self, sensor: SensorRow) -> Declaration:
         """Return the declaration of a sensor."""
-        if sensor.declared not in self._declarations:
+        return self._declared(sensor)[0]
+
+    def _declared(self, sensor: SensorRow) -> tuple[Declaration, Plan]:
+        """Return the declaration of a sensor, and the plan that follows."""
+        known = self._declarations.get(sensor.declared)
+        if known is None:
             declaration = msgspec.json.decode(sensor.declared, type=Declaration)
-            self._declarations[sensor.declared] = declaration
-        return self._declarations[sensor.declared]
+            known = self._declarations[sensor.declared] = declaration, self._plan.of(declaration)
+        return known
+
+    def _plan_of(self, sensor: int) -> Plan:
+        return self._declared(self._by_id[sensor])[1]
+
+    @property
+    def now(self) -> int:
+        """Return the current time; before the first reading of a stream, the earliest time."""
+        if not isinstance(self._clock, StreamClock):
+            return self._clock()
+        return -FAR if self._clock.now is None else self._clock.now
 
     def has_readings(self, sensor: int) -> bool:
         """Return whether a sensor has a reading."""
@@ -119,17 +143,49 @@ class Intake:
 
     def update_sensor(self, sensor: SensorRow) -> None:
         """Replace a sensor that was declared or archived."""
-        self.sensors[sensor.name] = sensor
+        is_known = sensor.id in self._by_id
+        self.sensors[sensor.name] = self._by_id[sensor.id] = sensor
+        if is_known:  # keys depend on the declaration
+            self.held = {self._key(held): held for held in self.held.values()}
 
-    def add_stored(self, sensor: int, time: int, value: float | None) -> None:
-        """Add a stored reading when the service starts; only the newest one is kept."""
-        if time >= self._newest.get(sensor, (time, None))[0]:
-            self._newest[sensor] = time, value
+    def _key(self, reading: StoredReading) -> tuple[int, int]:
+        return reading.sensor, self._plan_of(reading.sensor).key_of(reading.time)
+
+    def restore(self, stored: Sequence[StoredReading], held: Sequence[StoredReading]) -> None:
+        """Add recent readings in order of arrival, and held ones, when the service starts."""
+        for reading in stored:
+            self._add_stored(reading)
+        for reading in held:
+            key = self._key(reading)
+            if not any(each.seq > reading.seq for each in self._stored(*key)):
+                self.held[key] = reading
+        if isinstance(self._clock, StreamClock):
+            self._clock.add([(self._by_id[each.sensor].name, each.time) for each in stored])
+
+    def _stored(self, sensor: int, key: int) -> list[StoredReading]:
+        """Return the stored readings of a key, without held ones."""
+        plan = self._plan_of(sensor)
+        start, end = (key, key + 1) if plan.rule else plan.times_of(key, key + 1)
+        found = self._ledger.readings(sensor, start=start, end=end)
+        return [each for each in found if each.kind != Kind.HELD]
+
+    def _add_stored(self, reading: StoredReading) -> None:
+        """Remember a stored reading if it is the newest of its sensor."""
+        known = self._newest.get(reading.sensor)
+        if known is not None:
+            plan = self._plan_of(reading.sensor)
+            key, newest = plan.key_of(reading.time), plan.key_of(known[0])
+            replaces = reading.kind == Kind.REVISION or known[1] is None
+            if key < newest or (key == newest and not replaces):
+                return
+        self._newest[reading.sensor] = reading.time, reading.value
 
     def classify(
         self, batch: Batch, options: IngestOptions, new: NewRows, received: int
     ) -> Receipt:
         """Add the rows of a batch to the new rows, and return the result."""
+        if isinstance(self._clock, StreamClock):
+            self._clock.add([(row.sensor, row.time) for row in batch.rows])
         rows = _Rows(new, NewRows(new.last_seq))
         receipt = Receipt(skipped=batch.skipped)
         for refusal in batch.refused:
@@ -152,14 +208,12 @@ class Intake:
             return "sr-too-many-sensors", f"There are {self._max_sensors} sensors, the maximum."
         if sensor.archived is not None:
             return "sr-archived", f"Sensor {row.sensor} was archived."
-        declared = self.declared(sensor)
-        now = self._now()
-        ahead = 0 if now is None else row.time - now
-        plan = self._plan.of(declared)
-        problem = self._time_problem(row, plan, ahead)
+        declared, plan = self._declared(sensor)
+        is_early, problem = self._time_problem(row, sensor.id, plan, rows)
         if problem is not None:
             return problem
-        status = self._status(row, sensor.id, options, rows)
+        key = plan.key_of(row.time)
+        status = self._status(row, sensor.id, key, options, rows)
         if status == "conflict":
             return "sr-conflict", "There is another value for this time; the first one stays."
         receipt.sensors.setdefault(sensor.id, 0)
@@ -168,22 +222,31 @@ class Intake:
             return None
         if row.sensor not in self.sensors and rows.sensor(row.sensor) is None:
             rows.own.sensors[row.sensor] = sensor
-        kind = Kind.HELD if ahead > AHEAD else _kind(status, options)
-        receipt.sensors[sensor.id] = rows.add(row, sensor.id, kind, received)
+        kind = Kind.HELD if is_early else _kind(status, options)
+        receipt.sensors[sensor.id] = rows.add(row, sensor.id, key, kind, received)
         self._count(row, kind, declared.bounds, plan, sensor.id, rows, receipt)
         return None
 
-    def _time_problem(self, row: Row, plan: Plan, ahead: int) -> tuple[str, str] | None:
-        """Return the code and the reason if a time is between steps, or too far ahead."""
+    def _time_problem(
+        self, row: Row, sensor: int, plan: Plan, rows: _Rows
+    ) -> tuple[bool, tuple[str, str] | None]:
+        """Return whether a row must be held, and the code and the reason of a refusal, if any."""
         if not plan.is_on_grid(row.time):
             seconds = plan.step // SECOND
-            return (
-                "sr-off-grid",
-                f"The time is not a multiple of {seconds} seconds, and there is no rule.",
-            )
+            detail = f"The time is not a multiple of {seconds} seconds, and there is no rule."
+            return False, ("sr-off-grid", detail)
+        if isinstance(self._clock, StreamClock):
+            now = row.time if self._clock.now is None else self._clock.now
+            return row.time > max(now, self._newest_of(sensor, rows, now)) + FAR, None
+        ahead = row.time - self._clock()
         if ahead > HOLD and not self.clock_jumped:
-            return "sr-future", "The time is more than two days ahead of this service's clock."
-        return None
+            detail = "The time is more than two days ahead of this service's clock."
+            return False, ("sr-future", detail)
+        return ahead > AHEAD, None
+
+    def _newest_of(self, sensor: int, rows: _Rows, default: int) -> int:
+        """Return the time of the newest reading of a sensor, stored or new."""
+        return max(self._newest.get(sensor, (default, None))[0], rows.newest(sensor, default))
 
     def _sensor(self, name: str, rows: _Rows, received: int) -> SensorRow | None:
         """Return a known or a new sensor; None if there are too many."""
@@ -193,29 +256,37 @@ class Intake:
         count = len(self.sensors) + rows.new_sensors
         return None if count >= self._max_sensors else SensorRow(count + 1, name, received)
 
-    def _status(self, row: Row, sensor: int, options: IngestOptions, rows: _Rows) -> str:
-        """Return whether a row is "new", a "duplicate", a "conflict" or a "revision"."""
-        is_known, value = self._known_value(sensor, row.time, rows)
+    def _status(
+        self, row: Row, sensor: int, key: int, options: IngestOptions, rows: _Rows
+    ) -> Status:
+        """Compare a row with the known value of its key, if there is one."""
+        is_known, value = self._known_value(sensor, key, rows)
         if not is_known:
             return "new"
         if value == row.value:
             return "duplicate"
-        return "revision" if options.on_conflict == "replace" else "conflict"
+        if value is None:
+            return "fill"
+        if options.on_conflict == "replace":
+            return "revision"
+        return "duplicate" if row.value is None else "conflict"
 
-    def _known_value(self, sensor: int, time: int, rows: _Rows) -> tuple[bool, float | None]:
-        """Return whether there is a reading of a time, and the value of its last revision."""
+    def _known_value(self, sensor: int, key: int, rows: _Rows) -> tuple[bool, float | None]:
+        """Return whether there is a reading of a key, and the value that counts."""
         for new in (rows.own, rows.before):
-            if (sensor, time) in new.values:
-                return True, new.values[sensor, time]
-        if (sensor, time) in self.held:
-            return True, self.held[sensor, time].value
-        newest = self._newest.get(sensor)
-        if newest is None and sensor > len(self.sensors):
+            if (sensor, key) in new.values:
+                return True, new.values[sensor, key]
+        if (sensor, key) in self.held:
+            return True, self.held[sensor, key].value
+        if sensor not in self._by_id:
             return False, None
-        if newest is not None and time >= newest[0]:
-            return (True, newest[1]) if time == newest[0] else (False, None)
-        found = self._ledger.readings(sensor, start=time, end=time + 1)
-        return (True, found[-1].value) if found else (False, None)
+        newest = self._newest.get(sensor)
+        if newest is not None:
+            newest_key = self._plan_of(sensor).key_of(newest[0])
+            if key >= newest_key:
+                return (True, newest[1]) if key == newest_key else (False, None)
+        found = counting_readings(self._stored(sensor, key), self._plan_of(sensor))
+        return (True, found[key].value) if found else (False, None)
 
     def _count(
         self,
@@ -228,12 +299,12 @@ class Intake:
         receipt: Receipt,
     ) -> None:
         """Count a stored row in one of the counters."""
-        newest = max(self._newest.get(sensor, (row.time, None))[0], rows.newest(sensor, row.time))
+        newest, step = plan.step_of(self._newest_of(sensor, rows, row.time)), plan.step_of(row.time)
         if kind == Kind.HELD:
             receipt.held += 1
         elif kind == Kind.REVISION:
             receipt.replaced += 1
-        elif kind == Kind.LIVE and newest - row.time > plan.open_for:
+        elif kind in (Kind.LIVE, Kind.FILL) and newest - step > plan.open_for:
             receipt.late += 1
         elif not is_within(row.value, bounds):
             receipt.implausible += 1
@@ -242,22 +313,23 @@ class Intake:
 
     def committed(self, new: NewRows) -> None:
         """Add rows that were committed."""
-        self.sensors.update(new.sensors)
+        for sensor in new.sensors.values():
+            self.update_sensor(sensor)
         for reading in new.readings:
-            key = reading.sensor, reading.time
+            key = self._key(reading)
             if reading.kind == Kind.HELD:
                 self.held[key] = reading
             else:
                 self.held.pop(key, None)
-                self.add_stored(reading.sensor, reading.time, reading.value)
+                self._add_stored(reading)
 
     def release_held(self, now: int, new: NewRows, received: int, only: int | None = None) -> None:
         """Add the held readings whose time has come to the new rows, as live readings."""
-        for (sensor, time), held in sorted(self.held.items()):
-            if time <= now + AHEAD and only in (None, sensor):
+        for (sensor, _), held in sorted(self.held.items()):
+            if held.time <= now + AHEAD and only in (None, sensor):
                 new.last_seq += 1
                 new.readings.append(
-                    StoredReading(new.last_seq, sensor, time, held.value, received, Kind.LIVE)
+                    StoredReading(new.last_seq, sensor, held.time, held.value, received, Kind.LIVE)
                 )
 
 
@@ -268,16 +340,16 @@ class _Rows:
     before: NewRows
     own: NewRows
 
-    def add(self, row: Row, sensor: int, kind: Kind, received: int) -> int:
+    def add(self, row: Row, sensor: int, key: int, kind: Kind, received: int) -> int:
         """Add a row, and return its arrival number."""
         own = self.own
         own.last_seq += 1
         own.readings.append(
             StoredReading(own.last_seq, sensor, row.time, row.value, received, kind)
         )
-        own.values[sensor, row.time] = row.value
+        own.values[sensor, key] = row.value
         if kind != Kind.HELD:
-            own.newest[sensor] = max(row.time, own.newest.get(sensor, row.time))
+            own.newest[sensor] = max(row.time, self.newest(sensor, row.time))
         return own.last_seq
 
     def sensor(self, name: str) -> SensorRow | None:
@@ -291,10 +363,12 @@ class _Rows:
         return max(new.newest.get(sensor, time) for new in (self.before, self.own))
 
 
-def _kind(status: str, options: IngestOptions) -> Kind:
+def _kind(status: Status, options: IngestOptions) -> Kind:
     if status == "revision":
         return Kind.REVISION
-    return Kind.BACKFILL if options.mode == "backfill" else Kind.LIVE
+    if options.mode == "backfill":
+        return Kind.BACKFILL
+    return Kind.FILL if status == "fill" else Kind.LIVE
 
 
 def is_within(value: float | None, bounds: Bounds | None) -> bool:

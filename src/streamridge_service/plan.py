@@ -148,6 +148,10 @@ class Plan(msgspec.Struct, frozen=True):
         off = abs(time - self.step_of(time))
         return self.rule is not None or off <= GRID_TOLERANCE * self.step
 
+    def key_of(self, time: int) -> int:
+        """Return what identifies a reading of a sensor: with a rule its time, else its step."""
+        return self.step_of(time) if self.rule is None else time
+
     def times_of(self, start: int, end: int) -> tuple[int, int]:
         """Return the range of times of the readings of all steps from `start` until `end`.
 

@@ -13,7 +13,8 @@ from streamridge_service.ledger import layout
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import IssuedForecast, Kind
 from streamridge_service.plan import HOUR
-from streamridge_service.service.health import Health, MachineClock
+from streamridge_service.service.health import Health
+from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.workers.tracker import to_datetime
 from tests.support.ledger.samples import NOON, STEP, entries, forecast, sensor, snapshot
 

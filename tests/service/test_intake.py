@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from streamridge_service.intake import AHEAD, HOLD, IngestOptions, Intake, NewRows
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import Kind, SensorRow
-from streamridge_service.plan import MINUTE, Declaration, Plan
+from streamridge_service.ledger.revisions import counting_readings
+from streamridge_service.plan import DAY, MINUTE, SECOND, Declaration, Plan
 from streamridge_service.rows import Batch, Refusal, Row
+from streamridge_service.stream_clock import StreamClock
 
 STEP = 15 * MINUTE
 NOW = 1_700_000_100_000_000 // STEP * STEP
@@ -19,9 +21,10 @@ PLAN = Plan(step=STEP)
 class Desk:
     """An intake with a ledger, and a clock that can be set."""
 
-    def __init__(self, path, most=50_000, plan=PLAN):
+    def __init__(self, path, most=50_000, plan=PLAN, clock=None):
         self.ledger, self.now = open_ledger(path), NOW
-        self.intake = Intake(self.ledger, plan, [], max_sensors=most, now=lambda: self.now)
+        clock = clock or (lambda: self.now)
+        self.intake = Intake(self.ledger, plan, [], max_sensors=most, clock=clock)
         self.last = 0
 
     def take(self, *rows, **wish):
@@ -246,30 +249,193 @@ def test_one_row_far_ahead_among_many_changes_no_other(desk, tmp_path, record_pr
     other.ledger.close()
 
 
+class TestNull:
+    """Null says that there is no measurement; a value may follow."""
+
+    @pytest.mark.parametrize("on_conflict", ["keep", "replace"])
+    def test_a_value_fills_in_for_null(self, desk, on_conflict):
+        desk.take(("a", NOW, None))
+
+        receipt = desk.take(("a", NOW, 5.0), on_conflict=on_conflict)
+
+        assert (receipt.accepted, receipt.replaced, receipt.refused) == (1, 0, 0)
+        kinds = [(each.value, each.kind) for each in desk.ledger.readings(1)]
+        assert kinds == [(None, Kind.LIVE), (5.0, Kind.FILL)]
+        assert codes(desk.take(("a", NOW, 6.0))) == ["sr-conflict"]
+
+    def test_a_value_fills_in_for_null_of_the_same_batch(self, desk):
+        assert desk.take(("a", NOW, None), ("a", NOW, 5.0)).accepted == 2
+        assert desk.take(("a", NOW, 5.0)).duplicate == 1
+
+    def test_an_old_null_is_filled_late(self, desk):
+        desk.take(("a", NOW - 9 * STEP, None), ("a", NOW, 1.0))
+
+        receipt = desk.take(("a", NOW - 9 * STEP, 5.0))
+
+        assert (receipt.late, receipt.refused) == (1, 0)
+
+    def test_null_after_a_value_changes_nothing(self, desk):
+        rows = [("a", NOW, None), ("b", NOW, 1.0)]
+        desk.take(*rows)
+        desk.take(("a", NOW, 5.0), ("b", NOW, None))
+
+        # The first request is sent again.
+        assert desk.take(*rows).duplicate == 2
+        assert [each.value for each in desk.ledger.readings(2)] == [1.0]
+
+    def test_null_replaces_a_value_on_request_and_can_be_filled_again(self, desk):
+        desk.take(("a", NOW, 5.0))
+
+        assert desk.take(("a", NOW, None), on_conflict="replace").replaced == 1
+        assert desk.take(("a", NOW, 6.0)).accepted == 1
+        kinds = [each.kind for each in desk.ledger.readings(1)]
+        assert kinds == [Kind.LIVE, Kind.REVISION, Kind.FILL]
+
+    def test_a_backfill_may_fill_null(self, desk):
+        desk.take(("a", NOW - STEP, None), ("a", NOW, 1.0))
+
+        desk.take(("a", NOW - STEP, 5.0), mode="backfill")
+
+        assert [each.kind for each in desk.ledger.readings(1)][-1] == Kind.BACKFILL
+
+
+class TestSteps:
+    """Without a rule, all times about a step are times of that step."""
+
+    def test_times_of_one_step_are_duplicates_or_conflicts(self, desk):
+        near = NOW + 80 * SECOND
+        desk.take(("a", NOW, 1.0))
+
+        assert desk.take(("a", near, 1.0)).duplicate == 1
+        assert codes(desk.take(("a", near, 2.0))) == ["sr-conflict"]
+        assert desk.take(("a", near, 2.0), on_conflict="replace").replaced == 1
+        assert desk.take(("a", NOW, 2.0)).duplicate == 1
+
+    def test_an_older_step_is_compared_with_the_ledger(self, desk):
+        desk.take(("a", NOW - 5 * STEP - 80 * SECOND, 1.0), ("a", NOW, 1.0))
+
+        receipt = desk.take(("a", NOW - 5 * STEP + 80 * SECOND, 2.0), ("a", NOW - 5 * STEP, 1.0))
+
+        assert (codes(receipt), receipt.duplicate) == (["sr-conflict"], 1)
+
+    def test_rows_of_one_batch_are_compared_by_step(self, desk):
+        receipt = desk.take(("a", NOW, 1.0), ("a", NOW + SECOND, 1.0), ("a", NOW - SECOND, 2.0))
+
+        assert (receipt.accepted, receipt.duplicate, codes(receipt)) == (1, 1, ["sr-conflict"])
+
+    def test_with_a_rule_the_times_of_a_step_stay_distinct(self, desk):
+        desk.declare("fine", rule="sum")
+
+        receipt = desk.take(("fine", NOW - 80 * SECOND, 1.0), ("fine", NOW - 70 * SECOND, 2.0))
+
+        assert (receipt.accepted, receipt.refused) == (2, 0)
+
+    def test_a_superseded_held_reading_is_not_released_after_a_restart(self, desk):
+        ahead = NOW + 20 * STEP
+        desk.take(("a", ahead, 1.0))
+        desk.take(("a", ahead + 80 * SECOND, 2.0), on_conflict="replace")
+        group = NewRows(desk.last)
+        desk.intake.release_held(ahead, group, ahead)
+        desk.commit(group)
+
+        again = Intake(desk.ledger, PLAN, desk.ledger.sensors(), max_sensors=9, clock=lambda: ahead)
+        again.restore([], desk.ledger.held())
+
+        assert [each.value for each in group.readings] == [2.0]
+        assert not again.held
+
+    def test_sensors_may_have_steps_of_their_own(self, desk):
+        desk.declare("minutes", step="1min")
+        desk.declare("hours", step="1h")
+        hour = NOW // (4 * STEP) * 4 * STEP
+
+        receipt = desk.take(
+            ("minutes", NOW - MINUTE, 1.0),
+            ("minutes", NOW - 2 * MINUTE, 2.0),
+            ("hours", hour, 1.0),
+            ("hours", hour - STEP, 1.0),
+            ("quarters", NOW - MINUTE, 1.0),
+            ("quarters", NOW, 1.0),
+        )
+
+        assert (receipt.accepted, receipt.duplicate) == (4, 1)
+        assert [each.line for each in receipt.refusals] == [4]
+        assert "not a multiple of 3600 seconds" in receipt.refusals[0].detail
+
+
+class TestStream:
+    """With the clock of the stream, no sensor moves the time alone."""
+
+    @pytest.fixture
+    def desk(self, tmp_path):
+        desk = Desk(str(tmp_path / "a.db"), clock=StreamClock())
+        yield desk
+        desk.ledger.close()
+
+    def test_one_reading_of_a_far_year_is_held(self, desk):
+        names = [f"s{i}" for i in range(10)]
+        desk.take(*((name, NOW, 1.0) for name in names))
+
+        receipt = desk.take(("s3", NOW + 460 * 365 * DAY, 1.0))
+
+        assert (receipt.held, desk.intake.now) == (1, NOW)
+        assert desk.take(*((name, NOW + STEP, 1.0) for name in names)).accepted == 10
+
+    def test_readings_after_a_long_gap_are_accepted_if_sensors_agree(self, desk):
+        names, later = [f"s{i}" for i in range(4)], NOW + 8 * DAY
+        desk.take(*((name, NOW, 1.0) for name in names))
+
+        assert desk.take(*((name, later, 1.0) for name in names)).accepted == 4
+
+    def test_held_readings_are_released_once_sensors_agree(self, desk):
+        names, later = [f"s{i}" for i in range(4)], NOW + 8 * DAY
+        desk.take(*((name, NOW, 1.0) for name in names))
+
+        held = [desk.take((name, later, 1.0)).held for name in names]
+        group = NewRows(desk.last)
+        desk.intake.release_held(desk.intake.now, group, later)
+
+        assert held == [1, 1, 0, 0]
+        assert len(group.readings) == 2
+
+    def test_a_file_of_one_sensor_with_a_gap_is_accepted(self, desk):
+        steps = [*range(50), *range(900, 950)]
+
+        receipt = desk.take(*(("a", NOW + step * STEP, 1.0) for step in steps))
+
+        assert (receipt.accepted, receipt.held) == (100, 0)
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(
         st.lists(
-            st.tuples(st.sampled_from("ab"), st.integers(-5, 5), st.sampled_from([1.0, 2.0, None])),
+            st.tuples(
+                st.sampled_from("ab"),
+                st.integers(-5, 5),
+                st.sampled_from([0, 80 * SECOND, -80 * SECOND]),
+                st.sampled_from([1.0, 2.0, None]),
+            ),
             max_size=6,
         ),
         max_size=5,
     )
 )
-def test_the_first_value_of_a_time_counts(tmp_path_factory, batches):
+def test_the_first_value_of_a_step_counts(tmp_path_factory, batches):
     desk = Desk(str(tmp_path_factory.mktemp("intake") / "a.db"))
     first = {}
     for batch in batches:
-        rows = [(name, NOW - (5 + step) * STEP, value) for name, step, value in batch]
+        rows = [(name, NOW - (6 + step) * STEP + off, value) for name, step, off, value in batch]
         receipt = desk.take(*rows)
         for name, time, value in rows:
-            first.setdefault((name, time), value)
+            key = name, PLAN.step_of(time)
+            first[key] = value if first.get(key) is None else first[key]
         assert receipt.written + receipt.duplicate + receipt.refused == len(rows)
 
     stored = {
-        (sensor.name, entry.time): entry.value
+        (sensor.name, step): each.value
         for sensor in desk.ledger.sensors()
-        for entry in desk.ledger.readings(sensor.id)
+        for step, each in counting_readings(desk.ledger.readings(sensor.id), PLAN).items()
     }
     assert stored == first
     desk.ledger.close()

@@ -1,4 +1,4 @@
-"""The health of a service: jumps of its clock, its state, and whether it can store readings."""
+"""The health of a service: its state, and whether it can store readings."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,8 @@ import pytest
 
 from streamridge_service.plan import HOUR, MINUTE, SECOND
 from streamridge_service.problems import Problem
-from streamridge_service.service.health import TRUST_AFTER, Health, MachineClock
+from streamridge_service.service.health import Health
+from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.workers.sensor_state import NEVER
 
 START = 500_000 * HOUR
@@ -45,37 +46,6 @@ def health(clock, writer):
     health.set_disk({"data": 100, "free": 1000})
     health.check(START, FRESH)
     return health
-
-
-class TestClock:
-    def test_drift_is_not_a_jump(self, times, clock):
-        for _ in range(100):
-            times.pass_seconds(60)
-            times.wall += 20 * SECOND
-
-            assert not clock.check()
-            assert clock.jump == 0
-
-    @pytest.mark.parametrize("hours", [12, -12])
-    def test_a_jump_is_reported_once_and_measured_until_it_is_undone(self, times, clock, hours):
-        times.wall += hours * HOUR
-        first, second = clock.check(), clock.check()
-
-        assert (first, second, clock.jump) == (True, False, hours * HOUR)
-        times.wall -= hours * HOUR
-        assert not clock.check()
-        assert clock.jump == 0
-
-    def test_a_clock_that_stays_changed_is_trusted_after_a_while(self, times, clock):
-        times.wall += 12 * HOUR
-        clock.check()
-        times.pass_seconds(TRUST_AFTER // SECOND + 1)
-
-        clock.check()
-
-        assert clock.jump == 0
-        times.wall += 12 * HOUR
-        assert clock.check()
 
 
 class TestState:

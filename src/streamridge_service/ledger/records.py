@@ -22,6 +22,9 @@ class Kind(IntEnum):
     HELD = 2
     # Replaces the reading of its time from the next refit on; the old reading stays stored.
     REVISION = 3
+    # A value for a step, or a time, of which only null was known. As long as the step is open, it
+    # counts as if null had not been sent.
+    FILL = 4
 
 
 class StoredReading(msgspec.Struct, frozen=True, array_like=True):
@@ -33,6 +36,11 @@ class StoredReading(msgspec.Struct, frozen=True, array_like=True):
     value: float | None
     received: int
     kind: int = Kind.LIVE
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether the reading is processed at its step, unless it is late."""
+        return self.kind in (Kind.LIVE, Kind.FILL)
 
 
 # An action on this sensor applies to all sensors.

@@ -1,59 +1,16 @@
-"""The health of a service: its clock, its disk, its state, and whether it is ready."""
+"""The health of a service: its disk, its state, and whether it is ready."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import monotonic, time_ns
-
 from streamridge.errors import counted
-from streamridge_service.plan import HOUR, MINUTE, SECOND
+from streamridge_service.plan import HOUR
 from streamridge_service.problems import CATALOGUE, Problem
+from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.service.writer import Writer
 from streamridge_service.workers.sensor_state import NEVER
 
-# A difference between the two clocks of the machine that drift does not explain.
-JUMP = 30 * SECOND
-# A clock that has jumped is trusted again after this time.
-TRUST_AFTER = 15 * MINUTE
 # Disk growth is extrapolated only after this many hours.
 LEAST_HOURS = 0.05
-
-
-class MachineClock:
-    """The machine's clock, with a check for jumps."""
-
-    def __init__(
-        self,
-        wall: Callable[[], int] = lambda: time_ns() // 1000,  # microseconds since 1970
-        steady: Callable[[], float] = monotonic,  # seconds; never jumps
-    ) -> None:
-        self._wall, self._steady = wall, steady
-        self._offset = self._measured_offset()
-        self.jump = 0  # the present error of the clock, in microseconds
-        self._jumped_at: int | None = None
-
-    def _measured_offset(self) -> int:
-        return self._wall() - int(self._steady() * SECOND)
-
-    def now(self) -> int:
-        """Return the machine's time."""
-        return self._wall()
-
-    def check(self) -> bool:
-        """Compare the two clocks, and update `jump`; return whether a jump is new."""
-        offset = self._measured_offset()
-        change = offset - self._offset
-        self.jump = change if abs(change) > JUMP else 0
-        if not self.jump:
-            self._offset = offset  # the clock drifts, and is corrected, a little
-            self._jumped_at = None
-            return False
-        if self._jumped_at is None:
-            self._jumped_at = self._wall()
-            return True
-        if abs(self._wall() - self._jumped_at) > TRUST_AFTER:
-            self._offset, self.jump, self._jumped_at = offset, 0, None
-        return False
 
 
 class Health:

@@ -14,7 +14,8 @@ from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch
 from streamridge_service.service.events import EventLog
 from streamridge_service.service.forecasts import Forecasts
-from streamridge_service.service.health import Health, MachineClock
+from streamridge_service.service.health import Health
+from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.service.writer import Writer
 from streamridge_service.workers.sensor_state import NEVER
 
@@ -68,9 +69,15 @@ class Ingest:
         self._loop.call_soon_threadsafe(self._show, group)
 
     def _show(self, group: NewRows) -> None:
+        statuses = self.forecasts.statuses
         for sensor in group.sensors.values():
-            self.forecasts.statuses.put(sensor)
+            statuses.put(sensor)
         self.count_steps(group.readings)
+        if self.clock.jump:
+            for reading in group.readings:
+                if reading.is_live or reading.kind == Kind.HELD:
+                    delay = statuses[reading.sensor].plan.open_for
+                    self.clock.add_reading(reading.sensor, reading.time, delay)
 
     def count_steps(self, entries: Iterable[StoredReading]) -> None:
         """Count the sensors that have a reading of the newest step, for each length of a step."""
@@ -87,7 +94,7 @@ class Ingest:
 
         def store(_: object) -> int:
             group, now = NewRows(self.writer.seq), self.clock.now()
-            until, number = (now, None) if sensor is None else (FAR_FUTURE, sensor.id)
+            until, number = (self.intake.now, None) if sensor is None else (FAR_FUTURE, sensor.id)
             self.intake.release_held(until, group, now, number)
             self.writer.commit(group)
             return len(group.readings)

@@ -16,7 +16,7 @@ from streamridge_service.plan import SECOND, Declaration, Plan
 from streamridge_service.problems import Problem
 from streamridge_service.service.events import EventLog
 from streamridge_service.service.forecasts import Forecasts
-from streamridge_service.service.health import MachineClock
+from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.service.writer import Writer
 
 # Returns the new row of a sensor, given its present one, and the declaration if it starts a new

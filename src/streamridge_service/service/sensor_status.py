@@ -17,6 +17,7 @@ import msgspec
 from streamridge.errors import counted
 from streamridge_service.ledger.records import IssuedForecast, SensorRow
 from streamridge_service.plan import DAY, HOUR, MINUTE, Declaration, Plan
+from streamridge_service.stream_clock import StreamClock
 from streamridge_service.workers.error_scores import Scores
 from streamridge_service.workers.sensor_state import NEVER, SensorSummary
 
@@ -90,8 +91,11 @@ class SensorStatus(msgspec.Struct, frozen=True):
 class SensorStatuses:
     """The table of all sensors."""
 
-    def __init__(self, plan: Plan, alert_outside: int = 3) -> None:
+    def __init__(
+        self, plan: Plan, alert_outside: int = 3, stream: StreamClock | None = None
+    ) -> None:
         self._plan = plan  # of the service
+        self._stream = stream  # follows the newest readings
         self._alert_outside = alert_outside  # readings outside intervals in a row that are an event
         self._by_id: dict[int, SensorStatus] = {}
         self._ids: dict[str, int] = {}
@@ -145,6 +149,8 @@ class SensorStatuses:
         status = msgspec.structs.replace(known, summary=summary, seq=max(known.seq, seq))
         self._by_id[sensor] = status
         self.newest = max(self.newest, summary.newest)
+        if self._stream is not None and summary.newest > known.summary.newest:
+            self._stream.add([(sensor, summary.newest)])
         if summary.newest != NEVER:
             self.fresh_until = max(self.fresh_until, summary.newest + status.plan.stale_after)
         return status

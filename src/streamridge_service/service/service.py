@@ -21,7 +21,7 @@ from streamridge_service.ledger.errors import StorageError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.plan_log import record_plan
-from streamridge_service.ledger.records import Kind
+from streamridge_service.ledger.records import Kind, StoredReading
 from streamridge_service.plan import SECOND
 from streamridge_service.problems import Problem
 from streamridge_service.service.alerts import Alerts, destinations_of
@@ -37,19 +37,26 @@ from streamridge_service.service.answers import (
 from streamridge_service.service.backups import Backups
 from streamridge_service.service.events import EventBus, EventLog
 from streamridge_service.service.forecasts import Forecasts
-from streamridge_service.service.health import Health, MachineClock
+from streamridge_service.service.health import Health
 from streamridge_service.service.ingest import Ingest
+from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.service.operators import Operators
 from streamridge_service.service.retention import Retention
 from streamridge_service.service.sensor_status import SensorStatuses
 from streamridge_service.service.writer import Writer
 from streamridge_service.settings import ServiceSettings, bytes_of
+from streamridge_service.stream_clock import StreamClock
 from streamridge_service.workers.sensor_state import NEVER, SensorSummary
 from streamridge_service.workers.worker import WorkerConfig
 
 VERSION = version("streamridge")
 # Arrival numbers whose forecasts and readings are loaded at a start.
 RECENT = 200_000
+# What an operator should know and do after a jump of the clock.
+CLOCK_WARNING = (
+    "The machine's clock jumped by {} seconds. The time before the jump is in use until readings "
+    "agree with the new time. To use the new time now, POST /v1/clock/trust."
+)
 # Queries that run at the same time.
 MAX_QUERIES = 4
 # Seconds between checks of the state, and between measurements of the storage.
@@ -67,7 +74,10 @@ class Service:
     def __init__(self, settings: ServiceSettings, clock: MachineClock | None = None) -> None:
         self.settings, self.plan = settings, settings.plan
         self.clock = clock or MachineClock()
-        self.bus, self.statuses = EventBus(), SensorStatuses(self.plan, settings.alert_outside)
+        self.bus = EventBus()
+        # The time that processed readings have reached; None if the machine's clock is used.
+        self._stream = StreamClock() if settings.clock == "stream" else None
+        self.statuses = SensorStatuses(self.plan, settings.alert_outside, self._stream)
         self.failure: str | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
@@ -87,7 +97,11 @@ class Service:
         self._reader = open_ledger(settings.database, read_only=True)
         sensors, done = self.ledger.sensors(), self.ledger.done_seq()
         self.intake = Intake(
-            self.ledger, plan, sensors, max_sensors=settings.max_sensors, now=self._time_limit
+            self.ledger,
+            plan,
+            sensors,
+            max_sensors=settings.max_sensors,
+            clock=self.clock.now if self._stream is None else StreamClock(),
         )
         self.writer = Writer(self.ledger, self.intake)
         self._connect()
@@ -156,16 +170,20 @@ class Service:
         for issued in ledger.forecasts(after=after):
             statuses.set_forecast(issued)
         entries = [each for each in ledger.readings_after(after) if each.kind != Kind.HELD]
-        for entry in sorted(entries, key=lambda entry: entry.seq):
-            self.intake.add_stored(entry.sensor, entry.time, entry.value)
-            summary = statuses[entry.sensor].summary
-            if entry.time > summary.newest:
-                newer = {"newest": entry.time, "value": entry.value}
-                statuses.set_summary(entry.sensor, msgspec.structs.replace(summary, **newer))
+        entries.sort(key=lambda entry: entry.seq)
+        self.intake.restore(entries, ledger.held())
+        newest: dict[int, StoredReading] = {}
+        for entry in entries:
+            if entry.sensor not in newest or entry.time >= newest[entry.sensor].time:
+                newest[entry.sensor] = entry
+        for sensor_id, entry in newest.items():
+            status = statuses[sensor_id]
+            step = status.plan.step_of(entry.time)
+            if step > status.summary.newest:
+                newer = {"newest": step, "value": entry.value}
+                statuses.set_summary(sensor_id, msgspec.structs.replace(status.summary, **newer))
         self.ingest.count_steps(entries)
         statuses.mark_announced(self.now)
-        for entry in ledger.held():
-            self.intake.held[entry.sensor, entry.time] = entry
 
     def begin_stop(self) -> None:
         """Refuse new readings, and end all event streams."""
@@ -194,13 +212,16 @@ class Service:
 
     @property
     def now(self) -> int:
-        """Return the time of the service: the machine's, or the newest reading's."""
-        if self.settings.clock == "stream" and self.statuses.newest != NEVER:
-            return self.statuses.newest
+        """Return the time of the service: the machine's, or that of the readings."""
+        if self._stream is not None and self._stream.now is not None:
+            return self._stream.now
         return self.clock.now()
 
-    def _time_limit(self) -> int | None:
-        return None if self.settings.clock == "stream" else self.clock.now()
+    def trust_clock(self) -> None:
+        """Use the machine's present time, although its clock has jumped."""
+        if self.clock.jump:
+            self.clock.trust()
+            self.events.record("clock_jump", None, "an operator has confirmed the clock")
 
     async def read(self, query: Callable[[Ledger], T]) -> T:
         """Return the result of a query of the ledger, which runs in another thread."""
@@ -228,7 +249,7 @@ class Service:
             steps=steps,
             refused_last_hour=self.ingest.refused_last_hour,
             days_left=self.health.days_left,
-            clock_warning=f"The clock jumped by {jump} seconds." if jump else None,
+            clock_warning=CLOCK_WARNING.format(jump) if jump else None,
             zone="UTC",
             error=ErrorNow(self.statuses.error_ratio),
         )
@@ -246,11 +267,11 @@ class Service:
         """Check workers, clock and held rows; every second time, all states as well."""
         self.forecasts.pool.kill_hanging()
         self.health.crashing_workers = self.forecasts.pool.crashing
-        if self.clock.check():
-            seconds = self.clock.jump // SECOND
-            self.events.record("clock_jump", None, f"the clock jumped by {seconds} seconds")
+        change = self.clock.check()
+        if change is not None:
+            self.events.record("clock_jump", None, change)
         self.intake.clock_jumped = bool(self.clock.jump)
-        if self.intake.held and self.settings.clock == "machine" and not self.clock.jump:
+        if self.intake.held:
             with suppress(Problem):
                 await self.ingest.release_held()
         self._checks += 1

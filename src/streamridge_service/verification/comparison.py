@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from streamridge import state_content
-from streamridge_service.ledger.records import IssuedForecast, Kind, Snapshot, StoredReading
+from streamridge_service.ledger.records import IssuedForecast, Snapshot, StoredReading
 from streamridge_service.verification.log_replay import SensorLog, forecasts_since
 
 # The relative difference of numbers from another processor or from other numerical libraries.
@@ -163,7 +163,7 @@ class _ReplayedFit:
         steps = {
             item.seq: plan.step_of(item.time)
             for item in self.log.items
-            if isinstance(item, StoredReading) and item.kind == Kind.LIVE
+            if isinstance(item, StoredReading) and item.is_live
         }
         if seq not in steps:
             return []

@@ -58,7 +58,7 @@ class StartHistory(msgspec.Struct, frozen=True):
         start = newest - history_span(plan)
         recent = [reading for reading in known if reading.time > start]
         last = [reading for reading in recent if plan.step_of(reading.time) == newest]
-        if plan.rule is None or any(reading.kind != Kind.LIVE for reading in last):
+        if plan.rule is None or not all(reading.is_live for reading in last):
             return cls(*step_values(recent, plan))
         complete = [each for each in recent if plan.step_of(each.time) < newest]
         return cls(*step_values(complete, plan), tuple(each.seq for each in last))

@@ -12,11 +12,13 @@ from math import fsum
 import numpy as np
 
 from streamridge_service.ledger.records import Action, Kind, StoredReading
+from streamridge_service.ledger.revisions import counting_readings
 from streamridge_service.plan import Plan
 
 LogItem = StoredReading | Action
-# Within one step, readings come first, then late readings, then actions.
-ON_TIME, LATE, ACTION = range(3)
+# Within one step, values that fill in for null come first, then other readings, late readings,
+# and actions.
+FILL, ON_TIME, LATE, ACTION = range(4)
 
 
 def in_order(items: Iterable[LogItem], newest: int, plan: Plan) -> list[LogItem]:
@@ -34,14 +36,19 @@ def in_order(items: Iterable[LogItem], newest: int, plan: Plan) -> list[LogItem]
         if is_late(item, step, newest, plan):
             keys[item.seq] = newest, LATE, item.seq
         else:
-            keys[item.seq] = step, ON_TIME, item.seq
+            keys[item.seq] = step, FILL if fills_step(item, plan) else ON_TIME, item.seq
             newest = max(newest, step)
     return sorted(items, key=lambda item: keys[item.seq])
 
 
 def is_late(reading: StoredReading, step: int, newest: int, plan: Plan) -> bool:
     """Return whether a reading is not processed at its step: it is too late, or not live."""
-    return reading.kind != Kind.LIVE or newest - step > plan.open_for
+    return not reading.is_live or newest - step > plan.open_for
+
+
+def fills_step(reading: StoredReading, plan: Plan) -> bool:
+    """Return whether a reading is the value of a step that was null."""
+    return reading.kind == Kind.FILL and plan.rule is None
 
 
 def combined_value(readings: list[StoredReading], rule: str | None) -> float | None:
@@ -63,16 +70,9 @@ def combined_value(readings: list[StoredReading], rule: str | None) -> float | N
 
 
 def step_values(readings: list[StoredReading], plan: Plan) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times of steps in order, and their values, NaN for missing ones.
-
-    If there are several readings of one time, the first counts, unless a revision replaces it.
-    """
-    by_time: dict[int, StoredReading] = {}
-    for reading in readings:
-        if reading.kind == Kind.REVISION or reading.time not in by_time:
-            by_time[reading.time] = reading
+    """Return the times of steps in order, and their values, NaN for missing ones."""
     by_step: dict[int, list[StoredReading]] = {}
-    for reading in by_time.values():
+    for reading in counting_readings(readings, plan).values():
         by_step.setdefault(plan.step_of(reading.time), []).append(reading)
     steps = sorted(by_step)
     found = [combined_value(by_step[step], plan.rule or "last") for step in steps]

@@ -34,7 +34,7 @@ from streamridge_service.workers.sensor_state import (
     reproducible_bytes,
     tuning_of,
 )
-from streamridge_service.workers.steps import LogItem, combined_value, in_order, is_late
+from streamridge_service.workers.steps import LogItem, combined_value, fills_step, in_order, is_late
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
@@ -115,22 +115,22 @@ class Tracker:
 
         Raises `OutOfOrderError`, and changes nothing, if it comes before a processed step.
         """
-        if isinstance(item, StoredReading) and item.kind == Kind.LIVE:
+        if isinstance(item, StoredReading):
             step, newest = self.plan.step_of(item.time), self.newest
-            after_point = self.point is None or step > self.point.until
-            if step < newest and after_point and not is_late(item, step, newest, self.plan):
+            is_behind = step < newest or (step == newest and fills_step(item, self.plan))
+            if is_behind and not is_late(item, step, newest, self.plan):
                 raise OutOfOrderError
         return self._process(item, set())
 
     def _process(self, item: LogItem, waiting: set[int]) -> list[IssuedForecast]:
         """Process one item; `waiting` are the arrival numbers of items that come after it."""
-        if isinstance(item, StoredReading) and item.kind == Kind.LIVE and self.plan.rule:
+        if isinstance(item, StoredReading) and item.is_live and self.plan.rule:
             return self._combine(item, waiting)
         self.seq = max(self.seq, item.seq)
         if isinstance(item, Action):
             self.apply(item)
             return []
-        if item.kind == Kind.LIVE:
+        if item.is_live:
             return self._observe(item, waiting)
         if item.kind != Kind.HELD:
             self.restart = self.restart or "start"

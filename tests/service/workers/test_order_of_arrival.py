@@ -14,6 +14,7 @@ from streamridge_service.intake import IngestOptions, Intake, NewRows
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import SensorRow
 from streamridge_service.rows import Batch, Row
+from streamridge_service.stream_clock import StreamClock
 from streamridge_service.workers.tracker import Tracker
 from tests.support.ledger.postgres_server import MEMORY
 from tests.support.workers.logs import DAY, PLAN, START, STEP, World, daily, numbered
@@ -38,7 +39,7 @@ def stored(batches):
         tempfile.TemporaryDirectory(dir=in_memory) as folder,
         open_ledger(str(Path(folder) / "a.db")) as ledger,
     ):
-        intake, last = Intake(ledger, PLAN, [], max_sensors=3, now=lambda: None), 0
+        intake, last = Intake(ledger, PLAN, [], max_sensors=3, clock=StreamClock()), 0
         for rows in batches:
             group = NewRows(last)
             batch = Batch([Row(i + 1, *row) for i, row in enumerate(rows)], [])

@@ -256,7 +256,76 @@ class TestRules:
         assert other.digest == world.digest
 
 
+class TestNull:
+    """A value may come after null for the same step."""
+
+    def filled(self, values, at, after):
+        """Return a log in which a step is null at first; its value comes some steps later."""
+        log = entries([None if i == at else value for i, value in enumerate(values)])
+        fill = StoredReading(0, 1, log[at].time, values[at], 0, Kind.FILL)
+        log.insert(at + 1 + after, fill)
+        return numbered(log)
+
+    @pytest.mark.parametrize("after", [0, 1])
+    def test_while_its_step_is_open_the_state_is_that_without_null(self, after):
+        values = daily(4 * DAY)
+
+        world = World().follow(self.filled(values, 3 * DAY + 50, after))
+
+        assert world.digest == World().follow(entries(values)).digest
+        assert world.made_again().to_bytes() == world.tracker.to_bytes()
+
+    def test_the_newest_step_is_forecast_again(self):
+        values = daily(2 * DAY)
+        log = self.filled(values, 2 * DAY - 1, 0)
+
+        last = Tracker(SENSOR, PLAN).catch_up(log)[-1]
+
+        assert last.seq == log[-1].seq
+        assert last.values == World().follow(entries(values)).issued[-1].values
+
+    def test_later_it_is_a_late_reading(self):
+        log = self.filled(daily(4 * DAY), 3 * DAY + 10, 20)
+
+        world = World().follow(log)
+
+        assert world.rebuilt == 0
+        assert world.tracker.forecaster.counts["late"] == 1
+        assert world.made_again().to_bytes() == world.tracker.to_bytes()
+
+    def test_the_value_counts_in_a_new_start(self):
+        values = daily(DAY)
+        times, found = step_values(self.filled(values, 5, 40), PLAN)
+
+        assert found.tolist() == values
+        assert len(times) == DAY
+
+    def test_with_a_rule_it_replaces_null_of_its_time(self):
+        plan = msgspec.structs.replace(PLAN, rule="sum")
+        fine = [StoredReading(i + 1, 1, START + i * 5 * MINUTE, 1.0 + i % 7, 0) for i in range(90)]
+        nulled = msgspec.structs.replace(fine[61], value=None)
+        fill = msgspec.structs.replace(fine[61], kind=Kind.FILL)
+
+        world = World(plan=plan).follow(numbered([*fine[:61], nulled, fill, *fine[62:]]))
+
+        assert world.digest == World(plan=plan).follow(fine).digest
+
+
 class TestActions:
+    def test_an_action_does_not_change_the_order_of_processing(self):
+        values = daily(4 * DAY)
+        *before, null, last = entries([*values[:-2], None, values[-1]])
+        fill = StoredReading(last.seq + 1, 1, null.time, values[-2], 0, Kind.FILL)
+        world = World().follow([*before, null])
+        # An action saves the state of a sensor at once.
+        world.snapshots.append(refitted(world.tracker.saved_state(), Workspace()))
+        world.tracker = world.made_again()
+
+        world.follow([last, fill])
+
+        assert world.rebuilt == 1
+        assert world.made_again().to_bytes() == world.tracker.to_bytes()
+
     def act(self, world, kind, **body):
         seq = world.log[-1].seq + 1
         world.take(Action(seq, 1, kind, msgspec.json.encode(body), 0))

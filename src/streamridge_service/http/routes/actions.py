@@ -1,4 +1,4 @@
-"""Actions of operators on a sensor."""
+"""Actions of operators on a sensor, and on the clock."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from msgspec import Meta
 
 from streamridge_service.http.requests import time_of
 from streamridge_service.http.routing import HttpRequest, Routes, service_of, status_of
+from streamridge_service.plan import SECOND
 from streamridge_service.problems import Problem
-from streamridge_service.service.answers import Answer, Name, Time
+from streamridge_service.service.answers import Answer, Name, Time, iso
 
 MODEL_PROBLEMS = ("sr-archived", "sr-no-model", "sr-unknown-hyperparameter")
 
@@ -55,6 +56,13 @@ class Released(Answer, frozen=True):
 
     sensor: Name
     released: Annotated[int, Meta(examples=[3])]
+
+
+class ClockTrusted(Answer, frozen=True):
+    """The machine's time that is in use now, and by how much the clock had jumped."""
+
+    now: Time
+    jump_seconds: Annotated[float, Meta(examples=[43_200.0])]
 
 
 async def _run(request: HttpRequest, kind: str, body: dict[str, Any]) -> Done:
@@ -116,3 +124,12 @@ async def release(request: HttpRequest) -> Released:
     """Take in the held rows of a sensor now, although their time is in the future."""
     sensor = status_of(request, active=True).sensor
     return Released(sensor.name, await service_of(request).ingest.release_held(sensor))
+
+
+@routes.add("POST", "/v1/clock/trust")
+async def trust_clock(request: HttpRequest) -> ClockTrusted:
+    """Use the present time of the machine although its clock has jumped."""
+    service = service_of(request)
+    seconds = service.clock.jump / SECOND
+    service.trust_clock()
+    return ClockTrusted(iso(service.clock.now()), seconds)

@@ -1,0 +1,134 @@
+"""The clock of a stream follows several sensors, and none of them alone."""
+
+import pytest
+
+from streamridge_service.plan import DAY, MINUTE
+from streamridge_service.stream_clock import FAR, FEW, RECENT, StreamClock
+
+STEP = 15 * MINUTE
+NOW = 19_000 * DAY
+FAR_YEAR = NOW + 460 * 365 * DAY
+
+
+def clock_of(names, steps=5):
+    """Return a clock after some steps of all sensors, the last of them at `NOW`."""
+    clock = StreamClock()
+    for step in range(1 - steps, 1):
+        clock.add([(name, NOW + step * STEP) for name in names])
+    return clock
+
+
+def test_there_is_no_time_before_the_first_reading():
+    clock = StreamClock()
+    clock.add([])
+
+    assert clock.now is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 63])
+def test_it_follows_readings(count):
+    names = range(count)
+    clock = clock_of(names)
+
+    for step in range(1, 200):
+        clock.add([(name, NOW + step * STEP) for name in names])
+
+        assert clock.now == NOW + step * STEP
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 63])
+@pytest.mark.parametrize("ahead", [FAR_YEAR - NOW, 3 * DAY, FAR + STEP])
+def test_one_reading_far_ahead_does_not_move_it(count, ahead):
+    clock = clock_of(range(count))
+
+    clock.add([(0, NOW + ahead)])
+
+    assert clock.now == NOW
+
+
+@pytest.mark.parametrize("count", [3, 4, 63])
+def test_one_sensor_that_is_ahead_does_not_move_it(count):
+    clock = clock_of(range(count))
+
+    for step in range(1, 50):
+        clock.add([(0, NOW + step * STEP + DAY)])
+        clock.add([(name, NOW + step * STEP) for name in range(1, count)])
+
+        assert clock.now == NOW + step * STEP
+
+
+def test_many_rows_of_one_sensor_far_ahead_do_not_move_it_for_long():
+    clock = clock_of(range(63))
+    clock.add([(0, FAR_YEAR + i * STEP) for i in range(RECENT - 2)])
+    assert clock.now == NOW
+
+    clock.add([(0, FAR_YEAR + i * STEP) for i in range(1000)])
+    clock.add([(name, NOW + STEP) for name in range(1, 63)])
+
+    assert clock.now == NOW + STEP
+
+
+@pytest.mark.parametrize(("count", "alive"), [(2, 1), (63, 1), (63, 2)])
+def test_it_follows_the_sensors_that_are_left(count, alive):
+    clock = clock_of(range(count))
+
+    for step in range(1, 2 * RECENT):
+        clock.add([(name, NOW + step * STEP) for name in range(alive)])
+
+    assert clock.now == NOW + (2 * RECENT - 1) * STEP
+
+
+def test_a_long_gap_is_over_once_enough_sensors_agree():
+    clock = clock_of(range(63))
+    later = NOW + 8 * DAY
+
+    found = []
+    for name in range(4):
+        clock.add([(name, later)])
+        found.append(clock.now)
+
+    assert found == [NOW, NOW, later, later]
+
+
+def test_a_long_gap_of_a_single_sensor_is_over_after_a_few_readings():
+    clock = clock_of([0])
+    later = NOW + 8 * DAY
+
+    for step in range(FEW):
+        assert clock.now == NOW
+        clock.add([(0, later + step * STEP)])
+
+    assert clock.now == later + (FEW - 1) * STEP
+
+
+def test_past_readings_do_not_move_it_back():
+    clock = clock_of(range(4))
+
+    clock.add([(name, NOW - 90 * DAY + i * STEP) for name in range(9) for i in range(500)])
+
+    assert clock.now == NOW
+
+
+def test_a_second_sensor_may_begin_with_its_past():
+    clock = clock_of([0])
+
+    clock.add([(1, NOW - 90 * DAY + i * STEP) for i in range(500)])
+
+    assert clock.now == NOW
+
+
+def test_a_wrong_first_reading_is_corrected_by_others():
+    clock = StreamClock()
+    clock.add([(0, FAR_YEAR)])
+
+    clock.add([(name, NOW) for name in (1, 2, 3)])
+
+    assert clock.now == NOW
+
+
+def test_a_first_file_with_one_wrong_row_gives_the_time_of_the_others():
+    clock = StreamClock()
+
+    clock.add([*((0, NOW - (20 - i) * STEP) for i in range(21)), (0, FAR_YEAR)])
+
+    assert clock.now == NOW
