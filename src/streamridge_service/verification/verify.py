@@ -154,10 +154,23 @@ def _snapshot_fault(stored: Snapshot | None, replayed: Sequence[Snapshot]) -> st
 
 
 def _summary(snapshot: Snapshot) -> bytes:
-    """Return a summary without the reason of a failed refit, which is not in the log."""
+    """Return a summary as far as the log determines it.
+
+    The log does not have the reason of a failed refit. Errors of forecasts are summed since the
+    first version that stores their sums.
+    """
     summary = msgspec.json.decode(snapshot.summary, type=SensorSummary)
-    failed = None if summary.failed is None else ""
-    return msgspec.json.encode(msgspec.structs.replace(summary, failed=failed))
+    failed, new = None if summary.failed is None else "", SensorSummary()
+    return msgspec.json.encode(
+        msgspec.structs.replace(
+            summary,
+            failed=failed,
+            score=new.score,
+            outside=new.outside,
+            scores=new.scores,
+            errors=new.errors,
+        )
+    )
 
 
 def _content(snapshot: Snapshot) -> tuple[object, ...]:

@@ -34,7 +34,8 @@ class SensorSummary(msgspec.Struct, frozen=True):
     rebuilt: bool = False  # whether the state was rebuilt from the readings since the last refit
     score: float | None = None  # anomaly score of the last reading, if it was forecast
     outside: int = 0  # number of readings outside their bands in a row, up to the last one
-    scores: Scores = Scores()  # errors of its forecasts
+    # Errors of its forecasts. Earlier versions stored other figures by the name "scores".
+    scores: Scores = msgspec.field(default=Scores(), name="figures")
     errors: ErrorHistory = ErrorHistory()  # the sums behind them, which only workers need
 
     def after(self, time: int, value: float | None, *, doubted: bool) -> SensorSummary:
