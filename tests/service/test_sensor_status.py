@@ -10,7 +10,7 @@ import pytest
 from streamridge_service.http.app import create_app
 from streamridge_service.http.pagination import FEW, SensorPages
 from streamridge_service.intake import IngestOptions
-from streamridge_service.ledger.records import IssuedForecast, SensorRow
+from streamridge_service.ledger.records import Event, IssuedForecast, SensorRow
 from streamridge_service.plan import DAY, HOUR, MINUTE
 from streamridge_service.rows import Batch, Row
 from streamridge_service.service.answers import sensor_item
@@ -170,3 +170,22 @@ def test_a_sensor_without_a_reading_in_the_last_day_has_no_error_of_that_day():
     assert status.scores(NOW + DAY) == scores
     assert status.scores(NOW + DAY + 1) == scores.without_last_day
     assert sensor_item(status, NOW + 37 * HOUR).error_ratio is None
+
+
+def test_an_acknowledged_state_is_known_until_it_changes_and_after_a_restart():
+    statuses = statuses_of(1, msgspec.structs.replace(MODEL, doubted=True))
+    events = [(1, "good", ""), (2, "implausible", "why"), (3, "acknowledged", "implausible: why")]
+    stored = [Event(number, NOW, kind, 1, reason) for number, kind, reason in events]
+    list(statuses.check(NOW))
+
+    statuses.restore_acknowledged(stored)
+    known = sensor_item(statuses[1], NOW).acknowledged
+    list(statuses.check(NOW))
+    still_known = sensor_item(statuses[1], NOW).acknowledged
+    statuses.set_summary(1, MODEL)
+    list(statuses.check(NOW))
+    statuses.set_summary(1, msgspec.structs.replace(MODEL, doubted=True))
+    list(statuses.check(NOW))
+
+    assert (known, still_known) == (True, True)
+    assert not sensor_item(statuses[1], NOW).acknowledged

@@ -25,26 +25,34 @@ export class Api {
     return reached(response.json());
   }
 
+  // Changes something; `ask` says which token is needed, if another one is.
+  async send(method, path, body = undefined, ask = "") {
+    const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+    const content = body === undefined ? undefined : JSON.stringify(body);
+    const response = await this.open(path, {}, { method, headers, body: content, ask });
+    return response.status === 204 ? null : reached(response.json());
+  }
+
   // Returns a response whose body is not read yet.
-  async open(path, params, { signal, headers = {} } = {}) {
+  async open(path, params, { signal, headers = {}, method = "GET", body, ask = "" } = {}) {
     for (;;) {
       const sent = this.#token;
       const all = sent ? { ...headers, Authorization: `Bearer ${sent}` } : headers;
       const response = await reached(
-        fetch(address(path, params), { signal, headers: all, cache: "no-store" }),
+        fetch(address(path, params), { signal, method, body, headers: all, cache: "no-store" }),
       );
       if (response.ok) return response;
       const problem = await response.json().catch(() => ({}));
       if (response.status !== 401 && response.status !== 403)
         throw new Refusal(response.status, problem);
-      await this.#renew(sent, response.status);
+      await this.#renew(sent, ask || reason(sent, response.status));
     }
   }
 
   // Many requests may be refused at once; one form serves them all.
-  async #renew(refused, status) {
+  async #renew(refused, why) {
     if (this.#token !== refused) return;
-    this.#asking ??= this.#ask(reason(refused, status)).finally(() => (this.#asking = null));
+    this.#asking ??= this.#ask(why).finally(() => (this.#asking = null));
     this.#token = await this.#asking;
     keep(this.#token);
   }

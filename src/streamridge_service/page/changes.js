@@ -36,6 +36,7 @@ const WORDS = {
   prune_failed: "pruning failed",
   new: "new",
   archived: "archived",
+  acknowledged: "acknowledged",
   alert_failed: "alert not delivered",
 };
 

@@ -64,6 +64,7 @@ export const EVENTS = {
   clock_jump: [CLOCK, false, "bad"],
   outside: ["M2.4 10.6h11.2M2.4 13.4h11.2M8 8.6V2.6M5.4 5.2 8 2.6l2.6 2.6", false, "bad"],
   inside: ["M2.4 10.6h11.2M2.4 13.4h11.2M8 2.6v6M5.4 6 8 8.6 10.6 6", false, "info"],
+  acknowledged: [`${RING}M5.2 8.2l2 2 3.6-4`, false, "soft"],
   alert_failed: [`${RING}M8 4.4v4.4M8 11.2v.4`, false, "bad"],
   data_loss: [DOWN, true, "bad"],
   backup: [RING, true, "good"],

@@ -35,10 +35,11 @@ function numbersOf({ value, lower, upper }) {
   return [value, lower, upper].map((each) => number(each, digitsFor(upper - lower, value)));
 }
 
-export function stateWords({ id, label, state, reason, newest, zone, group }) {
+export function stateWords({ id, label, state, reason, newest, zone, group, acknowledged }) {
   const at = parsed(newest);
   const facts = [
     label && label !== id ? id : "",
+    acknowledged ? "acknowledged" : "",
     group ? `group ${group}` : "",
     Number.isNaN(at) ? "no reading yet" : `newest reading ${nearTime(at, zone, now())}`,
     `times in ${zone || "UTC"}`,

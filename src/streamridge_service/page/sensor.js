@@ -1,4 +1,5 @@
 // Part 4: one sensor, its last day and its next forecasts.
+import { Actions } from "./actions.js";
 import { now } from "./clock.js";
 import { byId, el, pool, setAttributes, setText, show, throttled } from "./dom.js";
 import {
@@ -35,11 +36,14 @@ export class SensorView {
   #week = [];
   #weekUntil = 0;
   #next = { items: [], source: "none", reason: null };
+  #actions;
 
   // `app` has `api`, `guard(promise)` and `summary`.
   constructor(app) {
     this.#app = app;
     byId("sensor-glyph").append(this.#mark);
+    this.#actions = new Actions(app, () => app.guard(this.#again()));
+    byId("time-range").addEventListener("change", () => app.guard(this.#again()));
     this.refresh = throttled(2000, () => {
       if (this.#item) app.guard(this.#renew(this.#stop.signal));
     });
@@ -62,6 +66,14 @@ export class SensorView {
     this.#drawNumbers();
     const questions = [this.#askPast(signal), this.#askNext(signal), this.#askWeek(signal)];
     await Promise.all(questions.map(async (question) => this.#take([await question], signal)));
+  }
+
+  // Loads everything again: the range of time, or the past, has changed.
+  async #again() {
+    const { id } = this.#item ?? {};
+    if (!id) return;
+    const item = await this.#ask(id, "", {}, this.#stop.signal);
+    if (id === this.#item.id) await this.show(id, item);
   }
 
   // Shows a new item of the list, and loads the rest.
@@ -133,6 +145,8 @@ export class SensorView {
     return this.#app.api.get(`/v1/sensors/${encodeURIComponent(id)}${part}`, params, signal);
   }
 
+  // The length of the shown past.
+  #length = () => HOUR * Number(byId("time-range").value);
   #step = () => 1000 * this.#app.summary.step_seconds;
   #reach = () => this.#step() * Math.max(1, this.#app.summary.horizon);
 
@@ -140,7 +154,7 @@ export class SensorView {
   #span() {
     const newest = parsed(this.#app.summary.newest);
     const to = Number.isNaN(newest) ? Math.floor(now() / this.#step()) * this.#step() : newest;
-    return [to - DAY, to];
+    return [to - this.#length(), to];
   }
 
   #takePast({ items }, from) {
@@ -170,7 +184,7 @@ export class SensorView {
     this.#drawNumbers();
     if (byId("sensor").ariaBusy === "true") return; // The past is not loaded yet.
     const to = this.#newest;
-    const from = to - DAY;
+    const from = to - this.#length();
     const [step, coming] = [this.#step(), this.#coming];
     const points = onGrid(this.#past, from, to, step);
     const end = Math.max(to + this.#reach(), ...coming.map(({ at }) => at));
@@ -203,7 +217,9 @@ export class SensorView {
     setText(byId("headline-band"), bandWords(first, this.#next.source, level));
     setText(byId("band-words"), `${percent(level)} interval`);
     setText(byId("sensor-facts"), factWords(item, level));
-    const chart = `${item.label || item.id}: measured and forecast over the last day.`;
+    this.#actions.show(item);
+    const range = byId("time-range").selectedOptions[0].text;
+    const chart = `${item.label || item.id}: measured and forecast over the last ${range}.`;
     setAttributes(byId("chart"), { "aria-label": `${chart} ${byId("headline").textContent}` });
   }
 

@@ -6,6 +6,7 @@ export function askToken(problem) {
   const dialog = byId("token");
   const input = byId("token-text");
   const message = byId("token-problem");
+  setText(byId("token-url"), location.origin);
   setText(message, problem);
   show(message, problem !== "");
   input.value = "";

@@ -108,6 +108,9 @@ class SensorItem(Answer, frozen=True):
     error_ratio: Annotated[float, Meta(examples=[1.08])] | None
     outside: Annotated[float, Meta(examples=[0.07])] | None
     trend: Trend
+    acknowledged: Annotated[
+        bool, Meta(description="Whether an operator knows about the present state.")
+    ]
     score: Score | None
     outside_in_a_row: Annotated[
         int, Meta(description="Readings outside their intervals in a row, up to the last one.")
@@ -220,6 +223,7 @@ def sensor_item(status: SensorStatus, now: int) -> SensorItem:
         error_ratio=scores.ratio,
         outside=scores.outside,
         trend=scores.trend,
+        acknowledged=status.acknowledged == state,
         score=summary.score,
         outside_in_a_row=summary.outside,
         forecast=_next_step(status.forecast),

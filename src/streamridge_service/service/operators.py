@@ -17,6 +17,7 @@ from streamridge_service.problems import Problem
 from streamridge_service.service.events import EventLog
 from streamridge_service.service.forecasts import Forecasts
 from streamridge_service.service.machine_clock import MachineClock
+from streamridge_service.service.sensor_status import SensorStatus
 from streamridge_service.service.writer import Writer
 
 # Returns the new row of a sensor, given its present one, and the declaration if it starts a new
@@ -41,6 +42,12 @@ class Operators:
         action = await self.writer.run(lambda ledger: self._append(ledger, sensor.id, kind, body))
         await self.forecasts.apply(action)
         self.events.record("retuned", sensor, f"{kind} was requested")
+
+    def acknowledge(self, status: SensorStatus, now: int) -> None:
+        """Note that an operator knows about the present state of a sensor."""
+        state, reason = status.state(now)
+        self.forecasts.statuses.acknowledge(status.sensor.id, state)
+        self.events.record("acknowledged", status.sensor, f"{state}: {reason}")
 
     def _append(
         self, ledger: Ledger, sensor: int, kind: str, body: object, *rows: SensorRow

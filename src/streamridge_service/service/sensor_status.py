@@ -7,7 +7,7 @@ other threads may work on statuses, or on a copy of the table, that the event lo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from statistics import fmean
 from typing import Literal, get_args
@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import msgspec
 
 from streamridge.errors import counted
-from streamridge_service.ledger.records import IssuedForecast, SensorRow
+from streamridge_service.ledger.records import Event, IssuedForecast, SensorRow
 from streamridge_service.plan import DAY, HOUR, MINUTE, Declaration, Plan
 from streamridge_service.stream_clock import StreamClock
 from streamridge_service.workers.error_scores import Scores
@@ -44,6 +44,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
     seq: int = 0  # the arrival number up to which its worker has processed readings
     forecast: IssuedForecast | None = None  # the newest one
     fault: str | None = None  # why it cannot be processed, or not be stored
+    acknowledged: StateName | None = None  # the state that an operator knows about
 
     @property
     def is_archived(self) -> bool:
@@ -167,6 +168,23 @@ class SensorStatuses:
         if known is None or (known.time, known.seq) <= (issued.time, issued.seq):
             self._by_id[issued.sensor] = msgspec.structs.replace(status, forecast=issued)
 
+    def acknowledge(self, sensor: int, state: StateName | None) -> None:
+        """Note that an operator knows about a state of a sensor; None after it has changed."""
+        status = self._by_id[sensor]
+        if status.acknowledged != state:
+            self._by_id[sensor] = msgspec.structs.replace(status, acknowledged=state)
+
+    def restore_acknowledged(self, events: Iterable[Event]) -> None:
+        """Find the states that operators know about in the recorded events."""
+        for event in events:
+            if event.sensor not in self._by_id:
+                continue
+            if event.kind == "acknowledged":
+                known = event.reason.partition(":")[0]
+                self.acknowledge(event.sensor, next(each for each in STATES if each == known))
+            elif event.kind in STATES:
+                self.acknowledge(event.sensor, None)
+
     def mark_announced(self, now: int) -> None:
         """Treat the present states as announced: at a start, nothing has changed."""
         for sensor, status in self._by_id.items():
@@ -200,6 +218,7 @@ class SensorStatuses:
                 counts[state] += 1
                 if state != self._announced.get(sensor, "new"):
                     changed.append((status.sensor, state, reason))
+                    self.acknowledge(sensor, None)
                 self._announced[sensor] = state
                 changed += self._outside_change(status)
                 outside += status.summary.outside > 0

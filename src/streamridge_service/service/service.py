@@ -50,8 +50,8 @@ from streamridge_service.workers.sensor_state import NEVER, SensorSummary
 from streamridge_service.workers.worker import WorkerConfig
 
 VERSION = version("streamridge")
-# Arrival numbers whose forecasts and readings are loaded at a start.
-RECENT = 200_000
+# Arrival numbers whose forecasts and readings are loaded at a start, and events.
+RECENT, RECENT_EVENTS = 200_000, 10_000
 # What an operator should know and do after a jump of the clock.
 CLOCK_WARNING = (
     "The machine's clock jumped by {} seconds. The time before the jump is in use until readings "
@@ -183,6 +183,7 @@ class Service:
                 newer = {"newest": step, "value": entry.value}
                 statuses.set_summary(sensor_id, msgspec.structs.replace(status.summary, **newer))
         self.ingest.count_steps(entries)
+        statuses.restore_acknowledged(ledger.events(limit=RECENT_EVENTS))
         statuses.mark_announced(self.now)
 
     def begin_stop(self) -> None:

@@ -39,6 +39,7 @@ TABLE = {
         "POST /v1/sensors/{sensor}/freeze", "POST /v1/sensors/{sensor}/unfreeze",
         "POST /v1/sensors/{sensor}/rollback", "POST /v1/sensors/{sensor}/exclude",
         "POST /v1/clock/trust", "GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{number}",
+        "POST /v1/sensors/{sensor}/acknowledge",
     },
 }  # fmt: skip
 ADDRESSES = (f"127.{a}.{b}.1" for a, b in itertools.product(range(1, 250), range(250)))

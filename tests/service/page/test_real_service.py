@@ -239,3 +239,93 @@ def test_a_click_filters_by_state_and_keys_open_a_sensor(page):
     until_page(page, f"document.querySelector('#sensor-name').innerText === {LABELS[SILENT]!r}")
     assert page.url.endswith(f"#{SILENT}")
     assert "Silent: no reading for 30 hours." in page.inner_text("#sensor-state")
+
+
+class TestActions:
+    """Operators act from the page; each action goes into the log of the service."""
+
+    @pytest.fixture
+    def north(self, page):
+        page.goto(page.url.partition("#")[0] + "#north")
+        until_page(
+            page, f"document.querySelector('#sensor-name').innerText === {LABELS['north']!r}"
+        )
+        page.evaluate("document.getElementById('act').open = true")
+        return page
+
+    def act(self, page, form, expected, **values):
+        """Fill in a form, send it, and wait for the result."""
+        for name, value in values.items():
+            page.fill(f"#{form} [name={name}]", value)
+        page.click(f"#{form} button")
+        until_page(page, f"document.querySelector('#act-result').innerText === {expected!r}")
+
+    def actions(self, served, sensor):
+        number = served.service.statuses.find(sensor).sensor.id
+        found = served.do(lambda service: service.read(lambda ledger: ledger.actions(number)))
+        return [each.kind for each in found if each.kind != "configure"]
+
+    def test_a_model_is_retuned_frozen_and_freed(self, north, served, told):
+        self.act(north, "act-retune", "Refitted and retuned.")
+        self.act(north, "act-freeze", "Tuning is frozen.")
+        frozen = told("/v1/sensors/north/tuning")
+        self.act(north, "act-unfreeze", "Tuning goes on.")
+
+        assert self.actions(served, "north")[-3:] == ["retune", "freeze", "unfreeze"]
+        assert frozen["frozen"] == frozen["learned"]
+        assert told("/v1/sensors/north/tuning")["frozen"] == []
+
+    def test_a_closure_is_excluded(self, north, served):
+        words = "These readings are not learned from."
+
+        self.act(north, "act-exclude", words, start="2026-01-02T08:00", end="2026-01-02T12:00")
+
+        assert self.actions(served, "north")[-1] == "exclude"
+
+    def test_a_reading_is_voided(self, north, told):
+        at = stamp(START + 450 * STEP)
+        words = "The reading counts as missing now."
+
+        self.act(north, "act-void", words, time=at.removesuffix("Z"))
+
+        [row] = told("/v1/sensors/north/history", **{"from": at, "to": at})["items"]
+        assert (row["actual"], row["status"]) == (None, "missing")
+
+    def test_a_refused_action_says_why(self, served, open_page):
+        page = open_page(served).page  # the browser itself reports the refusal on its console
+        page.evaluate("document.getElementById('act').open = true")
+        page.fill("#act-exclude [name=start]", "2026-01-03T08:00")
+        page.fill("#act-exclude [name=end]", "2026-01-02T08:00")
+
+        page.click("#act-exclude button")
+
+        until_page(page, "document.querySelector('#act-result').innerText.includes('later than')")
+
+    def test_a_label_is_changed(self, north, told):
+        self.act(north, "act-label", "Saved.", label="Gate north, new")
+        declared = told("/v1/sensors/north")["declared"]
+        self.act(north, "act-label", "Saved.", label=LABELS["north"])
+
+        assert declared["label"] == "Gate north, new"
+        assert declared["group"] == "Gates"
+
+    def test_a_problem_is_acknowledged_until_the_state_changes(self, page, served, told):
+        page.goto(page.url.partition("#")[0] + f"#{SILENT}")
+        until_page(page, f"document.querySelector('#sensor-name').innerText === {LABELS[SILENT]!r}")
+        page.evaluate("document.getElementById('act').open = true")
+
+        self.act(page, "act-acknowledge", "Acknowledged.")
+
+        until_page(
+            page, "document.querySelector('#sensor-state').innerText.includes('acknowledged')"
+        )
+        assert told(f"/v1/sensors/{SILENT}")["acknowledged"]
+        assert [each["kind"] for each in told("/v1/events")["items"]].count("acknowledged") == 1
+
+    def test_a_longer_range_shows_more_of_the_past(self, north):
+        count = "document.querySelector('#chart .layer-actual').getAttribute('d').split('L').length"
+        until_page(north, f"document.querySelector('#sensor').ariaBusy !== 'true' && {count} > 50")
+
+        north.select_option("#time-range", "72")
+
+        until_page(north, f"{count} > 200")

@@ -119,6 +119,14 @@ async def exclude(request: HttpRequest, body: ExcludedTime) -> Done:
     return await _run(request, "exclude", {"start": body.start, "end": body.end})
 
 
+@routes.add("POST", "/v1/sensors/{sensor:str}/acknowledge", problems=("sr-archived",))
+async def acknowledge(request: HttpRequest) -> Done:
+    """Note that an operator knows about the present state of a sensor, until the state changes."""
+    status = status_of(request, active=True)
+    service_of(request).operators.acknowledge(status, service_of(request).now)
+    return Done(status.sensor.name, "acknowledge")
+
+
 @routes.add("POST", "/v1/sensors/{sensor:str}/release", problems=("sr-archived",))
 async def release(request: HttpRequest) -> Released:
     """Take in the held rows of a sensor now, although their time is in the future."""

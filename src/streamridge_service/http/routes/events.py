@@ -21,7 +21,7 @@ from streamridge_service.service.sensor_status import STATES, SensorStatuses
 # Kinds of events: a sensor changed to a state, or something else happened.
 OTHER_KINDS = (
     "outside", "inside", "retuned", "refused", "clock_jump", "archived", "alert_failed",
-    "data_loss", "backup", "backup_failed", "pruned", "prune_failed",
+    "acknowledged", "data_loss", "backup", "backup_failed", "pruned", "prune_failed",
 )  # fmt: skip
 KINDS = "|".join([*STATES, *OTHER_KINDS])
 EVENT_STREAM = "text/event-stream"
