@@ -172,8 +172,22 @@ class Plan(msgspec.Struct, frozen=True):
 
     def stagger(self, name: str) -> int:
         """Return by how many steps the refits of a sensor are shifted, so that few coincide."""
+        return crc32(name.encode()) % self._update_every
+
+    def next_refit(self, name: str, since: int) -> int:
+        """Return the step of a sensor's next refit.
+
+        `since` is the time of its last refit point, or of its first step. The refit takes place at
+        the sensor's first turn that is at least half a period later.
+        """
+        every, stagger = self._update_every, self.stagger(name)
+        earliest = since // self.step + every // 2
+        return (-(-(earliest + stagger) // every) * every - stagger) * self.step
+
+    @property
+    def _update_every(self) -> int:
         every: int = self.settings(Declaration()).update_every
-        return crc32(name.encode()) % every
+        return every
 
 
 class Plans(msgspec.Struct, frozen=True):

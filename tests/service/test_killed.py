@@ -80,7 +80,6 @@ class Sender:
             service.client() as client,
             open_ledger(str(service.database), read_only=True) as ledger,
         ):
-            self._wake_all(client)
             self._await_cuts(service, ledger)
             if self.acknowledged:
                 assert self._post(client, self.acknowledged - 1) == "duplicate"
@@ -90,11 +89,6 @@ class Sender:
                 self._await_cuts(service, ledger)
                 time.sleep(PAUSE)
             self.rests = True
-
-    def _wake_all(self, client):
-        """Let all sensors be loaded, so that what is due begins."""
-        for name in NAMES if self._refit_points is not None and self.acknowledged else ():
-            assert client.get(f"/v1/sensors/{name}/forecasts").status_code == 200
 
     def _post(self, client, number):
         """Send a batch; return what became of all of its readings."""

@@ -35,6 +35,18 @@ def statuses_of(count, summary=MODEL):
     return statuses
 
 
+def test_a_sensor_whose_readings_wait_for_its_worker_is_not_stale():
+    statuses = statuses_of(2)
+    later = NOW + 30 * HOUR
+    statuses.set_accepted({1: later, 2: later})
+    statuses.set_summary(2, msgspec.structs.replace(MODEL, newest=later))
+
+    changes = [change for chunk in statuses.check(statuses.newest) for change in chunk]
+
+    assert statuses.newest == later
+    assert [(sensor.id, state) for sensor, state, _ in changes] == [(1, "good"), (2, "good")]
+
+
 @pytest.mark.parametrize(
     ("changes", "state", "reason"),
     [

@@ -90,6 +90,7 @@ class TestRestart:
         summary, item = serving(looked, lived)
 
         assert summary.total == 3
+        assert sum(msgspec.structs.astuple(summary.sensors)) == 3
         assert item.value == WEEK["north"][FITTED - 1]
         assert item.forecast.source in ("model", "seasonal", "last")
 

@@ -1,5 +1,6 @@
 """Workers that are killed or hang, while readings come in and forecasts are asked for (C2)."""
 
+import asyncio
 import os
 import random
 import signal
@@ -9,15 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.rows import Batch, Row
 from streamridge_service.verification.verify import check_sensors
 from tests.support.service.batches import NAMES, batches_of
+from tests.support.service.in_process import digest_of, serving, settled
 from tests.support.service.live_server import Live, stamp
 from tests.support.waiting import wait_until, wait_until_async
 
 KILLS, HANGS, STEPS = 50, 5, 4000
 # Seconds between batches, and between questions.
 PAUSE = 0.2
+FEW_STEPS = 68  # the first refits come half a day after the past
 
 
 class Clients:
@@ -119,6 +124,102 @@ def test_crashed_and_hanging_workers_fail_no_request(tmp_path, monkeypatch, reco
     assert found == [(None, True, clients.sent - 1)] * len(NAMES)
     record_property("row", "C2")
     record_property("cases", KILLS + HANGS)
+
+
+async def fed(service, batches, first=0):
+    """Feed batches one by one, and wait for the forecasts and refits of each."""
+    for number in range(first, len(batches)):
+        rows = [Row(1, name, time * 10**6, value) for name, time, value in batches[number]]
+        mode = "live" if number else "backfill"
+        await service.ingest.store(Batch(rows, []), IngestOptions(mode=mode))
+        yield number
+        await settled(service)
+
+
+def stop_in_refit(worker):
+    """Return whether a worker was stopped in a refit, at the first moment that one is seen."""
+    while worker._refitting is None:
+        if not worker.unanswered and not worker.waiting_refits:
+            return False
+        time.sleep(0.0005)
+    os.kill(worker.pid, signal.SIGSTOP)
+    time.sleep(0.02)  # messages that were sent before it stopped arrive
+    if worker._refitting is not None:
+        return True
+    os.kill(worker.pid, signal.SIGCONT)
+    return False
+
+
+def lived(database, steps):
+    """Let a service live without a stop; return the digest of its database."""
+
+    async def all_fed(service):
+        async for _ in fed(service, batches_of(steps)):
+            pass
+
+    serving(all_fed, database, train_size=400)
+    return digest_of(database)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return lived(tmp_path_factory.mktemp("whole") / "a.db", FEW_STEPS)
+
+
+@pytest.mark.parametrize(
+    ("kills", "steps"), [(1, FEW_STEPS), pytest.param(30, 700, marks=pytest.mark.slow)]
+)
+def test_a_worker_killed_in_refits_changes_no_byte(
+    whole, tmp_path, monkeypatch, kills, steps, record_property
+):
+    """The refit is made again at once, and does not wait for the next reading."""
+    monkeypatch.setattr("streamridge_service.workers.pool.EARLY_CRASH", 0.0)
+    killed = []
+
+    async def disturbed(service):
+        (worker,) = service.forecasts.pool.workers
+        async for number in fed(service, batches_of(steps)):
+            wanted = number and len(killed) < kills
+            if wanted and await asyncio.to_thread(stop_in_refit, worker):
+                killed.append(worker.pid)
+                os.kill(worker.pid, signal.SIGKILL)
+
+    serving(disturbed, tmp_path / "killed.db", train_size=400)
+
+    assert len(killed) == kills
+    undisturbed = whole if steps == FEW_STEPS else lived(tmp_path / "whole.db", steps)
+    assert digest_of(tmp_path / "killed.db") == undisturbed
+    record_property("row", "C2")
+    record_property("cases", kills)
+
+
+def test_a_refit_that_a_service_did_not_finish_is_made_when_it_starts_again(
+    whole, tmp_path, record_property
+):
+    record_property("row", "A1")
+    record_property("cases", 1)
+    batches = batches_of(FEW_STEPS)
+
+    async def ended(service):
+        (worker,) = service.forecasts.pool.workers
+        async for number in fed(service, batches):
+            if number and await asyncio.to_thread(stop_in_refit, worker):
+                service.forecasts.pool.stop(timeout=0)
+                return number
+        pytest.fail("there was no refit")
+
+    async def went_on(service, number):
+        await settled(service)
+        refits = service.forecasts.counts["refit"]
+        async for _ in fed(service, batches, number + 1):
+            pass
+        return refits
+
+    number = serving(ended, tmp_path / "a.db", train_size=400)
+    refits = serving(lambda service: went_on(service, number), tmp_path / "a.db", train_size=400)
+
+    assert refits == 1
+    assert digest_of(tmp_path / "a.db") == whole
 
 
 async def worked_off(service):

@@ -80,6 +80,10 @@ SELECT p.sensor, p.seq, p.until, p.kind, p.leftover, p.summary, p.tuning, p.fing
 FROM snapshots p LEFT JOIN states s ON s.sensor = p.sensor
 WHERE p.sensor >= :first ORDER BY p.sensor LIMIT :most
 """
+RESTARTED = """
+SELECT DISTINCT a.sensor FROM actions a LEFT JOIN snapshots p ON p.sensor = a.sensor
+WHERE a.kind IN ('reset', 'configure') AND a.seq > coalesce(p.seq, 0) ORDER BY a.sensor
+"""
 EVENTS = """
 SELECT id, at, kind, sensor, reason FROM (
     SELECT id, at, kind, sensor, reason FROM events WHERE id > :after ORDER BY id DESC LIMIT :most
@@ -192,6 +196,10 @@ class LedgerQueries:
         while rows := self._rows(query, after=after, most=SUMMARIES):
             yield from rows
             after = rows[-1][0]
+
+    def restarted(self) -> list[int]:
+        """Return the sensors that were reset or declared anew since their last snapshot."""
+        return [sensor for (sensor,) in self._rows(RESTARTED)]
 
     def tunings(self, sensor: int, *, start: int | None = None) -> list[tuple[int, bytes]]:
         """Return time and tuning of the sensor's refit points, in order of arrival."""

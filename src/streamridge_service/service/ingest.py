@@ -66,12 +66,17 @@ class Ingest:
     def on_commit(self, group: NewRows) -> None:
         """Pass committed readings on; called by the writing thread."""
         self.forecasts.pool.take(group.readings, group.sensors.values())
-        self._loop.call_soon_threadsafe(self._show, group)
+        newest: dict[int, int] = {}
+        for reading in group.readings:
+            if reading.kind != Kind.HELD:
+                newest[reading.sensor] = max(reading.time, newest.get(reading.sensor, NEVER))
+        self._loop.call_soon_threadsafe(self._show, group, newest)
 
-    def _show(self, group: NewRows) -> None:
+    def _show(self, group: NewRows, newest: dict[int, int]) -> None:
         statuses = self.forecasts.statuses
         for sensor in group.sensors.values():
             statuses.put(sensor)
+        statuses.set_accepted(newest)
         self.count_steps(group.readings)
         if self.clock.jump:
             for reading in group.readings:

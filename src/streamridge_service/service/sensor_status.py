@@ -7,7 +7,7 @@ other threads may work on statuses, or on a copy of the table, that the event lo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from statistics import fmean
 from typing import Literal, get_args
@@ -42,6 +42,7 @@ class SensorStatus(msgspec.Struct, frozen=True):
     plan: Plan  # the sensor's own
     summary: SensorSummary = SensorSummary()  # the last report of its worker
     seq: int = 0  # the arrival number up to which its worker has processed readings
+    accepted: int = NEVER  # the newest step with a stored reading, which may not be processed yet
     forecast: IssuedForecast | None = None  # the newest one
     fault: str | None = None  # why it cannot be processed, or not be stored
     acknowledged: StateName | None = None  # the state that an operator knows about
@@ -51,13 +52,18 @@ class SensorStatus(msgspec.Struct, frozen=True):
         """Return whether the sensor was archived."""
         return self.sensor.archived is not None
 
+    @property
+    def newest(self) -> int:
+        """Return the newest step with a reading, processed or not; `NEVER` before the first."""
+        return max(self.accepted, self.summary.newest)
+
     def state(self, now: int) -> tuple[StateName, str]:
         """Return the state at a time, and the reason for it in words."""
         summary, plan = self.summary, self.plan
-        age = now - summary.newest
+        age = now - self.newest
         if self.fault is not None:
             return "degraded", self.fault
-        if summary.newest == NEVER:
+        if self.newest == NEVER:
             return "new", "there is no reading yet"
         if age > plan.stale_after:
             name: StateName = "silent" if age > plan.silent_after else "stale"
@@ -77,14 +83,14 @@ class SensorStatus(msgspec.Struct, frozen=True):
 
     def scores(self, now: int) -> Scores:
         """Return the errors at a time; those of the last day only if it has a reading."""
-        summary = self.summary
-        return summary.scores if now - summary.newest <= DAY else summary.scores.without_last_day
+        scores = self.summary.scores
+        return scores if now - self.newest <= DAY else scores.without_last_day
 
     def reason_without_forecast(self, now: int) -> str | None:
         """Return why the sensor has no forecast at a time; None if it should have one."""
-        if self.summary.newest == NEVER:
+        if self.newest == NEVER:
             return "there is no reading yet"
-        if now - self.summary.newest > LOST + self.plan.step:
+        if now - self.newest > LOST + self.plan.step:
             return "there was no reading for more than seven days"
         return None
 
@@ -149,12 +155,28 @@ class SensorStatuses:
         known = self._by_id[sensor]
         status = msgspec.structs.replace(known, summary=summary, seq=max(known.seq, seq))
         self._by_id[sensor] = status
-        self.newest = max(self.newest, summary.newest)
-        if self._stream is not None and summary.newest > known.summary.newest:
+        if self._stream is not None and summary.newest > known.newest:
             self._stream.add([(sensor, summary.newest)])
         if summary.newest != NEVER:
-            self.fresh_until = max(self.fresh_until, summary.newest + status.plan.stale_after)
+            self._update_newest(status)
         return status
+
+    def set_accepted(self, newest: Mapping[int, int]) -> None:
+        """Note readings that were stored: the time of each sensor's newest one."""
+        steps = []
+        for sensor, time in newest.items():
+            status = self._by_id[sensor]
+            step = status.plan.step_of(time)
+            if step > status.newest:
+                self._by_id[sensor] = status = msgspec.structs.replace(status, accepted=step)
+                self._update_newest(status)
+                steps.append((sensor, step))
+        if self._stream is not None:
+            self._stream.add(steps)
+
+    def _update_newest(self, status: SensorStatus) -> None:
+        self.newest = max(self.newest, status.newest)
+        self.fresh_until = max(self.fresh_until, status.newest + status.plan.stale_after)
 
     def set_fault(self, sensor: int, fault: str | None) -> None:
         """Set why a sensor cannot be processed or stored; None if it can."""
@@ -165,7 +187,7 @@ class SensorStatuses:
         """Replace the forecast of a sensor, unless its known one is newer."""
         status = self._by_id[issued.sensor]
         known = status.forecast
-        if known is None or (known.time, known.seq) <= (issued.time, issued.seq):
+        if known is None or (known.time, known.seq) < (issued.time, issued.seq):
             self._by_id[issued.sensor] = msgspec.structs.replace(status, forecast=issued)
 
     def acknowledge(self, sensor: int, state: StateName | None) -> None:
@@ -186,10 +208,9 @@ class SensorStatuses:
                 self.acknowledge(event.sensor, None)
 
     def mark_announced(self, now: int) -> None:
-        """Treat the present states as announced: at a start, nothing has changed."""
-        for sensor, status in self._by_id.items():
-            self._announced[sensor] = status.state(now)[0]
-            self._outside_change(status)
+        """Count the present states, and treat them as announced, since a start changes nothing."""
+        for _ in self.check(now):
+            pass
 
     def _outside_change(self, status: SensorStatus) -> list[tuple[SensorRow, str, str]]:
         """Return the event of a sensor that leaves its intervals for long, or comes back."""

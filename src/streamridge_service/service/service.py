@@ -35,6 +35,7 @@ from streamridge_service.service.answers import (
     iso_or_none,
 )
 from streamridge_service.service.backups import Backups
+from streamridge_service.service.due_refits import due_refits
 from streamridge_service.service.events import EventBus, EventLog
 from streamridge_service.service.forecasts import Forecasts
 from streamridge_service.service.health import Health
@@ -107,7 +108,7 @@ class Service:
         self._connect()
         self._restore()
         memory = bytes_of(settings.memory)
-        config = WorkerConfig(settings.database, plan, sensors, done, memory)
+        config = WorkerConfig(settings.database, plan, sensors, done, memory, self._due_refits)
         self.forecasts.start(config, settings.workers)
         self.writer.start(
             on_commit=self.ingest.on_commit,
@@ -164,14 +165,17 @@ class Service:
         ledger, statuses = self.ledger, self.statuses
         for sensor in self.intake.sensors.values():
             statuses.put(sensor)
-        for sensor_id, _, body in ledger.summaries():
-            statuses.set_summary(sensor_id, msgspec.json.decode(body, type=SensorSummary).shown)
+        for sensor_id, seq, body in ledger.summaries():
+            summary = msgspec.json.decode(body, type=SensorSummary).shown
+            statuses.set_summary(sensor_id, summary, seq)
         after = max(ledger.last_seq() - RECENT, 0)
         for issued in ledger.forecasts(after=after):
             statuses.set_forecast(issued)
         entries = [each for each in ledger.readings_after(after) if each.kind != Kind.HELD]
         entries.sort(key=lambda entry: entry.seq)
         self.intake.restore(entries, ledger.held())
+        # Snapshots tell when refits are due; afterwards, newer readings are shown.
+        self._due_refits = due_refits(statuses.copy(), entries, ledger.restarted())
         newest: dict[int, StoredReading] = {}
         for entry in entries:
             if entry.sensor not in newest or entry.time >= newest[entry.sensor].time:

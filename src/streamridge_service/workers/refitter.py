@@ -50,19 +50,19 @@ class Refitter:
         self._jobs: SimpleQueue[RefitJob | None] = SimpleQueue()
         self._finished: SimpleQueue[RefitResult] = SimpleQueue()
         self.ready, self._wake = os.pipe()
-        self.is_busy = False
+        self.sensor: int | None = None  # the sensor of the running job
         Thread(target=self._run, daemon=True).start()
 
     def submit(self, job: RefitJob) -> None:
         """Start a job; none may be running."""
-        self.is_busy = True
+        self.sensor = job.sensor
         self._jobs.put(job)
 
     def finished(self) -> Iterator[RefitResult]:
         """Yield the result of the finished job, if there is one."""
         if not self._finished.empty():
             os.read(self.ready, 1)
-            self.is_busy = False
+            self.sensor = None
             yield self._finished.get()
 
     def stop(self) -> None:

@@ -188,7 +188,7 @@ def _last_before_live(readings: Iterable[StoredReading], done: int) -> int:
     """
     seq = 0
     for reading in readings:
-        if reading.seq > done and reading.kind == Kind.LIVE:
+        if reading.seq > done and reading.is_live:
             break
         seq = reading.seq
     return seq

@@ -64,7 +64,8 @@ class Tracker:
         # Readings of the newest step by time, if a rule combines them.
         self._open_step: dict[int, StoredReading] = {}
         self._pending: SavedState | None = None
-        self._stagger = self.plan.stagger(sensor.name)
+        # The time since which a refit is awaited, and the step of that refit.
+        self._next_refit: tuple[int, int] | None = None
 
     @classmethod
     def resumed(cls, sensor: SensorRow, plan: Plan, snapshot: Snapshot) -> Tracker:
@@ -204,12 +205,11 @@ class Tracker:
 
     def _is_refit_due(self, step: int) -> bool:
         """Return whether the forecaster is due for a refit, or for a snapshot, at this step."""
-        every = self.settings.update_every
         last = self._pending.point if self._pending is not None else self.point
         since = self.summary.first if last is None else last.until
-        now, then = step // self.plan.step, since // self.plan.step
-        turn = (now + self._stagger) // every * every - self._stagger  # its latest turn
-        return turn - then >= every // 2
+        if self._next_refit is None or self._next_refit[0] != since:
+            self._next_refit = since, self.plan.next_refit(self.sensor.name, since)
+        return step >= self._next_refit[1]
 
     def _state_at(self, step: int, waiting: set[int]) -> SavedState:
         """Return the state after a step, for a refit point."""

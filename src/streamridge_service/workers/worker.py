@@ -171,7 +171,7 @@ class Worker:
         if not self._failures.defer(sensor):
             with self._processing(sensor):
                 self._load_if_absent(sensor)
-        if sensor not in self._waiting:
+        if sensor not in self._waiting and sensor != self._refitter.sensor:
             self._send(RefitEnded(sensor))
         self._limit_memory()
 
@@ -288,7 +288,7 @@ class Worker:
 
     def _start_refit(self) -> None:
         """Give the next refit to the second thread, if it is idle."""
-        while self._waiting and not self._refitter.is_busy:
+        while self._waiting and self._refitter.sensor is None:
             sensor, _ = self._waiting.popitem(last=False)
             job = None
             if sensor in self._trackers:
