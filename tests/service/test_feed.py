@@ -103,7 +103,71 @@ class TestSending:
         assert before == 70
         assert "72 readings to send: 72 accepted." in result.stderr
         assert "0 readings to send: nothing was sent." in third.stderr
+        assert "142 readings skipped" in third.stderr
+        assert "The service has them" in third.stderr
+        assert (result.exit_code, third.exit_code) == (0, 0)
         assert len(receiver.rows) == 142
+
+    @pytest.mark.parametrize("flag", ["--backfill", "--resend"])
+    def test_skipped_readings_that_are_missing_are_reported(self, receiver, file, tmp_path, flag):
+        later = pd.DataFrame({"time": HOURS + pd.Timedelta("9D"), **FLOWS})
+        later.to_csv(tmp_path / "later.csv", index=False)
+        invoke(tmp_path / "later.csv", "--url", receiver.url)
+
+        skipped = invoke(file, "--url", receiver.url)
+        sent = invoke(file, "--url", receiver.url, flag)
+        again = invoke(file, "--url", receiver.url)
+
+        assert skipped.exit_code == 3
+        assert "142 readings skipped: they are not newer than the newest" in skipped.stderr
+        assert "At least 142 skipped readings cannot be found in the service." in skipped.stderr
+        assert flag in skipped.stderr
+        assert (sent.exit_code, again.exit_code) == (0, 0)
+        assert len(receiver.rows) == 142 + 3 * 48
+
+    def test_a_hole_in_the_stored_readings_is_noticed(self, receiver, file):
+        invoke(file, "--url", receiver.url)
+        for hour in range(10, 20):
+            del receiver.rows["a", f"2026-06-13T{hour}:00:00Z"]
+
+        result = invoke(file, "--url", receiver.url)
+
+        assert result.exit_code == 3
+        assert "At least 10 skipped readings cannot be found" in result.stderr
+
+    def test_each_sensor_is_sent_at_its_own_step(self, receiver, tmp_path):
+        minutes = pd.date_range("2026-06-13", periods=240, freq="min", tz="UTC")
+        hours = minutes[::60]
+        table = pd.DataFrame(
+            {
+                "time": [*minutes, *hours, *hours],
+                "sensor": ["pump"] * 240 + ["road"] * 4 + ["rain"] * 4,
+                "value": [*range(240), *range(8)],
+            }
+        )
+        table.sort_values("time").to_csv(tmp_path / "long.csv", index=False)
+        receiver.steps = {"pump": 60}
+
+        result = invoke(tmp_path / "long.csv", "--url", receiver.url)
+
+        assert result.exit_code == 0, result.output
+        assert len(receiver.rows) == 248
+        times = [row["time"] for batch in receiver.batches for row in batch]
+        assert times == sorted(times)
+
+    def test_the_shortest_step_sets_the_pace(self, receiver):
+        time = Time()
+        tables = [
+            ReadingsTable(["pump"], 60 * 10**6, 0, [0], np.ones((1, 121))),
+            ReadingsTable(["road"], 3600 * 10**6, 0, [0], np.ones((1, 3))),
+        ]
+
+        with client_of(receiver) as client:
+            feed = Feed(client, False, Pace.of("2/s"), time.sleep, time.clock)
+            list(feed.send(tables, {}, FeedResult()))
+
+        assert np.allclose(time.slept, 0.5)
+        assert [len(batch) for batch in receiver.batches][::60] == [2, 2, 2]
 
     def test_a_backfill_is_sent_sensor_by_sensor(self, receiver, file):
         result = invoke(file, "--url", receiver.url, "--backfill")

@@ -179,7 +179,7 @@ def _of_series(every: Sequence[Series], options: ReadingOptions) -> list[Series]
 
 
 def _within(series: Series, options: ReadingOptions) -> Series:
-    step, own = options.step_length, series.clock.step
+    step, own = options.step_of(series.sensor), series.clock.step
     if step not in (None, own):
         raise InvalidInputError(
             f"{series.sensor}: step must be the step of the series, "

@@ -79,7 +79,7 @@ class ReadingOptions:
     ] = None
     to: Annotated[object, Flag("Last time to use, in the same form.", metavar="TIME")] = None
     step: Annotated[
-        str | Length | None,
+        str | Length | Mapping[str, str | Length] | None,
         Flag(
             "Time between readings, such as 15min, 7d or 1mo; a whole number for an index. "
             "Detected by default.",
@@ -236,7 +236,7 @@ class ReadingOptions:
         first, last = parse_range(self.from_, self.to, zone)
         return to_series(
             readings,
-            step=self.step_length,
+            step=self.step_of(readings.sensor),
             zone=zone,
             fold=self.fold,
             aggregate=self.aggregate,
@@ -246,10 +246,21 @@ class ReadingOptions:
             arrival_order=self.arrival_order,
         )
 
-    @property
-    def step_length(self) -> Length | None:
-        """Return the step as a length, None if it is to be found."""
-        return None if self.step is None else parse_step(self.step)
+    def step_of(self, sensor: str) -> Length | None:
+        """Return the step of a sensor, None if it is to be detected.
+
+        Examples
+        --------
+        >>> ReadingOptions(step={"pump": "1h"}).step_of("pump")
+        datetime.timedelta(seconds=3600)
+        """
+        step = self.step
+        if isinstance(step, Mapping):
+            try:
+                step = step[sensor]  # a mapping may have a default
+            except KeyError:
+                return None
+        return None if step is None else parse_step(step)
 
     @property
     def _missing(self) -> tuple[float | str, ...]:

@@ -163,12 +163,12 @@ class Simulator:
             present += SIMULATED
 
     def _backfill(self, client: Client, table: ReadingsTable) -> None:
-        for _ in Feed(client, backfill=True).send(table, {}, FeedResult()):
+        for _ in Feed(client, backfill=True).send([table], {}, FeedResult()):
             self._sleep(0.0)
 
     def _catch_up(self, client: Client, table: ReadingsTable, steps: int) -> None:
         """Send `steps` steps at a time, each time after the forecasts of the last ones."""
-        waiting = list(table.by_step({}))
+        waiting = [rows for _, rows in table.by_step({})]
         for at in range(0, len(waiting), steps):
             body = compressed_rows(row for rows in waiting[at : at + steps] for row in rows)
             headers = {"Content_Type": "application/x-ndjson", "Content_Encoding": "gzip"}
@@ -185,7 +185,7 @@ class Simulator:
 
     def _live(self, client: Client, begin: int, end: int) -> None:
         feed = Feed(client, pace=Pace(steps_a_second=1.0), sleep=self._sleep)
-        for _ in feed.send(self._counts(begin, end, self._names), {}, FeedResult()):
+        for _ in feed.send([self._counts(begin, end, self._names)], {}, FeedResult()):
             self._sleep(0.0)
 
     def _counts(self, begin: int, end: int, names: Sequence[str]) -> ReadingsTable:

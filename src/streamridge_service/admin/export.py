@@ -17,7 +17,7 @@ from streamridge_service.http.responses import FORMULA
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.plan_log import read_plans
 from streamridge_service.ledger.records import IssuedForecast, Kind, SensorRow, StoredReading
-from streamridge_service.plan import Declaration
+from streamridge_service.plan import SECOND, Declaration
 
 # Rows in memory at once.
 CHUNK = 50_000
@@ -57,26 +57,22 @@ def export_readings(ledger: Ledger, path: Path, selection: Selection) -> int:
 
 def export_forecasts(ledger: Ledger, path: Path, selection: Selection) -> int:
     """Write the issued forecasts to a file, one row a step; return the number of forecasts."""
-    sensors = _chosen(ledger, selection)
-    plans = read_plans(ledger)
-    step = (
-        0 if plans is None else plans.latest.step
-    )  # a ledger that was never served has no forecasts
+    sensors, steps = _chosen(ledger, selection), _steps(ledger)
     numbers: Iterable[int | None] = sensors if selection.sensors else (None,)
     issued = (
         each
         for number in numbers
         for each in ledger.forecasts(number, start=selection.start, end=selection.end)
     )
-    return _written(path, issued, lambda rows: _forecast_columns(rows, sensors, step), ("time",))
+    return _written(path, issued, lambda rows: _forecast_columns(rows, sensors, steps), ("time",))
 
 
 def export_sensors(ledger: Ledger, path: Path, selection: Selection) -> int:
     """Write the declared sensors to a file; return their number."""
     sensors = _chosen(ledger, selection)
     text = str if path.name.lower().endswith(".parquet") else formula_safe
-    rows = (sensor for sensor in ledger.sensors() if sensor.id in sensors)
-    return _written(path, rows, lambda rows: _sensor_columns(rows, text), ("created",))
+    rows, steps = (sensor for sensor in ledger.sensors() if sensor.id in sensors), _steps(ledger)
+    return _written(path, rows, lambda rows: _sensor_columns(rows, steps, text), ("created",))
 
 
 def formula_safe(text: str) -> str:
@@ -99,6 +95,18 @@ def _chosen(ledger: Ledger, selection: Selection) -> dict[int, str]:
     if missing:
         raise InvalidInputError(f"sensor must be a known sensor, got {shown(missing[0])}.")
     return {known[name]: name for name in selection.sensors}
+
+
+def _steps(ledger: Ledger) -> dict[int, int]:
+    """Return the step of each sensor, in microseconds; none if the ledger was never served."""
+    plans = read_plans(ledger)
+    if plans is None:
+        return {}
+    return {each.id: plans.latest.of(_declared(each)).step for each in ledger.sensors()}
+
+
+def _declared(sensor: SensorRow) -> Declaration:
+    return msgspec.json.decode(sensor.declared, type=Declaration)
 
 
 def _written(
@@ -133,11 +141,13 @@ def _reading_columns(entries: list[StoredReading], names: Mapping[int, str]) -> 
     }
 
 
-def _forecast_columns(issued: list[IssuedForecast], names: Mapping[int, str], step: int) -> Columns:
+def _forecast_columns(
+    issued: list[IssuedForecast], names: Mapping[int, str], lengths: Mapping[int, int]
+) -> Columns:
     steps = [(each, lead) for each in issued for lead in range(len(each.values))]
     return {
         "sensor": _texts(names[each.sensor] for each, _ in steps),
-        "time": _times(each.time + lead * step for each, lead in steps),
+        "time": _times(each.time + lead * lengths[each.sensor] for each, lead in steps),
         "lead": np.array([lead + 1 for _, lead in steps], dtype=np.int64),
         "value": np.array([each.values[lead] for each, lead in steps], dtype=np.float64),
         "lower": np.array([each.lower[lead] for each, lead in steps], dtype=np.float64),
@@ -148,13 +158,17 @@ def _forecast_columns(issued: list[IssuedForecast], names: Mapping[int, str], st
     }
 
 
-def _sensor_columns(sensors: list[SensorRow], text: Callable[[str], str]) -> Columns:
-    declared = [msgspec.json.decode(sensor.declared, type=Declaration) for sensor in sensors]
+def _sensor_columns(
+    sensors: list[SensorRow], steps: Mapping[int, int], text: Callable[[str], str]
+) -> Columns:
+    declared = [_declared(sensor) for sensor in sensors]
     places = [each.position or (np.nan, np.nan) for each in declared]
     columns: Columns = {"sensor": _texts(sensor.name for sensor in sensors)}
     for name in ("label", "group", "unit", "zone", "rule"):
         cells = (getattr(each, name) for each in declared)
         columns[name] = _texts("" if cell is None else text(cell) for cell in cells)
+    seconds = [steps[sensor.id] / SECOND if steps else np.nan for sensor in sensors]
+    columns["step_seconds"] = np.array(seconds, dtype=np.float64)
     columns["latitude"] = np.array([latitude for latitude, _ in places], dtype=np.float64)
     columns["longitude"] = np.array([longitude for _, longitude in places], dtype=np.float64)
     columns["created"] = _times(sensor.created for sensor in sensors)

@@ -10,14 +10,14 @@ import typer
 from streamridge import parse_length, read, step_name
 from streamridge.errors import InvalidInputError, counted
 from streamridge_service.cli.console import Messages, Quiet, progress_bar
-from streamridge_service.client.feed import Feed, FeedResult, Pace, iso
+from streamridge_service.client.feed import Feed, FeedResult, KnownSensors, Pace, iso
 from streamridge_service.client.http_client import Client, RetryPolicy
 from streamridge_service.client.readings_table import ReadingsTable
 from streamridge_service.limits import LARGEST
 
 # Reading options that this command decides, or that it has its own flags for.
 OWN_OPTIONS = ("sensors", "step", "extras", "arrival_order")
-# Exit codes: some rows were refused; Ctrl-C.
+# Exit codes: some rows were refused, or skipped although the service lacks them; Ctrl-C.
 INCOMPLETE, INTERRUPTED = 3, 130
 # Shorter waits, in seconds, are not reported.
 SHORT = 2.0
@@ -90,9 +90,10 @@ def feed(
     """Send the readings of files to a service in time order, as if they were live.
 
     A repeated command continues where it stopped: readings that are not newer than the newest
-    reading of their sensor are skipped. If the service is unreachable or overloaded, requests are
-    retried. Exit codes: 0 success, 1 the service refused or was unreachable, 2 wrong input, 3 some
-    rows were refused, 130 interrupted.
+    reading of their sensor are skipped. Send older readings with --backfill or --resend. If the
+    service is unreachable or overloaded, requests are retried. Exit codes: 0 success, 1 the service
+    refused or was unreachable, 2 wrong input, 3 some rows were refused, or skipped and missing in
+    the service, 130 interrupted.
 
     Example: streamridge feed roads.csv --tz UTC --dry-run
     """
@@ -104,28 +105,33 @@ def feed(
 
     with Client(url, token, RetryPolicy(_seconds(patience), report_wait)) as client:
         sender = Feed(client, backfill=backfill, pace=pace)
-        if step is None and not dry_run:
-            seconds = sender.step_seconds()
-            step = None if seconds is None else f"{seconds}s"
-        source = read(files, sensors=sensor, step=step, **reading)
+        known = None if dry_run else sender.known_sensors()
+        own = None if known is None else known.reading_step
+        source = read(files, sensors=sensor, step=own if step is None else step, **reading)
         for text in (*source.series.values(), *source.notes, *source.left_out):
             messages.print(str(text))
-        table = ReadingsTable.of(source.series.values())
+        tables = ReadingsTable.of(source.series.values())
         if dry_run:
-            _print_summary(table, messages)
+            _print_summary(tables, messages)
             return
-        newest = {} if backfill or resend else sender.newest()
-        _send(sender, table, newest, messages)
+        newest = {} if backfill or resend or known is None else known.newest
+        is_complete = _send(sender, tables, newest, messages)
+        if known is not None and newest:
+            is_complete &= _has_skipped(sender, tables, known, messages)
+        if not is_complete:
+            raise typer.Exit(INCOMPLETE)
 
 
-def _send(sender: Feed, table: ReadingsTable, newest: dict[str, int], messages: Messages) -> None:
-    """Send new readings with a progress bar, and print the result."""
-    total, result = table.count(newest), FeedResult()
+def _send(
+    sender: Feed, tables: list[ReadingsTable], newest: dict[str, int], messages: Messages
+) -> bool:
+    """Send new readings with a progress bar, print the result, and return whether all arrived."""
+    total, result = sum(table.count(newest) for table in tables), FeedResult()
     interrupted = False
     try:
         with progress_bar(messages) as bars:
             bar = bars.add_task("readings", total=total, visible=total > 0)
-            for count in sender.send(table, newest, result):
+            for count in sender.send(tables, newest, result):
                 bars.advance(bar, count)
     except KeyboardInterrupt:
         interrupted = True
@@ -133,19 +139,40 @@ def _send(sender: Feed, table: ReadingsTable, newest: dict[str, int], messages: 
     if interrupted:
         messages.print("Stopped early. The same command continues from here.")
         raise typer.Exit(INTERRUPTED)
-    if result.counts["refused"]:
-        raise typer.Exit(INCOMPLETE)
+    return not result.counts["refused"]
 
 
-def _print_summary(table: ReadingsTable, messages: Messages) -> None:
+def _has_skipped(
+    sender: Feed, tables: list[ReadingsTable], known: KnownSensors, messages: Messages
+) -> bool:
+    """Report skipped readings; return whether the service seems to have all of them."""
+    skipped = sum(len(times) for table in tables for times in table.skipped(known.newest).values())
+    if not skipped:
+        return True
+    words = counted(skipped, "reading")
+    messages.print(f"{words} skipped: they are not newer than the newest of their sensor.")
+    missing = sender.count_missing(tables, known)
+    if not missing:
+        messages.print("The service has them, as far as their number was checked.")
+        return True
     messages.print(
-        f"Would send {counted(table.count({}), 'reading')} of "
-        f"{counted(len(table.names), 'sensor')}, in steps of "
-        f"{step_name(timedelta(microseconds=table.step))} from {iso(table.first)} to "
-        f"{iso(table.last)}."
+        f"At least {counted(missing, 'skipped reading')} cannot be found in the service. Pass "
+        "--backfill to send all readings as history, or --resend to send them as late readings."
     )
-    if table.too_large:
-        messages.print(f"{counted(table.too_large, 'value')} above {LARGEST:g} would be refused.")
+    return False
+
+
+def _print_summary(tables: list[ReadingsTable], messages: Messages) -> None:
+    for table in tables:
+        messages.print(
+            f"Would send {counted(table.count({}), 'reading')} of "
+            f"{counted(len(table.names), 'sensor')}, in steps of "
+            f"{step_name(timedelta(microseconds=table.step))} from {iso(table.first)} to "
+            f"{iso(table.last)}."
+        )
+    too_large = sum(table.too_large for table in tables)
+    if too_large:
+        messages.print(f"{counted(too_large, 'value')} above {LARGEST:g} would be refused.")
 
 
 def _print_result(result: FeedResult, total: int, messages: Messages) -> None:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import gzip
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
+from urllib.parse import quote
 
 from streamridge.errors import InvalidInputError
 from streamridge_service.client.http_client import Client, RefusedError
@@ -24,7 +28,9 @@ MANY, MOST = 10_000, 50_000
 # Refused rows that are described.
 MOST_REFUSALS = 20
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SECOND = 1_000_000
+SECOND, HOUR = 1_000_000, 3_600_000_000
+# Sensors whose skipped readings are looked up, and hours of one request.
+MOST_CHECKED, MOST_HOURS = 20, 743
 COUNTED = ("accepted", "duplicate", "late", "held", "replaced", "implausible", "refused")
 
 
@@ -85,6 +91,21 @@ class FeedResult:
                 )
 
 
+@dataclass
+class KnownSensors:
+    """What a service knows: its step in seconds, and the step and newest time of each sensor."""
+
+    step: int
+    steps: dict[str, int] = field(default_factory=dict)
+    newest: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def reading_step(self) -> str | Mapping[str, str]:
+        """Return the step for reading files: one for all, or by sensor."""
+        own = {name: f"{step}s" for name, step in self.steps.items() if step != self.step}
+        return defaultdict(lambda: f"{self.step}s", own) if own else f"{self.step}s"
+
+
 @dataclass(frozen=True)
 class Feed:
     """Sends readings to a service."""
@@ -97,26 +118,50 @@ class Feed:
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
 
-    def step_seconds(self) -> int | None:
-        """Return the step of the service in seconds; None if the token may not read."""
-        summary = self._get_if_allowed("/v1/summary")
-        return None if summary is None else int(summary["step_seconds"])
+    def known_sensors(self) -> KnownSensors | None:
+        """Return the steps and newest readings that the service has.
 
-    def newest(self) -> dict[str, int]:
-        """Return the time of the newest reading of each sensor that the service knows.
-
-        It is empty if the token may not read. All readings are then sent, and the service
+        It is None if the token may not read. All readings are then sent, and the service
         recognizes duplicates.
         """
-        newest: dict[str, int] = {}
+        summary = self._get_if_allowed("/v1/summary")
+        if summary is None:
+            return None
+        known = KnownSensors(int(summary["step_seconds"]))
         query = "/v1/sensors?sort=id&limit=10000"
-        page = self._get_if_allowed(query)
+        page = self.client.get(query)
         while page is not None:
-            known = [item for item in page["items"] if item["newest"] is not None]
-            newest |= {item["id"]: microseconds_of(item["newest"]) for item in known}
+            for item in page["items"]:
+                known.steps[item["id"]] = int(item.get("step_seconds", known.step))
+                if item["newest"] is not None:
+                    known.newest[item["id"]] = microseconds_of(item["newest"])
             cursor = page["cursor"]
-            page = None if cursor is None else self._get_if_allowed(f"{query}&cursor={cursor}")
-        return newest
+            page = None if cursor is None else self.client.get(f"{query}&cursor={cursor}")
+        return known
+
+    def count_missing(self, tables: Iterable[ReadingsTable], known: KnownSensors) -> int:
+        """Return how many of the readings that are not newer the service certainly lacks.
+
+        It compares numbers of readings, of some sensors, at the begin and the end of their time.
+        """
+        missing = 0
+        for table in tables:
+            skipped = table.skipped(known.newest)
+            names = [name for name in skipped if known.steps[name] * SECOND == table.step]
+            for name in names[:: -(-len(names) // MOST_CHECKED) or 1]:
+                times = skipped[name]
+                for start, end in _windows(times[0], times[-1]):
+                    sent = sum(start <= each < end for each in times)
+                    missing += max(sent - self._received(name, start, end), 0)
+        return missing
+
+    def _received(self, name: str, start: int, end: int) -> int:
+        """Return the number of steps with readings that the service has, in a range of hours.
+
+        The step of a reading may be a little later than its time, so one hour more is included.
+        """
+        path = f"/v1/sensors/{quote(name, safe='')}/gaps?from={iso(start)}&to={iso(end + HOUR)}"
+        return sum(int(hour["received"]) for hour in self.client.get(path)["hours"])
 
     def _get_if_allowed(self, path: str) -> Any:
         try:
@@ -127,29 +172,42 @@ class Feed:
             return None
 
     def send(
-        self, table: ReadingsTable, newest: Mapping[str, int], result: FeedResult
+        self, tables: Sequence[ReadingsTable], newest: Mapping[str, int], result: FeedResult
     ) -> Iterator[int]:
         """Send readings; yield the number of rows after each request.
 
         Readings up to the `newest` of their sensor are skipped, unless it is a backfill. `result`
         collects the answers of the service.
         """
-        parts = table.by_sensor() if self.backfill else self._paced(table, newest)
-        waits = not self.backfill and self.pace.seconds(table.step / SECOND) > 0
+        if self.backfill:
+            parts: Iterable[list[SensorReading]] = (
+                rows for table in tables for rows in table.by_sensor()
+            )
+        else:
+            parts = self._paced(tables, newest)
+        waits = not self.backfill and self.pace.seconds(1.0) > 0
         for rows in _grouped(parts, 1 if waits else MANY):
             self._post(rows, result)
             yield len(rows)
 
     def _paced(
-        self, table: ReadingsTable, newest: Mapping[str, int]
+        self, tables: Sequence[ReadingsTable], newest: Mapping[str, int]
     ) -> Iterator[list[SensorReading]]:
-        """Yield each step when it is due; empty steps before the first reading are skipped."""
-        seconds, due = self.pace.seconds(table.step / SECOND), None
-        for rows in table.by_step(newest):
-            if due is None and not rows:
+        """Yield each step when it is due; empty steps before the first reading are skipped.
+
+        If there are several steps, the shortest one is the step of the pace.
+        """
+        step = min(table.step for table in tables)
+        pause = self.pace.seconds(step / SECOND) / step  # seconds for a microsecond
+        begin: tuple[int, float] | None = None
+        steps = merge(*(table.by_step(newest) for table in tables), key=itemgetter(0))
+        for moment, alike in groupby(steps, key=itemgetter(0)):
+            rows = [row for _, some in alike for row in some]
+            if begin is None and not rows:
                 continue
             now = self.clock()
-            due = now if due is None else due + seconds
+            begin = begin or (moment, now)
+            due = begin[1] + (moment - begin[0]) * pause
             if due > now:
                 self.sleep(due - now)
             yield rows
@@ -171,6 +229,21 @@ class Feed:
             result.add(rows, response.json)
         else:
             raise RefusedError(response)
+
+
+def _windows(first: int, last: int) -> list[tuple[int, int]]:
+    """Return the first and the last hours of a span of time, as ranges that do not overlap.
+
+    Examples
+    --------
+    >>> _windows(0, 1), len(_windows(0, 10**6 * HOUR))
+    ([(0, 3600000000)], 2)
+    """
+    start, end = first // HOUR * HOUR, (last // HOUR + 1) * HOUR
+    if end - start <= MOST_HOURS * HOUR:
+        return [(start, end)]
+    middle = max(start + MOST_HOURS * HOUR, end - MOST_HOURS * HOUR)
+    return [(start, start + MOST_HOURS * HOUR), (middle, end)]
 
 
 def _grouped(parts: Iterable[list[SensorReading]], least: int) -> Iterator[list[SensorReading]]:

@@ -1,4 +1,4 @@
-"""The readings of several sensors on one grid, ready to be sent."""
+"""The readings of several sensors, by step, ready to be sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamridge import Series, step_name
+from streamridge import Series
 from streamridge.errors import InvalidInputError, listed, option
 from streamridge_service.limits import LARGEST, NAME_RULE, SENSOR_NAME
 
@@ -24,7 +24,7 @@ SensorReading = tuple[str, int, float]
 
 @dataclass(frozen=True)
 class ReadingsTable:
-    """The readings of all sensors."""
+    """The readings of all sensors of one step."""
 
     names: Sequence[str]
     # The step and the time of the first step, in microseconds.
@@ -34,11 +34,18 @@ class ReadingsTable:
     values: Any  # (sensors, steps), NaN for missing readings
 
     @classmethod
-    def of(cls, series: Iterable[Series]) -> ReadingsTable:
-        """Return the readings of series, which must have one step and times in UTC or a zone."""
+    def of(cls, series: Iterable[Series]) -> list[ReadingsTable]:
+        """Return the readings of series, a table for each step; times are in UTC or a zone."""
         every = list(series)
         _require_names(every)
-        step, starts = _common_step(every), [_start(each) for each in every]
+        by_step: dict[int, list[Series]] = {}
+        for each in every:
+            by_step.setdefault(_step(each), []).append(each)
+        return [cls._of_one_step(alike, step) for step, alike in sorted(by_step.items())]
+
+    @classmethod
+    def _of_one_step(cls, every: list[Series], step: int) -> ReadingsTable:
+        starts = [_start(each) for each in every]
         first = min(starts) // step * step
         end = max(start + len(each) * step for start, each in zip(starts, every, strict=True))
         values = np.full((len(every), -(-(end - first) // step)), np.nan)
@@ -53,18 +60,21 @@ class ReadingsTable:
         """Return the time of the last step."""
         return self.first + (int(self.values.shape[1]) - 1) * self.step
 
-    def by_step(self, newest: Mapping[str, int]) -> Iterator[list[SensorReading]]:
-        """Yield the readings of each step that are newer than `newest` of their sensor."""
+    def by_step(self, newest: Mapping[str, int]) -> Iterator[tuple[int, list[SensorReading]]]:
+        """Yield each step with its readings that are newer than `newest` of their sensor."""
         after = [newest.get(name, NEVER) for name in self.names]
         for at in range(self.values.shape[1]):
             time, column = self.first + at * self.step, self.values[:, at].tolist()
-            yield [
-                (name, time + offset, value)
-                for name, offset, value, known in zip(
-                    self.names, self.offsets, column, after, strict=True
-                )
-                if value == value and time + offset > known
-            ]
+            yield (
+                time,
+                [
+                    (name, time + offset, value)
+                    for name, offset, value, known in zip(
+                        self.names, self.offsets, column, after, strict=True
+                    )
+                    if value == value and time + offset > known
+                ],
+            )
 
     def by_sensor(self) -> Iterator[list[SensorReading]]:
         """Yield the readings of each sensor."""
@@ -77,12 +87,19 @@ class ReadingsTable:
 
     def count(self, newest: Mapping[str, int]) -> int:
         """Return the number of readings that are newer than `newest` of their sensor."""
-        total = 0
+        total = int((~np.isnan(self.values)).sum())
+        return total - sum(len(times) for times in self.skipped(newest).values())
+
+    def skipped(self, newest: Mapping[str, int]) -> dict[str, list[int]]:
+        """Return the times of readings that are not newer than `newest`, by sensor if any."""
+        found = {}
         for name, offset, row in zip(self.names, self.offsets, self.values, strict=True):
-            behind = newest.get(name, NEVER) - self.first - offset
-            begin = min(max(behind // self.step + 1, 0), len(row))
-            total += int((~np.isnan(row[begin:])).sum())
-        return total
+            first = self.first + offset
+            end = min(max((newest.get(name, NEVER) - first) // self.step + 1, 0), len(row))
+            times = first + np.flatnonzero(~np.isnan(row[:end])) * self.step
+            if len(times):
+                found[name] = times.tolist()
+        return found
 
     @property
     def too_large(self) -> int:
@@ -109,20 +126,11 @@ def _start(series: Series) -> int:
     return int(series.times[0].astype("M8[us]").astype(np.int64))
 
 
-def _common_step(every: Sequence[Series]) -> int:
-    """Return the step of all series in microseconds; raise if there are several."""
-    steps: dict[str, int] = {}
-    for each in every:
-        step = each.clock.step
-        if not isinstance(step, timedelta):
-            raise InvalidInputError(
-                f"{each.sensor}: times must be dates, got whole numbers of an index."
-            )
-        steps[step_name(step)] = step // timedelta(microseconds=1)
-    if len(steps) > 1:
-        names = sorted(steps)
+def _step(series: Series) -> int:
+    """Return the step of a series in microseconds."""
+    step = series.clock.step
+    if not isinstance(step, timedelta):
         raise InvalidInputError(
-            f"all sensors must have one step, got {listed(names)}. Pass {option('step', names[0])}."
+            f"{series.sensor}: times must be dates, got whole numbers of an index."
         )
-    [step_microseconds] = steps.values()
-    return step_microseconds
+    return step // timedelta(microseconds=1)

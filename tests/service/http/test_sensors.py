@@ -1,9 +1,13 @@
 """Sensors over HTTP: lists, declarations, forecasts, history and actions."""
 
 import math
+import re
+import sys
+import tomllib
 
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.service.in_process import settled
 from tests.support.service.live_server import START, STEPS, daily, readings, stamp
 
@@ -108,6 +112,46 @@ class TestDeclarations:
         found = live.client.get(made.headers["location"]).json()
         assert found["declared"] == WHOLE
         assert (found["state"], found["zone"]) == ("new", "Europe/Amsterdam")
+
+    def test_holidays_may_be_those_of_a_country(self, live):
+        made = live.client.put("/v1/sensors/dutch", json={"holidays": "NL"})
+
+        assert (made.status_code, made.json()["declared"]) == (201, {"holidays": "NL"})
+
+    def test_without_the_package_of_holidays_the_answer_says_how_to_install_it(
+        self, live, monkeypatch
+    ):
+        monkeypatch.setitem(sys.modules, "holidays", None)
+
+        answer = live.client.put("/v1/sensors/belgian", json={"holidays": "BE"})
+
+        assert (answer.status_code, answer.json()["code"]) == (422, "sr-bad-field")
+        assert "pip install 'streamridge[holidays]'" in answer.json()["detail"]
+
+    def test_the_documented_installation_includes_holidays(self):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        extras = " ".join(project["optional-dependencies"]["service"])
+
+        assert "holidays" in re.search(r"streamridge\[([\w,]+)\]", extras)[1].split(",")
+
+    @pytest.mark.parametrize("bounds", [None, [0, 1e12]])
+    def test_values_up_to_a_million_millions_are_accepted(self, live, bounds):
+        name = "large" if bounds is None else "large-bounded"
+        live.client.put(f"/v1/sensors/{name}", json={} if bounds is None else {"bounds": bounds})
+
+        rows = readings(name, START, [5e6, 2e9, 1e12])
+        answer = live.post(rows)
+        beyond = live.post(readings(name, START + 2700, [1.1e12]))
+        live.do(settled)
+
+        assert answer.json()["accepted"] == 3
+        assert (beyond.status_code, beyond.json()["code"]) == (422, "sr-out-of-range")
+        forecast = live.client.get(f"/v1/sensors/{name}/forecasts").json()["items"][0]
+        assert forecast["lower"] <= forecast["value"] <= forecast["upper"]
+        items = live.client.get(
+            f"/v1/sensors/{name}/history", params={"from": stamp(START), "to": stamp(START + 1800)}
+        ).json()["items"]
+        assert [row["actual"] for row in items] == [5e6, 2e9, 1e12]
 
     def test_a_declaration_replaces_the_earlier_one(self, live):
         live.client.put("/v1/sensors/redeclared", json={"label": "a", "unit": "b"})

@@ -17,7 +17,7 @@ class Receiver:
     """The received rows, and the failures to answer with, in turn."""
 
     def __init__(self, step_seconds=3600):
-        self.step_seconds = step_seconds
+        self.step_seconds, self.steps = step_seconds, {}
         self.rows, self.batches, self.requests, self.troubles = {}, [], [], []
         self.token, self.largest, self.url = None, 10**9, ""
 
@@ -43,6 +43,13 @@ class Receiver:
             return 422, {"code": "sr-out-of-range", **counts, "refusals": refusals}
         return 200, counts
 
+    def hours_of(self, path):
+        """Return the number of readings of a sensor, as if in one hour."""
+        name = path.split("/")[3]
+        start, end = path.partition("from=")[2].split("&to=")
+        count = sum(sensor == name and start <= time < end for sensor, time in self.rows)
+        return [{"time": start, "expected": count, "received": count}]
+
     def answer(self, method, path, body, headers):
         """Return the status and the answer to a request."""
         self.requests.append((method, path, headers))
@@ -55,7 +62,17 @@ class Receiver:
         newest = {}
         for sensor, time in self.rows:
             newest[sensor] = max(time, newest.get(sensor, time))
-        items = [{"id": name, "newest": time} for name, time in sorted(newest.items())]
+        if path.partition("?")[0].endswith("/gaps"):
+            return 200, {"hours": self.hours_of(path)}
+        items = [
+            {"id": name, "newest": time, "step_seconds": self.steps.get(name, self.step_seconds)}
+            for name, time in sorted(newest.items())
+        ]
+        items += [
+            {"id": name, "newest": None, "step_seconds": step}
+            for name, step in self.steps.items()
+            if name not in newest
+        ]
         # Two at a time, so that there are pages.
         begin = int(path.partition("cursor=")[2] or 0)
         cursor = str(begin + 2) if len(items) > begin + 2 else None
