@@ -1,8 +1,6 @@
 # The commands people type. Each sets up what it needs in .venv by itself.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests start many processes, which would compile everything again.
-unexport PYTHONDONTWRITEBYTECODE
 # A worker runs whole files in order, so that servers and browsers are started once.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 

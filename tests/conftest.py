@@ -1,6 +1,8 @@
 import gc
 import multiprocessing
+import os
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -18,6 +20,10 @@ from tests.support.samples import HOURLY_TIMES
 # A shell lets its background jobs ignore Ctrl-C; tests of Ctrl-C are about jobs that do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests start many processes, which would compile everything again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A busy machine is no counterexample. The quick suite tries the same few examples in every run; the
 # whole suite looks for new ones.
