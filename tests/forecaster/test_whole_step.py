@@ -155,11 +155,11 @@ def test_with_holidays_every_step_equals_the_oracle(tmp_path):
 )
 def test_several_levels_and_known_bounds_equal_the_oracle(horizon, guard, bounds, tmp_path):
     forecaster, plain = both(horizon=horizon, level=(0.95, 0.6), bounds=bounds, guard=guard)
-    stream = [(-2, -1e3), (-1, 1e3), *troubled(seed=8)[:330]]
+    stream = [(-2, -1e3), (-1, 1e3), *troubled(seed=8)[:230]]
     asked = (0.99, 0.5, 0.85, 0.92, 0.6)
 
-    walk(forecaster, plain, stream[:230], asked=asked)
-    walk(reloaded(forecaster, tmp_path), plain, stream[230:], asked=asked)
+    walk(forecaster, plain, stream[:180], asked=asked)
+    walk(reloaded(forecaster, tmp_path), plain, stream[180:], asked=asked)
 
     assert plain.counts["implausible"] > 5
     assert {"late", "missing"} <= set(plain.counts)
@@ -231,7 +231,7 @@ def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_logged(horizon, t
     hasty = replace(default_preset(SEASONS, lags=3, horizon=horizon), step_rule=AdaGradStep(8.0))
     forecaster, plain = both(horizon=horizon, preset=hasty)
 
-    stream = in_order(daily(350, seed=3))
+    stream = in_order(daily(230, seed=3))
 
     walk(forecaster, plain, stream[:150])
     walk(reloaded(forecaster, tmp_path), plain, stream[150:])
@@ -243,17 +243,17 @@ def test_tuning_that_is_worse_than_its_past_is_rolled_back_and_logged(horizon, t
 @each_horizon(1, 3)
 def test_setting_and_freezing_equal_the_oracle(horizon):
     forecaster, plain = both(horizon=horizon)
-    stream = in_order(daily(280, seed=4))
+    stream = in_order(daily(170, seed=4))
 
-    walk(forecaster, plain, stream[:150])
-    compare(forecaster.predict(), plain.predict(), 150)
+    walk(forecaster, plain, stream[:90])
+    compare(forecaster.predict(), plain.predict(), 90)
     for each in (forecaster, plain):
         each.tuning.set(regularization=9.0)
         each.tuning.freeze("drifting.rate")
-    walk(forecaster, plain, stream[150:210])
+    walk(forecaster, plain, stream[90:130])
     for each in (forecaster, plain):
         each.tuning.unfreeze("drifting.rate")
-    walk(forecaster, plain, stream[210:])
+    walk(forecaster, plain, stream[130:])
 
 
 @pytest.mark.parametrize(
@@ -268,4 +268,4 @@ def test_setting_and_freezing_equal_the_oracle(horizon):
 def test_with_other_seasons_every_step_equals_the_oracle(seasons):
     forecaster, plain = both(seasons=seasons, horizon=2)
 
-    walk(forecaster, plain, troubled(5)[:320])
+    walk(forecaster, plain, troubled(5)[:240])
