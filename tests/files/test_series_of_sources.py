@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.files import options
+from streamridge.files import reading_options
 from streamridge.files.reading import read, read_one_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.forecaster import Forecaster
@@ -130,7 +130,7 @@ def test_each_series_is_placed_on_its_grid_once(call, monkeypatch):
         placed.append(readings.sensor)
         return to_series(readings, **settings)
 
-    monkeypatch.setattr(options, "to_series", counting)
+    monkeypatch.setattr(reading_options, "to_series", counting)
     call(table())
 
     assert sorted(placed) in (["main", "ramp"], ["main"])
