@@ -302,7 +302,8 @@ class TestNull:
 class TestSteps:
     """Without a rule, all times about a step are times of that step."""
 
-    def test_times_of_one_step_are_duplicates_or_conflicts(self, desk):
+    def test_times_of_one_step_are_duplicates_or_conflicts(self, desk, record_property):
+        record_property("row", "B3")
         near = NOW + 80 * SECOND
         desk.take(("a", NOW, 1.0))
 
@@ -372,7 +373,8 @@ class TestStream:
         yield desk
         desk.ledger.close()
 
-    def test_one_reading_of_a_far_year_is_held(self, desk):
+    def test_one_reading_of_a_far_year_is_held(self, desk, record_property):
+        record_property("row", "B4")
         names = [f"s{i}" for i in range(10)]
         desk.take(*((name, NOW, 1.0) for name in names))
 

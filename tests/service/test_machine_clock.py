@@ -1,5 +1,7 @@
 """A jump of the machine's clock is not believed at once."""
 
+from random import Random
+
 import pytest
 
 from streamridge_service.plan import HOUR, MINUTE, SECOND
@@ -127,3 +129,18 @@ def test_an_operator_may_confirm_a_jump(times, clock):
     clock.trust()
 
     assert (clock.check(), clock.jump, clock.now()) == (None, 0, START + 12 * HOUR)
+
+
+def test_a_hundred_wrong_jumps_never_change_the_time(times, clock, record_property):
+    record_property("row", "B5")
+    record_property("cases", 100)
+    luck, truth = Random(5), START
+    for _ in range(100):
+        times.wall += luck.choice([-12, -1, 1, 12]) * HOUR
+        for _ in range(luck.randrange(1, 30)):
+            assert clock.now() == truth
+            clock.check()
+            for sensor in range(10):  # their readings have the true time
+                clock.add_reading(sensor, truth - luck.randrange(MINUTE), DELAY)
+            times.pass_seconds(60)
+            truth += MINUTE

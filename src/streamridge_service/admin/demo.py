@@ -1,7 +1,7 @@
 """The demo: simulated detectors send their counts to a service over HTTP, a step every second.
 
 One detector is silent, one is stuck at zero, one sends impossible values now and then, and one
-miscounts.
+miscounts. One more sensor has a step of its own: it sends the number of lorries every hour.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +35,8 @@ HISTORY, LIVE, LIVE_MORE, SIMULATED = 14 * DAY, DAY, 6 * DAY, 56 * DAY
 TRAIN_SIZE, HORIZON = 480, 4
 BOUNDS, IMPOSSIBLE = (0, 2000), 1900.0 * 3
 SILENT, STUCK, ODD, MISCOUNTING = "mainline-7", "ramp-12", "mainline-16", "mainline-10"
+# The sensor with readings every hour: the detector that it follows, and its share of the counts.
+HOURLY, FOLLOWED, LORRIES, AN_HOUR = "lorries", "mainline-1", 0.12, 4
 # Steps before the start at which the first fault begins, the second and the fourth.
 SILENT_SINCE, STUCK_SINCE, MISCOUNTING_SINCE = 48, 72, 40
 # Period and length of the impossible values, in steps; relative error of the miscounts.
@@ -77,7 +79,7 @@ def run_demo(given: ServiceSettings, print_line: Callable[[str], None]) -> int:
             )
             print_line(
                 f"{SILENT} is silent, {STUCK} is stuck at zero, {ODD} sends impossible values now "
-                f"and then, and {MISCOUNTING} miscounts."
+                f"and then, and {MISCOUNTING} miscounts. {HOURLY} has readings every hour."
             )
             simulator.start(address)
 
@@ -145,8 +147,9 @@ class Simulator:
                 "unit": "veh/15min",
                 "bounds": BOUNDS,
             }
-            body = json.dumps(declared).encode()
-            client.request("PUT", f"/v1/sensors/{name}", body, Content_Type="application/json")
+            _put(client, name, declared)
+        hourly = {"label": "Lorries, A2 km 12.0", "group": "A2 mainline", "unit": "veh/h"}
+        _put(client, HOURLY, {**hourly, "step": "1h"})
 
     def _send(self, client: Client) -> None:
         """Send the history as fast as possible, then a step a second, without end."""
@@ -156,6 +159,7 @@ class Simulator:
         self._backfill(client, self._counts(past, live - LIVE_MORE, [MISCOUNTING]))
         self._catch_up(client, self._counts(live - LIVE_MORE, live, [MISCOUNTING]), LIVE_MORE)
         self._backfill(client, self._counts(past, live, others))
+        self._backfill(client, self._lorries(past, present))
         self._wait_for_models(client)
         self._catch_up(client, self._counts(live, present, self._names), STEPS_AT_ONCE)
         while True:
@@ -185,7 +189,8 @@ class Simulator:
 
     def _live(self, client: Client, begin: int, end: int) -> None:
         feed = Feed(client, pace=Pace(steps_a_second=1.0), sleep=self._sleep)
-        for _ in feed.send([self._counts(begin, end, self._names)], {}, FeedResult()):
+        tables = [self._counts(begin, end, self._names), self._lorries(begin, end)]
+        for _ in feed.send(tables, {}, FeedResult()):
             self._sleep(0.0)
 
     def _counts(self, begin: int, end: int, names: Sequence[str]) -> ReadingsTable:
@@ -205,6 +210,20 @@ class Simulator:
         return ReadingsTable(
             names, step, first, [0] * len(names), np.array([row[name] for name in names])
         )
+
+    def _lorries(self, begin: int, end: int) -> ReadingsTable:
+        """Return the lorries of the hours that start within some steps."""
+        first, last = (-(-step // AN_HOUR) for step in (begin, end))
+        hours = np.arange(first, last)[:, None] * AN_HOUR + np.arange(AN_HOUR)
+        counts = self._flows[hours % SIMULATED, self._names.index(FOLLOWED)].sum(axis=1)
+        step = AN_HOUR * (STEP // timedelta(microseconds=1))
+        values = np.rint(LORRIES * counts)[None]
+        return ReadingsTable([HOURLY], step, self._first + first * step, [0], values)
+
+
+def _put(client: Client, name: str, declared: Mapping[str, object]) -> None:
+    body = json.dumps(declared).encode()
+    client.request("PUT", f"/v1/sensors/{name}", body, Content_Type="application/json")
 
 
 def _is_free(host: str, port: int) -> bool:

@@ -56,8 +56,7 @@ export class GapsView {
 
   #draw(told) {
     const from = parsed(told.from);
-    const step = this.#app.summary.step_seconds;
-    const rows = told.items.map((item) => judged(item, from, this.#newest(), step));
+    const rows = told.items.map((item) => judged(item, from, this.#newest()));
     rows.sort((a, b) => b.missing - a.missing || inOrder(a, b));
     const groups = [...Map.groupBy(rows, ({ group }) => group ?? ALONE)].map(([name, members]) => ({
       name,
@@ -165,8 +164,8 @@ const iso = (ms) => new Date(ms).toISOString();
 const sum = (rows, key) => rows.reduce((total, row) => total + row[key], 0);
 
 // Adds the expected and missing readings, and the number of empty hours at the end.
-function judged(item, from, newest, step) {
-  const every = 1000 * step;
+function judged(item, from, newest) {
+  const every = 1000 * item.step_seconds;
   const wanted = item.hours.map((got, i) => {
     if (got === null) return 0;
     const end = Math.min(from + (i + 1) * HOUR, newest + 1);

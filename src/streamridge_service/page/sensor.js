@@ -147,7 +147,7 @@ export class SensorView {
 
   // The length of the shown past.
   #length = () => HOUR * Number(byId("time-range").value);
-  #step = () => 1000 * this.#app.summary.step_seconds;
+  #step = () => 1000 * this.#item.step_seconds;
   #reach = () => this.#step() * Math.max(1, this.#app.summary.horizon);
 
   // The day ends at the newest reading of all sensors, so that a silent sensor shows a gap.
@@ -208,12 +208,12 @@ export class SensorView {
 
   #drawWords() {
     const item = this.#item;
-    const { level, step_seconds: step } = this.#app.summary;
+    const { level } = this.#app.summary;
     setGlyph(this.#mark, STATES, item.state);
     setText(byId("sensor-name"), item.label || item.id);
     setText(byId("sensor-state"), stateWords(item));
     const [first] = this.#coming;
-    setText(byId("headline"), headline(first, this.#next, item.unit, step));
+    setText(byId("headline"), headline(first, this.#next, item.unit, item.step_seconds));
     setText(byId("headline-band"), bandWords(first, this.#next.source, level));
     setText(byId("band-words"), `${percent(level)} interval`);
     setText(byId("sensor-facts"), factWords(item, level));

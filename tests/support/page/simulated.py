@@ -246,6 +246,7 @@ class Roads:
             "label": sensor.label,
             "state": sensor.state,
             "reason": sensor.reason or None,
+            "step_seconds": self.step,
             "newest": iso(at),
             "value": sensor.measured(at, self.newest),
             "unit": UNIT,
@@ -345,6 +346,7 @@ class Roads:
                 "id": each.name,
                 "label": each.label,
                 "group": each.group,
+                "step_seconds": self.step,
                 "hours": [self._received(each, first + i * 3600) for i in range(hours)],
             }
             for each in page

@@ -13,8 +13,8 @@ from streamridge_service.http.routes.history import measured
 from streamridge_service.http.routes.sensors import sensor_filter
 from streamridge_service.http.routing import HttpRequest, Routes, context_of, service_of, status_of
 from streamridge_service.ledger.ledger import Ledger
-from streamridge_service.plan import DAY, HOUR, GroupName, Label
-from streamridge_service.service.answers import Answer, Name, Time, iso
+from streamridge_service.plan import DAY, HOUR, SECOND, GroupName, Label
+from streamridge_service.service.answers import Answer, Name, StepSeconds, Time, iso
 from streamridge_service.service.sensor_status import SensorStatus
 from streamridge_service.service.service import Service
 from streamridge_service.workers.sensor_state import NEVER
@@ -54,6 +54,7 @@ class GapsRow(Answer, frozen=True):
     id: Name
     label: Label | None
     group: GroupName | None
+    step_seconds: StepSeconds
     hours: Annotated[list[int | None], Meta(examples=[[None, 3, 4]])]
 
 
@@ -124,4 +125,5 @@ def _row(status: SensorStatus, counts: list[int], start: int) -> GapsRow:
         None if (first == NEVER or start + (i + 1) * HOUR <= first) and not count else count
         for i, count in enumerate(counts)
     ]
-    return GapsRow(status.sensor.name, declared.label, declared.group, hours)
+    step = status.plan.step / SECOND
+    return GapsRow(status.sensor.name, declared.label, declared.group, step, hours)
