@@ -1,4 +1,5 @@
 import io
+from contextlib import ExitStack
 
 import pytest
 import structlog
@@ -35,13 +36,14 @@ def live(tmp_path_factory, logged):
 @pytest.fixture(scope="session")
 def unchecked(tmp_path_factory, logged):
     """Return a service whose periodic checks run once, and undo no fault that a test makes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service, "CHECK_EVERY", 1e6)
-        patch.setattr(service, "MEASURE_EVERY", 1e6)
-        with Live(tmp_path_factory.mktemp("unchecked") / "a.db") as served:
-            parts = served.service
-            wait_until(lambda: parts._checks and parts.health.disk, "the first periodic checks")
-            yield served
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:  # the service reads the pauses when it starts
+            patch.setattr(service, "CHECK_EVERY", 1e6)
+            patch.setattr(service, "MEASURE_EVERY", 1e6)
+            served = stack.enter_context(Live(tmp_path_factory.mktemp("unchecked") / "a.db"))
+        parts = served.service
+        wait_until(lambda: parts._checks and parts.health.disk, "the first periodic checks")
+        yield served
 
 
 @pytest.fixture(scope="session")

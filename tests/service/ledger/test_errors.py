@@ -10,6 +10,7 @@ from psycopg import errors
 from streamridge.errors import InvalidInputError
 from streamridge_service.ledger import postgres_connection, sqlite_connection
 from streamridge_service.ledger.errors import (
+    DamagedPageError,
     DiskFullError,
     StorageAwayError,
     StorageError,
@@ -27,8 +28,8 @@ from streamridge_service.ledger.opening import open_ledger
         (apsw.SQLITE_IOERR_WRITE, errno.EDQUOT, DiskFullError),
         (apsw.SQLITE_IOERR_FSYNC, errno.ENOSPC, StorageFailedError),
         (apsw.SQLITE_IOERR_WRITE, errno.EIO, StorageFailedError),
-        (apsw.SQLITE_CORRUPT_INDEX, 0, StorageFailedError),
-        (apsw.SQLITE_NOTADB, 0, StorageFailedError),
+        (apsw.SQLITE_CORRUPT_INDEX, 0, DamagedPageError),
+        (apsw.SQLITE_NOTADB, 0, DamagedPageError),
         (apsw.SQLITE_READONLY, 0, StorageFailedError),
         (apsw.SQLITE_BUSY, 0, StorageAwayError),
         (apsw.SQLITE_CONSTRAINT_UNIQUE, 0, InvalidInputError),
