@@ -8,6 +8,9 @@
   acknowledgement, while forecasts are made and refits go on.
 - restart: from the start of the process until it is ready, with all sensors known.
 - day: all sensors with a model each, step after step, as fast as it goes.
+- history: 200,000 readings of one sensor in one request, a year of seven sensors, and a month
+  before known readings; rows per second until they are acknowledged, and the longest answer of
+  /livez meanwhile. Then a restart with a million rows, and the first reading after it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic, sleep, time
 
 import numpy as np
@@ -43,26 +47,37 @@ def main() -> None:
     parser.add_argument("--day-sensors", type=int, default=2000, help="of the simulated day")
     parser.add_argument("--memory", default="8GB")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--only", choices=["load", "day", "history"], help="one part")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found: dict[str, object] = {"sensors": options.sensors, "train_size": options.train_size}
+    begin = int(time()) // STEP * STEP - 40 * 86_400
     with tempfile.TemporaryDirectory(prefix="streamridge-") as folder:
-        database = str(Path(folder) / "bench.db")
-        begin = int(time()) // STEP * STEP - 40 * 86_400
-        with served(database, options) as (port, process):
-            found |= batches(port, process, options, begin)
-            found |= sustained(port, process, options, begin + 10 * STEP)
-        begun = monotonic()
-        with served(database, options) as (port, process):
-            found["restart_ready_s"] = monotonic() - begun
-            found["restart_rss_mb"] = memory_of(process)
-        options.sensors = options.day_sensors
-        found |= {"day_sensors": options.sensors, **day(folder, options, begin)}
+        if options.only in (None, "history"):
+            found |= history(folder, options)
+        if options.only in (None, "load"):
+            found |= load(folder, options, begin)
+        if options.only in (None, "day"):
+            options.sensors = options.day_sensors
+            found |= {"day_sensors": options.sensors, **day(folder, options, begin)}
     if options.json:
         print(json.dumps(found))
         return
     for name, value in found.items():
         print(f"{name:>28}  {value:.4g}" if isinstance(value, float) else f"{name:>28}  {value}")
+
+
+def load(folder: str, options: argparse.Namespace, begin: int) -> dict[str, float]:
+    """Measure batches of all sensors, a sustained load, and a restart after them."""
+    database = str(Path(folder) / "bench.db")
+    with served(database, options) as (port, process):
+        found = batches(port, process, options, begin)
+        found |= sustained(port, process, options, begin + 10 * STEP)
+    begun = monotonic()
+    with served(database, options) as (port, process):
+        found["restart_ready_s"] = monotonic() - begun
+        found["restart_rss_mb"] = memory_of(process)
+    return found
 
 
 @contextmanager
@@ -190,6 +205,87 @@ def sustained(
         "sustained_p99_ms": 1000 * float(np.percentile(seconds, 99)),
         "sustained_most_ms": 1000 * max(seconds),
     }
+
+
+class Prober:
+    """A thread that asks for /livez all the time, and notes the longest answer."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._done, self.longest = port, Event(), 0.0
+        self._thread = Thread(target=self._run)
+
+    def _run(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        while not self._done.wait(0.005):
+            begun = monotonic()
+            connection.request("GET", "/livez")
+            connection.getresponse().read()
+            self.longest = max(self.longest, monotonic() - begun)
+        connection.close()
+
+    def __enter__(self) -> Prober:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def past(names: list[str], first: int, steps: int) -> bytes:
+    """Return readings of some sensors, step after step, as lines of JSON."""
+    times = np.datetime_as_string(
+        np.datetime64(first, "s") + STEP * np.arange(steps).astype("timedelta64[s]"), unit="s"
+    ).tolist()
+    return "\n".join(
+        f'{{"sensor":"{name}","time":"{at}Z","value":{100 + i % 96}}}'
+        for i, at in enumerate(times)
+        for name in names
+    ).encode()
+
+
+def history(folder: str, options: argparse.Namespace) -> dict[str, float]:
+    """Measure large backfills, and a restart with a million rows."""
+    database, now = str(Path(folder) / "history.db"), int(time()) // STEP * STEP
+    seven = [f"seven-{i}" for i in range(7)]
+    year = 365 * 96
+    bodies = {
+        "one_sensor": [past(["one"], now - 200_000 * STEP, 200_000)],
+        "seven_sensors": [
+            past(seven, now - year * STEP, year // 2),
+            past(seven, now - (year - year // 2) * STEP, year - year // 2),
+        ],
+        "older": [past(seven, now - (year + 30 * 96) * STEP, 30 * 96)],
+    }
+    found = {}
+    with served(database, options) as (port, process):
+        for name, parts in bodies.items():
+            found |= backfilled(port, name, parts)
+        number = 0
+        while figure(port, "readings_stored_total") < 1_000_000:
+            found |= backfilled(port, "more", [past([f"m{number}"], now - 190_000 * STEP, 190_000)])
+            number += 1
+        found["history_rss_mb"] = memory_of(process)
+    begun = monotonic()
+    with served(database, options) as (port, process):
+        found["million_rows_ready_s"] = monotonic() - begun
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        with Prober(port) as prober:
+            found["first_reading_s"] = post(connection, past(["one", *seven], now, 1))
+            worked_off(port, "readings_behind")
+        found["restart_longest_pause_s"] = prober.longest
+    return found
+
+
+def backfilled(port: int, name: str, parts: list[bytes]) -> dict[str, float]:
+    """Send large bodies; return rows per second, and the longest answer of /livez."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    count = sum(part.count(b"\n") + 1 for part in parts)
+    with Prober(port) as prober:
+        seconds = sum(post(connection, part, "?mode=backfill") for part in parts)
+        worked_off(port, "readings_behind")
+    connection.close()
+    return {f"{name}_rows_per_s": count / seconds, f"{name}_longest_pause_s": prober.longest}
 
 
 def day(folder: str, options: argparse.Namespace, begin: int) -> dict[str, float]:

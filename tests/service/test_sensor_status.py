@@ -115,7 +115,9 @@ def test_a_page_that_another_thread_makes_does_not_change_under_it():
                 assert changed.wait(LIMIT), "the event loop did not change the status"
             return True
 
-        return await SensorPages(statuses, lambda: NOW).page("newest", wanted, None, 10_000)
+        return await SensorPages(statuses, lambda: NOW, asyncio.to_thread).page(
+            "newest", wanted, None, 10_000
+        )
 
     page = asyncio.run(listed())
 

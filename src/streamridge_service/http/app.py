@@ -45,7 +45,7 @@ def create_app(service: Service) -> Middleware:
     """Return the application of a service that is open."""
     tokens = TokenCache(service.ledger.tokens(), lambda: service.read(lambda x: x.tokens()))
     connections = connections_of(service.settings)
-    pages = SensorPages(service.statuses, lambda: service.now)
+    pages = SensorPages(service.statuses, lambda: service.now, service.queries.work)
     context = Context(service, tokens, pages, connections)
     app = Litestar(
         HANDLERS,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import struct
-from asyncio import to_thread
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from streamridge_service.service.sensor_status import SensorStatus, SensorStatuses
 
@@ -35,6 +34,13 @@ Filter = Callable[[SensorStatus], bool]
 T = TypeVar("T")
 
 
+class Work(Protocol):
+    """Runs long work in another thread."""
+
+    def __call__(self, part: Callable[[], T]) -> Awaitable[T]:
+        """Return the result of the work."""
+
+
 @dataclass(frozen=True)
 class Page:
     """Some sensors, the cursor of the next page if there is one, and the number of all."""
@@ -56,11 +62,11 @@ class _Order:
 class SensorPages:
     """Pages of the table of sensors. Only the event loop uses it.
 
-    `now` returns the current time.
+    `now` returns the current time, and `work` runs long work in another thread.
     """
 
-    def __init__(self, statuses: SensorStatuses, now: Callable[[], int]) -> None:
-        self._statuses, self._now = statuses, now
+    def __init__(self, statuses: SensorStatuses, now: Callable[[], int], work: Work) -> None:
+        self._statuses, self._now, self._work = statuses, now, work
         self._orders: dict[str, _Order] = {}
 
     async def page(self, sort: str, wanted: Filter, cursor: str | None, limit: int) -> Page:
@@ -71,16 +77,12 @@ class SensorPages:
         statuses, order, now = self._statuses.copy(), self._orders.get(sort), self._now()
         count = len(statuses)
         if order is None or len(order.ids) != count or monotonic() - order.made_at > MAX_AGE:
-            order = await run_in_thread_if_many(count, lambda: _ordered(statuses, sort, now))
+            order = await self._run(count, lambda: _ordered(statuses, sort, now))
             self._orders[sort] = order
-        return await run_in_thread_if_many(
-            count, lambda: _page(statuses, order, wanted, cursor, limit)
-        )
+        return await self._run(count, lambda: _page(statuses, order, wanted, cursor, limit))
 
-
-async def run_in_thread_if_many(count: int, function: Callable[[], T]) -> T:
-    """Return the result of a function; work on many items runs in another thread."""
-    return function() if count <= FEW else await to_thread(function)
+    async def _run(self, count: int, function: Callable[[], T]) -> T:
+        return function() if count <= FEW else await self._work(function)
 
 
 def _ordered(statuses: Mapping[int, SensorStatus], sort: str, now: int) -> _Order:

@@ -35,6 +35,9 @@ FORCED_TIMEOUT = 0.5
 SEND_TIMEOUT = 30_000
 # Connections that may wait to be accepted, and that are accepted at once.
 BACKLOG, ACCEPTED_AT_ONCE = 2048, 64
+# Seconds after which a busy thread lets another one run. The event loop and the writer wait this
+# long each time they return from the operating system while another thread computes.
+SWITCH_INTERVAL = 0.0005
 
 Print = Callable[[str], None]
 
@@ -83,6 +86,7 @@ def run(
 ) -> int:
     """Serve until the process gets a signal to stop; return the exit code."""
     logs.configure(settings.log_level)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     forced_exit = ForcedExit()
     with logs.everything_logged():
         try:

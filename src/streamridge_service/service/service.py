@@ -42,6 +42,7 @@ from streamridge_service.service.health import Health
 from streamridge_service.service.ingest import Ingest
 from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.service.operators import Operators
+from streamridge_service.service.queries import Queries
 from streamridge_service.service.retention import Retention
 from streamridge_service.service.sensor_status import SensorStatuses
 from streamridge_service.service.writer import Writer
@@ -58,8 +59,6 @@ CLOCK_WARNING = (
     "The machine's clock jumped by {} seconds. The time before the jump is in use until readings "
     "agree with the new time. To use the new time now, POST /v1/clock/trust."
 )
-# Queries that run at the same time.
-MAX_QUERIES = 4
 # Seconds between checks of the state, and between measurements of the storage.
 CHECK_EVERY, MEASURE_EVERY = 1.0, 10.0
 # Seconds between checks whether a backup is due, and between deletions of old rows.
@@ -83,7 +82,6 @@ class Service:
         self.on_failure: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
         self._checks = 0
-        self._queries = asyncio.Semaphore(MAX_QUERIES)
 
     def open(self) -> None:
         """Open the storage and start all parts; nothing is replayed and nothing refitted."""
@@ -105,6 +103,7 @@ class Service:
             clock=self.clock.now if self._stream is None else StreamClock(),
         )
         self.writer = Writer(self.ledger, self.intake)
+        self.queries = Queries(self._reader, lambda: self.writer.is_storing)
         self._connect()
         self._restore()
         memory = bytes_of(settings.memory)
@@ -208,6 +207,7 @@ class Service:
             parts.enter_context(suppress(StorageError))
             parts.callback(self.ledger.close)
             parts.callback(self._reader.close)
+            parts.callback(self.queries.close)
             parts.callback(self.writer.stop)
             self.forecasts.pool.stop(timeout)
 
@@ -229,9 +229,8 @@ class Service:
             self.events.record("clock_jump", None, "an operator has confirmed the clock")
 
     async def read(self, query: Callable[[Ledger], T]) -> T:
-        """Return the result of a query of the ledger, which runs in another thread."""
-        async with self._queries:
-            return await asyncio.to_thread(query, self._reader)
+        """Return the result of a quick query of the ledger."""
+        return await self.queries.read(query)
 
     def summary(self) -> Summary:
         """Return the state of the whole service."""

@@ -92,6 +92,7 @@ class Writer:
         self._pending = PendingWrites()
         self._changed = Condition()
         self._stopping = False
+        self._is_storing = False
         self.seq = ledger.last_seq()
         self.error_code: str | None = None  # why writes fail at present
         self._outcome_unknown = False  # whether the last write may have been stored
@@ -156,6 +157,11 @@ class Writer:
                 ledger.put_facts({"probe": probe})
             self.error_code = None
 
+    @property
+    def is_storing(self) -> bool:
+        """Return whether readings wait to be stored, or are being stored."""
+        return self._is_storing or bool(self._requests)
+
     def add(self, pending: PendingWrites) -> None:
         """Queue forecasts, snapshots and events."""
         with self._changed:
@@ -188,7 +194,9 @@ class Writer:
                     return
                 requests, task, pending = self._next()
             if requests:
+                self._is_storing = True
                 self._store(requests)
+                self._is_storing = False
             elif task is not None:
                 self._perform(*task)
             elif not self._write(pending) and self._stopping:

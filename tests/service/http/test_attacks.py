@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import httpx
 import pytest
 
-from tests.support.service.live_server import process
+from tests.support.service.live_server import START, process, stamp
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.slow
@@ -103,6 +103,44 @@ def test_half_open_connections_do_not_keep_others_out(tmp_path, counted):
         for _ in range(1100):
             connection = stack.enter_context(connect(served))
             connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 4000)
+
+
+def test_readers_of_long_histories_do_not_delay_readings(tmp_path, counted):
+    """24 clients read 10,000 steps again and again, some of them slowly; one client posts."""
+    counted("D5", 24)
+    stop, seconds = threading.Event(), []
+
+    def read(served, pause):
+        path = f"/v1/sensors/a/history?from={stamp(START)}&to={stamp(START + 9_999 * 900)}"
+        with httpx.Client(base_url=served.url, timeout=LIMIT) as client:
+            while not stop.is_set():
+                with client.stream("GET", path) as answer:
+                    assert answer.status_code == 200
+                    for _ in answer.iter_raw(10_000):
+                        if stop.wait(pause):
+                            return
+
+    with attacked(tmp_path / "a.db") as served:
+        rows = [
+            {"sensor": "a", "time": stamp(START + 900 * i), "value": i % 96} for i in range(20_000)
+        ]
+        url = f"{served.url}/v1/readings"
+        httpx.post(f"{url}?mode=backfill", json=rows, timeout=LIMIT).raise_for_status()
+        readers = [
+            threading.Thread(target=read, args=(served, pause)) for pause in [0.0] * 12 + [0.2] * 12
+        ]
+        for each in readers:
+            each.start()
+        for i in range(100):
+            row = {"sensor": "b", "time": stamp(START + 900 * i), "value": i}
+            begun = time.monotonic()
+            httpx.post(url, json=row, timeout=LIMIT).raise_for_status()
+            seconds.append(time.monotonic() - begun)
+        stop.set()
+        for each in readers:
+            each.join()
+
+    assert max(seconds) <= MAX_ANSWER, sorted(seconds)[-5:]
 
 
 def test_many_slow_readers_take_no_memory(tmp_path, counted):

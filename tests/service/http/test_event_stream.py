@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streamridge_service.http.routes import events as event_routes
+from streamridge_service.http import connections
 from streamridge_service.service import events as event_module
 from tests.support.service.event_listener import Listener, listening
 from tests.support.service.live_server import START, Live, stamp
@@ -83,7 +83,7 @@ class TestSlowClients:
 
     def test_the_stream_of_a_client_that_does_not_read_ends(self, live, monkeypatch):
         until_no_subscriber(live)
-        monkeypatch.setattr(event_routes, "SEND_TIMEOUT", 0.05)
+        monkeypatch.setattr(connections, "READ_TIMEOUT", 0.05)
         with listening(live):
             live.call(lambda service: service.bus.publish("event", "x" * 20_000_000))
 

@@ -26,7 +26,7 @@ def test_pages_contain_each_wanted_sensor_once(ids, limit, part):
     statuses = SensorStatuses(Plan(900_000_000))
     for each in ids:
         statuses.put(SensorRow(each, f"s{each:02}", 0))
-    pages, found, cursor = SensorPages(statuses, lambda: 0), [], None
+    pages, found, cursor = SensorPages(statuses, lambda: 0, asyncio.to_thread), [], None
 
     while True:
         wanted = pages.page("id", lambda status: status.sensor.id % part == 0, cursor, limit)

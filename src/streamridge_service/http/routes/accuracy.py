@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from streamridge_service.http.requests import MAX_ITEMS, Cursor, Limit, Names, Query, given, parts
-from streamridge_service.http.routes.history import HistoryRow, history
+from streamridge_service.http.routes.history import HistoryParts, HistoryRow
 from streamridge_service.http.routing import HttpRequest, Routes, context_of, service_of
 from streamridge_service.plan import DAY
 from streamridge_service.service.answers import Answer, Name
@@ -71,10 +71,11 @@ async def show_accuracy(request: HttpRequest, query: AccuracyQuery) -> Accuracy:
     sample = page.statuses[:: max(len(page.statuses) // SAMPLE, 1)][:SAMPLE]
     service = service_of(request)
     span = now - query.days * DAY, now + 1
-    rows = await service.read(
-        lambda ledger: [row for status in sample for row in history(ledger, status, span, lead=1)]
-    )
-    return Accuracy(query.by, errors_by_hour(rows), len(sample), None)
+    hours = HourlyErrors()
+    for status in sample:
+        for part in HistoryParts(status, *span, lead=1):
+            hours.add(await service.queries.read_part(part))
+    return Accuracy(query.by, hours.rows, len(sample), None)
 
 
 def errors_of_sensor(status: SensorStatus, now: int) -> AccuracyRow:
@@ -91,29 +92,38 @@ def errors_of_sensor(status: SensorStatus, now: int) -> AccuracyRow:
     )
 
 
-def errors_by_hour(rows: Iterable[HistoryRow]) -> list[AccuracyRow]:
-    """Return the errors of steps by hour of the day, in UTC."""
-    squares: list[list[float]] = [[] for _ in range(24)]
-    outside = [0] * 24
-    for row in rows:
-        if row.actual is None or row.forecast is None:
-            continue
-        hour = int(row.time[11:13])
-        squares[hour].append((row.actual - row.forecast) ** 2)
-        assert row.lower is not None
-        assert row.upper is not None
-        outside[hour] += not row.lower <= row.actual <= row.upper
-    return [_errors_of_hour(hour, squares[hour], outside[hour]) for hour in range(24)]
+class HourlyErrors:
+    """The errors of steps by hour of the day, in UTC."""
 
+    def __init__(self) -> None:
+        self._squares, self._outside, self._counts = [0.0] * 24, [0] * 24, [0] * 24
 
-def _errors_of_hour(hour: int, squares: list[float], outside: int) -> AccuracyRow:
-    count = len(squares)
-    return AccuracyRow(
-        sensor=None,
-        hour=hour,
-        error=sqrt(sum(squares) / count) if count else None,
-        usual=None,
-        error_ratio=None,
-        outside=outside / count if count else None,
-        count=count,
-    )
+    def add(self, rows: Iterable[HistoryRow]) -> None:
+        """Add the errors of some steps."""
+        for row in rows:
+            if row.actual is None or row.forecast is None:
+                continue
+            hour = int(row.time[11:13])
+            assert row.lower is not None
+            assert row.upper is not None
+            self._squares[hour] += (row.actual - row.forecast) ** 2
+            self._outside[hour] += not row.lower <= row.actual <= row.upper
+            self._counts[hour] += 1
+
+    @property
+    def rows(self) -> list[AccuracyRow]:
+        """Return the errors of each hour."""
+        return [
+            AccuracyRow(
+                sensor=None,
+                hour=hour,
+                error=sqrt(square / count) if count else None,
+                usual=None,
+                error_ratio=None,
+                outside=outside / count if count else None,
+                count=count,
+            )
+            for hour, (square, outside, count) in enumerate(
+                zip(self._squares, self._outside, self._counts, strict=True)
+            )
+        ]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Response
-from litestar.types import Receive, Scope, Send
 from msgspec import UNSET, Meta, UnsetType
 
 from streamridge_service.http.requests import Limit, Names, Query, parts
 from streamridge_service.http.routing import TEXT, HttpRequest, ResponseSpec, Routes, service_of
+from streamridge_service.http.streaming import StreamedResponse
 from streamridge_service.ledger.records import Event
 from streamridge_service.problems import Problem
 from streamridge_service.service.answers import Answer, EventItem, Summary, event_item
-from streamridge_service.service.events import EventBus, Subscriber
+from streamridge_service.service.events import Subscriber
 from streamridge_service.service.sensor_status import STATES, SensorStatuses
 
 # Kinds of events: a sensor changed to a state, or something else happened.
@@ -25,8 +22,6 @@ OTHER_KINDS = (
 )  # fmt: skip
 KINDS = "|".join([*STATES, *OTHER_KINDS])
 EVENT_STREAM = "text/event-stream"
-# Seconds within which a client must accept the next event.
-SEND_TIMEOUT = 30.0
 
 routes = Routes("events")
 
@@ -59,44 +54,6 @@ class Events(Answer, frozen=True):
     items: list[EventItem]
 
 
-class EventStream(Response[None]):
-    """A response that sends events until the client leaves or the service stops."""
-
-    def __init__(self, bus: EventBus, subscriber: Subscriber) -> None:
-        super().__init__(None, media_type=EVENT_STREAM)
-        self._bus, self._subscriber = bus, subscriber
-
-    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
-        """Return the ASGI application that sends the response."""
-        return self._run
-
-    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        tasks = [asyncio.create_task(self._send(send)), asyncio.create_task(_disconnect(receive))]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self._bus.unsubscribe(self._subscriber)
-            for task in tasks:
-                task.cancel()
-                with suppress(asyncio.CancelledError, TimeoutError):
-                    await task
-
-    async def _send(self, send: Send) -> None:
-        """Send events; raise `TimeoutError` if the client accepts none for too long."""
-        headers = [(b"content-type", EVENT_STREAM.encode()), (b"x-accel-buffering", b"no")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for chunk in self._bus.stream(self._subscriber):
-            async with asyncio.timeout(SEND_TIMEOUT):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _disconnect(receive: Receive) -> None:
-    """Wait until the client leaves."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 @routes.add("GET", "/v1/summary")
 async def show_summary(request: HttpRequest) -> Summary:
     """Return the state of the service, and the number of sensors in each state."""
@@ -123,7 +80,7 @@ def _named(event: Event, statuses: SensorStatuses) -> EventItem:
     responses={200: ResponseSpec("Events, until the client leaves.", {EVENT_STREAM: TEXT})},
     problems=("sr-too-many-streams",),
 )
-async def stream(request: HttpRequest, query: StreamQuery) -> EventStream:
+async def stream(request: HttpRequest, query: StreamQuery) -> StreamedResponse:
     """Send events as they happen, as server-sent events.
 
     `summary` is the response of /v1/summary, `event` an item of /v1/events, and `sensor` an item of
@@ -137,4 +94,9 @@ async def stream(request: HttpRequest, query: StreamQuery) -> EventStream:
     subscriber = Subscriber(parts(query.sensors), parts(query.state))
     if not bus.subscribe(subscriber, request.headers.get("last-event-id")):
         raise Problem("sr-too-many-streams", "There are as many event streams as allowed.")
-    return EventStream(bus, subscriber)
+    return StreamedResponse(
+        bus.stream(subscriber),
+        EVENT_STREAM,
+        {"X-Accel-Buffering": "no"},
+        on_close=lambda: bus.unsubscribe(subscriber),
+    )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Response
 from msgspec import UNSET, Meta, UnsetType
 
-from streamridge_service.http.pagination import run_in_thread_if_many
 from streamridge_service.http.requests import Cursor, Limit, Query, given, time_of
 from streamridge_service.http.responses import Columns, Format, format_of, table_response
 from streamridge_service.http.routing import HttpRequest, Routes, context_of, service_of, status_of
+from streamridge_service.http.streaming import PART, in_parts, stream_items
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import IssuedForecast
 from streamridge_service.plan import Label
@@ -124,13 +126,14 @@ async def list_forecasts(
     if query.at is not UNSET:
         issued = await _issued(service, page.statuses, time_of(query.at, "at"))
     now = service.now
-    rows = await run_in_thread_if_many(
-        len(page.statuses), lambda: _all_rows(page.statuses, issued, now)
+    return await stream_items(
+        service.queries,
+        in_parts(page.statuses, lambda some: lambda _: _all_rows(some, issued, now)),
+        ForecastPage([], page.cursor, page.total),
+        kind=kind,
+        columns=COLUMNS,
+        cursor=page.cursor,
     )
-    if kind == "json":
-        return ForecastPage(rows, page.cursor, page.total)
-    plain = map(msgspec.structs.asdict, rows)
-    return await asyncio.to_thread(table_response, plain, COLUMNS, kind, page.cursor)
 
 
 async def _issued(
@@ -138,20 +141,24 @@ async def _issued(
 ) -> dict[int, IssuedForecast]:
     """Return the forecasts whose first step is the first at or after a time, by sensor."""
     first = {each.sensor.id: -(-at // each.plan.step) * each.plan.step for each in statuses}
+    found: dict[int, IssuedForecast] = {}
+    for time in set(first.values()):
+        all_sensors = await service.queries.read_part(partial(_issued_for, time))
+        while some := await service.queries.work(partial(_next_part, all_sensors)):
+            found |= {each.sensor: each for each in some if first.get(each.sensor) == time}
+    return found
 
-    def read(ledger: Ledger) -> dict[int, IssuedForecast]:
-        return {
-            each.sensor: each
-            for time in set(first.values())
-            for each in ledger.forecasts(start=time, end=time + 1)
-            if first.get(each.sensor) == time
-        }
 
-    return await service.read(read)
+def _issued_for(time: int, ledger: Ledger) -> Iterator[IssuedForecast]:
+    return ledger.forecasts(start=time, end=time + 1)
+
+
+def _next_part(forecasts: Iterator[IssuedForecast]) -> list[IssuedForecast]:
+    return list(islice(forecasts, PART))
 
 
 def _all_rows(
-    statuses: list[SensorStatus], issued: dict[int, IssuedForecast] | None, now: int
+    statuses: Sequence[SensorStatus], issued: dict[int, IssuedForecast] | None, now: int
 ) -> list[ForecastRow]:
     """Return the rows of all issued forecasts; without `issued`, of the newest forecasts."""
     rows = []

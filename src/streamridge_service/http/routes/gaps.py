@@ -73,7 +73,7 @@ async def show_gaps(request: HttpRequest, query: TimeRange) -> SensorGaps:
     """Return the number of expected and of received readings of a sensor, hour by hour."""
     service, status = service_of(request), status_of(request)
     start, end = _hours(query, service.now, MAX_HOURS)
-    counts = (await _counts(service, [status], start, end))[status.sensor.id]
+    counts = await _counts(service, status, start, end)
     step, hours = status.plan.step, range(start, end, HOUR)
     expected = [-(-(hour + HOUR) // step) - -(-hour // step) for hour in hours]
     items = [Hour(iso(hour), *each) for hour, *each in zip(hours, expected, counts, strict=True)]
@@ -90,8 +90,9 @@ async def list_gaps(request: HttpRequest, query: GapsQuery) -> Gaps:
     start, end = _hours(query, service.now, MAX_HOURS_OF_MANY)
     wanted = sensor_filter(given(query.state), service.now)
     page = await context_of(request).pages.page("id", wanted, given(query.cursor), query.limit)
-    counts = await _counts(service, page.statuses, start, end)
-    items = [_row(status, counts[status.sensor.id], start) for status in page.statuses]
+    items = [
+        _row(status, await _counts(service, status, start, end), start) for status in page.statuses
+    ]
     return Gaps(items, iso(start), (end - start) // HOUR, page.cursor, page.total)
 
 
@@ -103,20 +104,15 @@ def _hours(query: TimeRange, now: int, limit: int) -> tuple[int, int]:
     return start, start + count * HOUR
 
 
-async def _counts(
-    service: Service, statuses: list[SensorStatus], start: int, end: int
-) -> dict[int, list[int]]:
-    """Return the number of steps with a reading in each hour of a range, by sensor."""
+async def _counts(service: Service, status: SensorStatus, start: int, end: int) -> list[int]:
+    """Return the number of steps with a reading in each hour of a range."""
 
-    def count(ledger: Ledger) -> dict[int, list[int]]:
-        counts = {}
-        for status in statuses:
-            steps, values = measured(ledger, status, start, end)
-            hours = Counter(((steps[~isnan(values)] - start) // HOUR).tolist())
-            counts[status.sensor.id] = [hours[i] for i in range((end - start) // HOUR)]
-        return counts
+    def count(ledger: Ledger) -> list[int]:
+        steps, values = measured(ledger, status, start, end)
+        hours = Counter(((steps[~isnan(values)] - start) // HOUR).tolist())
+        return [hours[i] for i in range((end - start) // HOUR)]
 
-    return await service.read(count)
+    return await service.queries.read_part(count)
 
 
 def _row(status: SensorStatus, counts: list[int], start: int) -> GapsRow:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -12,8 +14,9 @@ from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 
 from streamridge_service.http.requests import MAX_ITEMS, Query, TimeRange, require_at_most
-from streamridge_service.http.responses import Columns, Format, format_of, table_response
+from streamridge_service.http.responses import Columns, Format, format_of
 from streamridge_service.http.routing import HttpRequest, Routes, service_of, status_of
+from streamridge_service.http.streaming import PART, stream_items
 from streamridge_service.intake import is_within
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import IssuedForecast, Kind
@@ -147,12 +150,15 @@ async def show_history(
     kind = format_of(request, query.format)
     start, end = query.resolve(service.now, DAY)
     require_at_most((end - start) // status.plan.step, MAX_ITEMS, "steps")
-    items = await service.read(lambda ledger: history(ledger, status, (start, end + 1), query.lead))
     name, lead = status.sensor.name, query.lead
-    if kind == "json":
-        return SensorHistory(name, lead, status.plan.step / SECOND, items)
-    rows = [{"sensor": name, "lead": lead, **msgspec.structs.asdict(each)} for each in items]
-    return await asyncio.to_thread(table_response, rows, COLUMNS, kind)
+    return await stream_items(
+        service.queries,
+        HistoryParts(status, start, end + 1, lead),
+        SensorHistory(name, lead, status.plan.step / SECOND, []),
+        kind=kind,
+        columns=COLUMNS,
+        flat=lambda row: {"sensor": name, "lead": lead, **msgspec.structs.asdict(row)},
+    )
 
 
 def measured(
@@ -166,24 +172,43 @@ def measured(
     return times.astype(np.int64), values
 
 
-def history(
-    ledger: Ledger, status: SensorStatus, span: tuple[int, int], lead: int
-) -> list[HistoryRow]:
-    """Return the steps of a range, without its end, with the forecasts `lead` steps ahead."""
-    (start, end), sensor, declared, plan = span, status.sensor.id, status.declared, status.plan
-    times, values = measured(ledger, status, start, end)
-    actual = dict(zip(times.tolist(), values.tolist(), strict=True))
-    ahead = (lead - 1) * plan.step
-    issued = ledger.forecasts(sensor, start=start - ahead, end=end - ahead)
-    forecasts = {each.time + ahead: each for each in issued if len(each.values) >= lead}
-    known = [*actual, *forecasts]
-    if not known:
-        return []
-    first = (start + plan.step - 1) // plan.step * plan.step
-    return [
-        _history_row(time, actual.get(time), forecasts.get(time), lead, declared)
-        for time in range(max(first, min(known)), min(end, max(known) + 1), plan.step)
-    ]
+@dataclass
+class HistoryParts:
+    """The steps from `start` until `end` with their forecasts `lead` steps ahead, in parts.
+
+    Steps before the first and after the last known one are left out. Steps without a reading and a
+    forecast between them are missing.
+    """
+
+    status: SensorStatus
+    start: int
+    end: int
+    lead: int
+    # The first step that was not returned yet; None before the first known step.
+    _next: int | None = None
+
+    def __iter__(self) -> Iterator[Callable[[Ledger], list[HistoryRow]]]:
+        """Yield the query of each part; they must run in this order."""
+        length = PART * self.status.plan.step
+        for start in range(self.start, self.end, length):
+            yield partial(self._read, start, min(start + length, self.end))
+
+    def _read(self, start: int, end: int, ledger: Ledger) -> list[HistoryRow]:
+        status, plan, lead = self.status, self.status.plan, self.lead
+        times, values = measured(ledger, status, start, end)
+        actual = dict(zip(times.tolist(), values.tolist(), strict=True))
+        ahead = (lead - 1) * plan.step
+        issued = ledger.forecasts(status.sensor.id, start=start - ahead, end=end - ahead)
+        forecasts = {each.time + ahead: each for each in issued if len(each.values) >= lead}
+        known = [*actual, *forecasts]
+        if not known:
+            return []
+        first = min(known) if self._next is None else self._next
+        self._next = max(known) + plan.step
+        return [
+            _history_row(time, actual.get(time), forecasts.get(time), lead, status.declared)
+            for time in range(first, self._next, plan.step)
+        ]
 
 
 def _history_row(

@@ -10,14 +10,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from streamridge.errors import StreamRidgeError
 from streamridge_service.bodies.fields import FieldError, name_of
-from streamridge_service.http.pagination import Filter, run_in_thread_if_many
+from streamridge_service.http.pagination import Filter
 from streamridge_service.http.requests import Cursor, Limit, Query, Search, StateFilter, given
 from streamridge_service.http.responses import (
     Columns,
     Format,
     format_of,
     json_response,
-    table_response,
 )
 from streamridge_service.http.routes.history import AtBound, Experts, Names, Values, tuning_state
 from streamridge_service.http.routing import (
@@ -28,6 +27,7 @@ from streamridge_service.http.routing import (
     service_of,
     status_of,
 )
+from streamridge_service.http.streaming import in_parts, stream_items
 from streamridge_service.plan import Declaration, Plan
 from streamridge_service.problems import Problem
 from streamridge_service.service.answers import (
@@ -119,12 +119,15 @@ async def list_sensors(request: HttpRequest, query: SensorsQuery) -> SensorPage 
     page = await context_of(request).pages.page(
         query.sort, wanted, given(query.cursor), query.limit
     )
-    items = await run_in_thread_if_many(
-        len(page.statuses), lambda: [sensor_item(each, now) for each in page.statuses]
+    return await stream_items(
+        service.queries,
+        in_parts(page.statuses, lambda some: lambda _: [sensor_item(each, now) for each in some]),
+        SensorPage([], page.cursor, page.total),
+        kind=kind,
+        columns=COLUMNS,
+        flat=_flat,
+        cursor=page.cursor,
     )
-    if kind == "json":
-        return SensorPage(items, page.cursor, page.total)
-    return table_response(map(_flat, items), COLUMNS, kind, page.cursor)
 
 
 def sensor_filter(state: str | None, now: int, search: str | None = None) -> Filter:
