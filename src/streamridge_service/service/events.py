@@ -114,8 +114,10 @@ class EventBus:
         while not self.is_closing:
             if not subscriber.queue and not subscriber.lost:
                 subscriber.wake.clear()
+                # `asyncio.wait_for` would ignore the end of the client at the moment of an event.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(subscriber.wake.wait(), HEARTBEAT)
+                    async with asyncio.timeout(HEARTBEAT):
+                        await subscriber.wake.wait()
                 if not subscriber.queue and not self.is_closing:
                     yield b": still here\n\n"
             if subscriber.lost:

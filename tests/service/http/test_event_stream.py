@@ -8,7 +8,7 @@ from streamridge_service.http import connections
 from streamridge_service.service import events as event_module
 from tests.support.service.event_listener import Listener, listening
 from tests.support.service.live_server import START, Live, stamp
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT, wait_until
 
 
 def publish(live, count, kind="event"):
@@ -88,6 +88,25 @@ class TestSlowClients:
             live.call(lambda service: service.bus.publish("event", "x" * 20_000_000))
 
             until_no_subscriber(live)
+
+    def test_a_client_that_leaves_at_the_moment_of_an_event_is_forgotten(self):
+        async def run():
+            bus, subscriber = event_module.EventBus(), event_module.Subscriber()
+            bus.subscribe(subscriber)
+
+            async def read():
+                async for _ in bus.stream(subscriber):
+                    pass
+
+            task = asyncio.create_task(read())
+            await asyncio.sleep(0.01)
+            bus.publish("event", 1)
+            await asyncio.sleep(0)  # the stream is about to wake up
+            task.cancel()
+            done, _ = await asyncio.wait([task], timeout=LIMIT)
+            return bool(done)
+
+        assert asyncio.run(run())
 
     def test_the_queue_of_a_slow_client_is_bounded_and_a_resync_follows(self, counted):
         counted("D4", 1000)
