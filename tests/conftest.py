@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from streamridge.cli.main import app
 from streamridge.runs import engines
 from streamridge_service.workers import pool, worker
-from tests.support.figures import save_quickly
+from tests.support.figures import save_blank
 from tests.support.samples import HOURLY_TIMES
 
 # A shell lets its background jobs ignore Ctrl-C; tests of Ctrl-C are about jobs that do not.
@@ -86,5 +86,5 @@ def invoke(tmp_path, monkeypatch):
 
 @pytest.fixture
 def quick_figures(monkeypatch):
-    """Write figures with few pixels and without a layout."""
-    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **_: save_quickly(figure, path))
+    """Write blank pictures."""
+    monkeypatch.setattr(Figure, "savefig", save_blank)

@@ -1,11 +1,12 @@
 import json
+from functools import partialmethod
 
 import pytest
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from streamridge.cli.main import app
-from tests.support.figures import save_quickly
+from tests.support.figures import save_blank
 
 SMALL = ["demo", "--days", "2", "--warmup-days", "4", "--train-size", "192", "--jobs", "1"]
 
@@ -17,7 +18,7 @@ def shown(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         patched.delenv("COLUMNS", raising=False)
-        patched.setattr(Figure, "savefig", save_quickly)
+        patched.setattr(Figure, "savefig", partialmethod(save_blank, drawn=["demo.png"]))
         return CliRunner().invoke(app, [*SMALL, "--out", "here"]), folder / "here"
 
 
