@@ -3,13 +3,15 @@ import multiprocessing
 import os
 import signal
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
-from typer.testing import CliRunner
 
 from streamridge.cli.main import app
 from streamridge.runs import engines
@@ -24,6 +26,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Tests start many processes, which would compile everything again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# For each call of a command, the test client of Typer would build all commands.
+typer.testing._get_command = cache(typer.main.get_command)
 
 # A busy machine is no counterexample. The quick suite tries the same few examples in every run; the
 # whole suite looks for new ones.
@@ -81,7 +86,7 @@ def invoke(tmp_path, monkeypatch):
     """Return a function that runs the command in an empty folder, with its output in a pipe."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)  # output is as wide as it needs to be
-    return lambda *arguments, **more: CliRunner().invoke(app, list(arguments), **more)
+    return lambda *arguments, **more: typer.testing.CliRunner().invoke(app, list(arguments), **more)
 
 
 @pytest.fixture

@@ -626,11 +626,11 @@ def test_a_bomb_takes_little_memory(bomb, invoke, tmp_path):
     written(gzip.compress(GOOD.encode() + bomb, 6), tmp_path / "flow.csv")
 
     tracemalloc.start()
-    result = invoke("replay", "flow.csv", *SHOWN, "--largest", "1MB")
+    result = invoke("replay", "flow.csv", *SHOWN, "--largest", "200kB")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    require_contract(result, 2, "flow.csv must unpack to at most 1000000 bytes, got more")
+    require_contract(result, 2, "flow.csv must unpack to at most 200000 bytes, got more")
     assert peak < 25e6
 
 
