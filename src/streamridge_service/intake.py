@@ -29,6 +29,8 @@ AHEAD, HOLD = 10 * MINUTE, 2 * DAY
 OnConflict = Literal["keep", "replace"]
 Mode = Literal["live", "backfill"]
 Bounds = tuple[float | None, float | None]
+# Time and value of a known reading.
+Known = tuple[int, float | None]
 # A row whose value fills in for null is a "fill". Null for a known value is a duplicate, so that
 # rows may be sent again in any order.
 Status = Literal["new", "duplicate", "fill", "revision", "conflict"]
@@ -76,8 +78,8 @@ class NewRows:
     # New readings, and new sensors by name.
     readings: list[StoredReading] = field(default_factory=list)
     sensors: dict[str, SensorRow] = field(default_factory=dict)
-    # Values of the new readings by sensor and key.
-    values: dict[tuple[int, int], float | None] = field(default_factory=dict)
+    # The new readings that count, by sensor and key.
+    known: dict[tuple[int, int], Known] = field(default_factory=dict)
     # Time of the newest new reading of each sensor.
     newest: dict[int, int] = field(default_factory=dict)
 
@@ -86,7 +88,7 @@ class NewRows:
         self.last_seq = other.last_seq
         self.readings += other.readings
         self.sensors |= other.sensors
-        self.values |= other.values
+        self.known |= other.known
         self.newest |= other.newest
 
 
@@ -110,7 +112,7 @@ class Intake:
         self._by_id = {sensor.id: sensor for sensor in sensors}
         self._declarations: dict[bytes, tuple[Declaration, Plan]] = {}
         # Time and value of the newest reading of each sensor: later rows cannot be duplicates.
-        self._newest: dict[int, tuple[int, float | None]] = {}
+        self._newest: dict[int, Known] = {}
         self.held: dict[tuple[int, int], StoredReading] = {}
         # While the clock is suspect, rows far ahead of it are held instead of refused.
         self.clock_jumped = False
@@ -174,10 +176,11 @@ class Intake:
         known = self._newest.get(reading.sensor)
         if known is not None:
             plan = self._plan_of(reading.sensor)
-            key, newest = plan.key_of(reading.time), plan.key_of(known[0])
-            replaces = reading.kind == Kind.REVISION or known[1] is None
-            if key < newest or (key == newest and not replaces):
-                return
+            if reading.time < known[0] + plan.step:  # it may be of the same step, or older
+                key, newest = plan.key_of(reading.time), plan.key_of(known[0])
+                replaces = reading.kind == Kind.REVISION or known[1] is None
+                if key < newest or (key == newest and not replaces):
+                    return
         self._newest[reading.sensor] = reading.time, reading.value
 
     def classify(
@@ -213,7 +216,8 @@ class Intake:
         if problem is not None:
             return problem
         key = plan.key_of(row.time)
-        status = self._status(row, sensor.id, key, options, rows)
+        known = self._known(sensor.id, key, rows)
+        status = _status(row, known, options)
         if status == "conflict":
             return "sr-conflict", "There is another value for this time; the first one stays."
         receipt.sensors.setdefault(sensor.id, 0)
@@ -223,6 +227,8 @@ class Intake:
         if row.sensor not in self.sensors and rows.sensor(row.sensor) is None:
             rows.own.sensors[row.sensor] = sensor
         kind = Kind.HELD if is_early else _kind(status, options)
+        if known is not None and status == "revision":  # it replaces that reading, at its time
+            row = msgspec.structs.replace(row, time=known[0])
         receipt.sensors[sensor.id] = rows.add(row, sensor.id, key, kind, received)
         self._count(row, kind, declared.bounds, plan, sensor.id, rows, receipt)
         return None
@@ -256,37 +262,23 @@ class Intake:
         count = len(self.sensors) + rows.new_sensors
         return None if count >= self._max_sensors else SensorRow(count + 1, name, received)
 
-    def _status(
-        self, row: Row, sensor: int, key: int, options: IngestOptions, rows: _Rows
-    ) -> Status:
-        """Compare a row with the known value of its key, if there is one."""
-        is_known, value = self._known_value(sensor, key, rows)
-        if not is_known:
-            return "new"
-        if value == row.value:
-            return "duplicate"
-        if value is None:
-            return "fill"
-        if options.on_conflict == "replace":
-            return "revision"
-        return "duplicate" if row.value is None else "conflict"
-
-    def _known_value(self, sensor: int, key: int, rows: _Rows) -> tuple[bool, float | None]:
-        """Return whether there is a reading of a key, and the value that counts."""
+    def _known(self, sensor: int, key: int, rows: _Rows) -> Known | None:
+        """Return the reading of a key that counts; None if there is none."""
         for new in (rows.own, rows.before):
-            if (sensor, key) in new.values:
-                return True, new.values[sensor, key]
+            if (sensor, key) in new.known:
+                return new.known[sensor, key]
         if (sensor, key) in self.held:
-            return True, self.held[sensor, key].value
+            held = self.held[sensor, key]
+            return held.time, held.value
         if sensor not in self._by_id:
-            return False, None
+            return None
         newest = self._newest.get(sensor)
         if newest is not None:
             newest_key = self._plan_of(sensor).key_of(newest[0])
             if key >= newest_key:
-                return (True, newest[1]) if key == newest_key else (False, None)
-        found = counting_readings(self._stored(sensor, key), self._plan_of(sensor))
-        return (True, found[key].value) if found else (False, None)
+                return newest if key == newest_key else None
+        found = counting_readings(self._stored(sensor, key), self._plan_of(sensor)).get(key)
+        return None if found is None else (found.time, found.value)
 
     def _count(
         self,
@@ -299,12 +291,16 @@ class Intake:
         receipt: Receipt,
     ) -> None:
         """Count a stored row in one of the counters."""
-        newest, step = plan.step_of(self._newest_of(sensor, rows, row.time)), plan.step_of(row.time)
+        newest = self._newest_of(sensor, rows, row.time)
         if kind == Kind.HELD:
             receipt.held += 1
         elif kind == Kind.REVISION:
             receipt.replaced += 1
-        elif kind in (Kind.LIVE, Kind.FILL) and newest - step > plan.open_for:
+        elif (
+            kind in (Kind.LIVE, Kind.FILL)
+            and newest > row.time
+            and plan.step_of(newest) - plan.step_of(row.time) > plan.open_for
+        ):
             receipt.late += 1
         elif not is_within(row.value, bounds):
             receipt.implausible += 1
@@ -316,11 +312,11 @@ class Intake:
         for sensor in new.sensors.values():
             self.update_sensor(sensor)
         for reading in new.readings:
-            key = self._key(reading)
             if reading.kind == Kind.HELD:
-                self.held[key] = reading
+                self.held[self._key(reading)] = reading
             else:
-                self.held.pop(key, None)
+                if self.held:
+                    self.held.pop(self._key(reading), None)
                 self._add_stored(reading)
 
     def release_held(self, now: int, new: NewRows, received: int, only: int | None = None) -> None:
@@ -347,7 +343,7 @@ class _Rows:
         own.readings.append(
             StoredReading(own.last_seq, sensor, row.time, row.value, received, kind)
         )
-        own.values[sensor, key] = row.value
+        own.known[sensor, key] = row.time, row.value
         if kind != Kind.HELD:
             own.newest[sensor] = max(row.time, self.newest(sensor, row.time))
         return own.last_seq
@@ -360,7 +356,21 @@ class _Rows:
         return len(self.own.sensors) + len(self.before.sensors)
 
     def newest(self, sensor: int, time: int) -> int:
-        return max(new.newest.get(sensor, time) for new in (self.before, self.own))
+        return max(self.before.newest.get(sensor, time), self.own.newest.get(sensor, time))
+
+
+def _status(row: Row, known: Known | None, options: IngestOptions) -> Status:
+    """Compare a row with the known reading of its key, if there is one."""
+    if known is None:
+        return "new"
+    value = known[1]
+    if value == row.value:
+        return "duplicate"
+    if value is None:
+        return "fill"
+    if options.on_conflict == "replace":
+        return "revision"
+    return "duplicate" if row.value is None else "conflict"
 
 
 def _kind(status: Status, options: IngestOptions) -> Kind:

@@ -136,17 +136,14 @@ class Plan(msgspec.Struct, frozen=True):
         >>> exact.step_of(15 * MINUTE + 3 * SECOND) == fine.step_of(29 * MINUTE)
         True
         """
-        return (time + self._half) // self.step * self.step
-
-    @property
-    def _half(self) -> int:
-        """Return by how much the readings of a step may be earlier than the step."""
-        return self.step // 2 if self.rule is None else 0
+        early = self.step // 2 if self.rule is None else 0
+        return (time + early) // self.step * self.step
 
     def is_on_grid(self, time: int) -> bool:
         """Return whether a time is that of a step, within the tolerance; always with a rule."""
-        off = abs(time - self.step_of(time))
-        return self.rule is not None or off <= GRID_TOLERANCE * self.step
+        if self.rule is not None:
+            return True
+        return abs(time - self.step_of(time)) <= GRID_TOLERANCE * self.step
 
     def key_of(self, time: int) -> int:
         """Return what identifies a reading of a sensor: with a rule its time, else its step."""
@@ -164,7 +161,8 @@ class Plan(msgspec.Struct, frozen=True):
         [10, 20]
         """
         first, last = (-(-time // self.step) * self.step for time in (start, end))
-        return first - self._half, last - self._half
+        early = self.step // 2 if self.rule is None else 0
+        return first - early, last - early
 
     def settings(self, declared: Declaration) -> Settings:
         """Return the settings of a sensor's forecaster."""

@@ -311,6 +311,8 @@ class TestSteps:
         assert codes(desk.take(("a", near, 2.0))) == ["sr-conflict"]
         assert desk.take(("a", near, 2.0), on_conflict="replace").replaced == 1
         assert desk.take(("a", NOW, 2.0)).duplicate == 1
+        # A correction has the time of the reading that it replaces.
+        assert [each.time for each in desk.ledger.readings(1)] == [NOW, NOW]
 
     def test_an_older_step_is_compared_with_the_ledger(self, desk):
         desk.take(("a", NOW - 5 * STEP - 80 * SECOND, 1.0), ("a", NOW, 1.0))

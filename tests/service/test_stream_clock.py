@@ -2,8 +2,11 @@
 
 import pytest
 
+from streamridge_service.intake import IngestOptions
 from streamridge_service.plan import DAY, MINUTE
+from streamridge_service.rows import Batch, Row
 from streamridge_service.stream_clock import FAR, FEW, RECENT, StreamClock
+from tests.support.service.in_process import serving, settled
 
 STEP = 15 * MINUTE
 NOW = 19_000 * DAY
@@ -132,3 +135,30 @@ def test_a_first_file_with_one_wrong_row_gives_the_time_of_the_others():
     clock.add([*((0, NOW - (20 - i) * STEP) for i in range(21)), (0, FAR_YEAR)])
 
     assert clock.now == NOW
+
+
+def test_one_reading_of_a_far_year_makes_no_sensor_silent(tmp_path):
+    names = [f"s{i}" for i in range(63)]
+
+    async def sent(service, rows):
+        batch = Batch([Row(i + 1, *row) for i, row in enumerate(rows)], [])
+        receipt = await service.ingest.store(batch, IngestOptions())
+        await settled(service)
+        return receipt
+
+    async def fed(service):
+        for step in range(3):
+            await sent(service, [(name, NOW + step * STEP, 1.0) for name in names])
+        held = (await sent(service, [("s5", FAR_YEAR, 1.0)])).held
+        return held, service.now, {each.state(service.now)[0] for each in states(service)}
+
+    async def restarted(service):
+        before = service.now
+        await sent(service, [(name, NOW + 3 * STEP, 1.0) for name in names])
+        return before, service.now, {each.state(service.now)[0] for each in states(service)}
+
+    def states(service):
+        return [service.statuses.find(name) for name in names]
+
+    assert serving(fed, tmp_path / "a.db") == (1, NOW + 2 * STEP, {"new"})
+    assert serving(restarted, tmp_path / "a.db") == (NOW + 2 * STEP, NOW + 3 * STEP, {"new"})

@@ -11,11 +11,11 @@ from streamridge_service.plan import Plan
 def counting_readings(readings: Iterable[StoredReading], plan: Plan) -> dict[int, StoredReading]:
     """Return the readings that count by their key: the step without a rule, else the time.
 
-    `readings` belong to one sensor, in order of arrival, without held ones. The first value counts
-    until a revision replaces it; null never replaces a value.
+    `readings` belong to one sensor, in order of arrival, without held ones. The first value of a
+    time counts until a revision replaces it. Null counts only if there is no value.
 
-    Without a rule, logs of earlier versions may have several values of one step. The value with
-    the latest time counts then, as it always did.
+    Without a rule, logs of earlier versions may have values of several times about one step. The
+    latest time counts then, as it always did.
 
     Examples
     --------
@@ -23,17 +23,23 @@ def counting_readings(readings: Iterable[StoredReading], plan: Plan) -> dict[int
     >>> [counting_readings(log, Plan(60))[0].value for log in ([null, value], [value, null])]
     [5.0, 5.0]
     """
-    counting: dict[int, StoredReading] = {}
+    by_time: dict[int, StoredReading] = {}
     for reading in readings:
-        key = plan.key_of(reading.time)
-        known = counting.get(key)
-        if known is None or reading.kind == Kind.REVISION or _is_better(reading, known):
-            counting[key] = reading
-    return counting
+        known = by_time.get(reading.time)
+        if known is None or known.value is None or reading.kind == Kind.REVISION:
+            by_time[reading.time] = reading
+    if plan.rule is not None:
+        return by_time
+    by_step: dict[int, StoredReading] = {}
+    for time, reading in by_time.items():
+        step = plan.step_of(time)
+        if step not in by_step or _is_better(reading, by_step[step]):
+            by_step[step] = reading
+    return by_step
 
 
 def _is_better(reading: StoredReading, known: StoredReading) -> bool:
-    """Return whether a reading that is no revision counts instead of an earlier one."""
+    """Return whether a reading of the same step counts instead of another one."""
     if reading.value is None or known.value is None:
-        return known.value is None and reading.value is not None
-    return known.kind != Kind.REVISION and reading.time > known.time
+        return reading.value is not None
+    return reading.time > known.time

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from streamridge_service.intake import IngestOptions, Intake, NewRows, Receipt
 from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
-from streamridge_service.plan import HOUR
+from streamridge_service.plan import HOUR, Plan
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch
 from streamridge_service.service.events import EventLog
@@ -86,9 +86,15 @@ class Ingest:
 
     def count_steps(self, entries: Iterable[StoredReading]) -> None:
         """Count the sensors that have a reading of the newest step, for each length of a step."""
+        plans: dict[int, Plan] = {}
         for entry in entries:
-            plan = self.forecasts.statuses[entry.sensor].plan
-            step, (newest, sensors) = plan.step_of(entry.time), self.last_step(plan.step)
+            plan = plans.get(entry.sensor)
+            if plan is None:
+                plan = plans[entry.sensor] = self.forecasts.statuses[entry.sensor].plan
+            newest, sensors = self.last_step(plan.step)
+            if entry.time < newest - plan.step:  # most readings of a backfill
+                continue
+            step = plan.step_of(entry.time)
             if step > newest and entry.kind != Kind.HELD:
                 self._last_steps[plan.step] = step, {entry.sensor}
             elif step == newest:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from streamridge_service import intake
 from streamridge_service.intake import IngestOptions, Intake, NewRows
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import SensorRow
@@ -39,13 +40,13 @@ def stored(batches):
         tempfile.TemporaryDirectory(dir=in_memory) as folder,
         open_ledger(str(Path(folder) / "a.db")) as ledger,
     ):
-        intake, last = Intake(ledger, PLAN, [], max_sensors=3, clock=StreamClock()), 0
+        desk, last = Intake(ledger, PLAN, [], max_sensors=3, clock=StreamClock()), 0
         for rows in batches:
             group = NewRows(last)
             batch = Batch([Row(i + 1, *row) for i, row in enumerate(rows)], [])
-            assert intake.classify(batch, IngestOptions(), group, START).refused == 0
+            assert desk.classify(batch, IngestOptions(), group, START).refused == 0
             ledger.append(list(group.sensors.values()), group.readings)
-            intake.committed(group)
+            desk.committed(group)
             last = group.last_seq
         return {sensor.name: ledger.readings(sensor.id) for sensor in ledger.sensors()}
 
@@ -154,7 +155,7 @@ class TestAgain:
         self, monkeypatch, record_property
     ):
         record_property("row", "B2 broken")
-        monkeypatch.setattr(Intake, "_status", lambda *args: "new")
+        monkeypatch.setattr(intake, "_status", lambda *args: "new")
 
         with pytest.raises(AssertionError):
             try_resending(1)

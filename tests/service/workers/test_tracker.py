@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamridge import Forecaster, Workspace
 from streamridge_service.ledger.records import Action, Kind, SensorRow, StoredReading
-from streamridge_service.plan import MINUTE, Declaration, Plan
+from streamridge_service.plan import MINUTE, SECOND, Declaration, Plan
 from streamridge_service.workers.snapshots import refitted
 from streamridge_service.workers.steps import in_order, step_values
 from streamridge_service.workers.tracker import Tracker, to_datetime
@@ -382,6 +382,17 @@ class TestKinds:
 
         assert step_values([*log, again], PLAN)[1].tolist() == [1.0, 2.0, 3.0]
         assert step_values([*log, again, revised], PLAN)[1].tolist() == [1.0, 9.0, 3.0]
+
+    def test_a_log_of_an_earlier_version_counts_as_it_did(self):
+        # Without a rule, it may have several times about one step.
+        first, second = entries([1.0, 2.0])
+        beside = [
+            StoredReading(3, 1, first.time + 80 * SECOND, 5.0, 0),
+            StoredReading(4, 1, first.time, 7.0, 0, Kind.REVISION),
+            StoredReading(5, 1, second.time - 80 * SECOND, None, 0),
+        ]
+
+        assert step_values([first, second, *beside], PLAN)[1].tolist() == [5.0, 2.0]
 
 
 def test_refits_are_spread_over_the_steps(record_property):
