@@ -1,5 +1,6 @@
 """Workers that crash again and again: an item that ends them is isolated, and operators see it."""
 
+import multiprocessing
 import os
 import signal
 import time
@@ -36,6 +37,7 @@ def poisoned(tmp_path, monkeypatch):
     """Let workers end when they process the poison; they are restarted without a pause."""
     (tmp_path / "sitecustomize.py").write_text(POISONED)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(pool, "get_context", multiprocessing.get_context)  # not the quick one
     monkeypatch.setattr(pool, "EARLY_CRASH", 0.0)
 
 

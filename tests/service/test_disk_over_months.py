@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from streamridge.cli.main import app
 from streamridge_service.ledger import layout
 from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.ledger.plan_log import record_plan
 from streamridge_service.ledger.records import IssuedForecast, Kind
-from streamridge_service.plan import HOUR
+from streamridge_service.plan import HOUR, Plan
 from streamridge_service.service.health import Health
 from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.workers.tracker import to_datetime
@@ -39,7 +40,7 @@ def database(tmp_path, monkeypatch):
         ledger.append([sensor(number) for number in (1, 2, 3, 4)], readings)
         ledger.add_forecasts(issued, done=ARRIVALS)
         ledger.add_snapshots([snapshot(ARRIVALS, number) for number in (1, 2, 3, 4)])
-        ledger.put_facts({"step": str(STEP)})
+        record_plan(ledger, Plan(step=STEP), now=0)
     return tmp_path / "a.db"
 
 
