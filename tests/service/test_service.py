@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 from itertools import pairwise
 
@@ -21,7 +22,7 @@ from streamridge_service.rows import Batch, Row
 from streamridge_service.service.answers import sensor_item
 from streamridge_service.workers import pool
 from tests.support.service.in_process import NAMES, WEEK, digest_of, fed, rows_of, serving, settled
-from tests.support.waiting import LIMIT
+from tests.support.waiting import LIMIT, wait_until_async
 from tests.support.workers.logs import DAY, START, STEP
 
 FITTED = 4 * DAY + 40
@@ -118,6 +119,28 @@ class TestWorkers:
 
         assert serving(killed, tmp_path / "a.db") >= 5
         assert digest_of(tmp_path / "a.db") == digest
+
+    def test_a_sensor_is_not_loaded_from_an_older_snapshot_than_its_last(
+        self, tmp_path, monkeypatch
+    ):
+        rows, stored = [row for step in range(5 * DAY) for row in rows_of(step)], threading.Event()
+
+        async def loaded_early(service):
+            add = service.ledger.add_snapshots
+            wait = lambda snapshots: (stored.wait(LIMIT), add(snapshots))[1]  # noqa: E731
+            monkeypatch.setattr(service.ledger, "add_snapshots", wait)
+            await service.ingest.store(Batch(rows, []), IngestOptions(mode="backfill"))
+            starts = service.forecasts.counts
+            await wait_until_async(lambda: starts["start"] == len(NAMES), "all new starts")
+            service.forecasts.pool.take((), [service.intake.sensors["north"]])  # it is dropped
+            await service.forecasts.ask(1)
+            stored.set()
+            await settled(service)
+            return starts["start"]
+
+        assert serving(loaded_early, tmp_path / "a.db") == len(NAMES)
+        with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
+            assert [point.kind for point in ledger.refit_points(1)] == ["start"]
 
     def test_a_hanging_worker_is_restarted(self, tmp_path, monkeypatch, record_property):
         record_property("row", "C2")

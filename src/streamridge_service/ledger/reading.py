@@ -201,14 +201,15 @@ class LedgerQueries:
         """Return the sensors that were reset or declared anew since their last snapshot."""
         return [sensor for (sensor,) in self._rows(RESTARTED)]
 
-    def tunings(self, sensor: int, *, start: int | None = None) -> list[tuple[int, bytes]]:
-        """Return time and tuning of the sensor's refit points, in order of arrival."""
+    def tunings(self, sensor: int, *, start: int | None = None) -> list[tuple[RefitPoint, bytes]]:
+        """Return the sensor's refit points in order of arrival, each with the tuning after it."""
         query = (
-            "SELECT until, tuning FROM cuts WHERE sensor = :sensor AND until >= :start "
-            "ORDER BY number"
+            "SELECT sensor, seq, until, kind, leftover, tuning FROM cuts "
+            "WHERE sensor = :sensor AND until >= :start ORDER BY number"
         )
         start = EARLIEST if start is None else start
-        return [(until, tuning) for until, tuning in self._rows(query, sensor=sensor, start=start)]
+        rows = self._rows(query, sensor=sensor, start=start)
+        return [(refit_point_of(row[:-1]), row[-1]) for row in rows]
 
     def forecasts(
         self,

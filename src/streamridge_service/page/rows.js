@@ -80,16 +80,22 @@ function fillRatio(cell, { error_ratio: ratio, trend }) {
 const place = (ratio) =>
   Math.min(100, Math.max(0, (100 * Math.log2(Math.max(ratio, 1e-9) / 0.5)) / 3));
 
-// An old reading or forecast is not shown, since it would look current.
+// An old reading or forecast is not shown, since it would look current. A forecast of a time that
+// has passed says so: the sensor's own view shows later ones.
 function fillValues(cell, { state, value, newest, zone, forecast }) {
   const digits = digitsFor(forecast ? forecast.upper - forecast.lower : 0, value);
   const [old, coming] = cell.children;
   const gone = state === "stale" || state === "silent";
   const next = forecast && !(gone && parsed(forecast.time) < now());
   setText(old, gone ? "–" : number(value, digits));
-  setText(coming, next ? ` → ${number(forecast.value, digits)}` : "");
+  setText(coming, next ? ` → ${number(forecast.value, digits)}${passedTime(forecast, zone)}` : "");
   const at = parsed(newest);
   setAttributes(cell, {
     title: Number.isNaN(at) ? null : `Read ${nearTime(at, zone, now())} (${utcTime(at)})`,
   });
+}
+
+function passedTime({ time }, zone) {
+  const at = parsed(time);
+  return at < now() ? ` for ${nearTime(at, zone, now())}` : "";
 }

@@ -10,7 +10,7 @@ from functools import partial
 
 import structlog
 
-from streamridge_service.ledger.records import Action
+from streamridge_service.ledger.records import Action, RefitPoint
 from streamridge_service.plan import Plan
 from streamridge_service.problems import Problem
 from streamridge_service.service.answers import sensor_item
@@ -122,9 +122,11 @@ class Forecasts:
             kind, reason = REFIT_EVENTS[point.kind]
             self._events.record(kind, self.statuses[point.sensor].sensor, reason)
 
-    def report_unstorable(self, sensor: int) -> None:
-        """Show that the state of a sensor cannot be stored; called by the writing thread."""
-        self._loop.call_soon_threadsafe(self.statuses.set_fault, sensor, UNSTORABLE)
+    def note_snapshot(self, point: RefitPoint, is_stored: bool) -> None:
+        """Note whether a snapshot could be stored; called by the writing thread."""
+        self.pool.note_stored(point, is_stored=is_stored)
+        if not is_stored:
+            self._loop.call_soon_threadsafe(self.statuses.set_fault, point.sensor, UNSTORABLE)
 
     async def ask(self, sensor: int) -> ForecastAnswer:
         """Return a sensor's forecast from now on, and its tuning; update its status.

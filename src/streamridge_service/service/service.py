@@ -113,7 +113,7 @@ class Service:
             on_commit=self.ingest.on_commit,
             done_seq=lambda: self.forecasts.pool.resume_from,
             on_failure=self._fail,
-            on_unstorable=self.forecasts.report_unstorable,
+            on_snapshot=self.forecasts.note_snapshot,
         )
         unfinished = sorted(self.ledger.readings_after(done), key=lambda entry: entry.seq)
         self.forecasts.pool.take(unfinished)

@@ -29,7 +29,7 @@ from streamridge_service.ledger.errors import (
     StorageGoneError,
 )
 from streamridge_service.ledger.ledger import Ledger
-from streamridge_service.ledger.records import Event, IssuedForecast, Snapshot
+from streamridge_service.ledger.records import Event, IssuedForecast, RefitPoint, Snapshot
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch
 
@@ -105,16 +105,16 @@ class Writer:
         on_commit: Callable[[NewRows], None],
         done_seq: Callable[[], int],
         on_failure: Callable[[str], None],
-        on_unstorable: Callable[[int], None] = lambda sensor: None,
+        on_snapshot: Callable[[RefitPoint, bool], None],
     ) -> None:
         """Start the thread.
 
         `on_commit` is called after each commit of readings, before requests are answered.
         `done_seq` returns the arrival number up to which all readings have been processed.
-        `on_failure` is called once the storage cannot be trusted any more, and `on_unstorable` with
-        each sensor whose snapshot belongs to a damaged page.
+        `on_failure` is called once the storage cannot be trusted any more. `on_snapshot` is called
+        for each snapshot, with True if it was stored, and False if its page is damaged.
         """
-        self._on_unstorable = on_unstorable
+        self._on_snapshot = on_snapshot
         self._on_commit, self._done_seq, self._on_failure = on_commit, done_seq, on_failure
         self._thread.start()
 
@@ -305,9 +305,12 @@ class Writer:
                 for each in snapshots:
                     self._add_snapshots([each])
                 return
-            sensor = snapshots[0].point.sensor
-            log.error("a snapshot was not stored", sensor=sensor, reason=str(error))
-            self._on_unstorable(sensor)
+            point = snapshots[0].point
+            log.error("a snapshot was not stored", sensor=point.sensor, reason=str(error))
+            self._on_snapshot(point, False)
+            return
+        for each in snapshots:
+            self._on_snapshot(each.point, True)
 
     def _retry_later(self, pending: PendingWrites) -> None:
         """Put results back in front of newer ones, and wait a little."""

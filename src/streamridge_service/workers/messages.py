@@ -7,6 +7,7 @@ import msgspec
 from streamridge_service.ledger.records import (
     Action,
     IssuedForecast,
+    RefitPoint,
     SensorRow,
     Snapshot,
     StoredReading,
@@ -35,6 +36,12 @@ class AskForecast(msgspec.Struct, tag=True, array_like=True, frozen=True):
     number: int
     sensor: int
     now: int
+
+
+class SnapshotStored(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """The snapshot of a refit point is in the ledger."""
+
+    point: RefitPoint
 
 
 class Stop(msgspec.Struct, tag=True, array_like=True, frozen=True):
@@ -127,7 +134,7 @@ class SensorRecovered(msgspec.Struct, tag=True, array_like=True, frozen=True):
     sensor: int
 
 
-ToWorker = TakeReadings | RunAction | AskForecast | Stop
+ToWorker = TakeReadings | RunAction | AskForecast | SnapshotStored | Stop
 FromWorker = (
     ReadingsTaken
     | ActionDone

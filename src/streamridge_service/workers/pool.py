@@ -22,7 +22,7 @@ from zlib import crc32
 import msgspec
 
 from streamridge_service.futures import uncancellable_future
-from streamridge_service.ledger.records import Action, SensorRow, StoredReading
+from streamridge_service.ledger.records import Action, RefitPoint, SensorRow, StoredReading
 from streamridge_service.workers import messages
 from streamridge_service.workers.failures import CRASHED
 from streamridge_service.workers.failures import LONGEST_PAUSE as LONGEST_ISOLATION
@@ -37,6 +37,8 @@ from streamridge_service.workers.messages import (
     RefitStarted,
     RunAction,
     SensorFailed,
+    SnapshotMade,
+    SnapshotStored,
     TakeReadings,
 )
 from streamridge_service.workers.worker import WorkerConfig, run_worker
@@ -55,6 +57,8 @@ MANY_CRASHES, CRASH_SPAN = 3, 60.0
 MOST_CRASHES, MOST_REFIT_CRASHES = 2, 3
 # Seconds for which a sensor is isolated first; they double.
 FIRST_ISOLATION = 10.0
+# Seconds for which a restarted worker waits for the snapshots of the one before to be stored.
+STORE_TIMEOUT = 10.0
 # The most readings that a restarted service processes again for the sake of failed sensors.
 MOST_REPLAYED = 100_000
 
@@ -86,6 +90,7 @@ class WorkerHandle:
         self.unanswered: dict[int, tuple[float, TakeReadings | RunAction | AskForecast]] = {}
         # First and last arrival number of readings whose forecasts are not stored yet.
         self.unsettled: dict[int, tuple[int, int]] = {}
+        self._unstored: Counter[RefitPoint] = Counter()  # points whose snapshots wait to be stored
         self._refitting: tuple[RefitStarted, float] | None = None
         self._outbox: SimpleQueue[messages.ToWorker | None] = SimpleQueue()
         self._lock = Lock()
@@ -130,6 +135,13 @@ class WorkerHandle:
         """Forget a message whose forecasts are stored."""
         with self._lock:
             self.unsettled.pop(number, None)
+
+    def note_stored(self, point: RefitPoint, *, is_stored: bool = True) -> None:
+        """Note that a snapshot was stored, or that it cannot be."""
+        with self._lock:
+            self._unstored -= Counter([point])
+        if is_stored:
+            self._outbox.put(SnapshotStored(point))
 
     def recover(self, sensor: int) -> None:
         """Forget the failure of a sensor whose missing forecasts are stored."""
@@ -187,6 +199,8 @@ class WorkerHandle:
             match message:
                 case ReadingsTaken() | ActionDone() | ForecastAnswer():
                     self.unanswered.pop(message.number, None)
+                case SnapshotMade():
+                    self._unstored[message.snapshot.point] += 1
                 case RefitQueued():
                     self.waiting_refits[message.sensor] = None
                 case RefitStarted():
@@ -205,6 +219,7 @@ class WorkerHandle:
         early = monotonic() - self._started_at < EARLY_CRASH
         self._pause = min(max(2 * self._pause, 0.1), LONGEST_PAUSE) if early else 0.0
         self._stopping.wait(self._pause)
+        self._await_snapshots()
         if self._stopping.is_set():
             return
         done = self._done()
@@ -226,6 +241,12 @@ class WorkerHandle:
             self.unanswered = {n: (now, each) for n, (_, each) in self.unanswered.items()}
             for _, message in self.unanswered.values():
                 self._outbox.put(message)
+
+    def _await_snapshots(self) -> None:
+        """Wait until all snapshots are stored, from which the new process loads its sensors."""
+        end = monotonic() + STORE_TIMEOUT
+        while self._unstored and monotonic() < end:
+            self._stopping.wait(0.01)
 
     def _blame(self) -> None:
         """Count the crash for the item that was processed, and for the refit that was running."""
@@ -307,6 +328,10 @@ class WorkerPool:
     def ask(self, sensor: int, now: int) -> Future[FromWorker]:
         """Request a sensor's forecast and tuning; the answer is a `ForecastAnswer`."""
         return self._request(sensor, lambda number: AskForecast(number, sensor, now))
+
+    def note_stored(self, point: RefitPoint, *, is_stored: bool = True) -> None:
+        """Note that a snapshot was stored, or that it cannot be."""
+        self.workers[self._index(point.sensor)].note_stored(point, is_stored=is_stored)
 
     @property
     def done(self) -> int:

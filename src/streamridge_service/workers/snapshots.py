@@ -152,16 +152,17 @@ def _snapshot(point: RefitPoint, forecaster: Forecaster, summary: SensorSummary)
 
 
 def load_tracker(
-    ledger: Ledger, sensor: SensorRow, plan: Plan, done: int
+    ledger: Ledger, sensor: SensorRow, plan: Plan, done: int, newer: Snapshot | None = None
 ) -> tuple[Tracker, list[IssuedForecast], Snapshot | None]:
     """Return a sensor's tracker, the forecasts since its refit point, and a rebuilt snapshot.
 
     A snapshot that is damaged, or in a format of an earlier version, is rebuilt from the readings.
     If these cannot be read either, an error is raised.
-    Otherwise the third result is None. Forecasts up to the arrival number `done` were issued.
+    Otherwise the third result is None. Forecasts up to the arrival number `done` were issued. The
+    snapshot `newer` is used instead of the stored one, if given.
     """
     try:
-        snapshot = ledger.snapshot(sensor.id)
+        snapshot = newer or ledger.snapshot(sensor.id)
         return *caught_up(ledger, sensor, plan, snapshot), None
     except (DamagedError, DamagedPageError, StateError):
         rebuilt = _rebuilt(ledger, sensor, plan, done)

@@ -41,6 +41,7 @@ from streamridge_service.workers.messages import (
     SensorFailed,
     SensorState,
     SnapshotMade,
+    SnapshotStored,
     TakeReadings,
 )
 from streamridge_service.workers.refitter import RefitJob, Refitter
@@ -105,6 +106,7 @@ class Worker:
         self._most_trackers = max(memory // 2 // at_rest, FEWEST)
         self._most_awake = max(memory // 2 // (AWAKE * plan.train_size), FEWEST)
         self._failures = SensorFailures(config.failed, self._send)
+        self._unstored: dict[int, Snapshot] = {}  # sent to be stored, and newer than the ledger's
         self._to_load = deque(config.refits)  # sensors that may wait for a refit
         self._waiting: OrderedDict[int, None] = OrderedDict()  # sensors that wait for a refit
         self._refitter = Refitter()
@@ -137,6 +139,10 @@ class Worker:
                 self._run_action(message)
             case AskForecast():
                 self._answer_forecast(message)
+            case SnapshotStored():
+                known = self._unstored.get(message.point.sensor)
+                if known is not None and known.point == message.point:
+                    del self._unstored[message.point.sensor]
             case _:
                 return False
         return True
@@ -214,12 +220,12 @@ class Worker:
     def _load(self, sensor: int) -> list[IssuedForecast]:
         """Load a sensor from the ledger; return its new forecasts."""
         done = self._last_forecast.get(sensor, self._done)
-        row = self._sensors[sensor]
-        tracker, forecasts, rebuilt = load_tracker(self._ledger, row, self._plan, done)
+        row, newer = self._sensors[sensor], self._unstored.get(sensor)
+        tracker, forecasts, rebuilt = load_tracker(self._ledger, row, self._plan, done, newer)
         self._trackers[sensor] = tracker
         self._trackers.move_to_end(sensor)
         if rebuilt is not None:
-            self._send(SnapshotMade(rebuilt, self._state(tracker), 0.0))
+            self._send_snapshot(rebuilt, tracker, 0.0)
         self._queue_refit(tracker)
         return self._new_forecasts(sensor, forecasts)
 
@@ -342,6 +348,8 @@ class Worker:
         tracker = self._trackers.get(sensor)
         if tracker is not None:
             return tracker.fit_seq
+        if sensor in self._unstored:
+            return self._unstored[sensor].point.seq
         return max((point.seq for point in self._ledger.refit_points(sensor)), default=0)
 
     def _adopt(self, before: Tracker | None, snapshot: Snapshot, seconds: float) -> None:
@@ -352,7 +360,7 @@ class Worker:
         if before is not None:
             self._trackers[point.sensor] = tracker
             self._queue_refit(tracker)
-        self._send(SnapshotMade(snapshot, self._state(tracker), seconds))
+        self._send_snapshot(snapshot, tracker, seconds)
         # The ledger may be ahead of the messages.
         self._send_result(0, self._new_forecasts(point.sensor, forecasts))
 
@@ -368,6 +376,11 @@ class Worker:
                 if tracker.memory_released:
                     break
                 tracker.release_memory()
+
+    def _send_snapshot(self, snapshot: Snapshot, tracker: Tracker, seconds: float) -> None:
+        """Send a snapshot to be stored; until then, the sensor is loaded from this one."""
+        self._unstored[snapshot.point.sensor] = snapshot
+        self._send(SnapshotMade(snapshot, self._state(tracker), seconds))
 
     def _send_result(
         self,

@@ -4,6 +4,7 @@ import math
 import re
 import sys
 import tomllib
+from datetime import datetime
 
 import pytest
 
@@ -414,6 +415,28 @@ class TestActions:
         assert self.tuning(live)["values"]["regularization"] == pytest.approx(7.5)
         assert self.act(live, "rollback").json() == {"sensor": "south", "done": "rollback"}
         assert self.tuning(live)["values"]["regularization"] == pytest.approx(2.0)
+
+    def test_steps_of_tuning_are_named_by_their_kind(self, live):
+        assert self.act(live, "set", {"values": {"regularization": 7.5}}).status_code == 200
+        assert self.act(live, "freeze", {"names": ["regularization"]}).status_code == 200
+        assert self.act(live, "unfreeze", {"names": ["regularization"]}).status_code == 200
+        assert self.act(live, "rollback").status_code == 200
+
+        kinds = [item["kind"] for item in self.tuning(live)["items"]]
+
+        assert kinds[-4:] == ["set", "freeze", "unfreeze", "rollback"]
+        assert set(kinds[:-4]) & {"refit", "start"}
+
+    def test_an_action_does_not_change_the_turn_of_the_next_refit(self, live):
+        assert self.act(live, "retune").status_code == 200
+
+        told, plan = self.tuning(live), live.service.plan
+        detail = live.client.get("/v1/sensors/south").json()
+
+        assert told["next"] == detail["fit"]["next"]
+        assert told["last"] == detail["fit"]["at"] == detail["newest"]
+        turn = datetime.fromisoformat(told["next"]).timestamp() // 900 + plan.stagger("south")
+        assert turn % 96 == 0
 
     def test_hyperparameters_are_frozen_and_unfrozen(self, live):
         assert self.act(live, "freeze", {"names": ["regularization"]}).status_code == 200

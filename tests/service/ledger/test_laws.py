@@ -239,8 +239,8 @@ class TestSnapshots:
         assert ledger.snapshot(2) == kept[3]
         assert ledger.snapshot(3) is None
         assert ledger.refit_points(1) == [kept[0].point, kept[2].point, unused.point]
-        assert ledger.tunings(1) == [(one.point.until, one.tuning) for one in (*kept[::2], unused)]
-        assert ledger.tunings(1, start=unused.point.until) == [(unused.point.until, unused.tuning)]
+        assert ledger.tunings(1) == [(one.point, one.tuning) for one in (*kept[::2], unused)]
+        assert ledger.tunings(1, start=unused.point.until) == [(unused.point, unused.tuning)]
         assert list(ledger.summaries()) == [(1, 190, unused.summary), (2, 150, kept[3].summary)]
         assert list(ledger.check()) == []
 

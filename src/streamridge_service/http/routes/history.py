@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from streamridge_service.http.routing import HttpRequest, Routes, service_of, st
 from streamridge_service.http.streaming import PART, stream_items
 from streamridge_service.intake import is_within
 from streamridge_service.ledger.ledger import Ledger
-from streamridge_service.ledger.records import IssuedForecast, Kind
+from streamridge_service.ledger.records import IssuedForecast, Kind, RefitPoint
 from streamridge_service.plan import DAY, SECOND, Declaration
 from streamridge_service.service.answers import (
     Answer,
@@ -64,6 +64,17 @@ Experts = Annotated[
 ]
 Names = Annotated[list[str], Meta(examples=[["regularization"]])]
 AtBound = Annotated[dict[str, str], Meta(examples=[{}])]
+
+
+# A refit on schedule that succeeded or failed; a new start from the readings; a saved state without
+# a refit; or the action of an operator.
+TUNING_KINDS = [
+    *("refit", "failed", "start", "reset", "rebuilt", "kept"),
+    *("retune", "rollback", "set", "freeze", "unfreeze", "exclude"),
+]
+TuningKind = Annotated[str, Meta(extra_json_schema={"enum": TUNING_KINDS}, examples=["refit"])]
+# Kinds after which the model is a new fit.
+FITTED = ("refit", "start", "reset", "rebuilt", "retune", "rollback", "set")
 
 
 class HistoryQuery(TimeRange, frozen=True):
@@ -112,14 +123,14 @@ class TuningState(msgspec.Struct, frozen=True):
 
 
 class TuningStep(Answer, frozen=True):
-    """Hyperparameters after a refit."""
+    """Hyperparameters after a refit, or after another change of the forecaster."""
 
     time: Time
     values: Values
     experts: Experts
     at_bound: AtBound
     frozen: Names
-    kind: Annotated[str, Meta(examples=["refit"])]
+    kind: TuningKind
 
 
 class TuningHistory(Answer, frozen=True):
@@ -231,28 +242,53 @@ async def show_tuning(request: HttpRequest, query: TuningQuery) -> TuningHistory
     service, status = service_of(request), status_of(request)
     start = service.now - query.days * DAY
     answer = await service.forecasts.ask(status.sensor.id)
-    path = await service.read(lambda ledger: ledger.tunings(status.sensor.id, start=start))
+    path = await service.read(lambda ledger: TuningPath.of(ledger, status))
     settings, now = status.plan.settings(status.declared), tuning_state(answer.tuning)
     space = settings.model.space
-    last = path[-1][0] if path else None
-    every = settings.update_every * status.plan.step
     return TuningHistory(
         sensor=status.sensor.name,
         names=list(space.names),
         limits=hyperparameter_bounds(settings),
         learned=[n for n, on in zip(space.names, space.learned.tolist(), strict=True) if on],
         weights=[n for group in space.groups if group.kind == "weight" for n in group.names],
-        items=[
-            TuningStep(iso(time), **msgspec.structs.asdict(tuning_state(body)), kind="refit")
-            for time, body in path
-        ],
-        last=iso_or_none(last),
-        next=iso_or_none(None if last is None else last + every),
+        items=path.items(start),
+        last=iso_or_none(path.last),
+        next=iso_or_none(path.next),
         at_bound=now.at_bound,
         frozen=now.frozen,
         values=now.values,
         experts=now.experts,
     )
+
+
+class TuningPath(msgspec.Struct, frozen=True):
+    """The refit points of a sensor, with their kinds and the tuning after each."""
+
+    points: list[tuple[RefitPoint, TuningKind, bytes]]
+    last: int | None  # time of the last fit
+    next: int | None  # time of the next refit on schedule
+
+    @classmethod
+    def of(cls, ledger: Ledger, status: SensorStatus) -> Self:
+        """Read the path of a sensor; a state that was saved after an action is of its kind."""
+        actions = {action.seq: action.kind for action in ledger.actions(status.sensor.id)}
+        points = [
+            (point, actions.get(point.seq, "kept") if point.kind == "kept" else point.kind, tuning)
+            for point, tuning in ledger.tunings(status.sensor.id)
+        ]
+        fits = [point.until for point, kind, _ in points if kind in FITTED]
+        if not fits:
+            return cls(points, None, None)
+        due = status.plan.next_refit(status.sensor.name, points[-1][0].until)
+        return cls(points, fits[-1], due)
+
+    def items(self, start: int) -> list[TuningStep]:
+        """Return the path from a time on."""
+        return [
+            TuningStep(iso(point.until), **msgspec.structs.asdict(tuning_state(body)), kind=kind)
+            for point, kind, body in self.points
+            if point.until >= start
+        ]
 
 
 def tuning_state(body: bytes) -> TuningState:

@@ -18,7 +18,14 @@ from streamridge_service.http.responses import (
     format_of,
     json_response,
 )
-from streamridge_service.http.routes.history import AtBound, Experts, Names, Values, tuning_state
+from streamridge_service.http.routes.history import (
+    AtBound,
+    Experts,
+    Names,
+    TuningPath,
+    Values,
+    tuning_state,
+)
 from streamridge_service.http.routing import (
     HttpRequest,
     ResponseSpec,
@@ -59,7 +66,6 @@ COLUMNS: Columns = {
     "score": "double",
     "outside_in_a_row": "int64",
 }
-REFITS = ("refit", "start", "reset")
 
 routes = Routes("sensors")
 
@@ -155,18 +161,15 @@ async def show_sensor(request: HttpRequest) -> SensorDetail:
     """Return all details of a sensor: its state, forecast, errors, model and declaration."""
     service, sensor = service_of(request), status_of(request).sensor.id
     answer = await service.forecasts.ask(sensor)
-    points = await service.read(lambda ledger: ledger.refit_points(sensor))
+    path = await service.read(lambda ledger: TuningPath.of(ledger, status_of(request)))
     current, status = tuning_state(answer.tuning), status_of(request)
-    refits = [point.until for point in points if point.kind in REFITS]
-    last = refits[-1] if refits else None
-    every = status.plan.settings(status.declared).update_every * status.plan.step
     return SensorDetail(
         **msgspec.structs.asdict(sensor_item(status, service.now)),
         declared=status.declared,
         archived=iso_or_none(status.sensor.archived),
         fit=RefitTimes(
-            iso_or_none(last),
-            iso_or_none(None if last is None else last + every),
+            iso_or_none(path.last),
+            iso_or_none(path.next),
             status.forecast.fit if status.forecast else 0,
         ),
         experts=current.experts,
