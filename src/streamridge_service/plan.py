@@ -81,7 +81,7 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The settings of all forecasters of a service, or those of one sensor: see `of`."""
+    """The settings of all forecasters of a service, or of one sensor's: see `of`."""
 
     step: int  # time between readings, in microseconds
     # As for a `Forecaster`.
@@ -140,7 +140,7 @@ class Plan(msgspec.Struct, frozen=True):
         return (time + early) // self.step * self.step
 
     def is_on_grid(self, time: int) -> bool:
-        """Return whether a time is that of a step, within the tolerance; always with a rule."""
+        """Return whether a time lies on the grid, within the tolerance; always with a rule."""
         if self.rule is not None:
             return True
         return abs(time - self.step_of(time)) <= GRID_TOLERANCE * self.step

@@ -92,7 +92,7 @@ class ServiceSettings(BaseSettings):
     grace: Duration = Field("10min", description="how long a step waits for late readings")
     rule: Rule | None = Field(None, description="how to combine several readings of a step")
     clock: Literal["machine", "stream"] = Field(
-        "machine", description="the current time: the machine's clock, or the newest reading's time"
+        "machine", description="the current time: the machine's clock, or the time of the readings"
     )
     workers: int = Field(
         default_factory=lambda: cpu_count() or 1,

@@ -93,7 +93,7 @@ class FeedResult:
 
 @dataclass
 class KnownSensors:
-    """What a service knows: its step in seconds, and the step and newest time of each sensor."""
+    """The step of a service in seconds, and the step and the newest time of each sensor."""
 
     step: int
     steps: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which of several stored readings of one time counts."""
+"""The choice among several stored readings of one time."""
 
 from __future__ import annotations
 

@@ -59,10 +59,11 @@ class MachineClock:
             return "the clock has returned" if before else None
         if not before or abs(jump - before) > JUMP:
             self._jumped_at, self._agrees = self._steady(), {}
-            return f"the clock jumped by {jump // SECOND} seconds; the time before it stays in use"
+            seconds = round(jump / SECOND)
+            return f"the clock jumped by {seconds} seconds; the time before it stays in use"
         if self._is_confirmed():
             self.trust()
-            return f"readings confirm the clock, which jumped by {jump // SECOND} seconds"
+            return f"readings confirm the clock, which jumped by {round(jump / SECOND)} seconds"
         return None
 
     def trust(self) -> None:

@@ -236,7 +236,7 @@ class Service:
         """Return the state of the whole service."""
         now, newest, plan = self.now, self.statuses.newest, self.plan
         steps = self._step_counts()
-        jump = self.clock.jump // SECOND
+        jump = round(self.clock.jump / SECOND)
         return Summary(
             state=self.health.state,
             reasons=self.health.reasons,
