@@ -145,10 +145,12 @@ def configure(level: str, stream: TextIO | None = None) -> None:
 
 @contextmanager
 def everything_logged() -> Iterator[None]:
-    """Log warnings of Python, and errors that nothing has caught, within this block."""
-    before = sys.excepthook, threading.excepthook, sys.unraisablehook
+    """Log warnings of Python, and errors that nothing has caught, within this block.
+
+    An error that ends the block exits the process, with code 1.
+    """
+    before = threading.excepthook, sys.unraisablehook
     logging.captureWarnings(True)
-    sys.excepthook = lambda *error: log.error("an error was not caught", exc_info=error)
     threading.excepthook = lambda each: log.error(
         "a thread has failed",
         thread=each.thread.name if each.thread else None,
@@ -161,6 +163,9 @@ def everything_logged() -> Iterator[None]:
     )
     try:
         yield
+    except Exception as error:
+        log.error("the process has failed", exc_info=error)
+        raise SystemExit(1) from None
     finally:
-        sys.excepthook, threading.excepthook, sys.unraisablehook = before
+        threading.excepthook, sys.unraisablehook = before
         logging.captureWarnings(False)

@@ -186,13 +186,13 @@ class TestBrokenConfigurations:
 
 
 @contextmanager
-def started(*arguments, folder):
+def started(*arguments, folder, stderr=subprocess.PIPE):
     """Run the command in a process of its own, and end it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "streamridge", "serve", "--port", "0", *arguments],
         cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         env={**os.environ, "COLUMNS": "200", "TMPDIR": str(folder)},
     )
@@ -201,7 +201,8 @@ def started(*arguments, folder):
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        if not process.stdout.closed:
+            process.communicate()
 
 
 def line_with(process, words):
@@ -217,11 +218,24 @@ def line_with(process, words):
     raise AssertionError(f"it never printed {words!r}")
 
 
-def test_the_first_words_show_how_to_send_a_reading(tmp_path):
-    with started("--database", "roads.db", *SMALL, folder=tmp_path) as process:
-        assert line_with(process, "streamridge serves http://127.0.0.1:")
-        assert str(tmp_path / "roads.db") in line_with(process, "Database:")
-        curl, url, flag, body = shlex.split(line_with(process, "curl "))
+@pytest.fixture
+def terminal():
+    """Give both ends of a terminal."""
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as screen, os.fdopen(theirs, "wb") as end:
+        yield screen, end
+
+
+def test_the_first_words_show_how_to_send_a_reading(tmp_path, terminal):
+    screen, end = terminal
+    with started("--database", "roads.db", *SMALL, folder=tmp_path, stderr=end) as process:
+        words = b""
+        while b"--json" not in words or not words.endswith(b"\n"):
+            words += screen.read(1000)
+        words = re.sub(r"\x1b\[[0-9;]*m", "", words.decode())
+        assert "streamridge serves http://127.0.0.1:" in words
+        assert f"Database: {tmp_path / 'roads.db'}" in words
+        curl, url, flag, body = shlex.split(re.search(r"curl .*", words)[0].strip())
         request = Request(url, body.encode(), {"Content-Type": "application/json"})
         with urlopen(request, timeout=LIMIT) as answer:
             counts = json.loads(answer.read())
@@ -231,6 +245,16 @@ def test_the_first_words_show_how_to_send_a_reading(tmp_path):
     assert (curl, flag) == ("curl", "--json")
     assert counts["accepted"] == 1
     assert code == 0
+
+
+def test_without_a_terminal_standard_error_has_nothing_but_the_log(tmp_path):
+    with started("--database", "roads.db", *SMALL, folder=tmp_path) as process:
+        address = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=LIMIT)
+
+    assert re.fullmatch(r"streamridge serves http://127.0.0.1:\d+\n", address)
+    assert [json.loads(line)["event"] for line in log.splitlines()] == ["serving", "stopping"]
 
 
 def summary_with_readings(url):

@@ -66,7 +66,14 @@ def _settings(given: dict[str, Any]) -> ServiceSettings:
 
 
 def _announce(line: str, settings: ServiceSettings, console: Messages) -> None:
-    """Print the address, the database, and a command that sends a first reading."""
+    """Print the address, the database, and a command that sends a first reading.
+
+    Standard error has nothing but the log unless it is a terminal. The address then goes to
+    standard output.
+    """
+    if not console.is_terminal:
+        typer.echo(line)
+        return
     address = line.rpartition(" ")[2]
     console.print(Text.assemble(("streamridge", "bold"), " serves ", (address, "bold cyan")))
     database = settings.database

@@ -107,7 +107,15 @@ class Service:
         self._connect()
         self._restore()
         memory = bytes_of(settings.memory)
-        config = WorkerConfig(settings.database, plan, sensors, done, memory, self._due_refits)
+        config = WorkerConfig(
+            settings.database,
+            plan,
+            sensors,
+            done,
+            memory,
+            self._due_refits,
+            log_level=settings.log_level,
+        )
         self.forecasts.start(config, settings.workers)
         self.writer.start(
             on_commit=self.ingest.on_commit,

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from ctypes import Array, c_longlong
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from queue import Empty, SimpleQueue
+from signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask
 from threading import Event, Lock, Thread
 from time import monotonic
 from zlib import crc32
@@ -41,7 +42,7 @@ from streamridge_service.workers.messages import (
     SnapshotStored,
     TakeReadings,
 )
-from streamridge_service.workers.worker import WorkerConfig, run_worker
+from streamridge_service.workers.worker import STOPPING, WorkerConfig, run_worker
 
 # Readings in one message: few enough that forecasts come back soon.
 MOST_READINGS = 500
@@ -111,7 +112,14 @@ class WorkerHandle:
         ours, theirs = context.Pipe()
         args = theirs, self._config, self._current
         process = context.Process(target=run_worker, args=args, daemon=True)
-        process.start()
+        # A worker inherits these blocks, so that no signal interrupts its start. The start of this
+        # tracker would end them.
+        resource_tracker.ensure_running()
+        before = pthread_sigmask(SIG_BLOCK, STOPPING)
+        try:
+            process.start()
+        finally:
+            pthread_sigmask(SIG_SETMASK, before)
         theirs.close()
         return process, ours
 

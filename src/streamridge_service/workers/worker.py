@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge import Workspace
 from streamridge.errors import StreamRidgeError
+from streamridge_service import logs
 from streamridge_service.ledger.errors import StorageError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
@@ -57,6 +58,10 @@ AWAKE, AT_REST, BASE = 420, 32, 40_000
 FEWEST = 16
 
 
+# Signals that end the service, which then stops its workers.
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
 class WorkerConfig(msgspec.Struct, frozen=True):
     """The configuration of a worker."""
 
@@ -71,6 +76,7 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     # Refits that have ended workers, by sensor and arrival number of the refit point; the number
     # is 0 for new starts.
     never_refit: frozenset[tuple[int, int]] = frozenset()
+    log_level: str = "info"
 
 
 def run_worker(connection: Connection, config: WorkerConfig, current: Array[c_longlong]) -> None:
@@ -79,9 +85,14 @@ def run_worker(connection: Connection, config: WorkerConfig, current: Array[c_lo
     `current` is shared with the service. It holds the sensor that is being processed, 0 for none,
     and its arrival number, so that they are known if the worker dies.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service stops it
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with threadpool_limits(1), open_ledger(config.url, read_only=True) as ledger:
+    for each in STOPPING:
+        signal.signal(each, signal.SIG_IGN)  # the service stops it
+    logs.configure(config.log_level)
+    with (
+        logs.everything_logged(),
+        threadpool_limits(1),
+        open_ledger(config.url, read_only=True) as ledger,
+    ):
         Worker(connection, ledger, config, current).run()
 
 

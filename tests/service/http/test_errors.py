@@ -4,6 +4,8 @@ import io
 import json
 import logging
 import random
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -14,8 +16,32 @@ from streamridge_service.ledger.errors import DiskFullError, StorageAwayError, S
 from streamridge_service.problems import CATALOGUE
 from streamridge_service.service.service import Service
 from tests.support.service.live_server import raw
+from tests.support.waiting import LIMIT
 
 SECRETS = ("Traceback", "line ", ".py", "SELECT", "/tmp", "apsw", "sqlite", "Error:")
+
+
+# Each of these faults would print lines that are not JSON.
+UNCAUGHT = """
+import threading, warnings
+from streamridge_service import logs
+
+class Deleted:
+    def __del__(self):
+        raise ValueError("fault 3")
+
+def fail():
+    raise ValueError("fault 2")
+
+logs.configure("info")
+with logs.everything_logged():
+    warnings.warn("fault 1")
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    Deleted()
+    raise ValueError("fault 4")
+"""
 
 
 def lines_of(logged, since):
@@ -140,6 +166,18 @@ class TestLogs:
 
         events = [each["event"] for each in lines_of(logged, since)]
         assert "forged" not in events
+
+    def test_warnings_and_errors_that_nothing_catches_are_json(self):
+        """Also those of threads and of objects that are being deleted."""
+        done = subprocess.run(
+            [sys.executable, "-c", UNCAUGHT], capture_output=True, text=True, timeout=LIMIT
+        )
+
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        told = [line.get("exception", line["event"]) for line in lines]
+        assert len(told) == 4, done.stderr
+        for number, text in enumerate(told, 1):
+            assert f"fault {number}" in text
 
     def test_log_lines_are_json_with_masked_tokens(self):
         stream = io.StringIO()
