@@ -19,8 +19,8 @@ RANGE = f"from={stamp(START - 9000)}&to={stamp(START + 900 * STEPS + 9000)}"
 LISTS = (
     "/v1/sensors?limit=100&sort=id",
     f"/v1/sensors/north/history?{RANGE}",
-    f"/v1/sensors/gappy/history?{RANGE}",
-    f"/v1/sensors/nothing/history?{RANGE}",
+    f"/v1/sensors/parts/history?{RANGE}",
+    f"/v1/sensors/no-parts/history?{RANGE}",
     "/v1/forecasts",
     f"/v1/forecasts?at={stamp(START + 900 * STEPS)}",
     "/v1/gaps",
@@ -32,11 +32,11 @@ LISTS = (
 def live(live):
     """Add a sensor with long gaps, and one without readings."""
     rows = [
-        {"sensor": "gappy", "time": stamp(START + 900 * step), "value": step}
+        {"sensor": "parts", "time": stamp(START + 900 * step), "value": step}
         for step in (3, 4, 40, 200, 201)
     ]
     assert live.post(rows, mode="backfill").status_code == 200
-    live.client.put("/v1/sensors/nothing", json={})
+    live.client.put("/v1/sensors/no-parts", json={})
     live.do(settled)
     return live
 

@@ -117,7 +117,7 @@ def try_resending(cases):
 
 
 class TestAnotherOrder:
-    @pytest.mark.parametrize("cases", [40, pytest.param(5000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("cases", [20, pytest.param(5000, marks=pytest.mark.slow)])
     @pytest.mark.usefixtures("diaries")
     def test_a_forecaster_gets_the_same_readings_in_the_same_order(self, cases, record_property):
         rebuilt = try_shuffles(cases)

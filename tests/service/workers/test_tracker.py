@@ -75,7 +75,7 @@ class TestOneLogOneState:
         world, other = World(), World()
         for entry in log:
             world.take(entry)
-            if entry.seq > 4 * DAY - DAY // 4:
+            if entry.seq > 4 * DAY - DAY // 8:
                 other.tracker = other.made_again()
             other.take(entry)
 
