@@ -159,10 +159,10 @@ def _flat(item: SensorItem) -> dict[str, Any]:
 @routes.add("GET", "/v1/sensors/{sensor:str}")
 async def show_sensor(request: HttpRequest) -> SensorDetail:
     """Return all details of a sensor: its state, forecast, errors, model and declaration."""
-    service, sensor = service_of(request), status_of(request).sensor.id
-    answer = await service.forecasts.ask(sensor)
-    path = await service.read(lambda ledger: TuningPath.of(ledger, status_of(request)))
-    current, status = tuning_state(answer.tuning), status_of(request)
+    service, known = service_of(request), status_of(request)
+    answer = await service.forecasts.ask(known.sensor.id)
+    path = await service.read(lambda ledger: TuningPath.of(ledger, known))
+    current, status = tuning_state(answer.tuning), status_of(request)  # as it is by now
     return SensorDetail(
         **msgspec.structs.asdict(sensor_item(status, service.now)),
         declared=status.declared,
