@@ -138,6 +138,28 @@ class MLPoly:
             largest,
         )
 
+    def observe_all(
+        self, horizon: int, forecasts: Matrix, mixtures: Matrix, values: Vector
+    ) -> MLPoly:
+        """Return the state after n values at once, whose forecasts, (K, n), had the same weights.
+
+        They count as one observation. No forecast is missing; `mixtures` are (G, n).
+        """
+        count = len(values)
+        gained = np.sign(mixtures - values)[:, None] * (mixtures[:, None] - forecasts)
+        gained = gained.mean(axis=2)
+        squared = gained * gained
+        if not np.isfinite(squared).all() or not count:
+            return self
+        keep, largest = self.weighting.keep, self.largest.copy()
+        largest[:, horizon] = np.maximum(keep[:, 0] * largest[:, horizon], squared.max(axis=1))
+        return MLPoly(
+            self.weighting,
+            _faded(self.regrets, horizon, keep, gained, None),
+            _faded(self.squares, horizon, keep, squared, None),
+            largest,
+        )
+
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
         return {"regrets": self.regrets, "squares": self.squares, "largest": self.largest}

@@ -387,13 +387,13 @@ class Forecaster(StepwiseForecaster):
                     settings.horizon, levels, indexed=isinstance(settings.step, int)
                 )
             forecast = self._next_forecast(columns)
-            values, limits = forecast.values[:, None], history.limits
+            values, limits = self._values(forecast)[:, None], history.limits
             below, above = self._offsets(forecast, levels)
             lower = np.minimum(clipped(values + below, limits), values)
             upper = np.maximum(clipped(values + above, limits), values)
             return Forecast(
                 history.clock.known.times(history.next_step + np.arange(settings.horizon)),
-                forecast.values.copy(),
+                values[:, 0],
                 lower[:, 0] if len(levels) == 1 else lower,
                 upper[:, 0] if len(levels) == 1 else upper,
                 forecast.source,
@@ -476,10 +476,10 @@ class Forecaster(StepwiseForecaster):
         if self._model is None:
             if not self.refit_due:
                 self._require_model()
-            self._next = {}
+            self._forget_next()
             self._first_fit(memory)
         else:
-            self._next = {}
+            self._forget_next()
             self._count(self._model.refit(memory, *self._window()))
 
     @_named

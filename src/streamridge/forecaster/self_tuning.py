@@ -97,7 +97,7 @@ class SelfTuningModel(RefittedModel[Any]):
         super().__init__(
             settings.model,
             history.rows,
-            settings.horizon,
+            settings.near,
             settings.train_size,
             settings.update_every,
             costs,

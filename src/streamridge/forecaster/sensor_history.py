@@ -45,7 +45,7 @@ class SensorHistory:
 
     def __init__(self, settings: Settings) -> None:
         self._settings, features = settings, settings.preset.features
-        self.horizon = settings.horizon  # H, the number of labels of a row
+        self.horizon = settings.near  # the number of labels of a row
         # Naive forecasts look a season back; clock changes can lead a day further back.
         day = 0 if isinstance(settings.step, int) else DAY // settings.step
         self.reach = max(features.reach, *map(round, settings.periods), 0) + day + 1
@@ -106,10 +106,13 @@ class SensorHistory:
         self.clock.adopt(clock, time_format)
         self.timeline.start_at(step)
 
-    def naive_forecast(self) -> tuple[Vector, NaiveSource]:
-        """Return the best recent naive forecast, (H,), and its kind."""
-        best = self._best()
-        steps = range(self.next_step, self.next_step + self.horizon)
+    def naive_forecast(self, first: int = 0, end: int | None = None) -> tuple[Vector, NaiveSource]:
+        """Return the best recent naive forecast and its kind; of near steps by default.
+
+        `first` and `end` count the steps ahead from 0; `end` is not included.
+        """
+        best, end = self._best(), self.horizon if end is None else end
+        steps = range(self.next_step + first, self.next_step + end)
         values = np.array([self.naive_values(step)[best] for step in steps])
         is_last = best == len(self._settings.periods) > 0
         return clipped(values, self._settings.limits), "last" if is_last else "seasonal"

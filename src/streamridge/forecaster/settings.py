@@ -15,6 +15,7 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector, require_count, require_flag, require_number
 from streamridge.errors import InvalidInputError, StateError, listed, option, shown
+from streamridge.features.seasonal_columns import SeasonalColumns
 from streamridge.files.reading import read_one_series
 from streamridge.files.reading_options import OPTION_NAMES, ReadingOptions
 from streamridge.forecaster.forecast import Level, Levels, one_or_all, require_levels
@@ -33,7 +34,15 @@ from streamridge.learners.workspace import Workspace
 from streamridge.models.base import Model
 from streamridge.series.clock import require_local_step
 from streamridge.series.holidays import PlainHolidays, parse_holidays
-from streamridge.series.lengths import DAY, Length, amount, parse_seasons, parse_step, plain_length
+from streamridge.series.lengths import (
+    DAY,
+    UNITS,
+    Length,
+    amount,
+    parse_seasons,
+    parse_step,
+    plain_length,
+)
 from streamridge.series.series import Series
 from streamridge.series.zones import parse_zone
 from streamridge.tuners.base import Tuner
@@ -42,6 +51,8 @@ from streamridge.tuners.base import Tuner
 Start = Literal["default", "search"]
 STARTS = ("default", "search")
 
+# The smallest number of steps of a season that forecasts far ahead refer to.
+LEAST_SEASON = 2
 # A day of steps for the memory of the ensemble: without seasons, at least, and at most.
 LONG_DAY, SHORT_DAY, MOST_DAY = 96, 24, 1440
 
@@ -84,7 +95,7 @@ class Settings:
             object.__setattr__(self, name, require_count(name, getattr(self, name), least=0))
         for name in ("learn", "guard", "defer_refits"):
             object.__setattr__(self, name, require_flag(name, getattr(self, name)))
-        if self.horizon > self.update_every:
+        if self.near > self.update_every:
             raise InvalidInputError(
                 f"horizon must be at most update_every ({self.update_every}), got {self.horizon}."
             )
@@ -157,6 +168,16 @@ class Settings:
         return self.has_ensemble and self.tuner is None
 
     @cached_property
+    def near(self) -> int:
+        """Return the number of steps ahead that the model forecasts; see `FarAhead` for others."""
+        return near_steps(self.horizon, self.step, self.columns)
+
+    @cached_property
+    def columns(self) -> SeasonalColumns | None:
+        """Return the columns of forecasts far ahead; None if the model forecasts all steps."""
+        return seasonal_columns(self.seasons, self.step) if self.guard else None
+
+    @cached_property
     def day(self) -> int:
         """Return the steps of a day, which the memory of the ensemble is measured in."""
         return min(max(round(min(self.periods, default=LONG_DAY)), SHORT_DAY), MOST_DAY)
@@ -194,6 +215,31 @@ class Settings:
             return cls(step=step, seasons=seasons, preset=preset, tuner=tuner, **parts)
         except (KeyError, TypeError, InvalidInputError) as error:
             raise StateError(f"settings cannot be read: {error}") from None
+
+
+# The model forecasts steps within this time, but at least and at most these numbers of steps.
+# Farther ahead, seasonal profiles matter more than the latest readings.
+NEAR, LEAST_NEAR, MOST_NEAR = 3 * UNITS["h"], 4, 12
+# The longest season whose profile is a reference of forecasts far ahead, unless it is the only one.
+LONGEST_REFERENCE = 60 * DAY
+
+
+def near_steps(horizon: int, step: Length, columns: SeasonalColumns | None) -> int:
+    """Return the number of steps ahead that the model forecasts; all if there are no columns."""
+    if columns is None:
+        return horizon
+    near = MOST_NEAR if isinstance(step, int) else round(NEAR / step)
+    return min(horizon, max(LEAST_NEAR, min(near, MOST_NEAR)))
+
+
+def seasonal_columns(seasons: tuple[Length, ...], step: Length) -> SeasonalColumns | None:
+    """Return the columns of forecasts far ahead; None without a season of at least two steps."""
+    short = [each for each in seasons if isinstance(each, int) or each <= LONGEST_REFERENCE]
+    periods = [amount(each) / amount(step) for each in short or seasons[:1]]
+    if not periods or periods[-1] < LEAST_SEASON:
+        return None
+    day = periods[0] if len(periods) > 1 and periods[0] >= LEAST_SEASON else None
+    return SeasonalColumns(periods[-1], day)
 
 
 # More steps ahead, or more lags, would take hours to fit; farther lags weigh nothing at the start.
@@ -294,11 +340,13 @@ def chosen_settings(
         size = affordable(budget, length, horizon=horizon).size
     train_size = size.train_size if train_size is None else train_size
     require_count("train_size", train_size)
+    columns = seasonal_columns(lengths, length) if others["guard"] else None
+    near = near_steps(horizon, length, columns)
     if preset is None:
-        preset = size.preset(lengths, length, lags=lags, horizon=horizon, extras=names)
+        preset = size.preset(lengths, length, lags=lags, horizon=near, extras=names)
     periods = tuple(amount(season) / amount(length) for season in lengths)
     if update_every is None:
-        update_every = size.every * default_update_every(length, horizon, train_size)
+        update_every = size.every * default_update_every(length, near, train_size)
     return Settings(
         step=length,
         seasons=lengths,

@@ -21,6 +21,7 @@ from streamridge.features.base import input_at
 from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import CorrectionLog
 from streamridge.forecaster.ensemble import LAST, Ensemble, EnsembleForecast
+from streamridge.forecaster.far_ahead import FarAhead, FarForecast
 from streamridge.forecaster.forecast import JUDGED, Levels, Source
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor_history import SensorHistory
@@ -58,7 +59,7 @@ class StepwiseForecaster:
         self._history = SensorHistory(settings)
         self._model: SelfTuningModel | None = None
         self._calibration = Calibration.start(
-            settings.horizon, settings.levels, corrects=settings.preset.corrects
+            settings.near, settings.levels, corrects=settings.preset.corrects
         )
         self._ensemble = _ensemble_of(settings) if settings.has_ensemble else None
         self._counts: Counter[str] = Counter()
@@ -66,6 +67,8 @@ class StepwiseForecaster:
         self._workspace: Workspace | None = None
         self._next_try = 0  # the number of steps at which a first fit is tried again
         self._next: dict[bytes, NextForecast] = {}  # the next forecast, by its further columns
+        self._far = _far_ahead_of(settings)  # None if the model forecasts all steps
+        self._next_far: FarForecast | None = None  # the next forecast of the far steps
 
     @property
     def refit_due(self) -> bool:
@@ -102,6 +105,14 @@ class StepwiseForecaster:
         self._next = {key: forecast}
         return forecast
 
+    def _next_far_forecast(self, far: FarAhead) -> FarForecast:
+        """Return the forecast of the steps that are too far ahead for the model; computed once."""
+        if self._next_far is None:
+            history, settings = self._history, self._settings
+            naive, _ = history.naive_forecast(settings.near, settings.horizon)
+            self._next_far = far.forecast(history.past(), naive, history.least, history.limits)
+        return self._next_far
+
     def _mixed(
         self, ensemble: Ensemble, made: ModelForecast, baseline: Vector | None
     ) -> NextForecast:
@@ -116,8 +127,20 @@ class StepwiseForecaster:
     def _offsets(self, forecast: NextForecast, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the next forecast reach below and above it, (H, L) each."""
         if forecast.by_model is None:
-            return self._history.naive_offsets(forecast.values, levels)
-        return self._calibration.bands.offsets(forecast.by_model.spreads, levels)
+            near = self._history.naive_offsets(forecast.values, levels)
+        else:
+            near = self._calibration.bands.offsets(forecast.by_model.spreads, levels)
+        if self._far is None:
+            return near
+        far = self._far.offsets(self._next_far_forecast(self._far), levels)
+        below, above = (np.concatenate(each) for each in zip(near, far, strict=True))
+        return below, above
+
+    def _values(self, forecast: NextForecast) -> Vector:
+        """Return the values of the next forecast at all steps ahead, (H,)."""
+        if self._far is None:
+            return forecast.values.copy()
+        return np.append(forecast.values, self._next_far_forecast(self._far).values)
 
     def _advance(self, value: float, columns: Vector | None) -> None:
         """Take the next step; the value is NaN without a reading, `columns` None if not known."""
@@ -131,7 +154,7 @@ class StepwiseForecaster:
                 history.push(value, value, None, columns)
             return
         forecast, step = self._next_forecast(columns), history.next_step
-        self._next = {}
+        self._forget_next()
         if isnan(value):
             excluded = history.excluded and history.is_excluded(step)
             self._counts["missing"] += not (impossible or excluded)
@@ -141,6 +164,7 @@ class StepwiseForecaster:
                 self._model.skip(step)
         else:
             self._learn(step, value, forecast, columns)
+        self._catch_up()
 
     def _learn(
         self, step: int, value: float, forecast: NextForecast, columns: Vector | None
@@ -190,7 +214,7 @@ class StepwiseForecaster:
         arrival = self._history.add_late(step, value)
         self._counts[arrival] += 1
         if arrival == "late":
-            self._next = {}
+            self._forget_next()
             self._try_first_fit()
 
     def _fill_gap(self, count: int) -> None:
@@ -206,7 +230,8 @@ class StepwiseForecaster:
             history.leap(leap)
             self._counts["missing"] += leap
             self._skip(leap)
-            self._next = {}
+            self._forget_next()
+            self._catch_up()
             if self._model is not None:
                 self._model.skip(history.next_step - 1, leap)
 
@@ -228,6 +253,7 @@ class StepwiseForecaster:
         self._history.begin(series.clock, series.start, time_format)
         for at, value in enumerate(series.values.tolist()):
             self._add_early(value, None if columns is None else columns[at])
+        self._catch_up()
         self._try_first_fit()
 
     def _add_early(self, value: float, columns: Vector | None) -> None:
@@ -245,6 +271,8 @@ class StepwiseForecaster:
             history.push_gap(float(history.naive_forecast()[0][0]), columns)
         else:
             history.timeline.start_at(history.next_step + 1)
+        if len(history.timeline) % self._settings.day == 0:  # before readings are forgotten
+            self._catch_up()
         history.forget_unneeded(self._settings.kept_steps)
 
     @property
@@ -266,7 +294,7 @@ class StepwiseForecaster:
         self._next_try = len(history.timeline) + settings.update_every // 8 + 1
         if settings.guard:
             history.doubt_outliers()
-        least = max(LEAST_ROWS, settings.horizon)
+        least = max(LEAST_ROWS, settings.near)
         if len(history.rows.latest(least, settings.model.space.values)) < least:
             return
         memory = workspace or self._workspace or Workspace()
@@ -297,9 +325,18 @@ class StepwiseForecaster:
         self._counts["fits"] += 1
         self._forget_window()
 
+    def _catch_up(self) -> None:
+        """Let forecasts far ahead learn from the steps that are new to them."""
+        if self._far is not None and self._history.has_readings:
+            self._far = self._far.caught_up(self._history.past())
+
+    def _forget_next(self) -> None:
+        """Forget the next forecast, which is computed anew when it is needed."""
+        self._next, self._next_far = {}, None
+
     def _forget_window(self) -> None:
         """Forget the next forecast, and the errors in this window, after an operator's change."""
-        self._next = {}
+        self._forget_next()
         if self._ensemble is not None:
             self._ensemble = self._ensemble.after_refit()
 
@@ -325,6 +362,7 @@ class StepwiseForecaster:
                 "history": self._history.state(),
                 "calibration": self._calibration.state(),
                 "ensemble": self._ensemble.state() if self._ensemble else {},
+                "far": self._far.state() if self._far else {},
                 "model": self._model.state() if self._model else {},
                 "costs": {"seconds": np.array(astuple(self._costs))},
                 "own": {"next_try": np.array(self._next_try)},
@@ -342,10 +380,20 @@ class StepwiseForecaster:
         self._calibration = self._calibration.restore(part(state, "calibration"))
         if self._ensemble is not None:
             self._ensemble = self._ensemble.restore(part(state, "ensemble"))
+        if self._far is not None:
+            self._far = self._far.restore(part(state, "far"))
         if header["fitted"]:
             self._model = SelfTuningModel.restored(
                 self._settings, self._history, self._costs, part(state, "model")
             )
+
+
+def _far_ahead_of(settings: Settings) -> FarAhead | None:
+    """Return the forecasts of steps beyond the model's, before any reading; None for no such."""
+    if settings.columns is None or settings.horizon == settings.near:
+        return None
+    leads = settings.near + 1, settings.horizon
+    return FarAhead.start(settings.columns, leads, settings.levels)
 
 
 def _ensemble_of(settings: Settings) -> Ensemble:
@@ -353,7 +401,7 @@ def _ensemble_of(settings: Settings) -> Ensemble:
     seasons = tuple(season_name(season) for season in settings.seasons[::-1])
     return Ensemble.start(
         (*seasons, LAST),
-        settings.horizon,
+        settings.near,
         settings.day,
         has_baseline=settings.has_baseline,
         corrects=settings.preset.corrects,

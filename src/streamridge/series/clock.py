@@ -106,9 +106,13 @@ class Clock:
         """Return how many steps a holiday comes before the same time on Sunday; otherwise 0."""
         if self.holidays is None:
             return np.zeros_like(steps)
+        days = self.holidays.before_sunday(self.days(steps))
+        return np.rint(days * (DAY / self.step)).astype(np.int64)
+
+    def days(self, steps: Steps) -> Steps:
+        """Return the local days of some steps, counted from 1970-01-01."""
         step, phase = self._seconds
-        days = (step * (steps + self.shifts(steps)) + phase) // (DAY // UNITS["s"])
-        return np.rint(self.holidays.before_sunday(days) * (DAY / self.step)).astype(np.int64)
+        return (step * (steps + self.shifts(steps)) + phase) // (DAY // UNITS["s"])
 
     @cached_property
     def _origin(self) -> np.datetime64:
