@@ -805,7 +805,10 @@ class TestBadInput:
             ({"lags": 0}, "lags must be a whole number"),
             ({"extras": "holiday"}, "extras must be a tuple of names"),
             ({"tz": 3}, "tz must be the name of a time zone"),
-            ({"horizon": 30}, r"horizon must be at most update_every \(24\), got 30"),
+            (
+                {"horizon": 30, "guard": False},
+                r"horizon must be at most update_every \(24\), got 30",
+            ),
         ],
     )
     def test_bad_settings_are_refused(self, settings, message):
