@@ -51,6 +51,8 @@ export const dateOnly = (ms, zone) => written("date", ms, zone);
 export const fullTime = (ms, zone) => written("full", ms, zone);
 export const utcTime = (ms) =>
   isNumber(ms) ? `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC` : "–";
+// Returns the first line of a tooltip.
+export const bothTimes = (ms, zone) => [fullTime(ms, zone), utcTime(ms).slice(11)];
 
 // Returns the time of day, with the weekday if it is not today.
 export function nearTime(ms, zone, now) {
@@ -82,6 +84,16 @@ export function offsetOf(ms, zone) {
   );
   if (!match) return 0;
   return (match[1] === "-" ? -1 : 1) * (Number(match[2]) * 60 + Number(match[3])) * 60000;
+}
+
+// Returns a date whose parts in the browser's zone are those of the time in another zone.
+export function localDate(ms, zone) {
+  const local = new Date(ms + offsetOf(ms, zone));
+  return new Date(
+    ...["FullYear", "Month", "Date", "Hours", "Minutes", "Seconds"].map((part) =>
+      local[`getUTC${part}`](),
+    ),
+  );
 }
 
 export const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
