@@ -27,11 +27,12 @@ export function listenToGestures(area, shown, point) {
   area.addEventListener(
     "wheel",
     (event) => {
-      const { deltaX, deltaY, ctrlKey, offsetX } = event;
-      if (!ctrlKey && Math.abs(deltaX) <= Math.abs(deltaY)) return;
+      const { deltaX, deltaY, ctrlKey, shiftKey, offsetX } = event;
+      const across = deltaX || (shiftKey ? deltaY : 0);
+      if (!ctrlKey && !shiftKey && Math.abs(across) <= Math.abs(deltaY)) return;
       event.preventDefault();
       if (ctrlKey) shown.zoomBy(Math.exp(WHEEL * deltaY), timeAt(offsetX));
-      else shown.move(deltaX / area.clientWidth);
+      else shown.move(across / area.clientWidth);
     },
     { passive: false },
   );

@@ -198,7 +198,7 @@ export class SensorView {
     const { zone, unit } = this.#item;
     const span = { from, to: end, newest: to, step, zone, unit: unit || "" };
     const begun = Boolean(this.#item.newest);
-    for (const part of ["chart", "legend", "chart-help"]) show(byId(part), begun);
+    for (const part of ["charted", "legend", "chart-help"]) show(byId(part), begun);
     show(byId("chart-empty"), !begun);
     this.#chart.show({ ...span, points, week, coming });
     const sources = [...points, ...coming].map(({ source }) => source).filter(Boolean);

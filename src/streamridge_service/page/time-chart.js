@@ -192,7 +192,8 @@ export class TimeChart {
     const times = this.#data[0];
     const { min, max } = this.#shown;
     const start = times.findLastIndex((at) => at <= Math.min(max, this.#newest));
-    const wanted = this.#at === null ? start : times.indexOf(this.#at) + by;
+    const isFirst = this.#at === null && Number.isFinite(by);
+    const wanted = isFirst ? start : times.indexOf(this.#at) + by;
     const i = Math.min(times.length - 1, Math.max(0, wanted));
     const beyond = Math.min(0, times[i] - min) + Math.max(0, times[i] - max);
     if (beyond) this.#plot.batch(() => this.#shown.move(beyond / (max - min)));

@@ -23,7 +23,7 @@ export class TimeWindow extends EventTarget {
   cover(from, to, least) {
     const follows = this.#zoom && this.#zoom[1] >= this.#range[1];
     const shift = follows ? to - this.#range[1] : 0;
-    this.#range = [from, to];
+    this.#range = [Math.min(from, to - least), to];
     this.#least = least;
     if (this.#zoom) this.zoom(this.#zoom[0] + shift, this.#zoom[1] + shift);
     else this.#tell();

@@ -276,6 +276,19 @@ def test_two_fingers_zoom(page):
     devtools.detach()
 
 
+def test_a_short_past_is_shown_with_a_shortest_time(page):
+    found = page.evaluate(
+        """async () => {
+          const { TimeWindow } = await import("/page/time-window.js");
+          const shown = new TimeWindow();
+          shown.cover(100, 100, 4);
+          return [shown.min, shown.max];
+        }"""
+    )
+
+    assert found == [96, 100]
+
+
 @pytest.mark.parametrize(
     ("zoom", "moved"),
     [
