@@ -110,6 +110,9 @@ export function number(value, digits = 0) {
     .replace(/^-(?=[0.]*$)/, "");
 }
 
+// Returns a number for a narrow column: a zero has no decimals.
+export const brief = (value, digits) => number(value, digits).replace(/^0\.0+$/, "0");
+
 export const count = (value) => number(value, 0);
 
 // Returns the number of decimals for a value whose band has this width. A band without width

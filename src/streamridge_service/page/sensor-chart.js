@@ -97,18 +97,18 @@ function rowsOf({ points, coming, week, newest, step }) {
   return [...points, ...apart, ...next].map((row) => ({ ...row, before: before.get(grid(row.at)) }));
 }
 
-function columnsOf(rows) {
+// Returns the times and the values of each line. The line of another source than the model is joined
+// to the model's line at both ends.
+export function columnsOf(rows) {
   const column = (valueOf) => rows.map((row, i) => finite(valueOf(row, i)));
-  const isOther = ({ source = "model" }) => source !== "model";
-  // The line of another source starts at the model's last point.
-  const other = (row, i) => isOther(row) || isOther(rows[i + 1] ?? {});
+  const isOther = (row) => (row?.source ?? "model") !== "model";
   return [
     rows.map(({ at }) => at),
     column(({ before }) => before),
     column(({ upper }) => upper),
     column(({ lower }) => lower),
     column((row) => (isOther(row) ? null : row.forecast)),
-    column((row, i) => (other(row, i) ? row.forecast : null)),
+    column((row, i) => (rows.slice(Math.max(0, i - 1), i + 2).some(isOther) ? row.forecast : null)),
     column(({ actual, status }) => (status === "implausible" ? null : actual)),
   ];
 }

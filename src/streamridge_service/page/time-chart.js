@@ -23,8 +23,8 @@ export class TimeChart {
   #resized = new ResizeObserver(() => this.#fit());
   #stop = new AbortController();
 
-  // `shown` is a TimeWindow. `options(em)` returns series, bands, hooks, axes, padding and the range of
-  // the vertical axis for uPlot. `tell(i)` returns the lines of the tooltip at the i-th time.
+  // `shown` is a TimeWindow. `options(em)` returns series, bands, hooks, axes, padding and the range
+  // of the vertical axis for uPlot. `tell(i)` returns the lines of the tooltip at the i-th time.
   constructor(host, shown, options, tell) {
     this.#host = host;
     this.#shown = shown;

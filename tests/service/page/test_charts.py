@@ -276,6 +276,19 @@ def test_two_fingers_zoom(page):
     devtools.detach()
 
 
+def test_forecasts_of_other_sources_are_joined_to_those_of_the_model(page):
+    made = [(None, None), ("model", 1), ("model", 2), ("seasonal", 3), ("model", 4), ("model", 5)]
+    rows = [{"at": i, "source": each, "forecast": value} for i, (each, value) in enumerate(made)]
+
+    columns = page.evaluate(
+        "(rows) => import('/page/sensor-chart.js').then((m) => m.columnsOf(rows))", rows
+    )
+
+    _, _, _, _, model, other, _ = columns
+    assert model == [None, 1, 2, None, 4, 5]
+    assert other == [None, None, 2, 3, 4, None]
+
+
 def test_a_short_past_is_shown_with_a_shortest_time(page):
     found = page.evaluate(
         """async () => {

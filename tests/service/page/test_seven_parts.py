@@ -129,6 +129,18 @@ def test_a_live_service_shows_how_many_sensors_need_attention(page, sensors, wor
     assert said == words
 
 
+@pytest.mark.parametrize(
+    ("value", "digits", "words"),
+    [(0, 4, "0"), (-0.00001, 4, "0"), (0.5, 1, "0.5"), (0.02, 2, "0.02"), (10, 0, "10")],
+)
+def test_zeros_of_the_list_have_no_decimals(page, value, digits, words):
+    said = page.evaluate(
+        "(told) => import('/page/format.js').then((m) => m.brief(...told))", [value, digits]
+    )
+
+    assert said == words
+
+
 @pytest.mark.parametrize(("pace", "seen"), [(1, False), (900, True)])
 def test_a_clock_faster_than_real_time_is_shown(page, pace, seen):
     found = page.evaluate(
