@@ -208,11 +208,14 @@ def sustained(
 
 
 class Prober:
-    """A thread that asks for /livez all the time, and notes the longest answer."""
+    """A thread that asks for /livez all the time, and notes the longest answer.
 
-    def __init__(self, port: int) -> None:
+    It uses one connection, or a new one every time, as a new client does.
+    """
+
+    def __init__(self, port: int, *, every_time_new: bool = False) -> None:
         self._port, self._done, self.longest = port, Event(), 0.0
-        self._thread = Thread(target=self._run)
+        self._every_time_new, self._thread = every_time_new, Thread(target=self._run)
 
     def _run(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
@@ -221,6 +224,8 @@ class Prober:
             connection.request("GET", "/livez")
             connection.getresponse().read()
             self.longest = max(self.longest, monotonic() - begun)
+            if self._every_time_new:
+                connection.close()
         connection.close()
 
     def __enter__(self) -> Prober:

@@ -10,7 +10,7 @@ Rows count as stored only after their transaction: several batches are classifie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -19,7 +19,7 @@ import msgspec
 
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
-from streamridge_service.ledger.revisions import counting_readings
+from streamridge_service.ledger.revisions import find_readings, readings_of_keys
 from streamridge_service.plan import DAY, MINUTE, SECOND, Declaration, Plan
 from streamridge_service.rows import Batch, Refusal, Row
 from streamridge_service.stream_clock import FAR, StreamClock
@@ -28,8 +28,6 @@ from streamridge_service.stream_clock import FAR, StreamClock
 AHEAD, HOLD = 10 * MINUTE, 2 * DAY
 # Earlier and later than all readings.
 NEVER, FOREVER = -(1 << 62), 1 << 62
-# Steps whose stored readings are queried at once: more would take much memory.
-SPAN = 20_000
 
 OnConflict = Literal["keep", "replace"]
 Mode = Literal["live", "backfill"]
@@ -191,7 +189,7 @@ class Intake:
         self._unread_until = unread_until
         for reading in held:
             sensor, key = self._key(reading)
-            stored = _stored_readings(self._ledger, sensor, self._plan_of(sensor), key, key)
+            stored = readings_of_keys(self._ledger, sensor, self._plan_of(sensor), key, key)
             if not any(each.seq > reading.seq for each in stored):
                 self.held[sensor, key] = reading
         if isinstance(self._clock, StreamClock):
@@ -376,14 +374,17 @@ class _StoredRows:
 
     def __init__(self, ledger: Ledger, batch: Batch) -> None:
         self._ledger, self._batch = ledger, batch
-        self._found: dict[int, dict[int, Known]] = {}
+        self._found: dict[int, dict[int, StoredReading]] = {}
 
     def find(self, sensor: _BatchSensor, key: int) -> Known | None:
         """Return the stored reading of a key that counts; None if there is none."""
         found = self._found.get(sensor.row.id)
         if found is None:
-            found = self._found[sensor.row.id] = dict(self._query(sensor))
-        return found.get(key)
+            keys = {sensor.plan.key_of(time) for time in self._times[sensor.row.name]}
+            found = find_readings(self._ledger, sensor.row.id, sensor.plan, keys)
+            self._found[sensor.row.id] = found
+        known = found.get(key)
+        return None if known is None else (known.time, known.value)
 
     @cached_property
     def _times(self) -> dict[str, list[int]]:
@@ -392,38 +393,6 @@ class _StoredRows:
         for row in self._batch.rows:
             times.setdefault(row.sensor, []).append(row.time)
         return times
-
-    def _query(self, sensor: _BatchSensor) -> Iterator[tuple[int, Known]]:
-        """Yield the keys of the batch that are stored, with their readings."""
-        plan = sensor.plan
-        keys = {plan.key_of(time) for time in self._times[sensor.row.name]}
-        for first, last in _spans(sorted(keys), SPAN * plan.step):
-            readings = _stored_readings(self._ledger, sensor.row.id, plan, first, last)
-            counting = counting_readings(
-                [each for each in readings if plan.key_of(each.time) in keys], plan
-            )
-            for key, reading in counting.items():
-                yield key, (reading.time, reading.value)
-
-
-def _spans(keys: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last key of spans of at most a length that cover sorted keys."""
-    first = last = keys[0]
-    for key in keys:
-        if key - first > length:
-            yield first, last
-            first = key
-        last = key
-    yield first, last
-
-
-def _stored_readings(
-    ledger: Ledger, sensor: int, plan: Plan, first: int, last: int
-) -> list[StoredReading]:
-    """Return the stored readings from a key to another, without held ones."""
-    start, end = (first, last + 1) if plan.rule else plan.times_of(first, last + 1)
-    found = ledger.readings(sensor, start=start, end=end)
-    return [each for each in found if each.kind != Kind.HELD]
 
 
 def _status(row: Row, known: Known | None, options: IngestOptions) -> Status:

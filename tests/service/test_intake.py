@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamridge_service import intake
 from streamridge_service.intake import AHEAD, HOLD, IngestOptions, Intake, NewRows
+from streamridge_service.ledger import revisions
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import Kind, SensorRow
 from streamridge_service.ledger.revisions import counting_readings
@@ -56,6 +56,19 @@ def desk(tmp_path):
     desk = Desk(str(tmp_path / "a.db"))
     yield desk
     desk.ledger.close()
+
+
+@pytest.fixture
+def asked(desk, monkeypatch):
+    """Return the spans of time for which the ledger is asked, in steps before `NOW`."""
+    asked, readings = [], desk.ledger.readings
+
+    def counting(sensor, *, start, end):
+        asked.append(((NOW - end) // STEP, (NOW - start) // STEP))
+        return readings(sensor, start=start, end=end)
+
+    monkeypatch.setattr(desk.ledger, "readings", counting)
+    return asked
 
 
 def codes(receipt):
@@ -370,18 +383,6 @@ class TestSteps:
 class TestOldRows:
     """Rows that are older than known ones are compared with the ledger by few queries."""
 
-    @pytest.fixture
-    def asked(self, desk, monkeypatch):
-        """Return the spans of time for which the ledger is asked, in steps before `NOW`."""
-        asked, readings = [], desk.ledger.readings
-
-        def counting(sensor, *, start, end):
-            asked.append(((NOW - end) // STEP, (NOW - start) // STEP))
-            return readings(sensor, start=start, end=end)
-
-        monkeypatch.setattr(desk.ledger, "readings", counting)
-        return asked
-
     @pytest.mark.parametrize("rule", [None, "last"])
     def test_the_ledger_is_asked_once_for_each_sensor(self, desk, asked, rule, counted):
         counted("D3", 300)
@@ -404,7 +405,7 @@ class TestOldRows:
         assert asked == []
 
     def test_readings_between_times_far_apart_are_not_read(self, desk, asked):
-        far = 10 * intake.SPAN
+        far = 10 * revisions.SPAN
         desk.take(("a", NOW, 1.0))
 
         desk.take(("a", NOW - far * STEP, 1.0), ("a", NOW - STEP, 1.0), ("a", NOW - 3 * STEP, 1.0))
@@ -412,7 +413,7 @@ class TestOldRows:
         assert sorted(asked) == [(0, 3), (far - 1, far)]
 
     def test_a_span_with_many_readings_is_read_in_parts(self, desk, asked, monkeypatch):
-        monkeypatch.setattr(intake, "SPAN", 10)
+        monkeypatch.setattr(revisions, "SPAN", 10)
         rows = [("a", NOW - k * STEP, float(k)) for k in range(25)]
         desk.take(*rows)
 
@@ -450,6 +451,16 @@ class TestRestart:
         assert codes(desk.take(("a", NOW, 2.0))) == ["sr-conflict"]
         assert desk.take(("a", NOW + STEP, 2.0)).accepted == 1
         assert desk.take(("a", NOW + STEP, 2.0)).duplicate == 1
+
+    def test_new_readings_need_no_query(self, desk, restarted, asked):
+        desk.take(("a", NOW, 1.0), ("b", NOW - STEP, 1.0))
+        desk.take(*(("a", NOW - k * STEP, 1.0) for k in range(50, 60)), mode="backfill")
+        asked.clear()
+
+        desk = restarted(5, {1: NOW}, NOW - STEP)
+
+        assert desk.take(("a", NOW + STEP, 1.0), ("b", NOW + STEP, 1.0)).accepted == 2
+        assert asked == []
 
     def test_a_value_that_was_null_is_a_duplicate(self, desk, restarted):
         desk.take(("a", NOW + SECOND, None))

@@ -279,10 +279,11 @@ def test_every_status_of_the_catalogue_is_explained():
 
 
 def test_sensors_of_line_protocol_are_named_as_said():
+    power = "domain=sensor,entity_id=house_power value=1234.5"
     lines = {
         "flow,road=A2,lane=1 cars=412i": "flow:cars:lane:1:road:A2",
-        "home,domain=sensor,entity_id=house_power value=1234.5": "home:domain:sensor:entity_id:house_power",
-        "W,domain=sensor,entity_id=house_power value=1234.5": "W:domain:sensor:entity_id:house_power",
+        f"home,{power}": "home:domain:sensor:entity_id:house_power",
+        f"W,{power}": "W:domain:sensor:entity_id:house_power",
         "disk,path=/ used=1": "disk:used:path:_x2F_",
         "°C,entity_id=kitchen value=20": "xB0_C:entity_id:kitchen",
     }

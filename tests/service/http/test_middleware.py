@@ -9,7 +9,6 @@ from streamridge_service.http.connections import Connections
 from streamridge_service.http.middleware import Middleware
 from streamridge_service.http.routing import Traffic
 from streamridge_service.settings import settings_of
-
 from tests.support.service.live_server import raw
 from tests.support.service.routes import all_routes
 
