@@ -333,7 +333,7 @@ class Intake:
 
 @dataclass
 class _BatchSensor:
-    """A sensor of a batch, and what is known of its readings."""
+    """A sensor of a batch, with the times of its newest readings."""
 
     row: SensorRow
     plan: Plan

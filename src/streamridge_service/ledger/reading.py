@@ -173,8 +173,8 @@ class LedgerQueries:
     def newest_times(self, *, up_to: int, buckets: int) -> tuple[dict[int, int], int]:
         """Return the times of sensors' newest readings, and the latest time of unread readings.
 
-        Of the readings up to an arrival number, those of some buckets are read: of the `buckets`
-        with the latest times. Held readings do not count.
+        Readings after an arrival number, and held ones, do not count. Only the `buckets` buckets
+        with the latest times are read.
         """
         latest = self._rows(LATEST_BUCKETS, last=bucket_of(up_to))
         newest: dict[int, int] = {}

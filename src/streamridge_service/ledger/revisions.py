@@ -9,7 +9,7 @@ from streamridge_service.ledger.records import Kind, StoredReading
 from streamridge_service.plan import Plan
 
 # Steps whose readings are in memory at once.
-SPAN = 20_000
+SPAN = 50_000
 
 
 def find_readings(
