@@ -236,13 +236,40 @@ def test_after_ctrl_c_results_have_names_with_interrupted(invoke, flows, tmp_pat
     assert "Stopped early: results so far follow." in result.stderr
 
 
-def test_a_termination_signal_stops_a_run_like_ctrl_c(invoke, flows, tmp_path, monkeypatch):
-    press_after(monkeypatch, 100, signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_end_of_a_terminal_stops_a_run_like_ctrl_c(
+    number, invoke, flows, tmp_path, monkeypatch
+):
+    press_after(monkeypatch, 100, number)
 
     result = invoke("replay", "flows.csv", *QUICK, "--predictions", "p.csv")
 
     assert result.exit_code == 130
     assert len(pd.read_csv(tmp_path / "p.interrupted.csv")) == 27
+
+
+def test_a_signal_while_predictions_are_finished_leaves_no_stray_file(
+    invoke, flows, tmp_path, monkeypatch
+):
+    def hang_up(*arguments, **options):
+        signal.raise_signal(signal.SIGHUP)
+
+    monkeypatch.setattr("streamridge.cli.output_files.PredictionsTable.finish", hang_up)
+
+    result = invoke("replay", "flows.csv", *QUICK, "--method", "last", "--predictions", "p.csv")
+
+    assert result.exit_code == 130
+    assert os.listdir(tmp_path) == ["flows.csv"]
+
+
+def test_a_command_that_ignores_hangups_goes_on(invoke, flows, monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    press_after(monkeypatch, 100, signal.SIGHUP)
+
+    result = invoke("replay", "flows.csv", *QUICK, "--sensor", "a")
+
+    signal.signal(signal.SIGHUP, before)
+    assert result.exit_code == 0, result.output
 
 
 def test_ctrl_c_before_the_first_run_writes_no_file(invoke, flows, tmp_path, monkeypatch):
@@ -259,7 +286,7 @@ def test_ctrl_c_before_the_first_run_writes_no_file(invoke, flows, tmp_path, mon
 
 def run_in_shell(command, folder):
     """Return the outcome of a shell's command, in which `sr` is this command."""
-    sr = f"{sys.executable} -c 'from streamridge.cli.main import app; app()'"
+    sr = f"{sys.executable} -c 'from streamridge.cli.main import run; run()'"
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command.replace('sr ', sr + ' ')}"],
         cwd=folder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
 from typing import Annotated
 
@@ -16,7 +17,8 @@ from streamridge.cli.inspect import inspect
 from streamridge.cli.replay import replay
 from streamridge.cli.reproduce import regret, synthetic, traffic
 from streamridge.cli.simulate import simulate
-from streamridge.cli.terminal import escape_unencodable
+from streamridge.cli.terminal import guard_standard_streams
+from streamridge.errors import OutputError
 
 # Without markup, help is wrapped to the width of the terminal and never truncated.
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -52,4 +54,16 @@ def main(
     ] = False,
 ) -> None:
     """Forecast sensor streams with kernel ridge regression that tunes itself."""
-    escape_unencodable()
+
+
+def run() -> None:
+    """Run the command in a process of its own."""
+    guard_standard_streams()
+    try:
+        try:
+            app(prog_name="streamridge")
+        finally:
+            sys.stdout.flush()
+    except OutputError as error:  # of --help, for example
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)

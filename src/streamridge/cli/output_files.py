@@ -200,7 +200,7 @@ class PredictionsTable:
         self._append: Callable[[Mapping[str, Any]], None] = lambda columns: None
         if path is not None and is_standard(path):
             rows = CsvRows(sys.stdout.buffer)
-            self._open.callback(output.attempt, rows.close)
+            self._open.callback(rows.close)  # all rows are flushed by then
             self._append = lambda columns: output.attempt(partial(_print_rows, rows, columns))
         elif path is not None:
             self._append = self._open.enter_context(
@@ -291,5 +291,5 @@ def _require_valid_name(flag: str, path: Path) -> None:
 def _stats(files: Iterable[str]) -> Iterator[os.stat_result]:
     """Yield the status of each file that exists."""
     for file in files:
-        with suppress(OSError, ValueError, UnsupportedOperation):
+        with suppress(OSError, ValueError, UnsupportedOperation, AttributeError):
             yield os.fstat(sys.stdin.fileno()) if file == "-" else os.stat(file)

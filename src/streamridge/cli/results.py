@@ -22,6 +22,7 @@ from streamridge.forecaster.methods import needs_model
 from streamridge.metrics import percent, rmse
 from streamridge.runs.engines import Engine
 from streamridge.runs.run import BASELINE, Run, change
+from streamridge.runs.run_tasks import STOP_SIGNALS, handled_signals, interrupt
 from streamridge.runs.tasks import Task, TaskOutcome
 
 # Counts of a forecaster that are printed after its run.
@@ -142,12 +143,14 @@ class RunTable:
         self._runs = []
 
 
+@handled_signals(interrupt, STOP_SIGNALS)
 def write_results(
     tasks: Sequence[Task], engine: Engine | Executor, requested: RequestedOutputs, console: Console
 ) -> None:
     """Run tasks, then write and print the requested outputs.
 
-    The command exits with an error code unless all results are complete.
+    The command exits with an error code unless all results are complete. SIGTERM and SIGHUP end it
+    as Ctrl-C does, so that no half-written file remains.
     """
     completion, output, table = Completion(tasks), StandardOutput(), RunTable()
     report_runs: list[Run] = []  # a report needs all runs at once
@@ -164,6 +167,7 @@ def write_results(
                         table.add(outcome.run, remarks)
                     report_runs += [outcome.run] if requested.report is not None else []
                 if not (output.is_open or requested.writes_files):
+                    output.require_intact()
                     return  # the reader has closed the pipe, and no file is requested
         completion.report_stop(console)
         written = predictions.finish(interrupted=completion.is_stopped)
@@ -177,7 +181,7 @@ def write_results(
         else:
             output.print(table.text())
     if output.error is not None:
-        completion.fail(output.error)
+        completion.fail(str(output.error))
     completion.require_complete()
 
 
