@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamridge import InvalidInputError
+from streamridge import Forecaster, InvalidInputError
 from tests.support.commands import press_after
 from tests.support.forecasters import DAY, daily
 from tests.support.waiting import LIMIT
@@ -393,3 +393,23 @@ def test_compressed_predictions_of_interrupted_runs_keep_their_suffix(
 
     assert gzip.decompress((tmp_path / "p.interrupted.csv.gz").read_bytes()).startswith(b"sensor,")
     assert np.all([not name.startswith(".p") for name in os.listdir(tmp_path)])
+
+
+def test_every_sensor_has_a_file_of_its_own_whatever_else_is_saved(invoke, tmp_path):
+    names = ["\u5317\u95e8\u6d41\u91cf", "\u5357\u95e8\u6d41\u91cf", "a b", "a_b", "A_b", "a"]
+    names += ["a-fixed", "nul"]
+    head = ",".join(["time", *names])
+    rows = [f"2021-06-{day:02d}," + ",".join("123456789"[: len(names)]) for day in range(1, 20)]
+    (tmp_path / "gates.csv").write_text("\n".join([head, *rows]), encoding="utf-8")
+    flags = ["--warmup", "0", "--steps", "1", "--quiet", "--save", "models"]
+
+    for name in reversed(names):  # one at a time: no run knows the names of the others
+        invoke("replay", "gates.csv", "--sensor", name, *flags)
+    one_by_one = {path.name: path.read_bytes() for path in (tmp_path / "models").iterdir()}
+    invoke("replay", "gates.csv", "--sensor", "a", "--method", "fixed", *flags)
+    invoke("replay", "gates.csv", *flags)
+
+    saved = [Forecaster.load(path) for path in (tmp_path / "models").iterdir()]
+    assert sorted(each.settings.sensor for each in saved) == sorted([*names, "a"])
+    assert all((tmp_path / "models" / name).exists() for name in one_by_one)
+    assert len({path.name.lower() for path in (tmp_path / "models").iterdir()}) == len(saved)

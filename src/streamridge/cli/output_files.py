@@ -19,13 +19,13 @@ from streamridge.errors import InvalidInputError, StreamRidgeError, listed, show
 from streamridge.files.atomic import is_special
 from streamridge.files.tables import CsvRows, column_arrays, open_table, require_ending
 from streamridge.files.written_files import (
-    FileNames,
     IsOurs,
+    file_stem,
     is_checkpoint,
     is_page,
     is_predictions,
 )
-from streamridge.forecaster.methods import needs_model
+from streamridge.forecaster.methods import METHODS, needs_model
 from streamridge.runs.run_folder import with_stored_runs
 from streamridge.runs.tasks import Task
 
@@ -251,16 +251,25 @@ def _with_saved_forecasters(tasks: Sequence[Task], folder: Path) -> Sequence[Tas
             "save must be left out if no method has a forecaster to save, got methods "
             f"{listed(dict.fromkeys(task.method for task in tasks))}."
         )
-    names = FileNames()
-    saved = []
-    for task in tasks:
-        if needs_model(task.method):
-            sensor = task.series.sensor
-            name = sensor if task.method == "ohl" else f"{sensor}-{task.method}"
-            saved.append(replace(task, save_to=folder / names.take(name, ".sr")))
-        else:
-            saved.append(task)
-    return saved
+    return [
+        replace(task, save_to=folder / saved_name(task.series.sensor, task.method))
+        if needs_model(task.method)
+        else task
+        for task in tasks
+    ]
+
+
+def saved_name(sensor: str, method: str) -> str:
+    """Return the name of the file of a forecaster, which no other forecaster has in any run.
+
+    Examples
+    --------
+    >>> saved_name("a", "ohl"), saved_name("a", "fixed"), saved_name("a-fixed", "ohl")
+    ('a.sr', 'a-fixed.sr', 'a-fixed-ohl.sr')
+    """
+    ends_like_a_method = sensor.rpartition("-")[2] in METHODS
+    ending = "" if method == "ohl" and not ends_like_a_method else f"-{method}"
+    return f"{file_stem(sensor)}{ending}.sr"
 
 
 def _print_rows(rows: CsvRows, columns: Mapping[str, Any]) -> None:

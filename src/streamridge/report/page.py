@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 from plotly.offline import get_plotlyjs
 
 from streamridge.errors import InvalidInputError
-from streamridge.files.written_files import FileNames
 from streamridge.forecaster.forecast import in_percent
 from streamridge.metrics import RECENT, WEEK
 from streamridge.report.charts import (
@@ -99,14 +99,14 @@ def write_report(
     """
     if not runs:
         raise InvalidInputError("runs must hold at least one run, got none.")
-    sensors, names = by_sensor([run.in_local_time() for run in runs]), FileNames()
+    sensors = by_sensor([run.in_local_time() for run in runs])
     zones = " and ".join(dict.fromkeys(run.zone for run in runs if run.zone))
     zone_note = [paragraph(f"Times are in {zones}.", "soft")] if zones else []
     body = [overview(title, sensors, unit=unit), *zone_note]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for at, sensor in enumerate(sensors, start=1):
-            images = write_images(sensor, folder, names, unit=unit, feature_names=feature_names)
+            images = write_images(sensor, folder, unit=unit, feature_names=feature_names)
             body.append(section(at, sensor, images, unit=unit, feature_names=feature_names))
         path = folder / "index.html"
         path.write_text(page(title, body), encoding="utf-8")
@@ -254,6 +254,6 @@ def _words(name: str) -> str:
 
 
 def _image_links(images: Sequence[str]) -> str:
-    links = ", ".join(link(image, image) for image in images)
-    shown = "".join(f'<img src="{escape(image)}" alt="">' for image in images)
+    links = ", ".join(link(quote(image), image) for image in images)
+    shown = "".join(f'<img src="{quote(image)}" alt="">' for image in images)
     return f'<p class="soft">The same as PNG files: {links}</p><noscript>{shown}</noscript>'

@@ -15,7 +15,7 @@ from typing import Any
 
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.atomic import replacing
-from streamridge.files.written_files import FileNames
+from streamridge.files.written_files import file_stem
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run_files import read_stored_run
 from streamridge.runs.tasks import Task
@@ -82,18 +82,13 @@ def settings_digest(settings: Settings) -> str:
 
 
 def file_names(plan_file: Path, sensors: Iterable[str]) -> dict[str, str]:
-    """Return the names of files by sensor: the names in the plan, and new ones.
-
-    The new names do not depend on the order of the sensors.
-    """
+    """Return the names of files by sensor: the names in the plan, and new ones."""
     return _extended_names(_read_plan(plan_file), sensors)
 
 
 def _extended_names(plan: Plan, sensors: Iterable[str]) -> dict[str, str]:
     known: Mapping[str, str] = plan.get(FILES, {})
-    names = FileNames(known.values())
-    new = sorted(sensor for sensor in sensors if sensor not in known)
-    return {**known, **{sensor: names.take(sensor, "") for sensor in new}}
+    return {**known, **{sensor: file_stem(sensor) for sensor in sensors if sensor not in known}}
 
 
 def run_paths(

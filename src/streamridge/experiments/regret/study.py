@@ -34,7 +34,7 @@ from streamridge.experiments.regret.game import (
     synthetic_game,
 )
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
-from streamridge.files.written_files import FileNames
+from streamridge.files.written_files import file_stem
 from streamridge.learners.regret import local_regret
 from streamridge.metrics import rmse
 from streamridge.runs.run_folder import prepare_folder
@@ -187,7 +187,7 @@ def stored_plays(folder: Path, size: RegretSize, seed: int) -> dict[str, Measure
 
 
 def _file(folder: Path, name: str) -> Path:
-    return folder / PLAYS / f"{FileNames().take(name, '')}.play"
+    return folder / PLAYS / f"{file_stem(name)}.play"
 
 
 def _measured_play(
