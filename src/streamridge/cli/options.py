@@ -86,6 +86,14 @@ Warmup = Annotated[
 Steps = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Number of steps to score. All by default.")
 ]
+LastSteps = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Score only the last N steps of each sensor. The model learns from all steps before.",
+    ),
+]
 TrainSize = Annotated[
     int | None,
     typer.Option(

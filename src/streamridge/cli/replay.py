@@ -40,6 +40,7 @@ def replay(
     exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
+    last_steps: options.LastSteps = None,
     budget: options.Budget = None,
     train_size: options.TrainSize = None,
     update_every: options.UpdateEvery = None,
@@ -110,7 +111,9 @@ def replay(
         outputs.require_writable(inputs)
     result = read_series(files, reading_options)
     console.print_each([*result.series.values(), *result.notes])
-    tasks, left_out = make_tasks(result, methods, warmup=warmup, steps=steps, exclude=spans)
+    tasks, left_out = make_tasks(
+        result, methods, warmup=warmup, steps=steps, last_steps=last_steps, exclude=spans
+    )
     console.print_each(left_out)
     if budget is not None:
         _print_budget(budget, tasks, console)

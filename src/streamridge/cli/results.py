@@ -19,7 +19,7 @@ from streamridge.cli.terminal import StandardOutput, table_text
 from streamridge.errors import StreamRidgeError, counted, counts_text, listed, visible
 from streamridge.forecaster.forecast import named
 from streamridge.forecaster.methods import needs_model
-from streamridge.metrics import percent, rmse
+from streamridge.metrics import percent
 from streamridge.runs.engines import Engine
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.runs.run_tasks import STOP_SIGNALS, handled_signals, interrupt
@@ -32,8 +32,13 @@ PRINTED_COUNTS = (
 )
 # Marks a method in the table that has remarks below it.
 MARK = "*"
-# The RMSE is shown for at most this many horizons.
+# Errors are shown for at most this many horizons.
 MOST_HORIZONS = 6
+# The tables by horizon: title, figure of a score, and format.
+BY_HORIZON = (
+    ("RMSE by the number of steps ahead", "rmse", ".4g"),
+    ("RMSE relative to the naive forecast, by the number of steps ahead", "relative", ".3f"),
+)
 NAMES = ("sensor", "method")
 # The columns of the table: heading, name in the record of a run, and format. A narrow terminal
 # omits the last columns first. The columns of coverage come between the two groups.
@@ -115,8 +120,9 @@ class RunTable:
     def __init__(self) -> None:
         self._runs: list[tuple[Run, Sequence[str]]] = []
         self._rows: list[dict[str, str]] = []
-        self._horizon_rows: list[dict[str, str]] = []
+        self._horizon_rows: dict[str, list[dict[str, str]]] = {}
         self._remarks: list[str] = []
+        self._sensors_of: dict[tuple[str, str], dict[str, None]] = {}  # by their scored span
 
     def add(self, run: Run, remarks: Sequence[str]) -> None:
         """Add a run; the runs of a sensor follow one another."""
@@ -125,12 +131,15 @@ class RunTable:
         self._runs.append((run, remarks))
 
     def text(self) -> str:
-        """Return the table with its remarks, and a table by horizon if there are several."""
+        """Return the table with its remarks, and tables by horizon if there are several."""
         self._add_rows()
-        parts = [table_text(_columns(self._rows), NAMES), *self._remarks]
-        if any(len(row) > len(NAMES) + 1 for row in self._horizon_rows):
-            by_horizon = table_text(_columns(self._horizon_rows), NAMES)
-            parts += ["", "RMSE by the number of steps ahead", by_horizon]
+        title = ["Errors one step ahead"] if self._horizon_rows else []
+        parts = [*title, table_text(_columns(self._rows), NAMES), *self._remarks]
+        for span, sensors in self._sensors_of.items():
+            whose = f" of {listed(sensors)}" if len(self._sensors_of) > 1 else ""
+            parts.append(f"Scored steps{whose}: {span[0]} to {span[1]}.")
+        for heading, rows in self._horizon_rows.items():
+            parts += ["", heading, table_text(_columns(rows), NAMES)]
         return "\n".join(parts) + "\n"
 
     def _add_rows(self) -> None:
@@ -138,7 +147,11 @@ class RunTable:
         for run, remarks in self._runs:
             name = {"sensor": run.sensor, "method": run.method + (f" {MARK}" if remarks else "")}
             self._rows.append(name | _figures(run, fixed))
-            self._horizon_rows.append(name | _rmse_by_horizon(run))
+            for heading, figure, form in BY_HORIZON if run.horizon > 1 else ():
+                cells = name | _by_horizon(run, figure, form)
+                self._horizon_rows.setdefault(heading, []).append(cells)
+            if run.scored_span is not None:
+                self._sensors_of.setdefault(run.scored_span, {})[run.sensor] = None
             self._remarks += [f"{MARK} {remark}" for remark in remarks]
         self._runs = []
 
@@ -246,10 +259,11 @@ def _figures(run: Run, fixed: Run | None) -> dict[str, str]:
     }
 
 
-def _rmse_by_horizon(run: Run) -> dict[str, str]:
+def _by_horizon(run: Run, figure: str, form: str) -> dict[str, str]:
+    """Return a figure of the scores by the number of steps ahead."""
     count = min(run.horizon, MOST_HORIZONS)
     horizons = np.linspace(1, run.horizon, count).round().astype(int).tolist()
-    return {str(ahead): _cell(rmse(run.errors(ahead)), ".4g") for ahead in horizons}
+    return {str(ahead): _cell(getattr(run.score(ahead), figure), form) for ahead in horizons}
 
 
 def _cell(number: Any, form: str) -> str:

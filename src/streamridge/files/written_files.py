@@ -45,8 +45,8 @@ def file_stem(name: str) -> str:
     --------
     >>> file_stem("ramp-3"), file_stem("a b"), file_stem("a_b"), file_stem("../..")
     ('ramp-3', 'a%20b', 'a_b', '%2E.%2F..')
-    >>> file_stem("A1"), file_stem("a1"), file_stem("nul"), file_stem("\\u6e90")
-    ('A1~1', 'a1', '%6Eul', '%E6%BA%90')
+    >>> file_stem("A1"), file_stem("a1"), file_stem("nul"), file_stem("é")
+    ('A1~1', 'a1', '%6Eul', '%C3%A9')
     """
     escaped = quote(name, safe="+", errors="surrogatepass").replace("~", "%7E")
     if escaped[:1] in (".", "-") or RESERVED.fullmatch(escaped):

@@ -21,6 +21,7 @@ from streamridge.metrics import percent
 from streamridge.report.sensor_runs import SensorRuns, TuningPath
 from streamridge.runs.run import BASELINE, Run
 from streamridge.runs.scores import Score
+from streamridge.series.times import time_text
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -202,6 +203,11 @@ def _mean_change(
     return paragraph(text, "headline") if parts else ""
 
 
+def minute(time: np.datetime64 | np.int64) -> str:
+    """Return a time as text, to the minute."""
+    return time_text(time, "m").replace("T", " ")
+
+
 def counts_line(sensor: SensorRuns) -> str:
     """Return a sentence about readings that were dropped, filled or rejected."""
     runs = sensor.with_model
@@ -216,7 +222,9 @@ def counts_line(sensor: SensorRuns) -> str:
     parts += [f"{SEASONAL}: {_one_or_each(runs, seasonal)}"] if any(seasonal) else []
     readings = max(run.counts.get("readings", run.steps_done) for run in runs)
     found = "; ".join(parts) or "nothing was dropped or filled"
-    return paragraph(f"{readings:,} readings. {found[0].upper()}{found[1:]}.", "soft")
+    times = sensor.main.times
+    span = f", scored from {minute(times[0])} to {minute(times[-1])}" if len(times) else ""
+    return paragraph(f"{readings:,} readings{span}. {found[0].upper()}{found[1:]}.", "soft")
 
 
 def remarks(sensor: SensorRuns) -> str:

@@ -32,6 +32,7 @@ from streamridge.report.html_tables import (
     hyperparameter_table,
     link,
     mean_changes,
+    minute,
     panel,
     paragraph,
     remarks,
@@ -53,7 +54,6 @@ from streamridge.report.tuning_charts import (
 )
 from streamridge.runs.run import Run
 from streamridge.series.lengths import parse_length, step_name
-from streamridge.series.times import time_text
 
 EXPLANATION = (
     "RMSE and MAE measure the errors of forecasts one step ahead; RMSE gives large errors more "
@@ -176,8 +176,8 @@ def _scope(sensors: Sequence[SensorRuns]) -> str:
     levels = in_percent(tuple(dict.fromkeys(each for run in runs for each in run.levels)))
     times = np.concatenate([run.times for run in runs])
     count = "1 sensor" if len(sensors) == 1 else f"{len(sensors)} sensors"
-    span = f"from {_minute(times.min())} to {_minute(times.max())}, " if len(times) else ""
-    return f"{count}, {span}a reading every {steps}. Methods: {methods}. Intervals of {levels}."
+    span = f"Scored from {minute(times.min())} to {minute(times.max())}. " if len(times) else ""
+    return f"{count}, a reading every {steps}. {span}Methods: {methods}. Intervals of {levels}."
 
 
 def _methods(sensors: Sequence[SensorRuns]) -> str:
@@ -185,10 +185,6 @@ def _methods(sensors: Sequence[SensorRuns]) -> str:
     names = dict.fromkeys(run.method for sensor in sensors for run in sensor.with_model)
     known = "; ".join(METHODS[name] for name in names if name in METHODS)
     return paragraph(f"Methods: {known}.", "soft") if known else ""
-
-
-def _minute(time: np.datetime64 | np.int64) -> str:
-    return time_text(time, "m").replace("T", " ")
 
 
 def _errors(sensor: SensorRuns, unit: str) -> list[str]:

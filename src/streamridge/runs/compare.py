@@ -189,6 +189,7 @@ def compare(
     model: ModelName = "default",
     warmup: int | None = None,
     steps: int | None = None,
+    last_steps: int | None = None,
     exclude: Iterable[GivenSpan] = (),
     jobs: int = 1,
     engine: str | Engine | Executor = "local",
@@ -210,6 +211,8 @@ def compare(
         "paper-prototype" has the settings of the public code of its first author.
     warmup, steps
         The number of steps before the first scored step, and the most steps to score.
+    last_steps
+        Score only this many steps at the end of each series. All steps before are the warm-up.
     exclude
         Spans such as "2021-06-13T08:00/2021-06-14", or pairs of times, that are forecast, but
         neither learned from nor scored.
@@ -251,7 +254,9 @@ def compare(
     spans = parse_spans(exclude, parse_zone(chosen_reading.tz))
     settings = named_methods(model, names, **options, **shared)
     read = read_series(series, chosen_reading)
-    tasks, left_out = make_tasks(read, settings, warmup=warmup, steps=steps, exclude=spans)
+    tasks, left_out = make_tasks(
+        read, settings, warmup=warmup, steps=steps, last_steps=last_steps, exclude=spans
+    )
     if keep is not None:
         tasks = with_stored_runs(Path(keep), tasks)
     for sensor in left_out:

@@ -40,6 +40,7 @@ def with_stored_runs(folder: Path, tasks: Sequence[Task]) -> tuple[Task, ...]:
     plan = {
         "warm-up": tasks[0].warmup,
         "number of steps": tasks[0].steps,
+        "number of last steps": tasks[0].last_steps,
         "list of excluded spans": [str(span) for span in tasks[0].exclude] or None,
         "series": {sensor: each.digest for sensor, each in series.items()},
         "methods": _settings_digests(tasks),
