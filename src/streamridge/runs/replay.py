@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from streamridge.errors import InvalidInputError, StreamRidgeError, shown
 from streamridge.files.reading import read_one_series
+from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
@@ -41,7 +42,7 @@ def replay(
     method: str | None = None,
     engine: str | Engine | Executor = "local",
     progress: StepProgress | None = None,
-    **reading: Any,
+    **reading: Unpack[ReadingArguments],
 ) -> Run:
     """Return the run of a forecaster over a series, step by step.
 
