@@ -10,8 +10,8 @@ from inspect import cleandoc
 from typing import Any, ParamSpec
 
 import typer
-from typer.core import TyperCommand
 
+from streamridge.cli.help import GroupedCommand, with_first_view
 from streamridge.cli.options import with_reading_flags
 from streamridge.errors import InvalidInputError, MissingExtraError, StateError, StreamRidgeError
 
@@ -72,7 +72,7 @@ class Commands:
             help=text,
             epilog=f"\b\nExample:\n  {example}",
             **options,
-        )(_with_exit_codes(command, self.exit_codes))
+        )(_with_exit_codes(with_first_view(command), self.exit_codes))
 
     def add_reader(
         self, command: Callable[..., None], summary: str, *, without: Collection[str] = ()
@@ -119,10 +119,10 @@ def _with_exit_codes(
     return run
 
 
-def _command_class(usage: int) -> type[TyperCommand]:
+def _command_class(usage: int) -> type[GroupedCommand]:
     """Return a class of commands with a given exit code for wrong flags."""
 
-    class Command(TyperCommand):
+    class Command(GroupedCommand):
         def make_context(self, *args: Any, **options: Any) -> Any:
             try:
                 return super().make_context(*args, **options)

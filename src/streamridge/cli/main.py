@@ -17,11 +17,16 @@ from streamridge.cli.inspect import inspect
 from streamridge.cli.replay import replay
 from streamridge.cli.reproduce import regret, synthetic, traffic
 from streamridge.cli.simulate import simulate
-from streamridge.cli.terminal import guard_standard_streams
+from streamridge.cli.terminal import UNLIMITED, guard_standard_streams
 from streamridge.errors import OutputError
 
 # Without markup, help is wrapped to the width of the terminal and never truncated.
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": UNLIMITED},
+)
 commands = Commands(app)
 commands.add(demo, "Forecast simulated detectors and write a report.")
 commands.add(replay, "Forecast a file step by step as if it were live.")

@@ -33,9 +33,10 @@ def methods_option(default: str) -> Any:
         "--method",
         "--methods",
         metavar="NAME[,NAME...]",
-        help=f"Tuning method of the hyperparameters: {', '.join(METHODS)}. The last two have no "
-        "model: they forecast the last reading, and the reading a week ago. Repeat the flag for "
-        f"several, or separate them by commas. Default: {default}.",
+        help=f"Tuning method: {', '.join(METHODS)}. ohl is online hyperparameter learning: it "
+        "tunes the model at every refit, by its own errors. fixed does not tune. last and week "
+        "have no model: they repeat the last reading, and the reading a week ago. Repeat the flag "
+        f"for several, or separate them by commas. Default: {default}.",
     )
 
 
