@@ -25,7 +25,7 @@ GROUPS = {
         "exclude budget train_size update_every tune_every hyperparameter lags start seed",
     ),
     "Running": ("warmup last_steps jobs", "steps engine scheduler keep dry_run"),
-    "Output": ("predictions report save out plot as_json", "unit force quiet"),
+    "Output": ("predictions report save out plot as_json", "unit event force quiet"),
 }
 RARE = {name for _, rare in GROUPS.values() for name in rare.split()}
 GROUP_OF = {name: group for group, views in GROUPS.items() for name in " ".join(views).split()}

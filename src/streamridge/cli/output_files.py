@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
 
-from streamridge.cli.commands import require_extra
+from streamridge.cli.commands import PLOTS, require_extra
 from streamridge.cli.terminal import StandardOutput
 from streamridge.errors import InvalidInputError, StreamRidgeError, listed, shown
 from streamridge.files.atomic import is_special
@@ -136,6 +136,7 @@ class RequestedOutputs:
     save: Path | None = None  # the folder of saved forecasters
     keep: Path | None = None  # the folder of stored runs
     unit: str = ""  # the unit of the values, for figures
+    events: Sequence[tuple[Any, str]] = ()  # times with a text, which figures mark
     as_json: bool = False  # print runs as JSON instead of a table
     force: bool = False  # replace existing files that this package did not write
 
@@ -155,8 +156,8 @@ class RequestedOutputs:
         if self.predictions is not None and not self.prints_predictions:
             require_table("predictions", self.predictions)
         if self.report is not None:
-            require_extra("matplotlib", "plot")
-            require_extra("plotly", "plot")
+            for module in PLOTS:
+                require_extra(module, "plot")
 
     def tasks(self, tasks: Sequence[Task], inputs: Iterable[str]) -> Sequence[Task]:
         """Return the tasks with the files of their forecasters and runs; raise as above."""

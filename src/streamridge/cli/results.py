@@ -296,7 +296,14 @@ def _write_report(
         title, folder = f"{title} (interrupted)", folder / INTERRUPTED_NAME
     names = task.settings.preset.features.compared
     try:
-        page = write_report(runs, folder, title=title, unit=requested.unit, feature_names=names)
+        page = write_report(
+            runs,
+            folder,
+            title=title,
+            unit=requested.unit,
+            feature_names=names,
+            events=requested.events,
+        )
         console.print(f"Report: {page}")
     except StreamRidgeError as error:
         completion.fail(str(error))
