@@ -104,7 +104,7 @@ def test_the_report_of_the_demo_explains_itself(shown):
     page = (folder / "index.html").read_text()
     assert page.count("roadworks begin") >= 3 * 5  # in the figures over time of three sensors
     assert "online hyperparameter learning" in page
-    assert "1 step ago, off the usual day" in page
+    assert "day, 1 step ago" in page
     assert "day lags" not in page
 
 

@@ -179,7 +179,7 @@ def test_events_are_marked_in_all_figures_over_time():
     over_time = [each for each in figures if each["xaxis"]["title"]["text"] == "time"]
     assert len(over_time) >= 5
     for layout in figures:
-        marks = [each["text"] for each in layout.get("annotations", ())]
+        marks = [each["label"]["text"] for each in layout.get("shapes", ()) if "label" in each]
         assert marks == (["works &lt;begin&gt;"] if layout in over_time else [])
     first, last = over_time[0]["xaxis"]["range"]
     assert first < str(moment) < last

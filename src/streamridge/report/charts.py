@@ -70,11 +70,14 @@ def mark_events(figure: go.Figure, events: Sequence[Event]) -> go.Figure:
     for time, text in events:
         (at,) = page_times(np.array([time]))
         line = {"color": INK, "width": 1.2, "dash": "dash"}
-        figure.add_shape(x0=at, x1=at, y0=0, y1=1, yref="paper", type="line", line=line)
-        figure.add_annotation(
-            x=at, y=1, yref="paper", yanchor="top", xanchor="left", text=escape(text),
-            showarrow=False, bgcolor="rgba(255,255,255,0.8)",
-        )  # fmt: skip
+        # The label of a shape, unlike an annotation, does not widen the range of the axis.
+        label = {
+            "text": escape(text), "textposition": "end", "textangle": 0,
+            "xanchor": "left", "yanchor": "top",
+        }  # fmt: skip
+        figure.add_shape(
+            type="line", x0=at, x1=at, yref="paper", y0=0, y1=1, line=line, label=label
+        )
         if axis.rangeslider.visible and np.issubdtype(type(time), np.datetime64):
             around = FIRST_VIEW_DAYS * np.timedelta64(12, "h")
             axis.range = page_times(np.array([time - around, time + around]))

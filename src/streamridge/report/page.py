@@ -82,7 +82,11 @@ BOUNDS = (
     "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
     "\N{BLACK DOWN-POINTING TRIANGLE} one that ended at its lower bound."
 )
-SCALES = "One row per feature. The larger the inverse scale, the more the feature matters."
+SCALES = (
+    "One row per feature. The larger the inverse scale, the more the feature matters. A feature "
+    'such as "day, 3 steps ago" is a reading minus its usual value at that time of day; "next '
+    'change" is the usual change after the step.'
+)
 EXPERTS = (
     "A forecast is a weighted mean of experts: the model, a smaller model that is not tuned, and "
     "naive forecasts. Experts with small recent errors get large weights."

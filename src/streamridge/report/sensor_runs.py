@@ -207,8 +207,8 @@ def feature_words(names: Sequence[str]) -> tuple[str, ...]:
     Examples
     --------
     >>> feature_words(["day lags 1", "day profile 1", "day profile 2", "calendar 1", "calendar 2"])
-    ('1 step ago, off the usual day', 'usual day, value', 'usual day, change to it', \
-'time of day, sine', 'time of day, cosine')
+    ('day, 1 step ago', 'day, usual value', 'day, last change', 'time of day, sine', \
+'time of day, cosine')
     """
     seasons = list(dict.fromkeys(found[1] for each in names if (found := PROFILE.match(each))))
     calendar = [f"time of {each}, {part}" for part in ("sine", "cosine") for each in seasons]
@@ -225,8 +225,8 @@ def _feature_words(name: str) -> str:
         return f"{steps} ago" if block == "lags" else f"change {steps} ago"
     season, _, kind = block.rpartition(" ")
     if kind == "lags":
-        return f"{steps} ago, off the usual {season}"
+        return f"{season}, {steps} ago"
     if kind == "profile":
-        parts = {"1": "value", "2": "change to it"}
-        return f"usual {season}, {parts.get(number, f'change {int(number) - 2} later')}"
+        parts = {"1": "usual value", "2": "last change", "3": "next change"}
+        return f"{season}, {parts.get(number, f'change {int(number) - 2} later')}"
     return name
