@@ -1,4 +1,4 @@
-"""What a saved forecaster did with new readings, in words."""
+"""The effect of new readings on a saved forecaster, in words."""
 
 from __future__ import annotations
 
