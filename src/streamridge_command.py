@@ -15,12 +15,18 @@ INTERRUPTED = 130
 def main() -> None:
     """Import the command, and run it."""
     usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:  # a shell lets its background jobs ignore Ctrl-C
-        signal.signal(signal.SIGINT, stop)
+    # A shell lets its background jobs ignore Ctrl-C.
+    early = stop if usual is signal.default_int_handler else usual
+    signal.signal(signal.SIGINT, early)
     from streamridge.cli.main import run
 
-    signal.signal(signal.SIGINT, usual)
-    run()
+    try:
+        signal.signal(signal.SIGINT, usual)
+        run()
+    except KeyboardInterrupt:  # before a command has begun, which handles it
+        stop()
+    finally:
+        signal.signal(signal.SIGINT, early)  # Python itself takes a moment to end
 
 
 def stop(*_: object) -> None:

@@ -148,24 +148,35 @@ def test_messages_that_cannot_be_written_change_nothing(outcome, tmp_path):
     assert "RMSE" in (tmp_path / "output").read_text()
 
 
-def test_ctrl_c_while_the_command_is_imported_is_one_line():
-    program = "import signal, sys; import streamridge_command as it; "
-    pressed = (
-        "sys.meta_path.insert(0, type('Press', (), {'find_spec': "
-        f"lambda *_: signal.raise_signal({signal.SIGINT:d})}})()); it.main()"
-    )
+DURING_IMPORTS = """
+class Press:
+    def find_spec(*_):
+        signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Press)
+"""
+WHILE_COMMANDS_ARE_MADE = """
+import streamridge.cli.main
+def pressed(**_):
+    signal.raise_signal(signal.SIGINT)
+streamridge.cli.main.app = pressed
+"""
 
-    ended = subprocess.run(
-        [sys.executable, "-c", program + pressed], capture_output=True, text=True
-    )
+
+@pytest.mark.parametrize("moment", [DURING_IMPORTS, WHILE_COMMANDS_ARE_MADE])
+def test_ctrl_c_before_a_command_begins_is_one_line(moment):
+    program = f"import signal, sys, streamridge_command\n{moment}\nstreamridge_command.main()"
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "Stopped early.\n")
 
 
 def test_ctrl_c_works_as_usual_once_the_command_is_imported(monkeypatch):
-    seen = []
+    seen, usual = [], signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(main, "run", lambda: seen.append(signal.getsignal(signal.SIGINT)))
 
     streamridge_command.main()
+    afterwards = signal.signal(signal.SIGINT, usual)
 
-    assert seen == [signal.default_int_handler]
+    assert seen == [usual] == [signal.default_int_handler]
+    assert afterwards is streamridge_command.stop
