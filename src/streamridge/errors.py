@@ -6,7 +6,6 @@
         - NotPositiveDefiniteError: a ridge system has no Cholesky factor
     - StateError (ValueError): a saved state does not match the object that should load it
     - MissingExtraError (ImportError): an optional dependency is not installed
-    - OutputError (OSError): standard output cannot be written
 
 Text helpers: `shown` and `listed` format values, `counted` and `counts_text` format numbers of
 things, `option` formats an option as a flag and as a Python argument, `visible` escapes control
@@ -67,15 +66,6 @@ class FormerFormatError(StateError):
 
 class MissingExtraError(StreamRidgeError, ImportError):
     """An error that names a missing optional dependency, and how to install it."""
-
-
-class OutputError(StreamRidgeError, OSError):
-    """An error that says why standard output cannot be written."""
-
-    exit_code = 3
-
-    def __init__(self, reason: OSError) -> None:
-        super().__init__(f"standard output must be writable, got: {reason.strerror or reason}.")
 
 
 class FitError(StreamRidgeError, ArithmeticError):

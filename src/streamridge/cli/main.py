@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from streamridge import __version__
-from streamridge.cli.commands import Commands
+from streamridge.cli.commands import FAILED, INCOMPLETE, Commands
 from streamridge.cli.compare import compare
 from streamridge.cli.demo import demo
 from streamridge.cli.forecast import forecast
@@ -17,8 +17,7 @@ from streamridge.cli.inspect import inspect
 from streamridge.cli.replay import replay
 from streamridge.cli.reproduce import regret, synthetic, traffic
 from streamridge.cli.simulate import simulate
-from streamridge.cli.terminal import UNLIMITED, guard_standard_streams
-from streamridge.errors import OutputError
+from streamridge.cli.terminal import UNLIMITED, OutputError, guard_standard_streams
 
 # Without markup, help is wrapped to the width of the terminal and never truncated.
 app = typer.Typer(
@@ -69,6 +68,8 @@ def run() -> None:
             app(prog_name="streamridge")
         finally:
             sys.stdout.flush()
-    except OutputError as error:  # of --help, for example
+    except OutputError as error:
         typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        sys.exit(INCOMPLETE)
+    except BrokenPipeError:  # the reader has left, as `head` does
+        sys.exit(FAILED)

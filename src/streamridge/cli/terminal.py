@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from streamridge.errors import OutputError, visible
+from streamridge.errors import visible
 
 # Names are text, not markup, and a long line is not wrapped.
 PLAIN_TEXT = {"markup": False, "highlight": False, "emoji": False, "soft_wrap": True}
@@ -44,6 +44,13 @@ class Messages(Console):
             super().print(*map(visible, objects), **{**PLAIN_TEXT, **options})
         else:
             super().print(*objects, **options)
+
+
+class OutputError(OSError):
+    """An error that says why standard output cannot be written; it ends the command."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(f"standard output must be writable, got: {reason.strerror or reason}.")
 
 
 class StandardOutput:
