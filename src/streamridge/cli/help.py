@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-# A command with more flags than this has groups, and a first view.
+# A command with more flags of these groups than this shows groups, and a first view.
 MOST = 25
 # The groups by name: the flags of the first view, and the flags that `--help-all` adds. A flag of
 # no group is in the first view.
@@ -32,6 +32,11 @@ GROUP_OF = {name: group for group, views in GROUPS.items() for name in " ".join(
 ARGUMENTS, OTHERS = "Arguments", "Options"
 # The key under which a context notes that all flags are requested.
 ALL = "streamridge.help_all"
+
+
+def has_groups(names: Iterable[str | None]) -> bool:
+    """Return whether the help of a command with flags of these names has groups."""
+    return sum(name in GROUP_OF for name in names) > MOST
 
 
 def print_all_flags(ctx: typer.Context, requested: bool) -> None:
@@ -56,7 +61,7 @@ HelpAll = Annotated[
 def with_first_view(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that has the flag `--help-all` if it has many flags."""
     own = signature(command, eval_str=True)
-    if len(own.parameters) <= MOST:
+    if not has_groups(own.parameters):
         return command
 
     @wraps(command)
@@ -75,7 +80,7 @@ class GroupedCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the flags."""
-        if len(self.params) <= MOST:
+        if not has_groups(param.name for param in self.params):
             super().format_options(ctx, formatter)
             return
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (ARGUMENTS, *GROUPS)}
