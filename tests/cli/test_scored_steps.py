@@ -33,6 +33,19 @@ def test_sensors_with_other_scored_steps_are_named(invoke, flows):
     assert "Scored steps of 'b': 2021-06-11T00:00:00 to 2021-07-20T00:00:00.\n" in result.stdout
 
 
+def test_many_scored_spans_are_counted(invoke, tmp_path):
+    rows = [
+        f"2021-06-{day:02d}," + ",".join("5" if day <= 10 + at else "" for at in range(8))
+        for day in range(1, 20)
+    ]
+    (tmp_path / "flows.csv").write_text("\n".join(["time,a,b,c,d,e,f,g,h", *rows]))
+
+    result = invoke("replay", "flows.csv", *NAIVE, "--warmup", "2")
+
+    assert result.stdout.count("Scored steps of '") == 5
+    assert result.stdout.endswith("of other sensors: 3 other spans. --json shows all.\n")
+
+
 def test_json_has_the_first_and_the_last_scored_step(invoke, flows):
     result = invoke("replay", "flows.csv", *NAIVE, "--warmup", "10", "--json")
 

@@ -34,6 +34,8 @@ PRINTED_COUNTS = (
 MARK = "*"
 # Errors are shown for at most this many horizons.
 MOST_HORIZONS = 6
+# At most this many spans of scored steps are listed.
+MOST_SPANS = 5
 # The tables by horizon: title, figure of a score, and format.
 BY_HORIZON = (
     ("RMSE by the number of steps ahead", "rmse", ".4g"),
@@ -135,12 +137,23 @@ class RunTable:
         self._add_rows()
         title = ["Errors one step ahead"] if self._horizon_rows else []
         parts = [*title, table_text(_columns(self._rows), NAMES), *self._remarks]
-        for span, sensors in self._sensors_of.items():
-            whose = f" of {listed(sensors)}" if len(self._sensors_of) > 1 else ""
-            parts.append(f"Scored steps{whose}: {span[0]} to {span[1]}.")
+        parts += self._scored_steps()
         for heading, rows in self._horizon_rows.items():
             parts += ["", heading, table_text(_columns(rows), NAMES)]
         return "\n".join(parts) + "\n"
+
+    def _scored_steps(self) -> list[str]:
+        """Return the spans of scored steps, with the sensors of each if there are several."""
+        spans = list(self._sensors_of)
+        if len(spans) == 1:
+            return ["Scored steps: {} to {}.".format(*spans[0])]
+        lines = [
+            f"Scored steps of {listed(self._sensors_of[span])}: {span[0]} to {span[1]}."
+            for span in spans[:MOST_SPANS]
+        ]
+        more = len(spans) - MOST_SPANS
+        note = f"Scored steps of other sensors: {counted(more, 'other span')}. --json shows all."
+        return [*lines, note] if more > 0 else lines
 
     def _add_rows(self) -> None:
         fixed = next((run for run, _ in self._runs if run.method == BASELINE), None)
