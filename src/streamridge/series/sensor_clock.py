@@ -98,8 +98,8 @@ class SensorClock:
         moves = is_round and is_next and not _is_about(stamp, own)
         return is_next, rounded if moves else own
 
-    def adopt(self, clock: AnyClock, time_format: TimeFormat | None) -> None:
-        """Use the clock of a series, and its time format, if that is known."""
+    def adopt(self, clock: AnyClock, time_format: TimeFormat) -> None:
+        """Use the clock of a series, and its time format."""
         self.clock, self.time_format = clock, time_format
         if isinstance(clock, Clock):
             self.clock = replace(clock, holidays=self._holidays)
@@ -175,7 +175,8 @@ class SensorClock:
         if self._zone is None and before is not None and before.zoned != zoned:
             raise InvalidInputError(
                 f"time must have {'an' if before.zoned else 'no'} offset, as the times before it, "
-                f"got {time!s}."
+                f"got {time!s}. A forecaster that is started with tz=, such as "
+                'tz="Europe/London", takes both.'
             )
         if offset is not None:
             return np.array([stamp]), _written(time, stamp, offset)
