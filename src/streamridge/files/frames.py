@@ -16,8 +16,9 @@ from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, MissingExtraError, shown
 from streamridge.files.evidence import Texts
 from streamridge.files.raw_table import Column, ColumnFormat, Origin, RawTable, SourceFormats
-from streamridge.series.time_format import Offsets, ZonedTimes
+from streamridge.series.time_format import Offsets, TimeFormat, ZonedTimes
 from streamridge.series.times import Times, in_microseconds
+from streamridge.series.zones import known_zone
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -30,9 +31,15 @@ class FrameColumn(Column):
 
     def __init__(self, series: nw.Series[Any], format: ColumnFormat, first: int = 0) -> None:
         super().__init__((), format, range(first, first + len(series)))
+        # narwhals does not recognize zones of pandas with an underscore, such as America/New_York.
+        native = series.to_native()
+        zone = getattr(getattr(native, "dtype", None), "tz", None)
+        if zone is not None and not isinstance(series.dtype, nw.Datetime):
+            series = nw.from_native(native.dt.tz_convert("UTC"), series_only=True)
         self._series = series
         if isinstance(series.dtype, nw.Datetime):
-            self.zone, self.unit = series.dtype.time_zone, series.dtype.time_unit
+            self.zone = series.dtype.time_zone if zone is None else str(zone)
+            self.unit = series.dtype.time_unit
 
     @cached_property
     def texts(self) -> Texts:
@@ -59,6 +66,9 @@ class FrameColumn(Column):
         stamps = in_microseconds(self._series.to_numpy())  # in UTC when there is a zone
         if self.zone is None:
             return stamps, np.full(len(stamps), np.nan)
+        zone = known_zone(self.zone)
+        if zone is not None:
+            return stamps, TimeFormat(zone=zone).offsets_at(stamps).astype(np.float64)
         try:
             local = self._series.dt.replace_time_zone(None)
         except ValueError:  # pyarrow knows no such zone

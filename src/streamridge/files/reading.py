@@ -45,7 +45,7 @@ class ReadResult:
     series
         The series by the name of their sensor, in the requested order or the order of the source.
     left_out
-        Sensors without any value.
+        Sensors without any value, and sensors whose readings make no series, with the reason.
     notes
         Decisions about formats that a user may want to check, such as the order of day and month.
     """
@@ -98,11 +98,22 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
         return ReadResult(by_name)
     collector = read_readings(source, options)
     found, left_out, names = {}, [], collector.names
+    first_error: InvalidInputError | None = None
     for readings in map(collector.take, names):
+        sensor = readings.sensor
         if np.isnan(readings.values).all():
-            left_out.append(LeftOut(readings.sensor, "no values"))
-        else:
-            found[readings.sensor] = options.to_series(readings)
+            left_out.append(LeftOut(sensor, "no values"))
+            continue
+        try:
+            found[sensor] = options.to_series(readings)
+        except InvalidInputError as error:  # one sensor must not cost all others
+            if sensor in options.sensor_names:
+                raise
+            first_error = first_error or error
+            reason = str(error).removeprefix(f"{sensor}: ").rstrip(".")
+            left_out.append(LeftOut(sensor, reason))
+    if first_error is not None and not found:
+        raise first_error
     if not found:
         raise InvalidInputError(
             f"at least one sensor must have values, got none in {listed(names)}."
@@ -186,7 +197,8 @@ def _within(series: Series, options: ReadingOptions) -> Series:
             f"{series.sensor}: step must be the step of the series, "
             f"{step_name(own)}, got {step_name(step)}."
         )
-    first, last = parse_range(options.from_, options.to, parse_zone(options.tz))
+    zone = parse_zone(options.tz) or series.clock.zone
+    first, last = parse_range(options.from_, options.to, zone, series.time_format)
     return series if first is None and last is None else series.between(first, last)
 
 

@@ -77,7 +77,10 @@ class ReadingOptions:
         object,
         Flag("First time to use, such as 2021-06-13 or 2021-06-13T08:00.", ("--from",), "TIME"),
     ] = None
-    to: Annotated[object, Flag("Last time to use, in the same form.", metavar="TIME")] = None
+    to: Annotated[
+        object,
+        Flag("Last time to use, in the same form. A date means its whole day.", metavar="TIME"),
+    ] = None
     step: Annotated[
         str | Length | Mapping[str, str | Length] | None,
         Flag(
@@ -233,7 +236,7 @@ class ReadingOptions:
     def to_series(self, readings: Readings) -> Series:
         """Return the readings of a sensor on a regular grid."""
         zone = parse_zone(self.tz)
-        first, last = parse_range(self.from_, self.to, zone)
+        first, last = parse_range(self.from_, self.to, zone, readings.time_format)
         return to_series(
             readings,
             step=self.step_of(readings.sensor),

@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, lru_cache
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 from zoneinfo import ZoneInfo
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamridge.errors import InvalidInputError
 from streamridge.series.holidays import Holidays
 from streamridge.series.lengths import DAY, MICROSECOND, UNITS, Length, step_name
+from streamridge.series.time_format import NAIVE, TimeFormat
 from streamridge.series.times import EPOCH, Steps, Times
 from streamridge.series.zones import PERIOD, offset_at, offsets_at, offsets_in
 
+MONTH = UNITS["mo"]
+# A stamp lies less than this after the start of its month. Phases of months count the whole months
+# in front of it by this length.
+LONGEST_MONTH = 31 * DAY
+
+
+def follows_days(step: timedelta) -> bool:
+    """Return whether steps begin at the same local times every day, week or month.
+
+    Shorter steps, and steps that do not divide a day, count elapsed time: local time changes by an
+    hour, which is half of two hours.
+    """
+    return step > 2 * UNITS["h"] and not (DAY % step and step % DAY and step % MONTH)
+
 
 def require_local_step(step: Length, zone: ZoneInfo | None) -> None:
-    """Raise if steps are longer than an hour, the usual change of local time."""
+    """Raise if steps can follow neither elapsed time nor the days of a zone."""
     if zone is None:
         return
     if isinstance(step, int):
         raise InvalidInputError(f"tz must be left out with an integer index, got {zone.key!r}.")
-    if step > UNITS["h"]:
+    if step > UNITS["h"] and not follows_days(step):
         raise InvalidInputError(
-            f"step must be at most 1h with tz, got {step_name(step)}. Take a shorter step or no tz."
+            "step must be at most 1h with tz, or 3h, 4h, 6h, 8h, 12h, days or months, "
+            f"got {step_name(step)}. Take such a step or no tz."
         )
 
 
 @dataclass(frozen=True)
 class Clock:
     """A clock that counts time in whole steps from a fixed origin.
+
+    Steps of months are calendar months. Their phase is the time within a month; a month that is too
+    short ends with its last day.
 
     >>> clock = Clock(timedelta(minutes=15))
     >>> t = clock.steps(np.array(["1970-01-01T01:07"], "M8[us]"))
@@ -43,6 +63,8 @@ class Clock:
     phase: timedelta = timedelta(0)  # offset of the sensor's stamps within a step
     zone: ZoneInfo | None = None  # if days follow local time; times are then UTC
     holidays: Holidays | None = None  # days that are like the Sunday of their week
+    # The local time that steps of several hours, days and months follow; times are then UTC.
+    calendar: TimeFormat = NAIVE
 
     @cached_property
     def week(self) -> float:
@@ -51,20 +73,53 @@ class Clock:
 
     def steps(self, times: Times) -> Steps:
         """Return the steps nearest to some times."""
-        return np.rint((times - self._origin) / self._length).astype(np.int64)
+        local = self.calendar.local(times)
+        if self._months:
+            return self._nearest_months(local)
+        return np.rint((local - self._origin) / self.length).astype(np.int64)
 
     def times(self, steps: Steps) -> Times:
         """Return the times of some steps."""
-        return self._origin + steps * self._length
+        local = self._month_times(steps) if self._months else self._origin + steps * self.length
+        return self.calendar.utc(local)
 
     def nearest(self, moment: int) -> tuple[int, bool]:
         """Return the step nearest to a moment, in microseconds since 1970, and whether it is exact.
 
         The step is the same as with `steps`: half a step is rounded to an even number.
         """
+        if self._months or self.follows_calendar:
+            time = np.array([moment]).astype("M8[us]")
+            steps = self.steps(time)
+            return int(steps[0]), bool(self.times(steps)[0] == time[0])
         length, phase = self._microseconds
         step = round((moment - phase) / length)
         return step, step * length + phase == moment
+
+    @property
+    def follows_calendar(self) -> bool:
+        """Return whether steps follow local time, so that its changes do not move them."""
+        return self.calendar != NAIVE
+
+    @property
+    def _months(self) -> int:
+        """Return the calendar months of a step, 0 if it is no number of months."""
+        return 0 if self.step % MONTH else self.step // MONTH
+
+    def _month_times(self, steps: Steps) -> Times:
+        """Return the local times of steps of calendar months."""
+        before, within = divmod(self.phase, LONGEST_MONTH)
+        months = (steps * self._months + before).astype("M8[M]")
+        day, rest = divmod(within, DAY)
+        last = (months + 1).astype("M8[D]") - 1
+        days = np.minimum(months.astype("M8[D]") + day, last)
+        return days.astype("M8[us]") + np.timedelta64(rest)
+
+    def _nearest_months(self, local: Times) -> Steps:
+        months = local.astype("M8[M]").astype(np.int64)
+        about = (months - self.phase // LONGEST_MONTH) // self._months + np.array([[-1], [0], [1]])
+        nearest = np.abs(self._month_times(about) - local).argmin(axis=0)
+        return about[nearest, np.arange(len(local))]
 
     @cached_property
     def _microseconds(self) -> tuple[int, int]:
@@ -73,7 +128,7 @@ class Clock:
 
     def shifts(self, steps: Steps) -> Steps:
         """Return by how many steps local time is ahead of the clock; zero without a zone."""
-        if self.zone is None or not steps.size:
+        if self.zone is None or self.follows_calendar or not steps.size:
             return np.zeros_like(steps)
         step, phase = self._seconds
         offsets = offsets_at(step * steps + phase, self.zone)
@@ -81,7 +136,7 @@ class Clock:
 
     def shift(self, step: int) -> int:
         """Return by how many steps local time is ahead of the clock at one step."""
-        if self.zone is None:
+        if self.zone is None or self.follows_calendar:
             return 0
         length, phase = self._seconds
         return round(offset_at(length * step + phase, self.zone) / length)
@@ -91,7 +146,7 @@ class Clock:
 
         Whole periods of some days are looked at, so that a change shortly before or after counts.
         """
-        if self.zone is None:
+        if self.zone is None or self.follows_calendar:
             return True
         length, phase = self._seconds
         periods = ((length * step + phase) // PERIOD for step in (first, last))
@@ -115,8 +170,71 @@ class Clock:
         return EPOCH + np.timedelta64(self.phase)
 
     @cached_property
-    def _length(self) -> np.timedelta64:
+    def length(self) -> np.timedelta64:
+        """Return the length of a step."""
         return np.timedelta64(self.step)
+
+
+def clock_of_times(
+    times: Times,
+    step: timedelta,
+    zone: ZoneInfo | None,
+    written: TimeFormat,
+    holidays: Holidays | None = None,
+) -> Clock:
+    """Return the clock on which most times lie, given how they are written.
+
+    Steps that can follow local days do so, unless more times lie on a clock of elapsed time, such
+    as times of a weather model in UTC that are written in local time.
+    """
+    elapsed = Clock(step, phase_of(times, step), zone, holidays)
+    local = _calendar(step, zone, written)
+    if local == NAIVE:
+        return elapsed
+    shown = local.local(times)
+    by_day = replace(elapsed, phase=phase_of(shown, step), calendar=local)
+    here, there = (int((c.times(c.steps(times)) == times).sum()) for c in (by_day, elapsed))
+    only_there_round = not elapsed.phase and bool(by_day.phase)
+    return elapsed if there > here or (there == here and only_there_round) else by_day
+
+
+def phase_of(times: Times, step: timedelta) -> timedelta:
+    """Return the offset within a step that most times share, or the median offset of long steps."""
+    if not step % MONTH:
+        return _phase_in_months(times, step // MONTH)
+    within = (times - EPOCH) % np.timedelta64(step)
+    shared = shared_offset(within)
+    if shared is not None:
+        return shared.astype("m8[us]").tolist()
+    if step <= DAY:
+        return timedelta(0)
+    # Times without a shared offset need the middle of a step.
+    half = np.timedelta64(step) // 2
+    around = (within - within[0] + half) % np.timedelta64(step) - half
+    middle = np.sort(around)[len(around) // 2]
+    return ((within[0] + middle) % np.timedelta64(step)).astype("m8[us]").tolist()
+
+
+def _phase_in_months(times: Times, months: int) -> timedelta:
+    """Return the phase of a clock of calendar months; last days of months stay last days."""
+    month = times.astype("M8[M]")
+    within = times - month.astype("M8[us]")
+    is_last = times.astype("M8[D]") == (month + 1).astype("M8[D]") - 1
+    if is_last.all():
+        within = np.timedelta64(30, "D") + within % np.timedelta64(1, "D")
+    shared = shared_offset(within)
+    usual = np.sort(within)[len(within) // 2] if shared is None else shared
+    before = month.astype(np.int64) % months
+    shared_before = shared_offset(before)
+    lead = before[0] if shared_before is None else shared_before
+    return int(lead) * LONGEST_MONTH + usual.astype("m8[us]").tolist()
+
+
+def shared_offset(within: NDArray[Any]) -> Any:
+    """Return the offset within a step that most readings have, None if there is no such."""
+    offsets, counts = np.unique(within, return_counts=True)
+    most = int(counts.argmax())
+    return offsets[most] if counts[most] > len(within) / 2 else None
 
 
 @dataclass(frozen=True)
@@ -158,6 +276,35 @@ class IndexClock:
 
 
 AnyClock: TypeAlias = Clock | IndexClock
+
+
+def round_clock(step: timedelta, zone: ZoneInfo | None, written: TimeFormat) -> Clock:
+    """Return a clock whose steps begin at midnight, in local time if days matter to them."""
+    return Clock(step, zone=zone, calendar=_calendar(step, zone, written))
+
+
+def times_ahead(times: Times, step: Length, horizon: int, written: TimeFormat) -> Times:
+    """Return the times of the next steps from each time on, shape (n, horizon)."""
+    ahead = np.arange(horizon)
+    if isinstance(step, int) or not (len(times) and follows_days(step)):
+        length = step if isinstance(step, int) else np.timedelta64(step)
+        return times[:, None] + ahead * length
+    clock = clock_of_times(times, step, None, written)
+    steps = clock.steps(times)[:, None] + ahead
+    return clock.times(steps.ravel()).reshape(steps.shape)
+
+
+def _calendar(step: timedelta, zone: ZoneInfo | None, written: TimeFormat) -> TimeFormat:
+    """Return the local time that steps follow, `NAIVE` if they count elapsed time."""
+    if not follows_days(step):
+        return NAIVE
+    return replace(written, unit="us") if zone is None else TimeFormat(zone=zone.key)
+
+
+def containing(clock: AnyClock, times: Times) -> Steps:
+    """Return the steps whose spans contain some times: the last that do not begin later."""
+    steps = clock.steps(times)
+    return steps - (clock.times(steps) > times)
 
 
 @lru_cache(maxsize=256)

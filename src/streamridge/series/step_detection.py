@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby, pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, option
 from streamridge.series.lengths import DAY, UNITS, Length, amount, step_name
 from streamridge.series.series import Readings
-from streamridge.series.times import EPOCH, Steps, Times
+from streamridge.series.time_format import NAIVE, TimeFormat
+from streamridge.series.times import Steps, Times
 
 # Usual steps of sensors, in seconds. A step that is found from readings is rounded to one of these.
 USUAL = (1, 5, 10, 15, 20, 30, 60, 120, 180, 300, 360, 600, 720, 900, 1200, 1800)
@@ -149,11 +148,15 @@ def distances(readings: Readings) -> Steps:
     return times[1:] - times[:-1]
 
 
-def rates_of(readings: Readings) -> list[RateSegment]:
-    """Return the parts of a sensor's readings that come at different rates; at least one."""
+def rates_of(readings: Readings, calendar: TimeFormat = NAIVE) -> list[RateSegment]:
+    """Return the parts of a sensor's readings that come at different rates; at least one.
+
+    `calendar` is the local time of the readings, whose months may be their step.
+    """
     times = np.unique(readings.moments)
-    if not readings.indexed and _are_months(np.diff(times)):
-        return [RateSegment(int(times[0]), None, amount(MONTH) * SECOND)]
+    months = 0 if readings.indexed else _months_apart(calendar.local(times.astype("M8[us]")))
+    if months:
+        return [RateSegment(int(times[0]), None, months * amount(MONTH) * SECOND)]
     detector = INDEX_STEPS if readings.indexed else TIME_STEPS
     return detector.segments(times)
 
@@ -189,7 +192,9 @@ def own_step(readings: Readings, asked: Length | None, found: Length | None) -> 
 
 def stands_for(own: Length | None, asked: Length) -> bool:
     """Return whether readings have the requested step; 28 to 31 days also mean a month."""
-    return own == asked or (own == MONTH and 28 <= amount(asked) / amount(DAY) <= 31)
+    if own is None or isinstance(own, int) or isinstance(asked, int) or own % MONTH:
+        return own == asked
+    return own == asked or 28 <= asked / DAY / (own // MONTH) <= 31
 
 
 def require_kind_of_step(readings: Readings, asked: Length) -> None:
@@ -199,30 +204,6 @@ def require_kind_of_step(readings: Readings, asked: Length) -> None:
         raise InvalidInputError(
             f"{readings.sensor}: step must be {kind}, as its times are, got {step_name(asked)}."
         )
-
-
-def phase_of_readings(times: Times, step: timedelta) -> timedelta:
-    """Return the offset within a step that most times share, or the median offset of long steps.
-
-    Times without a shared offset, such as the first days of months, need the middle of a step.
-    """
-    within = (times - EPOCH) % np.timedelta64(step)
-    shared = shared_offset(within)
-    if shared is not None:
-        return shared.astype("m8[us]").astype(timedelta)
-    if step <= DAY:
-        return timedelta(0)
-    half = np.timedelta64(step) // 2
-    around = (within - within[0] + half) % np.timedelta64(step) - half
-    middle = np.sort(around)[len(around) // 2]
-    return ((within[0] + middle) % np.timedelta64(step)).astype("m8[us]").astype(timedelta)
-
-
-def shared_offset(within: NDArray[Any]) -> Any:
-    """Return the offset within a step that most readings have, None if there is no such."""
-    offsets, counts = np.unique(within, return_counts=True)
-    most = int(counts.argmax())
-    return offsets[most] if counts[most] > len(within) / 2 else None
 
 
 def rarer(readings: Readings) -> Length:
@@ -257,8 +238,24 @@ def _usual(readings: Readings, apart: Steps) -> Length | None:
     return length_of(readings, nearest) if abs(nearest / median - 1) <= JITTER else None
 
 
-def _are_months(apart: Steps) -> bool:
-    """Return whether stamps are mostly one month apart, given their distances in microseconds."""
-    days: Vector = apart / (DAY / timedelta(microseconds=1))
-    of_a_month = (days >= 28) & (days <= 31)
-    return bool(apart.size and of_a_month.mean() > 0.5 and len(set(days[of_a_month].tolist())) > 1)
+def _months_apart(local: Times) -> int:
+    """Return how many calendar months stamps are apart, 0 if they are not.
+
+    They share a day and a time, or are last days of months. Stamps that are mostly 28 to 31 days
+    apart, and not always the same, are months as well.
+    """
+    if len(local) < 2 or np.median(np.diff(local)) < np.timedelta64(27, "D"):
+        return 0
+    month = local.astype("M8[M]")
+    days = (local.astype("M8[D]") - month.astype("M8[D]")).astype(np.int64)
+    last = local.astype("M8[D]") == (month + 1).astype("M8[D]") - 1
+    clocks = local - local.astype("M8[D]")
+    # The last days of short months stand for the days 29 to 31.
+    same_day = (days == days.max()) | (last & (days >= 27))
+    apart: Steps = np.diff(month.astype(np.int64)).astype(np.int64)
+    if same_day.all() and (clocks == clocks[0]).all() and apart.min() > 0:
+        return INDEX_STEPS.step_of(apart) or 0
+    lengths: Vector = np.diff(local) / np.timedelta64(1, "D")
+    of_a_month = (lengths >= 28) & (lengths <= 31)
+    varied = len(set(lengths[of_a_month].tolist())) > 1
+    return int(of_a_month.mean() > 0.5 and varied)
