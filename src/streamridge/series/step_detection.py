@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby, pairwise
@@ -38,6 +39,9 @@ LEAST_SHARE = 0.02
 FREQUENT = 5
 # Distances that are looked at together, and how many such windows make a change of rate.
 WINDOW, LEAST_WINDOWS = 24, 2
+# The fewest equal distances in a row that make a change of rate, and how often missing readings may
+# make as many by chance.
+LEAST_RUN, CHANCE = 12, 1e-3
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,8 @@ class StepDetector:
         if len(rates) > 1:
             starts = [0, *(_border(apart, *pair) for pair in pairwise(rates))]
             steps = [rate.step for rate in rates]
+        for run in self._short_runs(apart, starts, steps):
+            starts, steps = _with_run(starts, steps, *run, size=len(apart))
         ends = [*times[starts[1:]].tolist(), None]
         return [
             RateSegment(int(times[at]), end, step)
@@ -109,11 +115,42 @@ class StepDetector:
             rates.append(_Rate(step, first * WINDOW, last * WINDOW))
         return rates
 
+    def _short_runs(
+        self, apart: Steps, starts: Sequence[int], steps: Sequence[int | None]
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield runs of about equal distances with another step than their segment.
+
+        A run is a change of rate if missing readings would hardly ever make one. Its start, its end
+        and its step are given.
+        """
+        shorter = np.minimum(apart[1:], apart[:-1])
+        breaks = 1 + np.flatnonzero(np.abs(np.diff(apart)) > JITTER * shorter)
+        edges = np.concatenate([[0], breaks, [len(apart)]]).astype(np.int64)
+        for at in np.flatnonzero(np.diff(edges) >= LEAST_RUN).tolist():
+            first, end = int(edges[at]), int(edges[at + 1])
+            step, usual = self.step_of(apart[first:end]), steps[bisect_right(starts, first) - 1]
+            if step is None or usual is None or abs(step - usual) <= JITTER * usual:
+                continue
+            share = np.mean(np.abs(apart - step) <= JITTER * step)
+            if len(apart) * share ** (end - first) < CHANCE:
+                yield first, end, step
+
     def _step_in(self, window: Steps, whole: int | None) -> int | None:
         """Return the step of some distances: the step of all distances, if it fits."""
         if whole is not None and _fits(window, whole, near_multiples(window, whole)):
             return whole
         return self.step_of(window)
+
+
+def _with_run(
+    starts: list[int], steps: list[int | None], first: int, end: int, step: int, *, size: int
+) -> tuple[list[int], list[int | None]]:
+    """Return the starts and steps of segments with a run in place of the parts that it covers."""
+    after = steps[bisect_right(starts, end) - 1]
+    kept = [pair for pair in zip(starts, steps, strict=True) if not first <= pair[0] <= end]
+    added = [(first, step), *([(end, after)] if end < size else [])]
+    every = sorted([*kept, *added], key=lambda pair: pair[0])
+    return [start for start, _ in every], [each for _, each in every]
 
 
 def near_multiples(apart: Steps, step: int) -> Mask:
