@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -43,6 +43,10 @@ NO_INDEX = ("date", "datetime", "date_time", "day", "hour", "hr")
 # Columns of these names, or with one of these words in their name, may count since 1970.
 TIME_NAMES = ("ds", "ts", "t")
 TIME_WORDS = ("time", "date", "epoch", "unix")
+# Columns with one of these words in their name may hold years and months such as 202106.
+MONTH_WORDS = ("month", "date", "period", "yyyymm")
+YEAR_AND_MONTH = "%Y%m"
+_YEAR_AND_MONTH = re.compile(r"(?:1[89]|2[01])\d\d(?:0[1-9]|1[0-2])", re.ASCII)
 ORDERS = {DAY_FIRST: "day/month/year", MONTH_FIRST: "month/day/year"}
 UNITS = dict(zip(EPOCHS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))
 
@@ -94,6 +98,8 @@ class DateFormat:
             return f"a time written as {shown(self.evidence.proof.text)} above"
         if self.found in UNITS:
             return f"{UNITS[self.found]} since 1970, as the others"
+        if self.found == YEAR_AND_MONTH:
+            return "a year and a month such as 202106, as the others"
         if self.found == INDEX:
             return "a whole number of at most 7 digits, as the others"
         return TIME_EXAMPLE
@@ -134,6 +140,8 @@ class DateFormat:
             yield f"times such as {text} are read as intervals, by their start"
         if self.dotted:
             yield "dates with dots are read as day.month.year"
+        if self.found == YEAR_AND_MONTH:
+            yield "times are read as year and month, such as 202106"
         if self.found in UNITS:
             yield f"times are read as {UNITS[self.found]} since 1970, in UTC"
 
@@ -161,6 +169,10 @@ class DateFormat:
         known = list(islice((text for text in texts if (text or "").strip()), CELLS_INSPECTED))
         whole = sum(parse_index([text]) is not None for text in known)
         if 2 * whole > len(known):
+            if _are_months(
+                [text or "" for text in known], named=any(word in name for word in MONTH_WORDS)
+            ):
+                return YEAR_AND_MONTH
             return WRITTEN if name in NO_INDEX else INDEX
         counts = name in TIME_NAMES or any(word in name for word in TIME_WORDS)
         return (epoch_unit(known) if counts else None) or WRITTEN
@@ -208,3 +220,17 @@ class DateFormat:
             self.evidence.add(Clue(order, text, place) for order, text, place in orders if order)
         self.dotted = self.dotted or any(has_dots(text) for text in odd if text)
         return {text: parse_ordered(text, self._order) for text in odd if text}
+
+
+def _are_months(cells: Sequence[str], *, named: bool) -> bool:
+    """Return whether whole numbers are years and months: by their name, or by a turn of the year.
+
+    >>> _are_months(["202011", "202012", "202101"], named=False)
+    True
+    >>> _are_months(["202010", "202011", "202012"], named=False)
+    False
+    """
+    written = [cell.strip() for cell in cells]
+    if not all(map(_YEAR_AND_MONTH.fullmatch, written)):
+        return False
+    return named or {89} <= {abs(int(b) - int(a)) for a, b in pairwise(written)}

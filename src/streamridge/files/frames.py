@@ -37,6 +37,7 @@ class FrameColumn(Column):
         if zone is not None and not isinstance(series.dtype, nw.Datetime):
             series = nw.from_native(native.dt.tz_convert("UTC"), series_only=True)
         self._series = series
+        self.is_time = isinstance(series.dtype, nw.Datetime | nw.Date)
         if isinstance(series.dtype, nw.Datetime):
             self.zone = series.dtype.time_zone if zone is None else str(zone)
             self.unit = series.dtype.time_unit

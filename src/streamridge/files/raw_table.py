@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, listed, option, shown
 from streamridge.files.date_formats import DateFormat
 from streamridge.files.evidence import Clue, Texts
-from streamridge.files.number_formats import NumberFormat
+from streamridge.files.number_formats import OTHER, NumberFormat, parse_number
 from streamridge.files.reading_options import DecimalMark, Gap, ReadingOptions
 from streamridge.files.time_text import suggested_format
 from streamridge.series.time_format import Offsets, Unit
@@ -20,6 +22,8 @@ from streamridge.series.times import Times
 
 # A cell of text takes about 80 bytes, so that the raw table of one part takes some tens of MB.
 CELLS_IN_A_PART = 500_000
+# The number of cells that decide whether a column holds numbers.
+CELLS_INSPECTED = 50
 # The longest text that may be a missing-value marker.
 LONGEST_MARKER = 12
 
@@ -91,6 +95,7 @@ class Column:
 
     zone: str | None = None  # the name of the zone of all times, where the source has one
     unit: Unit = "us"  # the unit in which the source counts times
+    is_time: bool = False  # whether the type of the column is a time or a date
 
     def __init__(
         self, texts: Texts, format: ColumnFormat | None = None, places: Sequence[int] = ()
@@ -107,6 +112,14 @@ class Column:
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
         return self.format.numbers.read(self.texts, self._places)
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Return whether the first cells are numbers, at least one of them."""
+        cells = [text for text in self.texts[:CELLS_INSPECTED] if text and text.strip()]
+        numbers = [parse_number(text, mark) for text in cells for mark in OTHER]
+        known = np.isfinite(numbers).reshape(-1, len(OTHER)).any(axis=1)
+        return bool(known.size and known.mean() > 0.5)
 
     @cached_property
     def times(self) -> tuple[Times, Offsets]:
@@ -149,11 +162,22 @@ class RawTable:
     columns: Mapping[str, Column]  # in order; only the first may be without a name
     ragged: int = 0  # rows left out, with more or fewer cells than the header
     time: str | None = None  # the column of times, where that is known
+    guessed: bool = False  # whether the column of times has no name or type that says so
 
     def find(self, names: Sequence[str]) -> str | None:
         """Return the column with one of these names, in any case; the earliest name wins."""
         columns = {column.lower(): column for column in reversed(list(self.columns))}
         return next((columns[name] for name in names if name in columns), None)
+
+    def require(self, option_name: str, name: str) -> str:
+        """Return the column that an option names, in any case; raise if there is none."""
+        column = name if name in self.columns else self.find((name.lower(),))
+        if column is None:
+            raise InvalidInputError(
+                f"{option_name} must be a column of {self.origin.name}, got {shown(name)}. "
+                f"It has {listed(self.columns)}."
+            )
+        return column
 
     def refuse(self, row: int, column: str, wanted: str, remedy: str = "") -> None:
         """Raise at a cell that is not what is wanted, unless such cells are to be skipped."""

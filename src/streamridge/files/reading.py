@@ -97,7 +97,8 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
             )
         return ReadResult(by_name)
     collector = read_readings(source, options)
-    found, left_out, names = {}, [], collector.names
+    found, names = {}, collector.names
+    left_out = [LeftOut(sensor, reason) for sensor, reason in collector.left_out.items()]
     first_error: InvalidInputError | None = None
     for readings in map(collector.take, names):
         sensor = readings.sensor
@@ -118,7 +119,7 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
         raise InvalidInputError(
             f"at least one sensor must have values, got none in {listed(names)}."
         )
-    return ReadResult(found, tuple(left_out), collector.notes)
+    return ReadResult(found, tuple(left_out), tuple(collector.notes))
 
 
 def read_one_series(
@@ -141,7 +142,12 @@ def read_one_sensor(
 ) -> Readings:
     """Return the readings of one sensor of a source, chosen among the names of all."""
     collector = read_readings(source, options)
-    return collector.take(choose(collector.names))
+    try:
+        return collector.take(choose(collector.every_name))
+    except InvalidInputError:
+        if not collector.left_out:
+            raise
+        return collector.take(choose(collector.names))
 
 
 def read_readings(sources: Any, options: ReadingOptions) -> Collector:
@@ -150,18 +156,26 @@ def read_readings(sources: Any, options: ReadingOptions) -> Collector:
     A file is read a second time if cells far below show that cells above were misread.
     """
     every = sources if isinstance(sources, list | tuple) else [sources]
+    if options.start_time is not None and len(every) > 1:
+        raise InvalidInputError(
+            f"{option('start_time')} must be left out with several sources, got {len(every)}. Join "
+            "their rows first."
+        )
     readers = [SourceReader(source, options) for source in every]
     collector = _collected(readers, options)
     if any([reader.must_be_reread() for reader in readers]):
         collector = _collected(readers, options)
-    collector.require_readings(
-        readers[0].name if len(readers) == 1 else f"all {len(readers)} sources together"
-    )
+    name = readers[0].name if len(readers) == 1 else f"all {len(readers)} sources together"
+    collector.require_readings(name)
+    collector.require_even_index(name)
     for reader in readers:
         reader.require_unambiguous()
     if not options.every_number_is_a_value:
         collector.require_no_markers()
-    collector.notes = tuple(note for reader in readers for note in reader.notes())
+    collector.leave_out_calendar()
+    for reader in readers:
+        for note in reader.notes():
+            collector.note(note)
     return collector
 
 
