@@ -35,6 +35,8 @@ from streamridge.series.times import TIME_EXAMPLE, Times, parse_index
 CELLS_INSPECTED = 1000
 # The most offsets behind UTC that one zone has had, apart from rare cases.
 MOST_OFFSETS = 3
+# The longest interval that is recognized by its length alone, in seconds.
+LONGEST = 12 * 3600
 # Two times of day in one cell.
 _CLOCKS = re.compile(r"\d:\d\d\D+(?:.*\D)?\d{1,2}:\d\d")
 WRITTEN = "written"  # in ISO 8601, or with the parts of the date in another order
@@ -205,7 +207,7 @@ class DateFormat:
                 continue
             self._ends.add(each.end)
             self._lengths.add(each.seconds)
-            same = len(self._ends) > 1 and len(self._lengths) == 1
+            same = len(self._ends) > 1 and len(self._lengths) == 1 and each.seconds <= LONGEST
             yield Clue("interval" if each.is_certain or same else EITHER, text, place)
 
     def _in_order(

@@ -66,6 +66,10 @@ class SensorClock:
             return self._place_index(_require_index(time), self._step, newest)
         candidates, time_format = self._moments(time)
         settled, clock = self._settling(candidates, time_format, newest, self._step)
+        if time_format.offsets:  # the offset of local time may have changed
+            [(_, seconds)] = time_format.offsets
+            written = clock.calendar.with_offset(candidates[0], seconds)
+            clock = clock if written == clock.calendar else replace(clock, calendar=written)
         places = [clock.nearest(moment) for moment in candidates.astype(np.int64).tolist()]
         step, on_grid = places[0]
         if newest is not None:
@@ -75,10 +79,6 @@ class SensorClock:
                 raise InvalidInputError(
                     f"time must be within {days} days of the newest reading, got {time!s}."
                 )
-        if time_format.offsets:  # the offset of local time may have changed
-            [(_, seconds)] = time_format.offsets
-            written = clock.calendar.with_offset(candidates[0], seconds)
-            clock = clock if written == clock.calendar else replace(clock, calendar=written)
         self.clock, self.time_format, self._settled = clock, time_format, settled
         return step, on_grid
 
