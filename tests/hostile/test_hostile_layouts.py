@@ -318,7 +318,7 @@ READ = {
         lines(
             "sensor,time,value",
             *(f"a,{time},{i}" for i, time in enumerate(every(60, 9))),
-            *(f"b,{every(1, 60)[at]},{at}" for at in (0, 7, 10, 22, 36, 59)),
+            *(f"b,{every(1, 200)[at]},{at}" for at in (0, 7, 31, 77, 182)),
         ),
         {},
         {"a": list(range(9))},

@@ -158,7 +158,9 @@ class SourceReader:
         if self._layout_of(joined) != "wide":
             return [tuple(head.columns)]
         parts = self._parts or TimeParts.of(head)
-        return [
-            tuple(dict.fromkeys(each for name in group for each in parts.source_columns(name)))
+        groups = (
+            dict.fromkeys(each for name in group for each in parts.source_columns(name))
             for group in wide_groups(joined, collector)
-        ]
+        )
+        # Times that are counted are no column of the file.
+        return [tuple(name for name in group if name in head.columns) for group in groups]
