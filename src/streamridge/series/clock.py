@@ -65,6 +65,7 @@ class Clock:
     holidays: Holidays | None = None  # days that are like the Sunday of their week
     # The local time that steps of several hours, days and months follow; times are then UTC.
     calendar: TimeFormat = NAIVE
+    even: bool = False  # whether a month is a twelfth of a year, as on the grid of the service
 
     @cached_property
     def week(self) -> float:
@@ -103,8 +104,8 @@ class Clock:
 
     @property
     def _months(self) -> int:
-        """Return the calendar months of a step, 0 if it is no number of months."""
-        return 0 if self.step % MONTH else self.step // MONTH
+        """Return the calendar months of a step, 0 if it is no number of them."""
+        return 0 if self.even or self.step % MONTH else self.step // MONTH
 
     def _month_times(self, steps: Steps) -> Times:
         """Return the local times of steps of calendar months."""
@@ -187,6 +188,8 @@ def clock_of_times(
     Steps that can follow local days do so, unless more times lie on a clock of elapsed time, such
     as times of a weather model in UTC that are written in local time.
     """
+    if not step % MONTH and not ((times - EPOCH) % np.timedelta64(step)).any():
+        return Clock(step, timedelta(0), zone, holidays, even=True)
     elapsed = Clock(step, phase_of(times, step), zone, holidays)
     local = _calendar(step, zone, written)
     if local == NAIVE:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 from math import lcm
@@ -24,7 +23,14 @@ from streamridge.series.clock import (
 )
 from streamridge.series.lengths import Length, amount, step_name
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
-from streamridge.series.series import Aggregate, Counts, Readings, Series, aggregated
+from streamridge.series.series import (
+    Aggregate,
+    Counts,
+    Readings,
+    Series,
+    aggregated,
+    longer_clock,
+)
 from streamridge.series.step_detection import (
     RateSegment,
     distances,
@@ -92,8 +98,10 @@ def _of_segments(
     parts = [_within(readings, segment) for segment in segments]
     rare = [i for i, step in enumerate(steps) if amount(step) >= amount(asked)]
     # Readings that fill a step each determine the clock, if there are any.
-    clock = _clock(parts[rare[0]] if rare else parts[0], asked if rare else steps[0], zone)
-    clock = replace(clock, step=asked)  # type: ignore[arg-type]
+    if rare:
+        clock = _clock(parts[rare[0]], asked, zone)
+    else:
+        clock = longer_clock(_placed(parts[0], _clock(parts[0], steps[0], zone)), asked)
     series = [
         _placed(part, clock)
         if amount(step) >= amount(asked)

@@ -156,6 +156,8 @@ class SensorClock:
         state = {"phase": plain, "writing": time_format, "settled": self._settled}
         if isinstance(self.clock, Clock) and self.clock.follows_calendar:
             state["calendar"] = self.clock.calendar.to_json()
+        if isinstance(self.clock, Clock) and self.clock.even:
+            state["even"] = True
         return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -166,9 +168,13 @@ class SensorClock:
         elif isinstance(self._step, int):
             self.clock = IndexClock(self._step, int(phase))
         else:
-            calendar = TimeFormat.from_json(state.get("calendar"))
             self.clock = Clock(
-                self._step, timedelta(seconds=phase), self._zone, self._holidays, calendar
+                self._step,
+                timedelta(seconds=phase),
+                self._zone,
+                self._holidays,
+                TimeFormat.from_json(state.get("calendar")),
+                even=bool(state.get("even")),
             )
         written = state["writing"]
         self.time_format = None if written is None else TimeFormat.from_json(written)

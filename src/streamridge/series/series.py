@@ -216,7 +216,7 @@ def aggregated(
             f"{step_name(step)} from readings every {step_name(own)}, got none. "
             f"Pass {option('aggregate', 'sum')} for counts."
         )
-    bins = _Bins.of(fine, clock or _longer_clock(fine, step))
+    bins = _Bins.of(fine, clock or longer_clock(fine, step))
     values = bins.rows(fine.values)
     read = (~np.isnan(values)).sum(axis=1)
     return Series(
@@ -237,7 +237,7 @@ def _even_part(step: Length) -> Length:
     return step if step < DAY else DAY
 
 
-def _longer_clock(fine: Series, step: Length) -> AnyClock:
+def longer_clock(fine: Series, step: Length) -> AnyClock:
     """Return a clock of longer steps, aligned to midnight apart from an offset of the readings."""
     own = fine.clock
     if isinstance(own, IndexClock) or isinstance(step, int):

@@ -218,8 +218,9 @@ def own_step(readings: Readings, asked: Length | None, found: Length | None) -> 
             )
         return asked or 1
     if asked is not None:
+        units = amount(asked) * (1 if readings.indexed else SECOND)
         if stands_for(found, asked):
-            return found
+            return asked if not (apart % units).any() else found
         _require_as_rare(readings, asked, found, apart)
         typical = found or length_of(readings, int(np.median(apart)))
         if amount(typical) >= (1 - JITTER) * amount(asked):
