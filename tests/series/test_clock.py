@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from streamridge import InvalidInputError
-from streamridge.series.clock import Clock, clock_of_times, times_ahead
+from streamridge.series.clock import Clock
+from streamridge.series.clock_fitting import clock_of_times, times_ahead
 from streamridge.series.lengths import parse_step, step_name
 from streamridge.series.time_format import NAIVE, TimeFormat
 from streamridge.series.zones import parse_zone

@@ -26,7 +26,8 @@ from streamridge.files.time_text import (
     parse_iso,
     parse_ordered,
 )
-from streamridge.series.clock import Clock, clock_of_times
+from streamridge.series.clock import Clock
+from streamridge.series.clock_fitting import clock_of_times
 from streamridge.series.time_format import NAIVE, Offsets, TimeFormat
 from streamridge.series.times import Times, parse_time
 from streamridge.series.zones import parse_zone

@@ -26,7 +26,7 @@ from streamridge.metrics import coverage, errors_ahead, finite_or_none, made_ahe
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.runs.scores import Score
-from streamridge.series.clock import times_ahead
+from streamridge.series.clock_fitting import times_ahead
 from streamridge.series.lengths import parse_length
 from streamridge.series.series import Counts
 from streamridge.series.spans import Span, within

@@ -12,25 +12,17 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, option, options
+from streamridge.series.aggregation import aggregated, longer_clock
 from streamridge.series.clock import (
     AnyClock,
     IndexClock,
-    clock_of_times,
     containing,
     require_local_step,
-    round_clock,
-    shared_offset,
 )
+from streamridge.series.clock_fitting import clock_of_times, round_clock, shared_offset
 from streamridge.series.lengths import Length, amount, step_name
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
-from streamridge.series.series import (
-    Aggregate,
-    Counts,
-    Readings,
-    Series,
-    aggregated,
-    longer_clock,
-)
+from streamridge.series.series import Aggregate, Counts, Readings, Series
 from streamridge.series.step_detection import (
     RateSegment,
     distances,

@@ -12,7 +12,8 @@ import numpy as np
 
 from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError, StateError, shown
-from streamridge.series.clock import AnyClock, Clock, IndexClock, clock_of_times
+from streamridge.series.clock import AnyClock, Clock, IndexClock
+from streamridge.series.clock_fitting import clock_of_times
 from streamridge.series.holidays import Holidays
 from streamridge.series.lengths import DAY, Length
 from streamridge.series.step_detection import JITTER
