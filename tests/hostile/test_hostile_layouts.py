@@ -280,7 +280,7 @@ READ = {
         NUMBERS,
         FIVE,
         {"773869": [64.5, 60.5], "767541": [12.5, 14.5]},
-        "",
+        "the numbers of the first row, such as 773869, name the sensors",
     ),
     "counts under numbers": (
         "773869,767541\n64,12\n60,14\n",
@@ -458,6 +458,16 @@ REFUSED = {
         "site,time,a,b\nA,2021-06-01,1,2\n",
         {"id": "site"},
         "Pass --value (value= in Python)",
+    ),
+    "names of sensors in a column of another name": (
+        "site,time,speed,load\nA,2021-06-01,5,7\nB,2021-06-01,6,8\n",
+        {},
+        'or --id site (id="site" in Python) if the column names sensors',
+    ),
+    "readings of several sensors without names": (
+        table("time,a", [time for time in HOURS for _ in "ab"], [*N, *N]),
+        {},
+        "pass --id (id= in Python) with the column of their names",
     ),
     "a column of times that holds none": (column(5.5, 6), {"time": "a"}, "column a: must be"),
     "a start without a step": (

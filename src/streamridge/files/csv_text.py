@@ -54,8 +54,8 @@ def read_csv(
         formats.usual = "," if table.delimiter == ";" else "."
         if table.comments:
             formats.note("lines with # before the header are skipped")
-        if table.numbered:
-            formats.note("there is no header, so sensors are named by their column, from 1 on")
+        if table.remark:
+            formats.note(table.remark)
         rows, size = table.rows(), rows_in_a_part(len(table.names))
         chunks = iter(lambda: list(islice(rows, size)), [])
         # A loop over the chunks would keep one in memory while the next is read.
@@ -74,7 +74,7 @@ class _CsvTable:
         self, lines: Iterable[str], origin: Origin, *, skip_lines: int = 0, counted: bool = False
     ) -> None:
         self.origin = origin
-        self.numbered = False  # whether there is no header, so that columns are numbered
+        self.remark = ""  # how a first row of numbers is read
         self.delimiter = ","
         self.names: Sequence[str] = ()
         self.order: str | None = None  # the order of day and month, where it is known
@@ -163,13 +163,14 @@ class _CsvTable:
             values = [parse_number(cell, ".") for cell in second]
             known = [abs(each) for each in values if isfinite(each)]
             if any(each % 1 for each in known) or 10 * max(known, default=0) < min(map(int, names)):
+                self.remark = f"the numbers of the first row, such as {names[0]}, name the sensors"
                 return names
             raise InvalidInputError(
                 f"{self.origin.name} line {self.lines_read - 1} must be a header that names the "
                 f"columns, got {listed(first)}, which may be values. Write a header with names."
             )
         self._ahead = [first, *self._ahead]
-        self.numbered = True
+        self.remark = "there is no header, so sensors are named by their column, from 1 on"
         return [str(1 + at) for at in range(len(first))]
 
     def _commented_names(self, cells: Sequence[str]) -> list[str]:

@@ -190,6 +190,10 @@ class RawTable:
         text = (self.columns[column].texts[row] or "").strip()
         marker = option("missing", text)
         remedy = f"{marker} if that stands for no value" if 0 < len(text) <= LONGEST_MARKER else ""
+        numbers = [each for each in self.columns.values() if each.holds_numbers]
+        if len(self.places) > 1 and numbers and not self.columns[column].holds_numbers:
+            named = f"{option('id', column)} if the column names sensors"
+            remedy = f"{remedy}, or {named}" if remedy else named
         self.refuse(row, column, self.columns[column].format.numbers.wanted, remedy)
 
     def refuse_time(self, row: int, column: str) -> None:

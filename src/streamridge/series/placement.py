@@ -239,8 +239,8 @@ def _require_few_conflicts(counts: Counts, readings: Readings) -> None:
     raise InvalidInputError(
         f"{readings.sensor}: there must be one reading at a time, got {counts.conflicts} of "
         f"{len(readings.times)} that differ from another at the same time, such as {example}. If "
-        "they are of several sensors, name the column with their names 'sensor', and the column "
-        "with their values 'value'."
+        f"they are of several sensors, pass {option('id')} with the column of their names and "
+        f"{option('value')} with the column of their values."
     )
 
 
