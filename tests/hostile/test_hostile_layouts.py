@@ -342,6 +342,12 @@ READ = {
         {"a": N},
         "wd: it follows the clock, left out",
     ),
+    "the number of the row beside a sensor": (
+        table("time,a,row", HOURS, N, list(range(72))),
+        {},
+        {"a": N},
+        "row: it follows the clock, left out",
+    ),
     "a constant as asked": (
         table("time,a,lanes", HOURS, N, 4),
         {"sensors": ["lanes"]},

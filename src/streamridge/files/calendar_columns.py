@@ -12,6 +12,7 @@ from streamridge.series.times import INDEX_END, Times
 
 # The fewest values that show a column to be constant, or to follow the clock.
 LEAST_VALUES = 48
+CONSTANT = "one value throughout"
 # Rows that are looked at first, spread over all.
 SAMPLE = 64
 
@@ -23,6 +24,7 @@ def _days(local: Times) -> Any:
 
 
 _PARTS_OF_TIME: tuple[Callable[[Times], Any], ...] = (
+    lambda local: (local - local[:1]) / _HOUR,  # as the number of a row is
     lambda local: (local - local.astype("M8[D]")) / _HOUR,
     lambda local: np.floor((local - local.astype("M8[D]")) / _HOUR),
     lambda local: (local - local.astype("M8[h]")) / _HOUR,
@@ -49,7 +51,7 @@ def reason_for_no_sensor(local: Times, values: Vector) -> str:
     if len(values) < LEAST_VALUES:
         return ""
     if values.min() == values.max():
-        return f"one value throughout, {values[0]:g}"
+        return f"{CONSTANT}, {values[0]:g}"
     return "it follows the clock" if local[0] > INDEX_END and _is_calendar(local, values) else ""
 
 

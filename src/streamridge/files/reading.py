@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from streamridge.errors import InvalidInputError, listed, option, visible
+from streamridge.files.calendar_columns import CONSTANT
 from streamridge.files.collector import Collector
 from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.files.reading_options import (
@@ -31,6 +32,7 @@ class LeftOut:
 
     sensor: str
     reason: str
+    series: Series | None = None  # the series of a column with one value, which may be a sensor
 
     def __str__(self) -> str:
         return visible(f"{self.sensor}: {self.reason}, left out")
@@ -98,7 +100,7 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
         return ReadResult(by_name)
     collector = read_readings(source, options)
     found, names = {}, collector.names
-    left_out = [LeftOut(sensor, reason) for sensor, reason in collector.left_out.items()]
+    left_out = [_no_sensor(collector, options, *each) for each in collector.left_out.items()]
     first_error: InvalidInputError | None = None
     for readings in map(collector.take, names):
         sensor = readings.sensor
@@ -120,6 +122,16 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
             f"at least one sensor must have values, got none in {listed(names)}."
         )
     return ReadResult(found, tuple(left_out), tuple(collector.notes))
+
+
+def _no_sensor(collector: Collector, options: ReadingOptions, sensor: str, reason: str) -> LeftOut:
+    """Return a column that is left out, with its series if its value is constant."""
+    if not reason.startswith(CONSTANT):
+        return LeftOut(sensor, reason)
+    try:
+        return LeftOut(sensor, reason, options.to_series(collector.take(sensor)))
+    except InvalidInputError:
+        return LeftOut(sensor, reason)
 
 
 def read_one_series(
