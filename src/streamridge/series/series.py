@@ -11,7 +11,7 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector, require_shape
 from streamridge.errors import InvalidInputError, counted, counts_text
-from streamridge.series.clock import AnyClock, IndexClock
+from streamridge.series.clock import AnyClock, Clock, IndexClock
 from streamridge.series.lengths import step_name
 from streamridge.series.time_format import NAIVE, TimeFormat
 from streamridge.series.times import INDEX_END, Steps, Times, index_of, require_kind
@@ -132,6 +132,8 @@ class Series:
     @property
     def local_times(self) -> Times:
         """Return the local time of every value, shape (T,)."""
+        if isinstance(self.clock, Clock) and self.clock.follows_calendar:
+            return self.clock.calendar.local(self.times)
         steps = self.start + np.arange(len(self))
         return self.clock.times(steps + self.clock.shifts(steps))
 
