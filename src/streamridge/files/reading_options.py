@@ -123,7 +123,7 @@ class ReadingOptions:
     start_time: Annotated[
         object,
         Flag(
-            "Time of the first row, if rows have no times. The next rows follow at --step.",
+            "Time of the first row, if rows have no times. The step must be given as well.",
             metavar="TIME",
         ),
     ] = None
