@@ -15,7 +15,14 @@ from narwhals.exceptions import ComputeError, DuplicateError
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, MissingExtraError, shown
 from streamridge.files.evidence import Texts
-from streamridge.files.raw_table import Column, ColumnFormat, Origin, RawTable, SourceFormats
+from streamridge.files.raw_table import (
+    CELLS_INSPECTED,
+    Column,
+    ColumnFormat,
+    Origin,
+    RawTable,
+    SourceFormats,
+)
 from streamridge.series.time_format import Offsets, TimeFormat, ZonedTimes
 from streamridge.series.times import Times, in_microseconds
 from streamridge.series.zones import known_zone
@@ -45,11 +52,10 @@ class FrameColumn(Column):
     @cached_property
     def texts(self) -> Texts:
         """Return the cells as they are written, None for an empty one."""
-        # Times of Python are limited to the years 1 to 9999; times of NumPy are not.
-        temporal = self._series.dtype.is_temporal()
-        cells = self._series.to_numpy() if temporal else self._series.to_list()
-        nulls = self._series.is_null().to_list()
-        return [None if null else str(cell) for cell, null in zip(cells, nulls, strict=True)]
+        return _texts(self._series)
+
+    def _head(self) -> Texts:
+        return _texts(self._series.head(CELLS_INSPECTED))
 
     @cached_property
     def numbers(self) -> Vector:
@@ -78,6 +84,13 @@ class FrameColumn(Column):
                 f"Europe/London, got {shown(self.zone)}."
             ) from None
         return stamps, (in_microseconds(local.to_numpy()) - stamps) / np.timedelta64(1, "s")
+
+
+def _texts(series: nw.Series[Any]) -> Texts:
+    # Times of Python are limited to the years 1 to 9999; times of NumPy are not.
+    cells = series.to_numpy() if series.dtype.is_temporal() else series.to_list()
+    nulls = series.is_null().to_list()
+    return [None if null else str(cell) for cell, null in zip(cells, nulls, strict=True)]
 
 
 def read_frame(native: Any, origin: Origin, formats: SourceFormats, first: int = 0) -> RawTable:

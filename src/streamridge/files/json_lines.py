@@ -33,6 +33,9 @@ class JsonColumn(Column):
         """Return the cells as they are written, None for an empty one."""
         return [_text(cell) for cell in self._cells]
 
+    def _head(self) -> Texts:
+        return [_text(cell) for cell in self._cells[: raw_table.CELLS_INSPECTED]]
+
     @cached_property
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""

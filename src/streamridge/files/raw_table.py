@@ -22,8 +22,8 @@ from streamridge.series.times import Times
 
 # A cell of text takes about 80 bytes, so that the raw table of one part takes some tens of MB.
 CELLS_IN_A_PART = 500_000
-# The number of cells that decide whether a column holds numbers.
-CELLS_INSPECTED = 50
+# The number of rows that decide whether a column holds numbers, or times.
+CELLS_INSPECTED = 100
 # The longest text that may be a missing-value marker.
 LONGEST_MARKER = 12
 
@@ -114,9 +114,17 @@ class Column:
         return self.format.numbers.read(self.texts, self._places)
 
     @property
+    def first_texts(self) -> list[str]:
+        """Return the first cells that are not empty, without reading all of a long column."""
+        return [text.strip() for text in self._head() if text and text.strip()]
+
+    def _head(self) -> Texts:
+        return self.texts[:CELLS_INSPECTED]
+
+    @property
     def holds_numbers(self) -> bool:
-        """Return whether the first cells are numbers, at least one of them."""
-        cells = [text for text in self.texts[:CELLS_INSPECTED] if text and text.strip()]
+        """Return whether most of the first cells are numbers."""
+        cells = self.first_texts
         numbers = [parse_number(text, mark) for text in cells for mark in OTHER]
         known = np.isfinite(numbers).reshape(-1, len(OTHER)).any(axis=1)
         return bool(known.size and known.mean() > 0.5)

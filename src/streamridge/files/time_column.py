@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from itertools import islice
 from typing import cast
 
 import numpy as np
@@ -32,8 +31,6 @@ from streamridge.series.time_format import NAIVE, Offsets, TimeFormat
 from streamridge.series.times import Times, parse_time
 from streamridge.series.zones import parse_zone
 
-# The number of cells that decide whether a column holds times.
-CELLS_INSPECTED = 50
 # The name of a column of times that are counted.
 COUNTED = "start_time and step"
 # Columns of these names may hold any whole numbers as times. Other columns must count evenly.
@@ -56,7 +53,7 @@ def with_times(table: RawTable, options: ReadingOptions, first_row: int) -> RawT
     if options.date_format is not None or first.lower() in INDEX_NAMES:
         return replace(table, time=first)
     _require_no_decimals(table, first)
-    cells = _first_cells(table.columns[first].texts)
+    cells = table.columns[first].first_texts
     return replace(table, time=first, guessed=all(map(str.isdigit, cells)))
 
 
@@ -102,17 +99,17 @@ def _typed(table: RawTable) -> str | None:
     named = table.find(TIME)
     if not typed or named in typed:
         return named if typed else None
-    return typed[0] if named is None or not _holds_times(table.columns[named].texts) else named
+    return typed[0] if named is None or not _holds_times(table.columns[named]) else named
 
 
 def _written(table: RawTable) -> str | None:
     """Return the first column whose cells are times with marks between their parts."""
     columns = table.columns.items()
-    return next((name for name, column in columns if _holds_times(column.texts)), None)
+    return next((name for name, column in columns if _holds_times(column)), None)
 
 
-def _holds_times(texts: Texts) -> bool:
-    cells = _first_cells(texts)
+def _holds_times(column: Column) -> bool:
+    cells = column.first_texts
     return bool(cells) and all(_is_time(cell) for cell in cells)
 
 
@@ -131,12 +128,7 @@ def _require_no_decimals(table: RawTable, first: str) -> None:
     """Raise if the first column holds numbers that can be no times."""
     if any(word in first.lower() for word in TIME_WORDS):
         return
-    cells = _first_cells(table.columns[first].texts)
+    cells = table.columns[first].first_texts
     numbers = [min(parse_number(cell, mark) for mark in OTHER) for cell in cells]
     if numbers and np.isfinite(numbers).all() and any(number % 1 for number in numbers):
         raise no_times(table.origin.name, f"numbers such as {shown(cells[0])} in {first!r}")
-
-
-def _first_cells(texts: Texts) -> list[str]:
-    cells = ((text or "").strip() for text in texts)
-    return list(islice(filter(None, cells), CELLS_INSPECTED))
