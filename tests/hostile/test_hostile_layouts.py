@@ -252,6 +252,12 @@ READ = {
         {"A": [5, 6]},
         "",
     ),
+    "a station and one other column": (
+        "station,time,speed\n7,2021-06-01,5\n8,2021-06-01,1\n7,2021-06-02,6\n8,2021-06-02,2\n",
+        {},
+        {"7": [5, 6], "8": [1, 2]},
+        "",
+    ),
     "words beside the value of a long file": (
         "station,time,flow,weather\nA,2021-06-01,5,rain\nA,2021-06-02,6,sun\n",
         {},

@@ -48,9 +48,13 @@ def layout_of(table: RawTable, options: ReadingOptions) -> Layout:
         return "long"
     if _is_pems(table):
         return "pems"
+    sensor = table.find(SENSOR)
     timed = table.time is not None and not table.guessed and options.start_time is None
-    valued = options.value is not None or table.find(VALUE) is not None
-    return "long" if timed and valued and table.find(SENSOR) is not None else "wide"
+    if sensor is None or not timed:
+        return "wide"
+    others = [name for name in table.columns if name and name not in (sensor, table.time)]
+    valued = options.value or table.find(VALUE) or len(others) == 1
+    return "long" if valued else "wide"
 
 
 def is_station_row(cells: Sequence[str]) -> bool:
@@ -173,11 +177,7 @@ def _note_other_values(table: RawTable, collector: Collector, used: Sequence[str
 
 
 def _columns_text(names: Sequence[str]) -> str:
-    return f"column{'s' if len(names) > 1 else ''} {listed(names)} {_is(names)}"
-
-
-def _is(names: Sequence[str]) -> str:
-    return "are" if len(names) > 1 else "is"
+    return f"columns {listed(names)} are" if len(names) > 1 else f"column {names[0]!r} is"
 
 
 def _value_column(table: RawTable, options: ReadingOptions, used: Sequence[str]) -> str:
