@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -68,13 +68,14 @@ def resident_bytes(pid: int | None = None) -> int:
     return int(pages) * PAGE
 
 
-def family_bytes() -> int:
-    """Return the memory that this process and its children hold."""
+def family_bytes(without: Collection[int | None] = ()) -> int:
+    """Return the memory that this process and its children hold, without some of them."""
     children: list[str] = []
     for thread in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
             children += thread.read_text().split()
-    return resident_bytes() + sum(resident_bytes(int(pid)) for pid in children)
+    counted = {int(pid) for pid in children}.difference(without)
+    return resident_bytes() + sum(map(resident_bytes, counted))
 
 
 def return_free_memory() -> None:

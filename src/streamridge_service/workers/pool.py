@@ -410,7 +410,7 @@ class WorkerPool:
     def memory(self) -> dict[str, int]:
         """Return the bytes that the workers hold, and all other processes of the service."""
         workers = sum(worker.resident for worker in self.workers)
-        return {"server": max(family_bytes() - workers, 0), "workers": workers}
+        return {"server": family_bytes([each.pid for each in self.workers]), "workers": workers}
 
     def limit_memory(self) -> int:
         """Give every worker an equal share of the memory that other processes leave.

@@ -112,4 +112,5 @@ class TrackerCache:
 
 
 def _share(share: float, known: OrderedDict[int, Tracker]) -> int:
-    return max(int(share * len(known)), 1)
+    """Return a share of trackers, but no fewer than were used since the last measurement."""
+    return min(max(int(share * len(known)), MEASURE_EVERY), len(known))
