@@ -1,13 +1,13 @@
 """The trackers of a worker, as many in memory as its limit allows.
 
-A tracker takes memory at three levels. Awake, it holds the rows that forecasts need. At rest, it
-builds them anew for each forecast. Parked, only its changes since its snapshot are left. The memory
-of the process is measured. Above its limit, awake trackers are put to rest, and then trackers at
-rest are parked.
+A tracker takes memory at three levels. An awake tracker holds the rows that forecasts need. A
+tracker at rest rebuilds them for each forecast. A parked tracker keeps only its changes since its
+snapshot. The memory of the process is measured. Above its limit, awake trackers are put to rest,
+and then trackers at rest are parked.
 
-Sensors are used in turn, step after step. The longest unused one is then the one that is needed
-next, so the last used ones are released first: the others stay in memory from step to step. Only
-sensors that have not been used for long are released before them.
+Sensors are used in turn, step after step. The sensor that was unused for longest is then needed
+next, so the last used sensors are released first, and the others stay in memory from step to step.
+Sensors that are out of use are released before them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TrackerCache:
         self._awake: OrderedDict[int, Tracker] = OrderedDict()
         self._parked: dict[int, ParkedTracker] = {}
         self._uses = 0
-        self._last_use: dict[int, int] = {}  # by sensor, as a number of uses
+        self._last_use: dict[int, int] = {}  # number of uses at the last use of each sensor
 
     def __contains__(self, sensor: int) -> bool:
         return sensor in self._trackers or sensor in self._parked
@@ -63,7 +63,7 @@ class TrackerCache:
         return self._parked.get(sensor)
 
     def put(self, tracker: Tracker) -> None:
-        """Add a tracker, or replace the one of its sensor."""
+        """Add a tracker; it replaces an earlier tracker of its sensor."""
         sensor = tracker.sensor.id
         self.remove(sensor)
         self._trackers[sensor] = tracker
