@@ -28,7 +28,7 @@ from streamridge_service.memory import machine_bytes
 from streamridge_service.plan import SECOND, Declaration, Plan
 from streamridge_service.service.answers import iso
 from streamridge_service.settings import ServiceSettings, bytes_of
-from streamridge_service.workers.worker import REFIT_BYTES
+from streamridge_service.workers.worker import refit_bytes
 
 # The highest load of the processors.
 BUSY = 0.6
@@ -138,8 +138,7 @@ def memory(settings: ServiceSettings) -> Finding:
 
 def fixed_bytes(settings: ServiceSettings) -> int:
     """Return about how much memory a service needs without sensors."""
-    refit = REFIT_BYTES * settings.plan.train_size**2
-    return SERVER_BYTES + settings.workers * (WORKER_BYTES + refit)
+    return SERVER_BYTES + settings.workers * (WORKER_BYTES + refit_bytes(settings.plan))
 
 
 def open_files(_: ServiceSettings) -> Finding:

@@ -64,8 +64,8 @@ from streamridge_service.workers.steps import LogItem
 from streamridge_service.workers.tracker import OutOfOrderError, Tracker
 from streamridge_service.workers.tracker_cache import TrackerCache
 
-# Bytes of a refit, per pair of rows of the training set. They are kept free until the first refit.
-REFIT_BYTES = 25
+# Bytes of a refit: of the default model per pair of rows, and of models with landmarks per row.
+PAIR_BYTES, ROW_BYTES = 25, 17_000
 # Places in the memory that a worker shares with the service: the sensor that is being processed, 0
 # for none; its arrival number; and the bytes that the worker may hold.
 SENSOR, SEQ, LIMIT = range(3)
@@ -89,6 +89,12 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     # is 0 for new starts.
     never_refit: frozenset[tuple[int, int]] = frozenset()
     log_level: str = "info"
+
+
+def refit_bytes(plan: Plan) -> int:
+    """Return about how much memory refits take in a worker, which keeps it for the next ones."""
+    rows = plan.train_size
+    return PAIR_BYTES * rows**2 if plan.model == "default" else ROW_BYTES * rows
 
 
 def run_worker(connection: Connection, config: WorkerConfig, shared: Array[c_longlong]) -> None:
@@ -410,7 +416,7 @@ class Worker:
     def _allowed_bytes(self) -> int:
         """Return how much memory the process may hold; room for the first refit is kept free."""
         limit: int = self._shared[LIMIT]
-        return limit if self._refitter.has_run else limit - REFIT_BYTES * self._plan.train_size**2
+        return limit if self._refitter.has_run else limit - refit_bytes(self._plan)
 
     def _send_snapshot(self, snapshot: Snapshot, tracker: Tracker, seconds: float) -> None:
         """Send a snapshot to be stored; until then, the sensor is loaded from this one."""
