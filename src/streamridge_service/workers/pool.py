@@ -44,9 +44,11 @@ from streamridge_service.workers.messages import (
     TakeReadings,
 )
 from streamridge_service.workers.worker import (
+    ITEMS,
     LIMIT,
     SENSOR,
     SEQ,
+    SHARED,
     STOPPING,
     WorkerConfig,
     run_worker,
@@ -54,7 +56,7 @@ from streamridge_service.workers.worker import (
 
 # Readings in one message: few enough that forecasts come back soon.
 MOST_READINGS = 500
-# Seconds without an answer after which a worker is restarted.
+# Seconds without progress after which a worker that owes an answer is restarted.
 ANSWER_TIMEOUT = 120.0
 # A worker that crashes within this many seconds is restarted after a pause, which doubles up to
 # the second number.
@@ -104,9 +106,10 @@ class WorkerHandle:
         self._outbox: SimpleQueue[messages.ToWorker | None] = SimpleQueue()
         self._lock = Lock()
         self._stopping = Event()
-        self._started_at, self._pause, self._last_message_at = 0.0, 0.0, 0.0
-        # The sensor that the worker processes, its arrival number, and its memory limit.
-        self._shared: Array[c_longlong] = get_context("spawn").RawArray("q", 3)
+        self._started_at, self._pause = 0.0, 0.0
+        # The last time when the worker was seen to work, and the number of its items then.
+        self._last_progress_at, self._items = 0.0, 0
+        self._shared: Array[c_longlong] = get_context("spawn").RawArray("q", len(SHARED))
         self.limit_memory(config.memory)
         self._process, self._connection = self._start_process()
         self._threads = [
@@ -181,10 +184,12 @@ class WorkerHandle:
         return len(times) == MANY_CRASHES and monotonic() - times[0] < CRASH_SPAN
 
     def kill_if_hanging(self) -> None:
-        """Kill the worker if it has not answered, or has refitted one sensor, for too long."""
+        """Kill the worker if it has done nothing, or has refitted one sensor, for too long."""
         with self._lock:
+            if self._shared[ITEMS] != self._items:
+                self._last_progress_at, self._items = monotonic(), self._shared[ITEMS]
             sent = [at for at, _ in list(self.unanswered.values())[:1]]
-            since = [max(at, self._last_message_at) for at in sent]  # a worker that answers works
+            since = [max(at, self._last_progress_at) for at in sent]
             since += [self._refitting[1]] if self._refitting is not None else []
         if since and monotonic() - min(since) > ANSWER_TIMEOUT:
             self._process.kill()
@@ -221,7 +226,7 @@ class WorkerHandle:
 
     def _note(self, message: FromWorker) -> None:
         with self._lock:
-            self._last_message_at = monotonic()
+            self._last_progress_at = monotonic()
             match message:
                 case ReadingsTaken() | ActionDone() | ForecastAnswer():
                     self.unanswered.pop(message.number, None)

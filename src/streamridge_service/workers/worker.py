@@ -67,8 +67,8 @@ from streamridge_service.workers.tracker_cache import TrackerCache
 # Bytes of a refit: of the default model per pair of rows, and of models with landmarks per row.
 PAIR_BYTES, ROW_BYTES = 25, 17_000
 # Places in the memory that a worker shares with the service: the sensor that is being processed, 0
-# for none; its arrival number; and the bytes that the worker may hold.
-SENSOR, SEQ, LIMIT = range(3)
+# for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
+SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
 
 # Signals that end the service, which then stops its workers.
 STOPPING = (signal.SIGINT, signal.SIGTERM)
@@ -101,7 +101,8 @@ def run_worker(connection: Connection, config: WorkerConfig, shared: Array[c_lon
     """Run a worker until it is stopped, or the service has ended.
 
     `shared` is memory that the service shares. The worker writes the sensor that it processes, and
-    its arrival number, so that they are known if it dies. The service writes its memory limit.
+    its arrival number, so that they are known if it dies, and counts items, so that a slow worker
+    is not taken for a hanging one. The service writes its memory limit.
     """
     for each in STOPPING:
         signal.signal(each, signal.SIG_IGN)  # the service stops it
@@ -180,6 +181,7 @@ class Worker:
     def _processing(self, sensor: int, seq: int = 0) -> Iterator[None]:
         """Let an error of a block cost this sensor alone, and remember it in case of a crash."""
         self._shared[SENSOR], self._shared[SEQ] = sensor, seq
+        self._shared[ITEMS] += 1
         try:
             yield
         except MemoryError:

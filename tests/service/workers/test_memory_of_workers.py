@@ -1,4 +1,6 @@
-"""A worker process keeps within its memory, as the operating system measures it."""
+"""A worker process keeps within its memory, as measured, and may be slow because of it."""
+
+from time import monotonic
 
 import msgspec
 import pytest
@@ -6,12 +8,14 @@ import pytest
 from streamridge import Workspace
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import SensorRow
+from streamridge_service.memory import resident_bytes
 from streamridge_service.plan import Plan
+from streamridge_service.workers import pool
 from streamridge_service.workers.messages import TakeReadings
 from streamridge_service.workers.pool import WorkerHandle
 from streamridge_service.workers.snapshots import StartHistory, started
 from streamridge_service.workers.tracker import Tracker
-from streamridge_service.workers.worker import WorkerConfig, refit_bytes
+from streamridge_service.workers.worker import ITEMS, WorkerConfig, refit_bytes
 from tests.support.waiting import wait_until
 from tests.support.workers.logs import SENSOR, START, STEP, daily, entries
 
@@ -57,6 +61,29 @@ def test_a_worker_process_stays_within_its_limit(snapshot, tmp_path):
     forecasts = [each for message in answers for each in message.forecasts]
     assert len(forecasts) == SENSORS * STEPS
     assert max(held) - held[0] < ALLOWED + SLACK
+
+
+def test_a_slow_worker_is_not_taken_for_a_hanging_one(tmp_path, monkeypatch):
+    with open_ledger(str(tmp_path / "a.db")):
+        pass
+    config = WorkerConfig(str(tmp_path / "a.db"), PLAN, [], done=0, memory=10**10)
+    now = monotonic()
+    monkeypatch.setattr(pool, "monotonic", lambda: now)
+    handle = WorkerHandle(config, lambda _, message: None)
+    try:
+        handle.unanswered[1] = now, TakeReadings(1, [], [])
+        for _ in range(3):  # each time it has processed one more item
+            now += 0.9 * pool.ANSWER_TIMEOUT
+            handle._shared[ITEMS] += 1
+            handle.kill_if_hanging()
+        slow = handle.pid, resident_bytes(handle.pid)
+        now += 1.1 * pool.ANSWER_TIMEOUT
+        handle.kill_if_hanging()
+        wait_until(lambda: handle.restarts or handle.pid != slow[0], "another process")
+    finally:
+        handle.stop(5.0)
+
+    assert slow[1] > 0
 
 
 def copied(snapshot, sensor):
