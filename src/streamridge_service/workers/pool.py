@@ -226,7 +226,7 @@ class WorkerHandle:
 
     def _note(self, message: FromWorker) -> None:
         with self._lock:
-            self._last_progress_at = monotonic()
+            self._last_progress_at, self._items = monotonic(), self._shared[ITEMS]
             match message:
                 case ReadingsTaken() | ActionDone() | ForecastAnswer():
                     self.unanswered.pop(message.number, None)
