@@ -183,10 +183,10 @@ def memory_of(process: subprocess.Popen[str], kind: str = "VmRSS") -> float:
     return sum(int(re.findall(rf"{kind}:\s+(\d+)", each)[0]) for each in statuses) * 1024 / 1e6
 
 
-def processor_seconds(process: subprocess.Popen[str]) -> float:
-    """Return the processor time of the workers of a service."""
-    stats = [Path(f"/proc/{pid}/stat").read_text() for pid in children_of(process)]
-    ticks = [sum(map(int, each.rsplit(")", 1)[1].split()[11:13])) for each in stats]
+def processor_seconds(*pids: int) -> float:
+    """Return the processor time that some processes have used, without their children."""
+    stats = [Path(f"/proc/{pid}/stat").read_text() for pid in pids]
+    ticks = [sum(map(int, each.rpartition(")")[2].split()[11:13])) for each in stats]
     return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
@@ -309,12 +309,6 @@ def history(folder: str, options: argparse.Namespace) -> dict[str, float]:
     return found
 
 
-def processor_seconds(process: subprocess.Popen[str]) -> float:
-    """Return the processor time that a process has used, without its children."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def backfilled(
     port: int, process: subprocess.Popen[str], name: str, parts: list[bytes]
 ) -> dict[str, float]:
@@ -322,9 +316,9 @@ def backfilled(
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     count = sum(part.count(b"\n") + 1 for part in parts)
     with Prober(port) as prober:
-        before = processor_seconds(process)
+        before = processor_seconds(process.pid)
         seconds = sum(post(connection, part, "?mode=backfill") for part in parts)
-        busy = processor_seconds(process) - before
+        busy = processor_seconds(process.pid) - before
         worked_off(port, "readings_behind")
     connection.close()
     return {
@@ -377,12 +371,12 @@ def fleet(folder: str, options: argparse.Namespace, begin: int) -> dict[str, obj
         started = memory_of(process)
         for step in range(first, first + options.steps):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
-            begun, before = monotonic(), processor_seconds(process)
+            begun, before = monotonic(), processor_seconds(*children_of(process))
             post(connection, rows(range(options.sensors), step, begin))
             worked_off(port, "readings_behind")
             connection.close()
             seconds.append(round(monotonic() - begun, 1))
-            work.append(round(processor_seconds(process) - before, 1))
+            work.append(round(processor_seconds(*children_of(process)) - before, 1))
             held.append(round(memory_of(process)))
             limit = json.loads(ask(port, "/v1/summary")[1])["memory"]["limit"]
             line = f"step {step}: {seconds[-1]} s, {work[-1]} s of processors, {held[-1]} MB held"
