@@ -15,10 +15,11 @@ import pytest
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.errors import StorageAwayError
 from streamridge_service.ledger.opening import open_ledger
-from streamridge_service.ledger.records import StoredReading
+from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
 from streamridge_service.plan import Declaration
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch, Row
+from streamridge_service.service import service as module
 from streamridge_service.service.answers import sensor_item
 from streamridge_service.workers import pool
 from tests.support.service.in_process import NAMES, WEEK, digest_of, fed, rows_of, serving, settled
@@ -51,14 +52,17 @@ class TestRestart:
 
         assert digest_of(tmp_path / "a.db") == digest
 
-    @pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)])
-    def test_the_number_of_workers_does_not_change_a_bit(
-        self, digest, tmp_path, workers, record_property
+    # With 1 MB, every sensor is parked after each step.
+    @pytest.mark.parametrize(
+        ("workers", "memory"), [(2, "1MB"), pytest.param(3, "4GB", marks=pytest.mark.slow)]
+    )
+    def test_neither_workers_nor_memory_change_a_bit(
+        self, digest, tmp_path, workers, memory, record_property
     ):
         record_property("row", "A8")
         record_property("cases", 1)
         work = lambda service: fed(service, 0, FITTED)  # noqa: E731
-        serving(work, tmp_path / "a.db", workers=workers)
+        serving(work, tmp_path / "a.db", workers=workers, memory=memory)
 
         assert digest_of(tmp_path / "a.db") == digest
 
@@ -94,6 +98,31 @@ class TestRestart:
         assert sum(msgspec.structs.astuple(summary.sensors)) == 3
         assert item.value == WEEK["north"][FITTED - 1]
         assert item.forecast.source in ("model", "seasonal", "last")
+
+    def test_readings_before_a_long_backfill_are_known(self, tmp_path, monkeypatch, counted):
+        counted("B2", 3)
+        monkeypatch.setattr(module, "RECENT", 10)
+        live, older = rows_of(50), [row for step in range(4) for row in rows_of(step)]
+        with open_ledger(str(tmp_path / "a.db")) as ledger:
+            ledger.append([SensorRow(i, name, START) for i, name in enumerate(NAMES, 1)])
+            kinds = [*((row, Kind.LIVE) for row in live), *((row, Kind.BACKFILL) for row in older)]
+            ledger.append(
+                readings=[
+                    StoredReading(seq, 1 + NAMES.index(row.sensor), row.time, row.value, 0, kind)
+                    for seq, (row, kind) in enumerate(kinds, 1)
+                ]
+            )
+
+        async def resent(service):
+            newest = [service.statuses[i].newest for i in (1, 2, 3)]
+            last_step = service.summary().last_step.received
+            return newest, last_step, await service.ingest.store(Batch(live, []), IngestOptions())
+
+        newest, last_step, receipt = serving(resent, tmp_path / "a.db")
+
+        assert (receipt.duplicate, receipt.written) == (3, 0)
+        assert newest == [row.time for row in live]
+        assert last_step == 3
 
 
 def unstored(ledger, step):

@@ -23,6 +23,7 @@ from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.forecast import Forecast, band_columns, in_percent, one_or_all
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.settings import Settings
+from streamridge.runs.new_readings import learned_text
 from streamridge.runs.step_loop import datetimes_of, extras_of
 from streamridge.series.lengths import step_name
 from streamridge.series.series import Readings, Series
@@ -183,16 +184,15 @@ def _learn(
     read = read_one_sensor(
         files, options, partial(_choose_sensor, own=settings.sensor, requested=sensor)
     )
-    new, known, late = _observe_new(forecaster, options.to_series(read))
-    late_text = f", {late} late" if late else ""
-    skipped = f", {known} known and skipped" if known else ""
-    console.print(f"{read.sensor}: {counted(new, 'new step')}{late_text}{skipped}")
+    before = forecaster.counts
+    new, known = _observe_new(forecaster, options.to_series(read))
+    console.print(learned_text(read.sensor, new, known, before, forecaster.counts))
     return _extras_of_next_step(forecaster, read, options) if extras else {}
 
 
-def _observe_new(forecaster: Forecaster, series: Series) -> tuple[int, int, int]:
-    """Let a forecaster learn from a series; return the number of new, known and late steps."""
-    first, late = _first_new(forecaster, series), forecaster.counts.get("late", 0)
+def _observe_new(forecaster: Forecaster, series: Series) -> tuple[int, int]:
+    """Let a forecaster learn from a series; return the number of new and of known steps."""
+    first = _first_new(forecaster, series)
     readings = zip(
         datetimes_of(series, series.times), series.values.tolist(), extras_of(series), strict=False
     )
@@ -200,8 +200,7 @@ def _observe_new(forecaster: Forecaster, series: Series) -> tuple[int, int, int]
         for at, (time, value, extras) in enumerate(readings):
             if at >= first or not np.isnan(value):  # an earlier reading may fill a gap
                 forecaster.observe(time, value, extras)
-    late = forecaster.counts.get("late", 0) - late
-    return len(series) - first, first - late, late
+    return len(series) - first, first
 
 
 def _extras_of_next_step(

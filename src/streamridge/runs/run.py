@@ -26,6 +26,8 @@ from streamridge.metrics import coverage, errors_ahead, finite_or_none, made_ahe
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.runs.scores import Score
+from streamridge.series.clock_fitting import times_ahead
+from streamridge.series.lengths import parse_length
 from streamridge.series.series import Counts
 from streamridge.series.spans import Span, within
 from streamridge.series.time_format import NAIVE, TimeFormat, time_columns
@@ -187,6 +189,14 @@ class Run(SameContent):
         return float(self.step / DAY) if isinstance(self.step, np.timedelta64) else np.inf
 
     @property
+    def scored_span(self) -> tuple[str, str] | None:
+        """Return the times of the first and the last scored step as text; None without any step."""
+        if not len(self.times):
+            return None
+        first, last = self.time_format.texts(self.times[[0, -1]], "auto")
+        return first, last
+
+    @property
     def scored(self) -> Vector:
         """Return the readings that are scored, shape (T,); NaN at all other steps."""
         if self.implausible is None:
@@ -336,6 +346,7 @@ class Run(SameContent):
         "experts" holds the last weights by name; it is None without experts.
         """
         read, scored, score = _count(self.actual), _count(self.scored), self.score(1)
+        first, last = self.scored_span or (None, None)
         figures = {
             "rmse": score.rmse,
             "rmse_relative": score.relative,
@@ -351,6 +362,8 @@ class Run(SameContent):
             "method": self.method,
             "steps": self.steps_done,
             "scored": scored,
+            "scored_from": first,
+            "scored_to": last,
             "missing": len(self.actual) - read,
             "excluded": read - scored - self.implausible_count,
             "implausible": self.implausible_count,
@@ -382,10 +395,11 @@ class Run(SameContent):
         at = np.arange(rows)[:, None] + ahead
         actual = np.append(self.actual, np.nan)[np.minimum(at, rows)]
         ends_by_name = band_columns(self.levels, self.lower, self.upper)
+        times = times_ahead(self.times, parse_length("step", self.step), horizon, self.time_format)
         return {
             "sensor": np.full(rows * horizon, self.sensor),
             "method": np.full(rows * horizon, self.method),
-            **time_columns((self.times[:, None] + ahead * self.step).ravel(), self.time_format),
+            **time_columns(times.ravel(), self.time_format),
             "horizon": np.tile(1 + ahead, rows),
             "actual": actual.ravel(),
             "value": self.value.ravel(),

@@ -25,7 +25,7 @@ from streamridge.runs.run import ExpertPath, Run
 from streamridge.runs.scores import scored_part
 from streamridge.runs.tasks import Task, TaskOutcome
 from streamridge.series.series import Series
-from streamridge.series.spans import Span, require_same_kind, within
+from streamridge.series.spans import Span, within
 from streamridge.series.time_format import TimeFormat
 from streamridge.series.times import Steps, Times
 
@@ -238,7 +238,6 @@ def require_ahead(forecaster: Forecaster, series: Series) -> None:
 
 
 def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> None:
-    require_same_kind(series.sensor, series.clock.step, spans)
     with about(series.sensor):
         for span in spans:
             forecaster.exclude(*datetimes_of(series, np.array([span.start, span.end])))

@@ -28,6 +28,7 @@ from streamridge_service.service.alerts import Alerts, destinations_of
 from streamridge_service.service.answers import (
     ErrorNow,
     LastStep,
+    MemoryUse,
     StateCounts,
     StepCount,
     Summary,
@@ -54,6 +55,8 @@ from streamridge_service.workers.worker import WorkerConfig
 VERSION = version("streamridge")
 # Arrival numbers whose forecasts and readings are loaded at a start, and events.
 RECENT, RECENT_EVENTS = 200_000, 10_000
+# Buckets of earlier readings that are searched for the newest reading of each sensor.
+SEARCHED_BUCKETS = 8
 # What an operator should know and do after a jump of the clock.
 CLOCK_WARNING = (
     "The machine's clock jumped by {} seconds. The time before the jump is in use until readings "
@@ -82,6 +85,7 @@ class Service:
         self.on_failure: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
         self._checks = 0
+        self._held = 0  # bytes of memory that all processes held at the last check
 
     def open(self) -> None:
         """Open the storage and start all parts; nothing is replayed and nothing refitted."""
@@ -180,9 +184,12 @@ class Service:
             statuses.set_forecast(issued)
         entries = [each for each in ledger.readings_after(after) if each.kind != Kind.HELD]
         entries.sort(key=lambda entry: entry.seq)
-        self.intake.restore(entries, ledger.held())
+        earlier, unread_until = ledger.newest_times(up_to=after, buckets=SEARCHED_BUCKETS)
+        self.intake.restore(entries, ledger.held(), earlier, unread_until)
         # Snapshots tell when refits are due; afterwards, newer readings are shown.
-        self._due_refits = due_refits(statuses.copy(), entries, ledger.restarted())
+        self._due_refits = due_refits(statuses.copy(), entries, ledger.restarted(), earlier)
+        statuses.set_accepted(earlier)
+        self.ingest.count_steps(earlier)
         newest: dict[int, StoredReading] = {}
         for entry in entries:
             if entry.sensor not in newest or entry.time >= newest[entry.sensor].time:
@@ -190,10 +197,10 @@ class Service:
         for sensor_id, entry in newest.items():
             status = statuses[sensor_id]
             step = status.plan.step_of(entry.time)
-            if step > status.summary.newest:
+            if step > status.newest:
                 newer = {"newest": step, "value": entry.value}
                 statuses.set_summary(sensor_id, msgspec.structs.replace(status.summary, **newer))
-        self.ingest.count_steps(entries)
+        self.ingest.count_steps({sensor: entry.time for sensor, entry in newest.items()})
         statuses.restore_acknowledged(ledger.events(limit=RECENT_EVENTS))
         statuses.mark_announced(self.now)
 
@@ -261,6 +268,7 @@ class Service:
             steps=steps,
             refused_last_hour=self.ingest.refused_last_hour,
             days_left=self.health.days_left,
+            memory=MemoryUse(self._held, bytes_of(self.settings.memory)),
             clock_warning=CLOCK_WARNING.format(jump) if jump else None,
             zone="UTC",
             error=ErrorNow(self.statuses.error_ratio),
@@ -278,6 +286,7 @@ class Service:
     async def _check(self) -> None:
         """Check workers, clock and held rows; every second time, all states as well."""
         self.forecasts.pool.kill_hanging()
+        self._held = self.forecasts.pool.limit_memory()
         self.health.crashing_workers = self.forecasts.pool.crashing
         change = self.clock.check()
         if change is not None:
