@@ -48,15 +48,18 @@ class Profiles:
         Number of changes of the typical value after the step.
     extras
         Names of extra columns, which are known in advance.
+    extras_ahead
+        Number of steps whose extra columns a row holds: its own step, and the steps after it.
     """
 
     seasons: tuple[Season, ...]
     lags: int = 16
     ahead: int = 1
     extras: tuple[str, ...] = ()
+    extras_ahead: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("lags", "ahead"):
+        for name in ("lags", "ahead", "extras_ahead"):
             require_count(name, getattr(self, name))
 
     @cached_property
@@ -66,7 +69,8 @@ class Profiles:
         for season in self.seasons:
             widths += [(f"{season.name}_lags", season.lags)]
             widths += [(f"{season.name}_profile", 2 + self.ahead)]
-        widths += [("calendar", 2 * len(self._periods)), ("extras", len(self.extras))]
+        widths += [("calendar", 2 * len(self._periods))]
+        widths += [("extras", self.extras_ahead * len(self.extras))]
         blocks = tuple(block for block in widths if block[1])
         return Layout(blocks, own_unit=("extras",), unitless=("calendar",))
 
@@ -124,7 +128,7 @@ class Profiles:
             blocks.append(recent[:, :-1] - recent[:, 1:])
         blocks.append(self._calendar(past, steps))
         if self.extras:
-            extras, given = past.extras(steps)
+            extras, given = past.extras_ahead(steps, self.extras_ahead)
             blocks.append(extras)
             complete &= given
         return np.hstack(blocks), complete
@@ -154,7 +158,7 @@ class Profiles:
             np.subtract(profile[now:], profile[now - 1 : -1], out=changes)
         x[calendar:extras] = calendar_of(step + past.clock.shift(step), self._periods)
         if self.extras:
-            x[extras:] = past.extras(np.array([step]))[0][0]
+            x[extras:] = past.extras_ahead(np.array([step]), self.extras_ahead)[0][0]
         return x
 
     def _around(self, past: Past, step: int) -> tuple[Vector, Matrix, Mask | None] | None:

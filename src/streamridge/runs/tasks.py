@@ -45,6 +45,11 @@ class TaskOutcome:
         """Return whether there is a run that was interrupted before its end."""
         return self.run is not None and self.run.interrupted
 
+    @property
+    def steps_done(self) -> int:
+        """Return the number of steps that the task has done; 0 without a run."""
+        return 0 if self.run is None else self.run.steps_done
+
 
 @dataclass(frozen=True)
 class Task:
