@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from streamridge.files.written_files import FileNames
 from streamridge.report import write_report
-from streamridge.report.images import drawable
+from streamridge.plots.axes import drawable
 from tests.support.report_runs import run_with_experts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -14,7 +14,7 @@ from streamridge.arrays import Matrix, SameContent, Vector, require_finite
 from streamridge.errors import InvalidInputError, html_table, shown
 from streamridge.files.frames import make_frame
 from streamridge.metrics import percent
-from streamridge.plots.axes import new_figure, plain
+from streamridge.plots.axes import drawable, new_figure
 from streamridge.plots.figures import plot_next_steps
 from streamridge.series.clock import AnyClock
 from streamridge.series.time_format import NAIVE, TimeFormat, time_columns
@@ -243,13 +243,18 @@ class Forecast(SameContent):
             unit=unit,
             levels=self.levels,
         )
-        name = "" if self.sensor is None else f"{plain(self.sensor)}: "
+        name = "" if self.sensor is None else f"{drawable(self.sensor)}: "
         steps = "the next step" if len(self) == 1 else f"the next {len(self)} steps"
         axes.set(title=f"{name}{steps}, with {band_words(self.levels)}")
         return axes
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def first(self, steps: int) -> Forecast:
+        """Return the forecast of the first steps."""
+        names = ("time", "value", "lower", "upper")
+        return replace(self, **{name: getattr(self, name)[:steps] for name in names})
 
     @property
     def stamps(self) -> list[Any]:

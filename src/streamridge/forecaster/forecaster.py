@@ -271,13 +271,7 @@ class Forecaster(StepwiseForecaster):
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
         if shared["sensor"] is None and name != UNNAMED:
             own["sensor"] = name
-        forecaster = cls(**{**settings, **own})
-        with about(forecaster.settings.sensor):
-            require_readings("value", history.values)
-            for each in extras:
-                require_readings(each, history.extras[each])
-            forecaster._add_history(history)
-        return forecaster
+        return cls.from_settings(cls(**{**settings, **own}).settings, history)
 
     @classmethod
     def from_settings(cls, settings: Settings, history: Series | None = None) -> Forecaster:
@@ -289,7 +283,11 @@ class Forecaster(StepwiseForecaster):
         forecaster = cls.__new__(cls)
         StepwiseForecaster.__init__(forecaster, settings)
         if history is not None:
-            forecaster._add_history(history)
+            with about(settings.sensor):
+                require_readings("value", history.values)
+                for each in settings.preset.features.extras:
+                    require_readings(each, history.extras[each])
+                forecaster._add_history(history)
         return forecaster
 
     def __repr__(self) -> str:
