@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from streamridge.files.written_files import FileNames
-from streamridge.report import write_report
 from streamridge.plots.axes import drawable
+from streamridge.report import write_report
 from tests.support.report_runs import run_with_experts
 
 

@@ -436,8 +436,10 @@ def _outcomes(
     tasks: Sequence[ForecastTask], engine: Engine | Executor, console: Messages
 ) -> list[TaskOutcome]:
     """Run tasks with a progress bar over all sensors, and return their outcomes."""
-    with progress_bar(console) as bars:
-        bar = bars.add_task("all sensors", total=len(tasks), visible=len(tasks) > 1)
+    bars = progress_bar(console)
+    bars.disable |= len(tasks) == 1
+    with bars:
+        bar = bars.add_task("all sensors", total=len(tasks))
         with closing(run_tasks(tasks, engine, None, forecast_task)) as outcomes:
             every = []
             for outcome in outcomes:
