@@ -108,8 +108,17 @@ def read_frame(native: Any, origin: Origin, formats: SourceFormats, first: int =
         )
     for name, series in _named(data, origin):
         # An index of times takes precedence over a column "time".
-        columns.setdefault(name, FrameColumn(series, formats.of(name), first))
+        columns.setdefault(name, FrameColumn(_with_starts(series), formats.of(name), first))
     return RawTable(origin, range(first, first + len(data)), columns)
+
+
+def _with_starts(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return a column of periods of pandas as the times of their starts; another as it is."""
+    native = series.to_native()
+    if not (isinstance(series.dtype, nw.Unknown) and hasattr(native, "dt")):
+        return series
+    starts = getattr(native.dt, "to_timestamp", None)
+    return series if starts is None else nw.from_native(starts(), series_only=True)
 
 
 def _narwhal(native: Any, origin: Origin) -> nw.DataFrame[Any] | nw.Series[Any]:
