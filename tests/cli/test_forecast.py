@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from streamridge import Forecaster, __version__, forecast
+from tests.support.commands import press_after
 
 HOURS = pd.date_range("2021-06-13", periods=140, freq="h")
 VALUES = 100 + 50 * np.sin(2 * np.pi * np.arange(140) / 24)
@@ -175,15 +176,38 @@ def test_forecasters_are_saved_and_continue_together(invoke, flows, tmp_path):
     first = invoke("forecast", "before.csv", *QUICK, "--save", "models", "--quiet")
     then = ["forecast", "models", "--readings", "flows.csv", "--json"]
     result = invoke(*then, "--save", "models")
-    one_by_one = invoke("forecast", "models/a.sr", "models/b.sr", "--json", "--horizon", "3")
+    (tmp_path / "models" / "damaged.sr").write_bytes(b"streamridge state file\n")
+    one_by_one = invoke("forecast", "models", "--json", "--horizon", "3")
 
     assert first.exit_code == result.exit_code == 0, result.output
     assert "a: 20 new steps, 120 known and skipped" in result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["sensor"] for line in lines] == 24 * ["a"] + 24 * ["b"]
     assert lines[0]["time"] == "2021-06-18T20:00:00"
+    assert one_by_one.exit_code == 3
+    assert "error: damaged: models/damaged.sr is damaged" in one_by_one.stderr
     shorter = [json.loads(line) for line in one_by_one.stdout.splitlines()]
     assert shorter == [line for line in lines if line["ahead"] <= 3]
+
+
+def test_two_forecasters_of_one_sensor_learn_from_the_same_readings(invoke, saved, tmp_path):
+    (tmp_path / "copy.sr").write_bytes((tmp_path / "ramp.sr").read_bytes())
+
+    result = invoke("forecast", "ramp.sr", "copy.sr", "--readings", "new.csv", "--json")
+
+    values = [json.loads(line)["value"] for line in result.stdout.splitlines()]
+    assert values[:2] == values[2:]
+
+
+def test_ctrl_c_leaves_what_is_complete(invoke, flows, tmp_path, monkeypatch):
+    press_after(monkeypatch, 2)
+
+    result = invoke("forecast", "flows.csv", *QUICK, "--out", "next.csv")
+
+    assert result.exit_code == 130
+    assert "Stopped early." in result.stderr
+    assert set(pd.read_csv(tmp_path / "next.interrupted.csv")["sensor"]) == {"a"}
+    assert not (tmp_path / "next.csv").exists()
 
 
 def test_a_sensor_that_fails_costs_only_itself(invoke, flows, tmp_path):

@@ -18,6 +18,7 @@ from streamridge.cli.commands import BAD_INPUT, INCOMPLETE, require_extra
 from streamridge.cli.output_files import (
     OutputFile,
     PredictionsTable,
+    interrupted_file,
     is_standard,
     require_folder,
     require_replaceable,
@@ -28,6 +29,7 @@ from streamridge.cli.replay import given_holidays
 from streamridge.cli.terminal import Messages, StandardOutput, table_text
 from streamridge.errors import InvalidInputError, StreamRidgeError, counted, listed, visible
 from streamridge.files.atomic import replacing
+from streamridge.files.collector import Collector
 from streamridge.files.reading import read_readings, read_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.files.written_files import (
@@ -54,6 +56,7 @@ from streamridge.runs.next_steps import (
 from streamridge.runs.run_tasks import parse_engine, run_tasks
 from streamridge.runs.tasks import TaskOutcome
 from streamridge.series.lengths import step_name
+from streamridge.series.series import Series
 from streamridge.series.zones import parse_zone
 
 # The ending of a saved forecaster.
@@ -206,7 +209,7 @@ def forecast(
         for name, value in (given | own).items():
             require_none(name.replace("_", "-"), value, "with a saved forecaster, which decides it")
         prepared = _from_saved(saved, readings or [], reading, horizon, names, shared)
-    prepared = outputs.with_saved_forecasters(prepared, saved)
+    prepared = outputs.with_saved_forecasters(prepared)
     _write(prepared, runner, outputs, horizon, console)
 
 
@@ -273,22 +276,17 @@ def _from_saved(
             "--sensor must name the column of one saved forecaster, "
             f"got {counted(len(columns), 'name')} for {counted(len(paths), 'forecaster')}."
         )
-    forecasters = [Forecaster.load(path) for path in paths]
-    readers: dict[Any, Any] = {}
+    new_readings = NewReadingsOf(files, reading) if files else None
     tasks, settings, failures = [], [], []
-    for path, forecaster in zip(paths, forecasters, strict=True):
-        own = forecaster.settings
-        name = own.sensor or path.stem
+    for path in paths:
+        name = path.stem
         try:
+            forecaster = Forecaster.load(path)
+            own, name = forecaster.settings, forecaster.settings.sensor or name
             _require_suitable(path, forecaster, horizon, extras, bool(files))
-            series = None
-            if files:
-                key = (own.step, own.tz, own.preset.features.extras)
-                if key not in readers:
-                    readers[key] = _reader(files, reading, own)
-                series = readers[key](own.sensor, *columns)
+            series = None if new_readings is None else new_readings.series(own, *columns)
             content = forecaster.to_bytes()
-            tasks.append(ForecastTask(name, series, saved=content, **shared))
+            tasks.append(ForecastTask(name, series, saved=content, save_to=path, **shared))
             settings.append(own)
         except StreamRidgeError as error:
             if len(paths) == 1:
@@ -297,20 +295,28 @@ def _from_saved(
     return Prepared(tasks, settings, failures)
 
 
-def _reader(files: Sequence[str], reading: Mapping[str, Any], settings: Settings) -> Any:
-    """Return a function that returns the new readings of one sensor as a series."""
-    fixed = {"step": settings.step, "tz": settings.tz}
-    chosen = ReadingOptions.of(reading, **fixed, extras=settings.preset.features.extras)
-    collector = read_readings(list(files), chosen)
-    names, series = collector.names, {}
+class NewReadingsOf:
+    """New readings of many sensors; the files are read once for each kind of forecaster."""
 
-    def series_of(own: str | None, column: str | None = None) -> Any:
-        name = choose_sensor(names, own, column)
-        if name not in series:
-            series[name] = chosen.to_series(collector.take(name))
-        return series[name]
+    def __init__(self, files: Sequence[str], reading: Mapping[str, Any]) -> None:
+        self._files, self._reading = list(files), reading
+        self._collectors: dict[ReadingOptions, tuple[Collector, Sequence[str]]] = {}
+        self._series: dict[tuple[ReadingOptions, str], Series] = {}
 
-    return series_of
+    def series(self, settings: Settings, column: str | None = None) -> Series:
+        """Return the new readings of the sensor of a forecaster, in its step and zone."""
+        extras = settings.preset.features.extras
+        options = ReadingOptions.of(
+            self._reading, step=settings.step, tz=settings.tz, extras=extras
+        )
+        if options not in self._collectors:
+            collector = read_readings(self._files, options)
+            self._collectors[options] = collector, collector.names
+        collector, names = self._collectors[options]
+        name = choose_sensor(names, settings.sensor, column)
+        if (options, name) not in self._series:
+            self._series[options, name] = options.to_series(collector.take(name))
+        return self._series[options, name]
 
 
 def _require_suitable(
@@ -369,24 +375,22 @@ class Outputs:
     def _files(self) -> Iterator[OutputFile]:
         if self.table is not None and not is_standard(self.table):
             yield OutputFile("out", self.table, is_forecast)
+            yield OutputFile("out", interrupted_file(self.table), is_forecast)
         if self.plot is not None:
             yield OutputFile("plot", self.plot, is_figure)
 
-    def with_saved_forecasters(self, prepared: Prepared, paths: Sequence[Path] | None) -> Prepared:
+    def with_saved_forecasters(self, prepared: Prepared) -> Prepared:
         """Return the tasks with the files of their forecasters; a saved one keeps its file name."""
-        if self.save is None:
-            return prepared
-        names = FileNames()
-        files = (
-            [self.save / names.take(task.sensor, SAVED) for task in prepared.tasks]
-            if paths is None
-            else [self.save / path.name for path in paths]
-        )
+        names, tasks = FileNames(), []
+        for task in prepared.tasks:
+            file = None
+            if self.save is not None:
+                own = names.take(task.sensor, SAVED) if task.save_to is None else task.save_to.name
+                file = self.save / own
+            tasks.append(replace(task, save_to=file))
+        files = (task.save_to for task in tasks if task.save_to is not None)
         outputs = (OutputFile("save", file, is_checkpoint) for file in files)
         require_replaceable(outputs, (), force=self.force)
-        tasks = [
-            replace(task, save_to=file) for task, file in zip(prepared.tasks, files, strict=True)
-        ]
         return replace(prepared, tasks=tasks)
 
 
@@ -413,8 +417,10 @@ def _write(
             if task.save_to is not None and outcome.error is None:
                 console.print(f"Saved: {task.save_to}")
     output = StandardOutput()
+    interrupted = done < len(prepared.tasks)
     if made:
-        _write_files([each for each, _ in made], outputs, output, errors, console)
+        forecasts = [each for each, _ in made]
+        _write_files(forecasts, outputs, output, errors, console, interrupted=interrupted)
         if outputs.as_json:
             lines = (line for each in made for line in json_lines(*each))
             output.print("".join(f"{line}\n" for line in lines))
@@ -424,7 +430,7 @@ def _write(
         errors.append(str(output.error))
     for error in errors:
         typer.echo(visible(f"error: {error}"), err=True)
-    if done < len(prepared.tasks):
+    if interrupted:
         raise KeyboardInterrupt
     if errors:
         raise typer.Exit(INCOMPLETE if made else BAD_INPUT)
@@ -456,14 +462,19 @@ def _write_files(
     output: StandardOutput,
     errors: list[str],
     console: Messages,
+    *,
+    interrupted: bool,
 ) -> None:
-    """Write the table and the figure; a failure is noted and affects only its own file."""
+    """Write the table and the figure; a failure is noted and affects only its own file.
+
+    The table of an interrupted command has another name, and there is no figure.
+    """
     with PredictionsTable(outputs.table, output, errors.append) as table:
         table.add(forecast_columns(made))
-        written = table.finish(interrupted=False)
+        written = table.finish(interrupted=interrupted)
     if written is not None:
         console.print(f"Forecasts: {written}")
-    if outputs.plot is not None:
+    if outputs.plot is not None and not interrupted:
         try:
             _draw(made, outputs.plot, outputs.unit)
             console.print(f"Figure: {outputs.plot}")

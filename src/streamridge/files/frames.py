@@ -94,9 +94,7 @@ def read_frame(native: Any, origin: Origin, formats: SourceFormats, first: int =
     index: Any = nw.maybe_get_index(data)
     columns: dict[str, Column] = {}
     is_series = isinstance(data, nw.Series)
-    if hasattr(
-        index, "to_timestamp"
-    ):  # a PeriodIndex: a reading belongs to the start of its period
+    if hasattr(index, "to_timestamp"):  # a reading belongs to the start of its period
         index = index.to_timestamp()
     if index is not None and index.dtype.kind in ("Miu" if is_series else "M"):
         times: Any = nw.from_native(index.to_series(), series_only=True)
