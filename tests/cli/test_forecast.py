@@ -89,10 +89,12 @@ def test_extras_come_from_the_file_or_a_flag(invoke, tmp_path):
     table.loc[139, "ramp"] = np.nan
     table.to_csv(tmp_path / "ahead.csv", index=False)
 
+    inspected = invoke("inspect", "ramp.sr")
     without = invoke("forecast", "ramp.sr", "--readings", "new.csv")
     by_flag = invoke("forecast", "ramp.sr", "--readings", "new.csv", "--extras", "rain=1")
     by_file = invoke("forecast", "ramp.sr", "--readings", "ahead.csv")
 
+    assert "forecast by model, with the last known extras" in inspected.stdout
     assert without.exit_code == 2
     assert "rain must be known at the next step" in without.stderr
     assert by_flag.exit_code == by_file.exit_code == 0, by_flag.output + by_file.output
@@ -250,6 +252,10 @@ REFUSED = {
     "a folder without forecasters": (["empty"], "must hold saved forecasters (.sr), got none"),
     "more steps than were fitted": (["ramp.sr", "--horizon", "3"], "horizon must be at most 2"),
     "a model of a saved forecaster": (["ramp.sr", "--model", "long"], "--model must be left out"),
+    "a start of a saved forecaster": (
+        ["ramp.sr", "--hyperparameter", "regularization=1"],
+        "--hyperparameter must be left out because the saved forecaster decides it",
+    ),
     "a zone of a saved forecaster": (["ramp.sr", "--tz", "UTC"], "--tz must be left out"),
     "readings for a file": (["flows.csv", "--readings", "flows.csv"], "--readings must be left"),
     "unknown extras": (["ramp.sr", "--extras", "rain=1"], "extras must be among none"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from streamridge.cli.forecast import forecast_table, local_texts
+from streamridge.cli.forecast_output import forecast_table, local_texts
 from streamridge.cli.options import Json
 from streamridge.cli.terminal import table_text
 from streamridge.errors import counted, counts_text, visible
@@ -59,7 +59,8 @@ def inspect(
         typer.echo(visible(f"{name:<{wide}}  {text}"))
     typer.echo("\n" + table_text(_hyperparameters(forecaster), ("hyperparameter", "purpose")))
     if forecast.source != "none":
-        typer.echo(f"\nforecast by {forecast.source}")
+        known = ", with the last known extras" if extras else ""
+        typer.echo(f"\nforecast by {forecast.source}{known}")
         typer.echo(forecast_table(forecast, forecaster.settings))
 
 

@@ -17,7 +17,7 @@ from streamridge.series.times import Times, time_text
 
 # Values by the name of a column: one number, or one for each step ahead.
 ExtraValues: TypeAlias = Mapping[str, float | Sequence[float] | Vector]
-# What `predict` takes: values, the last known values, or a frame with rows of the steps ahead.
+# The argument of `predict`: values, "last" for the last known ones, or a frame of the steps ahead.
 GivenExtras: TypeAlias = ExtraValues | Literal["last"] | Any
 LAST_KNOWN = "last"
 
@@ -73,7 +73,7 @@ def require_observed(settings: Settings, extras: ExtraValues) -> Matrix:
     lengths, ahead = {len(values) for values in columns}, steps_ahead(features)
     if columns and not (len(lengths) == 1 and 1 <= max(lengths) <= ahead):
         raise InvalidInputError(
-            f"extras must have one value each, or {ahead} for the step and those after it, "
+            f"extras must have one value each, or {ahead} for the steps from this one on, "
             f"got {' and '.join(map(str, sorted(lengths)))}."
         )
     return np.column_stack(columns) if columns else np.zeros((1, 0))

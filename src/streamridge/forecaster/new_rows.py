@@ -28,7 +28,7 @@ NewRow: TypeAlias = tuple[object, float, Matrix | None]
 def new_rows(given: Any, settings: Settings, history: SensorHistory) -> Iterator[NewRow]:
     """Return the rows of a frame, in order; raise if one of them cannot be observed.
 
-    With extra columns, rows after the last value are no readings: they say what is known ahead.
+    If there are extra columns, rows after the last value only hold extras of the steps ahead.
     """
     times, values, extras = _columns(given, settings)
     require_readings("value", values)
@@ -82,7 +82,7 @@ def _columns(given: Any, settings: Settings) -> tuple[list[Any], Vector, Matrix 
 
 
 def _datetimes(readings: Readings) -> list[Any]:
-    """Return the times of readings in their own format, and those of an index as numbers."""
+    """Return the times of readings in their own format; an index has whole numbers."""
     if readings.indexed:
         return index_of(readings.times).tolist()
     return readings.time_format.datetimes(readings.times)

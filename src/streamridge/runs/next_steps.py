@@ -59,7 +59,7 @@ class ForecastTask:
     series: Series | None = None
     settings: Settings | None = None  # of a new forecaster
     saved: bytes | None = None  # the bytes of a saved forecaster
-    levels: Levels | None = None  # of the intervals; those of the forecaster by default
+    levels: Levels | None = None  # of the intervals; the forecaster's own by default
     fills: Mapping[str, float] = field(default_factory=dict)  # extras of steps that no row tells
     save_to: Path | None = None  # the file for the forecaster
     is_done = False  # it is never stored
@@ -70,7 +70,7 @@ class ForecastTask:
             write_bytes(self.save_to, outcome.forecaster)
 
     def stored(self, number: int) -> TaskOutcome | None:
-        """Return None: a forecast is made anew each time."""
+        """Return None: a forecast is never stored."""
         return None
 
 
@@ -153,7 +153,7 @@ def forecast(
 
 
 def parse_extras(given: str | Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Return the names of extra columns, and the values of those that are given as NAME=NUMBER.
+    """Return the names of extra columns, and the numbers of texts such as NAME=NUMBER.
 
     Examples
     --------
