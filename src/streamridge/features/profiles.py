@@ -23,6 +23,9 @@ from streamridge.hyperparameters.space import Space, require_values
 from streamridge.samples import Layout
 from streamridge.series.times import Steps
 
+# The most values of profiles that are in memory at once, 32 MB, and no limit of rows.
+MOST_VALUES, ALL_ROWS = 4_000_000, 2**62
+
 
 @dataclass(frozen=True)
 class Profiles:
@@ -110,6 +113,26 @@ class Profiles:
 
         The bits of a row depend only on its step, not on the other rows.
         """
+        if len(steps) <= self._rows_at_once:
+            return self._rows(past, steps)
+        starts = range(0, len(steps), self._rows_at_once)
+        parts = [self._rows(past, steps[at : at + self._rows_at_once]) for at in starts]
+        rows, complete = zip(*parts, strict=True)
+        return np.concatenate(rows), np.concatenate(complete)
+
+    @cached_property
+    def _rows_at_once(self) -> int:
+        """Return the number of rows that are made together.
+
+        Profiles that reach as far as a season back need values for every step ahead of every row,
+        which for long horizons would take gigabytes.
+        """
+        if self._looks_behind or not self.seasons:
+            return ALL_ROWS
+        return max(1, MOST_VALUES // self._offsets.size)
+
+    def _rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the rows at some steps, made together, and a mask as in `rows`."""
         lags, timeline = self._recent, past.timeline
         windows = _Windows.of(steps, lags, self.ahead)
         recent = past.values(windows.steps)[windows.at[:, lags - 1 :: -1]]
