@@ -60,6 +60,10 @@ WRONG = {
     "a missing one": ({"rain": [0, 1, None, 0]}, "rain must be known .* for 2021-06-23T02:00"),
     "a frame that ends": (COMING[:3], "rain must be known .* for 2021-06-23T03:00:00"),
     "nothing": (None, "extras must give rain, got none"),
+    "times with an offset": (
+        COMING.assign(time=COMING["time"].dt.tz_localize("UTC")),
+        "times of rain must have no offset, as the readings, got 2021-06-23T00:00:00.00:00",
+    ),
     "a word": ("first", "extras must map names to numbers"),
 }
 

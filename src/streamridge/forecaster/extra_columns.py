@@ -13,6 +13,7 @@ from streamridge.features.base import FeatureSet
 from streamridge.files.reading import read_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.settings import Settings, require_reading
+from streamridge.series.time_format import TimeFormat
 from streamridge.series.times import Times, time_text
 
 # Values by the name of a column: one number, or one for each step ahead.
@@ -35,17 +36,20 @@ def column_names(features: FeatureSet) -> list[str]:
     return [f"{name} at step {step}" for step in range(1, ahead + 1) for name in features.extras]
 
 
-def require_upcoming(settings: Settings, extras: GivenExtras, times: Times | None) -> Matrix:
+def require_upcoming(
+    settings: Settings, extras: GivenExtras, times: Times | None, time_format: TimeFormat
+) -> Matrix:
     """Return the extra columns of the steps ahead, (A, E); raise unless all values are known.
 
-    `times` are the times of the steps ahead, if they are known. "last" stands for unknown values.
+    `times` are the times of the steps ahead, if they are known, and `time_format` is the format of
+    the readings. "last" stands for unknown values.
     """
     features = settings.preset.features
     names, ahead = features.extras, steps_ahead(features)
     if isinstance(extras, str) and extras == LAST_KNOWN:
         return np.full((ahead, len(names)), np.nan)
     if names and times is not None and _is_frame(extras):
-        extras = _columns_of_frame(settings, extras, times[:ahead])
+        extras = _columns_of_frame(settings, extras, times[:ahead], time_format)
     columns = require_extras(names, extras)
     for name, values in zip(names, columns, strict=True):
         if len(values) != ahead:
@@ -116,12 +120,19 @@ def _is_frame(extras: object) -> bool:
     return hasattr(extras, "columns") and not isinstance(extras, Mapping)
 
 
-def _columns_of_frame(settings: Settings, frame: Any, times: Times) -> ExtraValues:
+def _columns_of_frame(
+    settings: Settings, frame: Any, times: Times, time_format: TimeFormat
+) -> ExtraValues:
     """Return the values of extra columns at some times, from a frame with a column of times."""
     names = settings.preset.features.extras
     options = ReadingOptions(sensors=names, step=settings.step, tz=settings.tz, layout="wide")
     found = {name: np.full(len(times), np.nan) for name in names}
     for name, series in read_series(frame, options).series.items():
+        if settings.tz is None and series.time_format.zoned != time_format.zoned:
+            raise InvalidInputError(
+                f"times of {name} must have {'an' if time_format.zoned else 'no'} offset, as the "
+                f"readings, got {series.time_format.texts(series.times[:1])[0]}."
+            )
         at = dict(zip(series.times.tolist(), series.values.tolist(), strict=True))
         found[name] = np.array([at.get(time, np.nan) for time in times.tolist()])
     return found

@@ -401,7 +401,8 @@ class Forecaster(StepwiseForecaster):
             settings, history, columns = self._settings, self._history, None
             levels = settings.levels if level is None else require_levels(level)
             if extras is not None or settings.preset.features.extras:
-                columns = require_upcoming(settings, extras, self._next_times)
+                written = history.clock.time_format or NAIVE
+                columns = require_upcoming(settings, extras, self._next_times, written)
             if not history.has_readings:
                 return Forecast.none(
                     settings.horizon, levels, indexed=isinstance(settings.step, int)
