@@ -171,7 +171,9 @@ def saved_files(files: Sequence[str]) -> list[Path] | None:
     others = []
     for name in files:
         path = Path(name)
-        if path.is_dir():
+        if not name or "\0" in name:  # no path; reading it says so
+            others.append(name)
+        elif path.is_dir():
             inside = sorted(path.glob(f"*{SAVED}"))
             if not inside:
                 raise InvalidInputError(
