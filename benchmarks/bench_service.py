@@ -9,8 +9,9 @@
 - restart: from the start of the process until it is ready, with all sensors known.
 - day: all sensors with a model each, step after step, as fast as it goes.
 - history: 200,000 readings of one sensor in one request, a year of seven sensors, and a month
-  before known readings; rows per second until they are acknowledged, and the longest answer of
-  /livez meanwhile. Then a restart with a million rows, and the first reading after it.
+  before known readings; rows per second until they are acknowledged, rows per processor second of
+  the process that stores them, which depends less on other work of the machine, and the longest
+  answer of /livez meanwhile. Then a restart with a million rows, and the first reading after it.
 """
 
 from __future__ import annotations
@@ -208,11 +209,14 @@ def sustained(
 
 
 class Prober:
-    """A thread that asks for /livez all the time, and notes the longest answer."""
+    """A thread that asks for /livez all the time, and notes the longest answer.
 
-    def __init__(self, port: int) -> None:
+    It uses one connection, or a new one every time, as a new client does.
+    """
+
+    def __init__(self, port: int, *, every_time_new: bool = False) -> None:
         self._port, self._done, self.longest = port, Event(), 0.0
-        self._thread = Thread(target=self._run)
+        self._every_time_new, self._thread = every_time_new, Thread(target=self._run)
 
     def _run(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
@@ -221,6 +225,8 @@ class Prober:
             connection.request("GET", "/livez")
             connection.getresponse().read()
             self.longest = max(self.longest, monotonic() - begun)
+            if self._every_time_new:
+                connection.close()
         connection.close()
 
     def __enter__(self) -> Prober:
@@ -260,10 +266,11 @@ def history(folder: str, options: argparse.Namespace) -> dict[str, float]:
     found = {}
     with served(database, options) as (port, process):
         for name, parts in bodies.items():
-            found |= backfilled(port, name, parts)
+            found |= backfilled(port, process, name, parts)
         number = 0
         while figure(port, "readings_stored_total") < 1_000_000:
-            found |= backfilled(port, "more", [past([f"m{number}"], now - 190_000 * STEP, 190_000)])
+            more = [past([f"m{number}"], now - 190_000 * STEP, 190_000)]
+            found |= backfilled(port, process, "more", more)
             number += 1
         found["history_rss_mb"] = memory_of(process)
     begun = monotonic()
@@ -277,15 +284,29 @@ def history(folder: str, options: argparse.Namespace) -> dict[str, float]:
     return found
 
 
-def backfilled(port: int, name: str, parts: list[bytes]) -> dict[str, float]:
+def processor_seconds(process: subprocess.Popen[str]) -> float:
+    """Return the processor time that a process has used, without its children."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def backfilled(
+    port: int, process: subprocess.Popen[str], name: str, parts: list[bytes]
+) -> dict[str, float]:
     """Send large bodies; return rows per second, and the longest answer of /livez."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     count = sum(part.count(b"\n") + 1 for part in parts)
     with Prober(port) as prober:
+        before = processor_seconds(process)
         seconds = sum(post(connection, part, "?mode=backfill") for part in parts)
+        busy = processor_seconds(process) - before
         worked_off(port, "readings_behind")
     connection.close()
-    return {f"{name}_rows_per_s": count / seconds, f"{name}_longest_pause_s": prober.longest}
+    return {
+        f"{name}_rows_per_s": count / seconds,
+        f"{name}_rows_per_cpu_s": count / busy,
+        f"{name}_longest_pause_s": prober.longest,
+    }
 
 
 def day(folder: str, options: argparse.Namespace, begin: int) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Measure how long clients and operators of a service wait: for answers, refusals, starts, stops.
 
-    python benchmarks/bench_waits.py [--sensors 39000] [--json]
+    python benchmarks/bench_waits.py [--sensors 39000] [--only attacks] [--json]
 
 Each figure stands beside its goal:
 
@@ -12,7 +12,10 @@ Each figure stands beside its goal:
 - stalled_body_refused_s: a body of which nothing comes, including the 30 s that it may take;
 - full_queue_refused_ms: a request that finds the queue full, worst;
 - stop_s: from the signal to the exit, with 50 event streams and a client that writes;
-- second_signal_s: from a second signal to the exit of a service that hangs.
+- second_signal_s: from a second signal to the exit of a service that hangs;
+- headers, half_open, slow_readers: the longest answer of /livez during an attack, and by how much
+  the memory of the service grew. The attacks are 600 MB of headers, 1,100 connections with half a
+  request each while 1,024 files may be open, and 200 clients that do not read their responses.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import asyncio
 import http.client
 import json
 import re
+import resource
 import signal
 import socket
 import statistics
@@ -29,14 +33,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from time import monotonic, process_time, time
+from time import monotonic, process_time, sleep, time
 
 import msgspec
 import numpy as np
-from bench_service import STEP, ask, post, rows, served, worked_off
+from bench_service import STEP, Prober, ask, post, rows, served, worked_off
 
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.errors import InUseError
@@ -65,8 +69,19 @@ GOALS = {
     "full_queue_refused_ms": 100.0,
     "stop_s": 10.0,
     "second_signal_s": 1.0,
+    "headers_livez_s": 1.0,
+    "headers_growth_mb": 64.0,
+    "half_open_livez_s": 1.0,
+    "half_open_growth_mb": 64.0,
+    "slow_readers_livez_s": 1.0,
+    "slow_readers_growth_mb": 64.0,
 }
 KNOWN, STREAMS, HEARD = 4000, 50, 100
+# Open files of a service that is attacked, and of this process.
+FEW_FILES, MANY_FILES = 1024, 4096
+HALF_REQUEST = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: "
+# Seconds for which an attack goes on after its last connection.
+ATTACK_SECONDS = 3.0
 HANGING = """
 import sys, time
 from streamridge_service.http.server import run
@@ -81,21 +96,25 @@ def main() -> None:
     """Print the figures with their goals, or write them as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sensors", type=int, default=39_000)
+    parser.add_argument("--only", choices=["attacks"], help="one part")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     options.train_size, options.memory, options.workers = 672, "8GB", 2
     with tempfile.TemporaryDirectory(prefix="streamridge-") as folder:
-        found = {
-            "start_cpu_s": start_cpu(Path(folder) / "known.db"),
-            "full_queue_refused_ms": 1000 * full_queue_refused(Path(folder) / "full.db"),
-            **by_http(str(Path(folder) / "served.db"), options),
-            "second_signal_s": second_signal(str(Path(folder) / "hanging.db")),
-        }
+        found = attacked(folder, options)
+        if options.only is None:
+            found |= {
+                "start_cpu_s": start_cpu(Path(folder) / "known.db"),
+                "full_queue_refused_ms": 1000 * full_queue_refused(Path(folder) / "full.db"),
+                **by_http(str(Path(folder) / "served.db"), options),
+                "second_signal_s": second_signal(str(Path(folder) / "hanging.db")),
+            }
     if options.json:
         print(json.dumps(found))
         return
     for name, goal in GOALS.items():
-        print(f"{name:>34}  {found[name]:8.3g}  (goal {goal:g})")
+        if name in found:
+            print(f"{name:>34}  {found[name]:8.3g}  (goal {goal:g})")
 
 
 def small(database: Path) -> ServiceSettings:
@@ -287,6 +306,87 @@ def second_signal(database: str) -> float:
         lasted = monotonic() - begun
         process.stdout.read()  # until its worker has ended as well
         return lasted
+
+
+def attacked(folder: str, options: argparse.Namespace) -> dict[str, float]:
+    """Return the longest answers of /livez and the growth of memory during each attack."""
+    found = {}
+    for name, attack in {
+        "headers": endless_headers,
+        "half_open": half_open,
+        "slow_readers": slow_readers,
+    }.items():
+        with (
+            few_files(),
+            served(str(Path(folder) / f"{name}.db"), options) as (port, process),
+            ExitStack() as connections,
+        ):
+            allow_files(MANY_FILES)
+            before = memory(process.pid, "VmRSS")
+            Path(f"/proc/{process.pid}/clear_refs").write_text("5")  # forget the peak
+            with Prober(port, every_time_new=True) as prober:
+                attack(port, connections)
+            found[f"{name}_livez_s"] = prober.longest
+            found[f"{name}_growth_mb"] = memory(process.pid, "VmHWM") - before
+    return found
+
+
+@contextmanager
+def few_files() -> Iterator[None]:
+    """Let processes that are started in a block open few files."""
+    before, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allow_files(FEW_FILES)
+    try:
+        yield
+    finally:
+        allow_files(before)
+
+
+def allow_files(most: int) -> None:
+    """Set how many files this process, and those that it starts, may open."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def memory(pid: int, name: str) -> float:
+    """Return a memory figure of a process, in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.findall(rf"{name}:\s+(\d+)", status)[0]) / 1000
+
+
+def endless_headers(port: int, connections: ExitStack) -> None:
+    """Send headers of 100 MB on each of six connections, as far as the service takes them."""
+
+    def send() -> None:
+        with socket.create_connection(("127.0.0.1", port), 120) as connection:
+            connection.sendall(HALF_REQUEST)
+            with suppress(OSError):
+                for _ in range(1600):
+                    connection.sendall(b"a" * 65_536)
+
+    threads = [Thread(target=send) for _ in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+def half_open(port: int, connections: ExitStack) -> None:
+    """Send half a request on each of 1,100 connections."""
+    for _ in range(1100):
+        connection = socket.create_connection(("127.0.0.1", port), 120)
+        connections.enter_context(connection).sendall(HALF_REQUEST + b"a" * 4000)
+    sleep(ATTACK_SECONDS)
+
+
+def slow_readers(port: int, connections: ExitStack) -> None:
+    """Send ten requests on each of 200 connections, and read no response."""
+    for _ in range(200):
+        connection = connections.enter_context(socket.socket())
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", port))
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 10)
+    sleep(ATTACK_SECONDS)
 
 
 if __name__ == "__main__":

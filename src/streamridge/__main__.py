@@ -1,6 +1,6 @@
 """`python -m streamridge`: the command `streamridge`."""
 
-from streamridge.cli.main import app
+from streamridge_command import main
 
 if __name__ == "__main__":
-    app(prog_name="streamridge")
+    main()

@@ -10,21 +10,24 @@ Rows count as stored only after their transaction: several batches are classifie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import msgspec
 
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
-from streamridge_service.ledger.revisions import counting_readings
+from streamridge_service.ledger.revisions import find_readings, readings_of_keys
 from streamridge_service.plan import DAY, MINUTE, SECOND, Declaration, Plan
 from streamridge_service.rows import Batch, Refusal, Row
 from streamridge_service.stream_clock import FAR, StreamClock
 
 # Readings up to this far ahead of the machine's clock are normal, and up to that far they are held.
 AHEAD, HOLD = 10 * MINUTE, 2 * DAY
+# Earlier and later than all readings.
+NEVER, FOREVER = -(1 << 62), 1 << 62
 
 OnConflict = Literal["keep", "replace"]
 Mode = Literal["live", "backfill"]
@@ -80,7 +83,7 @@ class NewRows:
     sensors: dict[str, SensorRow] = field(default_factory=dict)
     # The new readings that count, by sensor and key.
     known: dict[tuple[int, int], Known] = field(default_factory=dict)
-    # Time of the newest new reading of each sensor.
+    # Time of the newest reading of each sensor of the new rows, stored or new.
     newest: dict[int, int] = field(default_factory=dict)
 
     def merge(self, other: NewRows) -> None:
@@ -111,8 +114,12 @@ class Intake:
         self.sensors = {sensor.name: sensor for sensor in sensors}
         self._by_id = {sensor.id: sensor for sensor in sensors}
         self._declarations: dict[bytes, tuple[Declaration, Plan]] = {}
-        # Time and value of the newest reading of each sensor: later rows cannot be duplicates.
+        # Time and value of the newest known reading of each sensor, and the sensors of which only
+        # the time is known. Later rows cannot be duplicates, unless a reading that was not read at
+        # the start may be as late.
         self._newest: dict[int, Known] = {}
+        self._without_value: set[int] = set()
+        self._unread_until = FOREVER if sensors else NEVER
         self.held: dict[tuple[int, int], StoredReading] = {}
         # While the clock is suspect, rows far ahead of it are held instead of refused.
         self.clock_jumped = False
@@ -153,23 +160,42 @@ class Intake:
     def _key(self, reading: StoredReading) -> tuple[int, int]:
         return reading.sensor, self._plan_of(reading.sensor).key_of(reading.time)
 
-    def restore(self, stored: Sequence[StoredReading], held: Sequence[StoredReading]) -> None:
-        """Add recent readings in order of arrival, and held ones, when the service starts."""
-        for reading in stored:
-            self._add_stored(reading)
-        for reading in held:
-            key = self._key(reading)
-            if not any(each.seq > reading.seq for each in self._stored(*key)):
-                self.held[key] = reading
-        if isinstance(self._clock, StreamClock):
-            self._clock.add([(self._by_id[each.sensor].name, each.time) for each in stored])
+    def restore(
+        self,
+        recent: Sequence[StoredReading],
+        held: Sequence[StoredReading],
+        earlier: Mapping[int, int],
+        unread_until: int,
+    ) -> None:
+        """Add what the ledger holds, when the service starts.
 
-    def _stored(self, sensor: int, key: int) -> list[StoredReading]:
-        """Return the stored readings of a key, without held ones."""
-        plan = self._plan_of(sensor)
-        start, end = (key, key + 1) if plan.rule else plan.times_of(key, key + 1)
-        found = self._ledger.readings(sensor, start=start, end=end)
-        return [each for each in found if each.kind != Kind.HELD]
+        Parameters
+        ----------
+        recent
+            The last readings in order of arrival, without held ones.
+        held
+            The held readings.
+        earlier
+            By sensor: the time of the newest reading before the recent ones.
+        unread_until
+            The latest time of readings that none of these tell about.
+        """
+        for reading in recent:
+            self._add_stored(reading)
+        for sensor, time in earlier.items():
+            if sensor not in self._newest or time > self._newest[sensor][0]:
+                self._newest[sensor] = time, None
+                self._without_value.add(sensor)
+        self._unread_until = unread_until
+        for reading in held:
+            sensor, key = self._key(reading)
+            stored = readings_of_keys(self._ledger, sensor, self._plan_of(sensor), key, key)
+            if not any(each.seq > reading.seq for each in stored):
+                self.held[sensor, key] = reading
+        if isinstance(self._clock, StreamClock):
+            times = sorted(earlier.items(), key=lambda item: item[1])
+            times += [(each.sensor, each.time) for each in recent]
+            self._clock.add([(self._by_id[sensor].name, time) for sensor, time in times])
 
     def _add_stored(self, reading: StoredReading) -> None:
         """Remember a stored reading if it is the newest of its sensor."""
@@ -182,6 +208,7 @@ class Intake:
                 if key < newest or (key == newest and not replaces):
                     return
         self._newest[reading.sensor] = reading.time, reading.value
+        self._without_value.discard(reading.sensor)
 
     def classify(
         self, batch: Batch, options: IngestOptions, new: NewRows, received: int
@@ -189,123 +216,98 @@ class Intake:
         """Add the rows of a batch to the new rows, and return the result."""
         if isinstance(self._clock, StreamClock):
             self._clock.add([(row.sensor, row.time) for row in batch.rows])
-        rows = _Rows(new, NewRows(new.last_seq))
-        receipt = Receipt(skipped=batch.skipped)
+        rows = _Rows(options, received, self.now, new, NewRows(new.last_seq))
+        stored, receipt = _StoredRows(self._ledger, batch), Receipt(skipped=batch.skipped)
         for refusal in batch.refused:
             receipt.refuse(refusal)
         for row in batch.rows:
-            problem = self._add(row, options, rows, received, receipt)
+            problem = self._add(row, rows, stored, receipt)
             if problem is not None:
                 receipt.refuse(Refusal(row.line, *problem))
         if options.atomic and receipt.refused:
             return Receipt(refused=receipt.refused, refusals=receipt.refusals)
+        rows.own.newest = {each.row.id: each.newest for each in rows.sensors.values()}
         new.merge(rows.own)
         return receipt
 
     def _add(
-        self, row: Row, options: IngestOptions, rows: _Rows, received: int, receipt: Receipt
+        self, row: Row, rows: _Rows, stored: _StoredRows, receipt: Receipt
     ) -> tuple[str, str] | None:
         """Add a row, or return the code and the reason of its refusal."""
-        sensor = self._sensor(row.sensor, rows, received)
+        sensor = rows.sensors.get(row.sensor) or self._sensor(row.sensor, rows)
         if sensor is None:
             return "sr-too-many-sensors", f"There are {self._max_sensors} sensors, the maximum."
-        if sensor.archived is not None:
+        if sensor.row.archived is not None:
             return "sr-archived", f"Sensor {row.sensor} was archived."
-        declared, plan = self._declared(sensor)
-        is_early, problem = self._time_problem(row, sensor.id, plan, rows)
+        is_early, problem = self._time_problem(row, sensor, rows.now)
         if problem is not None:
             return problem
-        key = plan.key_of(row.time)
-        known = self._known(sensor.id, key, rows)
-        status = _status(row, known, options)
+        key = sensor.plan.key_of(row.time)
+        known = self._known(sensor, key, rows, stored)
+        status = _status(row, known, rows.options)
         if status == "conflict":
             return "sr-conflict", "There is another value for this time; the first one stays."
-        receipt.sensors.setdefault(sensor.id, 0)
         if status == "duplicate":
             receipt.duplicate += 1
+            receipt.sensors.setdefault(sensor.row.id, 0)
             return None
-        if row.sensor not in self.sensors and rows.sensor(row.sensor) is None:
-            rows.own.sensors[row.sensor] = sensor
-        kind = Kind.HELD if is_early else _kind(status, options)
+        kind = Kind.HELD if is_early else _kind(status, rows.options)
         if known is not None and status == "revision":  # it replaces that reading, at its time
             row = msgspec.structs.replace(row, time=known[0])
-        receipt.sensors[sensor.id] = rows.add(row, sensor.id, key, kind, received)
-        self._count(row, kind, declared.bounds, plan, sensor.id, rows, receipt)
+        receipt.sensors[sensor.row.id] = rows.add(row, sensor, key, kind)
+        _count(row, kind, sensor, receipt)
         return None
 
     def _time_problem(
-        self, row: Row, sensor: int, plan: Plan, rows: _Rows
+        self, row: Row, sensor: _BatchSensor, now: int
     ) -> tuple[bool, tuple[str, str] | None]:
         """Return whether a row must be held, and the code and the reason of a refusal, if any."""
-        if not plan.is_on_grid(row.time):
-            seconds = plan.step // SECOND
+        if not sensor.plan.is_on_grid(row.time):
+            seconds = sensor.plan.step // SECOND
             detail = f"The time is not a multiple of {seconds} seconds, and there is no rule."
             return False, ("sr-off-grid", detail)
         if isinstance(self._clock, StreamClock):
-            now = row.time if self._clock.now is None else self._clock.now
-            return row.time > max(now, self._newest_of(sensor, rows, now)) + FAR, None
-        ahead = row.time - self._clock()
-        if ahead > HOLD and not self.clock_jumped:
+            return row.time > max(now, sensor.newest) + FAR, None
+        if row.time > now + HOLD and not self.clock_jumped:
             detail = "The time is more than two days ahead of this service's clock."
             return False, ("sr-future", detail)
-        return ahead > AHEAD, None
+        return row.time > now + AHEAD, None
 
-    def _newest_of(self, sensor: int, rows: _Rows, default: int) -> int:
-        """Return the time of the newest reading of a sensor, stored or new."""
-        return max(self._newest.get(sensor, (default, None))[0], rows.newest(sensor, default))
-
-    def _sensor(self, name: str, rows: _Rows, received: int) -> SensorRow | None:
+    def _sensor(self, name: str, rows: _Rows) -> _BatchSensor | None:
         """Return a known or a new sensor; None if there are too many."""
-        known = self.sensors.get(name) or rows.sensor(name)
-        if known is not None:
-            return known
-        count = len(self.sensors) + rows.new_sensors
-        return None if count >= self._max_sensors else SensorRow(count + 1, name, received)
-
-    def _known(self, sensor: int, key: int, rows: _Rows) -> Known | None:
-        """Return the reading of a key that counts; None if there is none."""
-        for new in (rows.own, rows.before):
-            if (sensor, key) in new.known:
-                return new.known[sensor, key]
-        if (sensor, key) in self.held:
-            held = self.held[sensor, key]
-            return held.time, held.value
-        if sensor not in self._by_id:
+        known = self.sensors.get(name) or rows.before.sensors.get(name)
+        count = len(self.sensors) + len(rows.before.sensors) + len(rows.own.sensors)
+        if known is None and count >= self._max_sensors:
             return None
-        newest = self._newest.get(sensor)
-        if newest is not None:
-            newest_key = self._plan_of(sensor).key_of(newest[0])
-            if key >= newest_key:
-                return newest if key == newest_key else None
-        found = counting_readings(self._stored(sensor, key), self._plan_of(sensor)).get(key)
-        return None if found is None else (found.time, found.value)
+        row = known or SensorRow(count + 1, name, rows.received)
+        declared, plan = self._declared(row)
+        sensor = _BatchSensor(row, plan, declared.bounds)
+        if row.id in self._by_id:
+            newest = self._newest.get(row.id)
+            if newest is not None:
+                sensor.newest, sensor.newest_key = newest[0], plan.key_of(newest[0])
+            sensor.stored_until = max(sensor.newest_key, self._unread_until + plan.step)
+        sensor.newest = max(sensor.newest, rows.before.newest.get(row.id, NEVER))
+        if known is not None:  # a new one counts with its first stored row
+            rows.sensors[name] = sensor
+        return sensor
 
-    def _count(
-        self,
-        row: Row,
-        kind: Kind,
-        bounds: Bounds | None,
-        plan: Plan,
-        sensor: int,
-        rows: _Rows,
-        receipt: Receipt,
-    ) -> None:
-        """Count a stored row in one of the counters."""
-        newest = self._newest_of(sensor, rows, row.time)
-        if kind == Kind.HELD:
-            receipt.held += 1
-        elif kind == Kind.REVISION:
-            receipt.replaced += 1
-        elif (
-            kind in (Kind.LIVE, Kind.FILL)
-            and newest > row.time
-            and plan.step_of(newest) - plan.step_of(row.time) > plan.open_for
-        ):
-            receipt.late += 1
-        elif not is_within(row.value, bounds):
-            receipt.implausible += 1
-        else:
-            receipt.accepted += 1
+    def _known(
+        self, sensor: _BatchSensor, key: int, rows: _Rows, stored: _StoredRows
+    ) -> Known | None:
+        """Return the reading of a key that counts; None if there is none."""
+        number = sensor.row.id
+        new = rows.own.known.get((number, key)) or rows.before.known.get((number, key))
+        if new is not None:
+            return new
+        if (number, key) in self.held:
+            held = self.held[number, key]
+            return held.time, held.value
+        if key > sensor.stored_until:
+            return None
+        if key == sensor.newest_key and number not in self._without_value:
+            return self._newest[number]
+        return stored.find(sensor, key)
 
     def committed(self, new: NewRows) -> None:
         """Add rows that were committed."""
@@ -330,33 +332,67 @@ class Intake:
 
 
 @dataclass
-class _Rows:
-    """The new rows of earlier batches, and of the current batch."""
+class _BatchSensor:
+    """A sensor of a batch, with the times of its newest readings."""
 
+    row: SensorRow
+    plan: Plan
+    bounds: Bounds | None
+    newest: int = NEVER  # time of its newest reading, stored or new
+    newest_key: int = NEVER  # key of its newest stored reading
+    stored_until: int = NEVER  # no later key is stored
+
+
+@dataclass
+class _Rows:
+    """The new rows of earlier batches, and of the current batch with its sensors."""
+
+    options: IngestOptions
+    received: int
+    now: int
     before: NewRows
     own: NewRows
+    sensors: dict[str, _BatchSensor] = field(default_factory=dict)
 
-    def add(self, row: Row, sensor: int, key: int, kind: Kind, received: int) -> int:
+    def add(self, row: Row, sensor: _BatchSensor, key: int, kind: Kind) -> int:
         """Add a row, and return its arrival number."""
-        own = self.own
+        own, number = self.own, sensor.row.id
+        if row.sensor not in self.sensors:
+            self.sensors[row.sensor], own.sensors[row.sensor] = sensor, sensor.row
         own.last_seq += 1
         own.readings.append(
-            StoredReading(own.last_seq, sensor, row.time, row.value, received, kind)
+            StoredReading(own.last_seq, number, row.time, row.value, self.received, kind)
         )
-        own.known[sensor, key] = row.time, row.value
-        if kind != Kind.HELD:
-            own.newest[sensor] = max(row.time, self.newest(sensor, row.time))
+        own.known[number, key] = row.time, row.value
+        if kind != Kind.HELD and row.time > sensor.newest:
+            sensor.newest = row.time
         return own.last_seq
 
-    def sensor(self, name: str) -> SensorRow | None:
-        return self.own.sensors.get(name) or self.before.sensors.get(name)
 
-    @property
-    def new_sensors(self) -> int:
-        return len(self.own.sensors) + len(self.before.sensors)
+class _StoredRows:
+    """The stored readings of a batch's times, found by few queries for each sensor."""
 
-    def newest(self, sensor: int, time: int) -> int:
-        return max(self.before.newest.get(sensor, time), self.own.newest.get(sensor, time))
+    def __init__(self, ledger: Ledger, batch: Batch) -> None:
+        self._ledger, self._batch = ledger, batch
+        self._found: dict[int, dict[int, StoredReading]] = {}
+
+    def find(self, sensor: _BatchSensor, key: int) -> Known | None:
+        """Return the stored reading of a key that counts; None if there is none."""
+        found = self._found.get(sensor.row.id)
+        if found is None:
+            keys = {sensor.plan.key_of(time) for time in self._times[sensor.row.name]}
+            found = find_readings(self._ledger, sensor.row.id, sensor.plan, keys)
+            self._found[sensor.row.id] = found
+        known = found.get(key)
+        return None if known is None else (known.time, known.value)
+
+    @cached_property
+    def _times(self) -> dict[str, list[int]]:
+        """Return the times of the batch by the name of the sensor."""
+        times: dict[str, list[int]] = {}
+        for row in self._batch.rows:
+            times.setdefault(row.sensor, []).append(row.time)
+        return times
 
 
 def _status(row: Row, known: Known | None, options: IngestOptions) -> Status:
@@ -379,6 +415,25 @@ def _kind(status: Status, options: IngestOptions) -> Kind:
     if options.mode == "backfill":
         return Kind.BACKFILL
     return Kind.FILL if status == "fill" else Kind.LIVE
+
+
+def _count(row: Row, kind: Kind, sensor: _BatchSensor, receipt: Receipt) -> None:
+    """Count a stored row in one of the counters."""
+    if kind == Kind.HELD:
+        receipt.held += 1
+    elif kind == Kind.REVISION:
+        receipt.replaced += 1
+    elif kind != Kind.BACKFILL and _is_late(row.time, sensor):
+        receipt.late += 1
+    elif not is_within(row.value, sensor.bounds):
+        receipt.implausible += 1
+    else:
+        receipt.accepted += 1
+
+
+def _is_late(time: int, sensor: _BatchSensor) -> bool:
+    plan, newest = sensor.plan, sensor.newest
+    return newest > time and plan.step_of(newest) - plan.step_of(time) > plan.open_for
 
 
 def is_within(value: float | None, bounds: Bounds | None) -> bool:

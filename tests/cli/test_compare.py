@@ -193,7 +193,9 @@ def test_help_ends_with_an_example_that_runs(invoke):
         *shlex.split(example)[1:], "--sensor", "ramp-3", "--train-size", "96", "--json", "--quiet"
     )
 
-    assert [run["method"] for run in records(result)] == ["ohl", "random", "fixed"]
+    errors = {run["method"]: run["rmse"] for run in records(result)}
+    assert list(errors) == ["ohl", "hoag", "random", "fixed"]
+    assert errors["ohl"] < errors["fixed"]
 
 
 def test_naive_forecasts_have_rows_of_their_own(invoke, flows):

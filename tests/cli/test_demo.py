@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from streamridge.cli.main import app
 from tests.support.figures import save_blank
+from tests.support.hostile_files import column, require_contract
 
 SMALL = ["demo", "--days", "2", "--warmup-days", "4", "--train-size", "192", "--jobs", "1"]
 
@@ -71,14 +72,56 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_work(invoke, tmp_pa
     assert "error: out must be a folder that can be written, got 'taken': " in result.stderr
 
 
-def test_without_matplotlib_the_extra_is_named_before_any_work(invoke, monkeypatch, tmp_path):
+def test_without_matplotlib_there_is_no_report_and_the_extra_is_named(
+    invoke, monkeypatch, tmp_path
+):
     monkeypatch.setattr("streamridge.cli.commands.find_spec", lambda name: None)
+    monkeypatch.setattr("streamridge.cli.demo.METHODS", ["last"])
 
     result = invoke(*SMALL)
 
+    assert result.exit_code == 0, result.output
+    assert "There is no report: matplotlib and plotly must be installed" in result.stderr
+    assert "pip install 'streamridge[plot]' (in a checkout: pip install '.[plot]')" in result.stderr
+    written = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert written == {"roads.csv", "predictions.csv"}
+
+
+def test_a_report_without_matplotlib_is_refused_before_any_work(invoke, monkeypatch, tmp_path):
+    monkeypatch.setattr("streamridge.cli.commands.find_spec", lambda name: None)
+    (tmp_path / "flow.csv").write_text(column(1, 2, 3))
+
+    result = invoke("replay", "flow.csv", "--report", "page", "--predictions", "p.csv")
+
     assert result.exit_code == 1
-    assert "pip install 'streamridge[plot]'" in result.stderr
-    assert not list(tmp_path.iterdir())
+    assert "error: matplotlib must be installed for this. Install it with: pip" in result.stderr
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_the_report_of_the_demo_explains_itself(shown):
+    _, folder = shown
+
+    page = (folder / "index.html").read_text()
+    assert page.count("roadworks begin") >= 3 * 5  # in the figures over time of three sensors
+    assert "online hyperparameter learning" in page
+    assert "day, 1 step ago" in page
+    assert "day lags" not in page
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ("2017-01-06", "--event must be a time and a text, such as '2021-06-13T08:00=roadworks'"),
+        ("soon=works", "--event must be a time and a text"),
+        ("7=works", "--event must be at a time, as the readings are, got '7=works'"),
+    ],
+)
+def test_an_event_that_cannot_be_marked_is_refused(event, said, invoke, tmp_path):
+    (tmp_path / "flow.csv").write_text(column(1, 2, 3))
+
+    result = invoke("replay", "flow.csv", "--method", "last", "--warmup", "0", "--event", event)
+
+    require_contract(result, 2, said)
 
 
 def test_the_demo_writes_a_picture_and_prints_the_start_of_the_roadworks(shown):

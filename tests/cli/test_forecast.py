@@ -322,3 +322,38 @@ def test_escape_sequences_in_names_are_made_visible(invoke, tmp_path):
         assert "\x1b[31m" not in text
         assert "\u202e" not in text
         assert r"ra\x1b[31mmp" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda t: t.assign(ramp=1000 * t.ramp),
+            "ramp: 5 new steps; 5 implausible, replaced by forecasts",
+        ),
+        (
+            lambda t: t.assign(time=t.time + pd.Timedelta("20min")),
+            "ramp: 5 new steps; 5 off the grid, moved to the nearest step",
+        ),
+        (lambda t: t, "ramp: 5 new steps\n"),
+    ],
+    ids=["another unit", "another grid", "good"],
+)
+def test_new_readings_that_were_not_learned_from_are_counted(change, said, saved, invoke, tmp_path):
+    table = pd.read_csv(tmp_path / "new.csv", parse_dates=["time"])
+    change(table[120:125]).to_csv(tmp_path / "new.csv", index=False)
+
+    result = invoke("forecast", "ramp.sr", "--readings", "new.csv")
+
+    assert result.exit_code == 0, result.output
+    assert said in result.stderr
+
+
+def test_a_reading_that_contradicts_a_known_one_is_counted(saved, invoke, tmp_path):
+    time = str(saved.next_time - np.timedelta64(1, "h"))
+    (tmp_path / "new.csv").write_text(f"time,ramp\n{time},12345\n")
+
+    result = invoke("forecast", "ramp.sr", "--readings", "new.csv")
+
+    said = "0 new steps, 1 known and skipped; 1 different from a known reading, dropped"
+    assert said in result.stderr

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamridge import InvalidInputError
+from streamridge import Forecaster, InvalidInputError
 from tests.support.commands import press_after
 from tests.support.forecasters import DAY, daily
 from tests.support.waiting import LIMIT
@@ -236,13 +236,40 @@ def test_after_ctrl_c_results_have_names_with_interrupted(invoke, flows, tmp_pat
     assert "Stopped early: results so far follow." in result.stderr
 
 
-def test_a_termination_signal_stops_a_run_like_ctrl_c(invoke, flows, tmp_path, monkeypatch):
-    press_after(monkeypatch, 100, signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_end_of_a_terminal_stops_a_run_like_ctrl_c(
+    number, invoke, flows, tmp_path, monkeypatch
+):
+    press_after(monkeypatch, 100, number)
 
     result = invoke("replay", "flows.csv", *QUICK, "--predictions", "p.csv")
 
     assert result.exit_code == 130
     assert len(pd.read_csv(tmp_path / "p.interrupted.csv")) == 27
+
+
+def test_a_signal_while_predictions_are_finished_leaves_no_stray_file(
+    invoke, flows, tmp_path, monkeypatch
+):
+    def hang_up(*arguments, **options):
+        signal.raise_signal(signal.SIGHUP)
+
+    monkeypatch.setattr("streamridge.cli.output_files.PredictionsTable.finish", hang_up)
+
+    result = invoke("replay", "flows.csv", *QUICK, "--method", "last", "--predictions", "p.csv")
+
+    assert result.exit_code == 130
+    assert os.listdir(tmp_path) == ["flows.csv"]
+
+
+def test_a_command_that_ignores_hangups_goes_on(invoke, flows, monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    press_after(monkeypatch, 100, signal.SIGHUP)
+
+    result = invoke("replay", "flows.csv", *QUICK, "--sensor", "a")
+
+    signal.signal(signal.SIGHUP, before)
+    assert result.exit_code == 0, result.output
 
 
 def test_ctrl_c_before_the_first_run_writes_no_file(invoke, flows, tmp_path, monkeypatch):
@@ -259,7 +286,7 @@ def test_ctrl_c_before_the_first_run_writes_no_file(invoke, flows, tmp_path, mon
 
 def run_in_shell(command, folder):
     """Return the outcome of a shell's command, in which `sr` is this command."""
-    sr = f"{sys.executable} -c 'from streamridge.cli.main import app; app()'"
+    sr = f"{sys.executable} -c 'from streamridge.cli.main import run; run()'"
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command.replace('sr ', sr + ' ')}"],
         cwd=folder,
@@ -366,3 +393,23 @@ def test_compressed_predictions_of_interrupted_runs_keep_their_suffix(
 
     assert gzip.decompress((tmp_path / "p.interrupted.csv.gz").read_bytes()).startswith(b"sensor,")
     assert np.all([not name.startswith(".p") for name in os.listdir(tmp_path)])
+
+
+def test_every_sensor_has_a_file_of_its_own_whatever_else_is_saved(invoke, tmp_path):
+    names = ["\u5317\u95e8\u6d41\u91cf", "\u5357\u95e8\u6d41\u91cf", "a b", "a_b", "A_b", "a"]
+    names += ["a-fixed", "nul"]
+    head = ",".join(["time", *names])
+    rows = [f"2021-06-{day:02d}," + ",".join("123456789"[: len(names)]) for day in range(1, 20)]
+    (tmp_path / "gates.csv").write_text("\n".join([head, *rows]), encoding="utf-8")
+    flags = ["--warmup", "0", "--steps", "1", "--quiet", "--save", "models"]
+
+    for name in reversed(names):  # one at a time: no run knows the names of the others
+        invoke("replay", "gates.csv", "--sensor", name, *flags)
+    one_by_one = {path.name: path.read_bytes() for path in (tmp_path / "models").iterdir()}
+    invoke("replay", "gates.csv", "--sensor", "a", "--method", "fixed", *flags)
+    invoke("replay", "gates.csv", *flags)
+
+    saved = [Forecaster.load(path) for path in (tmp_path / "models").iterdir()]
+    assert sorted(each.settings.sensor for each in saved) == sorted([*names, "a"])
+    assert all((tmp_path / "models" / name).exists() for name in one_by_one)
+    assert len({path.name.lower() for path in (tmp_path / "models").iterdir()}) == len(saved)

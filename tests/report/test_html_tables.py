@@ -54,16 +54,26 @@ def test_counts_that_differ_by_method_are_listed_by_method():
 def test_a_clean_series_has_a_sentence_of_its_own():
     text = words(section(1, only(make_run(counts={"readings": 960, "fits": 40})), []))
 
-    assert "960 readings. Nothing was dropped or filled." in text
+    assert "960 readings, scored from 2021-06-13 00:00 to 2021-07-22 23:00. Nothing was" in text
 
 
-def test_naive_forecasts_are_counted():
+def test_naive_forecasts_are_counted_with_the_reason():
     run = make_run()
-    seasonal = np.arange(len(run.times)) >= 7
+    step = np.arange(len(run.times))
+    by_model = ~((step < 7) | (step >= 50))
+    actual = np.where((step >= 60) & (step < 80), np.nan, 100.0)
+    fitted = replace(run, by_model=by_model, actual=actual, refit_times=run.times[[6, 30]])
+    unfitted = replace(run, by_model=step < 0, refit_times=run.times[:0])
 
-    text = words(section(1, only(replace(run, by_model=seasonal)), []))
+    text = words(section(1, only(fitted), []))
 
-    assert "instead of the model's: 7." in text
+    assert "teps before the first fit, with a naive forecast: 7; steps after a gap" in text
+    assert "steps after a gap, with a naive forecast: 20; steps at which naive" in text
+    preferred = len(step) - 50 - 20
+    assert f"because their recent errors were smaller: {preferred:,}." in text
+    assert f"before the first fit, with a naive forecast: {len(step)}." in words(
+        section(1, only(unfitted), [])
+    )
 
 
 def test_an_interrupted_run_is_named():
@@ -166,7 +176,7 @@ def test_a_second_run_of_a_naive_forecast_needs_no_model():
     (sensor,) = by_sensor([run, run.naive_run("last"), run.naive_run("last")])
 
     assert [each.method for each in sensor.with_model] == ["ohl"]
-    assert "instead of the model's" not in words(section(1, sensor, []))
+    assert "naive forecast:" not in words(section(1, sensor, []))
 
 
 def test_a_naive_forecast_is_not_said_to_be_interrupted():

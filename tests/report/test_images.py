@@ -1,12 +1,11 @@
 """The PNG files of a report."""
 
 import re
+from dataclasses import replace
+from urllib.parse import unquote
 
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from streamridge.files.written_files import FileNames
 from streamridge.plots.axes import drawable
 from streamridge.report import write_report
 from tests.support.report_runs import run_with_experts
@@ -20,17 +19,16 @@ def test_png_files_are_written_and_not_blank(folder):
 
 
 def test_file_names_are_safe(folder):
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", path.name) for path in folder.iterdir())
+    assert all(re.fullmatch(r"[A-Za-z0-9._%~-]+", path.name) for path in folder.iterdir())
 
 
-@given(st.lists(st.text(max_size=100)))
-def test_file_names_of_any_text_are_safe_and_differ_ignoring_case(texts):
-    names = FileNames()
+def test_images_of_any_sensor_are_linked(tmp_path):
+    run = replace(run_with_experts(path=None), sensor="\u5317\u95e8 100%~")
+    page = write_report([run], tmp_path, title="Roads").read_text()
 
-    taken = [names.take(text, ".png") for text in texts]
+    links = [unquote(each) for each in re.findall(r'href="([^"#]*\.png)"', page)]
 
-    assert len({name.lower() for name in taken}) == len(texts)
-    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*\.png", name) for name in taken)
+    assert sorted(links) == sorted(path.name for path in tmp_path.glob("*.png"))
 
 
 def test_weights_of_experts_have_a_png_file(tmp_path):

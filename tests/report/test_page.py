@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from importlib.resources import files
 from types import SimpleNamespace
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def test_the_page_refers_only_to_files_in_its_folder(page, folder):
 
     assert "link" not in page.tags
     assert not [each for each in addresses if re.match(r"(\w+:|//)", each)]
-    assert {each for each in addresses if not each.startswith("#")} == beside - {"index.html"}
+    assert {unquote(each) for each in addresses if each[0] != "#"} == beside - {"index.html"}
 
 
 def test_the_security_policy_forbids_all_requests(page):
@@ -166,3 +167,26 @@ def test_a_run_without_a_reading_or_a_model_has_a_report(tmp_path):
 
     assert [each.name for each in tmp_path.glob("*.png")] == ["ramp-7-costs.png"]
     assert "No step was scored." in path.read_text(encoding="utf-8")
+
+
+def test_events_are_marked_in_all_figures_over_time():
+    run = run_with_experts()
+    moment = run.times[100]
+
+    html = section(1, only(run), [], events=[(moment, "works <begin>")])
+
+    figures = [figure["layout"] for figure in Reader.of(html).figures]
+    over_time = [each for each in figures if each["xaxis"]["title"]["text"] == "time"]
+    assert len(over_time) >= 5
+    for layout in figures:
+        marks = [each["label"]["text"] for each in layout.get("shapes", ()) if "label" in each]
+        assert marks == (["works &lt;begin&gt;"] if layout in over_time else [])
+    first, last = over_time[0]["xaxis"]["range"]
+    assert first < str(moment) < last
+
+
+def test_each_method_has_a_sentence():
+    text = words(overview("Roads", by_sensor([run_with_experts(), fixed_run()])))
+
+    assert "ohl (online hyperparameter learning) tunes its hyperparameters at every refit" in text
+    assert "fixed is the same model without tuning" in text

@@ -13,7 +13,7 @@ import pytest
 from streamridge import Forecaster, InvalidInputError, LocalEngine, compare
 from streamridge.forecaster.tuning import Tuning
 from streamridge.runs import run_tasks as run_tasks_module
-from streamridge.runs.engines import sigint_blocked
+from streamridge.runs.engines import terminal_signals_blocked
 from streamridge.runs.run_files import read_run
 from streamridge.runs.run_tasks import parse_engine, run_tasks
 from streamridge.runs.tasks import TaskOutcome
@@ -314,7 +314,7 @@ def test_ctrl_c_during_the_start_of_processes_is_delayed_and_not_lost():
     reached = []
 
     def press_and_go_on():
-        with sigint_blocked():
+        with terminal_signals_blocked():
             signal.pthread_kill(get_ident(), signal.SIGINT)
             reached.append("the end of the block")
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamridge_service.intake import AHEAD, HOLD, IngestOptions, Intake, NewRows
+from streamridge_service.ledger import revisions
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import Kind, SensorRow
 from streamridge_service.ledger.revisions import counting_readings
@@ -55,6 +56,19 @@ def desk(tmp_path):
     desk = Desk(str(tmp_path / "a.db"))
     yield desk
     desk.ledger.close()
+
+
+@pytest.fixture
+def asked(desk, monkeypatch):
+    """Return the spans of time for which the ledger is asked, in steps before `NOW`."""
+    asked, readings = [], desk.ledger.readings
+
+    def counting(sensor, *, start, end):
+        asked.append(((NOW - end) // STEP, (NOW - start) // STEP))
+        return readings(sensor, start=start, end=end)
+
+    monkeypatch.setattr(desk.ledger, "readings", counting)
+    return asked
 
 
 def codes(receipt):
@@ -342,7 +356,7 @@ class TestSteps:
         desk.commit(group)
 
         again = Intake(desk.ledger, PLAN, desk.ledger.sensors(), max_sensors=9, clock=lambda: ahead)
-        again.restore([], desk.ledger.held())
+        again.restore([], desk.ledger.held(), {}, ahead)
 
         assert [each.value for each in group.readings] == [2.0]
         assert not again.held
@@ -364,6 +378,106 @@ class TestSteps:
         assert (receipt.accepted, receipt.duplicate) == (4, 1)
         assert [each.line for each in receipt.refusals] == [4]
         assert "not a multiple of 3600 seconds" in receipt.refusals[0].detail
+
+
+class TestOldRows:
+    """Rows that are older than known ones are compared with the ledger by few queries."""
+
+    @pytest.mark.parametrize("rule", [None, "last"])
+    def test_the_ledger_is_asked_once_for_each_sensor(self, desk, asked, rule, counted):
+        counted("D3", 300)
+        for name in "abc":
+            desk.declare(name, rule=rule)
+        desk.take(*((name, NOW, 1.0) for name in "abc"))
+        rows = [(name, NOW - k * STEP, float(k)) for k in range(1, 101) for name in "abc"]
+
+        first = desk.take(*rows, mode="backfill")
+        again = desk.take(*rows, mode="backfill")
+
+        assert (first.accepted, again.duplicate) == (300, 300)
+        assert len(asked) == 2 * 3
+
+    def test_rows_that_are_newer_than_all_need_no_query(self, desk, asked):
+        for k in range(5):
+            desk.take(*((name, NOW + (k - 9) * STEP, 1.0) for name in "abc"))
+            desk.take(*((name, NOW + (k - 9) * STEP, 1.0) for name in "abc"))
+
+        assert asked == []
+
+    def test_readings_between_times_far_apart_are_not_read(self, desk, asked):
+        far = 10 * revisions.SPAN
+        desk.take(("a", NOW, 1.0))
+
+        desk.take(("a", NOW - far * STEP, 1.0), ("a", NOW - STEP, 1.0), ("a", NOW - 3 * STEP, 1.0))
+
+        assert sorted(asked) == [(0, 3), (far - 1, far)]
+
+    def test_a_span_with_many_readings_is_read_in_parts(self, desk, asked, monkeypatch):
+        monkeypatch.setattr(revisions, "SPAN", 10)
+        rows = [("a", NOW - k * STEP, float(k)) for k in range(25)]
+        desk.take(*rows)
+
+        assert desk.take(*rows).duplicate == 25
+        assert len(asked) == 3
+
+
+class TestRestart:
+    """After a restart, rows are recognized wherever the log holds them."""
+
+    @pytest.fixture
+    def restarted(self, desk):
+        """Return a function that restarts the intake, with the last readings alone."""
+
+        def restarted(recent, earlier, unread_until):
+            desk.intake = Intake(
+                desk.ledger, PLAN, desk.ledger.sensors(), max_sensors=9, clock=lambda: NOW + DAY
+            )
+            last = sorted(desk.ledger.readings_after(desk.last - recent), key=lambda one: one.seq)
+            desk.intake.restore(last, [], earlier, unread_until)
+            return desk
+
+        return restarted
+
+    @pytest.mark.parametrize(
+        ("earlier", "unread_until"), [({1: NOW}, -DAY), ({}, NOW), ({1: NOW - DAY}, NOW)]
+    )
+    def test_the_newest_reading_is_a_duplicate(self, desk, restarted, earlier, unread_until):
+        desk.take(("a", NOW, 1.0))
+        desk.take(*(("a", NOW - k * STEP, 1.0) for k in range(50, 60)), mode="backfill")
+
+        desk = restarted(5, earlier, unread_until)
+
+        assert desk.take(("a", NOW, 1.0)).duplicate == 1
+        assert codes(desk.take(("a", NOW, 2.0))) == ["sr-conflict"]
+        assert desk.take(("a", NOW + STEP, 2.0)).accepted == 1
+        assert desk.take(("a", NOW + STEP, 2.0)).duplicate == 1
+
+    def test_new_readings_need_no_query(self, desk, restarted, asked):
+        desk.take(("a", NOW, 1.0), ("b", NOW - STEP, 1.0))
+        desk.take(*(("a", NOW - k * STEP, 1.0) for k in range(50, 60)), mode="backfill")
+        asked.clear()
+
+        desk = restarted(5, {1: NOW}, NOW - STEP)
+
+        assert desk.take(("a", NOW + STEP, 1.0), ("b", NOW + STEP, 1.0)).accepted == 2
+        assert asked == []
+
+    def test_a_value_that_was_null_is_a_duplicate(self, desk, restarted):
+        desk.take(("a", NOW + SECOND, None))
+        desk.take(("a", NOW, 1.0))
+        desk.take(("a", NOW - 50 * STEP, 1.0), mode="backfill")
+
+        desk = restarted(1, {1: NOW + SECOND}, -DAY)
+
+        assert desk.take(("a", NOW, 1.0)).duplicate == 1
+
+    def test_a_row_older_than_the_newest_is_late(self, desk, restarted):
+        desk.take(("a", NOW, 1.0))
+        desk.take(("a", NOW - 50 * STEP, 1.0), mode="backfill")
+
+        desk = restarted(1, {1: NOW}, -DAY)
+
+        assert desk.take(("a", NOW - 9 * STEP, 1.0)).late == 1
 
 
 class TestStream:

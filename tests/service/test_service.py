@@ -15,10 +15,11 @@ import pytest
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.errors import StorageAwayError
 from streamridge_service.ledger.opening import open_ledger
-from streamridge_service.ledger.records import StoredReading
+from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
 from streamridge_service.plan import Declaration
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch, Row
+from streamridge_service.service import service as module
 from streamridge_service.service.answers import sensor_item
 from streamridge_service.workers import pool
 from tests.support.service.in_process import NAMES, WEEK, digest_of, fed, rows_of, serving, settled
@@ -94,6 +95,31 @@ class TestRestart:
         assert sum(msgspec.structs.astuple(summary.sensors)) == 3
         assert item.value == WEEK["north"][FITTED - 1]
         assert item.forecast.source in ("model", "seasonal", "last")
+
+    def test_readings_before_a_long_backfill_are_known(self, tmp_path, monkeypatch, counted):
+        counted("B2", 3)
+        monkeypatch.setattr(module, "RECENT", 10)
+        live, older = rows_of(50), [row for step in range(4) for row in rows_of(step)]
+        with open_ledger(str(tmp_path / "a.db")) as ledger:
+            ledger.append([SensorRow(i, name, START) for i, name in enumerate(NAMES, 1)])
+            kinds = [*((row, Kind.LIVE) for row in live), *((row, Kind.BACKFILL) for row in older)]
+            ledger.append(
+                readings=[
+                    StoredReading(seq, 1 + NAMES.index(row.sensor), row.time, row.value, 0, kind)
+                    for seq, (row, kind) in enumerate(kinds, 1)
+                ]
+            )
+
+        async def resent(service):
+            newest = [service.statuses[i].newest for i in (1, 2, 3)]
+            last_step = service.summary().last_step.received
+            return newest, last_step, await service.ingest.store(Batch(live, []), IngestOptions())
+
+        newest, last_step, receipt = serving(resent, tmp_path / "a.db")
+
+        assert (receipt.duplicate, receipt.written) == (3, 0)
+        assert newest == [row.time for row in live]
+        assert last_step == 3
 
 
 def unstored(ledger, step):

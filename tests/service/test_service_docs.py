@@ -279,12 +279,13 @@ def test_every_status_of_the_catalogue_is_explained():
 
 
 def test_sensors_of_line_protocol_are_named_as_said():
+    power = "domain=sensor,entity_id=house_power value=1234.5"
     lines = {
-        "flow,road=A2,lane=1 cars=412i": "flow:1:A2:cars",
-        "home,domain=sensor,entity_id=house_power value=1234.5": "home:sensor:house_power",
-        "W,domain=sensor,entity_id=house_power value=1234.5": "W:sensor:house_power",
-        "disk,path=/ used=1": "disk:_x2F_:used",
-        "°C,entity_id=kitchen value=20": "xB0_C:kitchen",
+        "flow,road=A2,lane=1 cars=412i": "flow:cars:lane:1:road:A2",
+        f"home,{power}": "home:domain:sensor:entity_id:house_power",
+        f"W,{power}": "W:domain:sensor:entity_id:house_power",
+        "disk,path=/ used=1": "disk:used:path:_x2F_",
+        "°C,entity_id=kitchen value=20": "xB0_C:entity_id:kitchen",
     }
 
     for line, name in lines.items():

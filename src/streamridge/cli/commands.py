@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib.util import find_spec
@@ -10,8 +10,8 @@ from inspect import cleandoc
 from typing import Any, ParamSpec
 
 import typer
-from typer.core import TyperCommand
 
+from streamridge.cli.help import GroupedCommand, with_first_view
 from streamridge.cli.options import with_reading_flags
 from streamridge.errors import InvalidInputError, MissingExtraError, StateError, StreamRidgeError
 
@@ -19,6 +19,10 @@ Arguments = ParamSpec("Arguments")
 
 # Exit codes: nothing could be done; the input is wrong; some results are missing; Ctrl-C.
 FAILED, BAD_INPUT, INCOMPLETE, INTERRUPTED = 1, 2, 3, 130
+
+
+# The modules that the extra `plot` installs: figures of reports, and their interactive versions.
+PLOTS = ("matplotlib", "plotly")
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Commands:
             help=text,
             epilog=f"\b\nExample:\n  {example}",
             **options,
-        )(_with_exit_codes(command, self.exit_codes))
+        )(_with_exit_codes(with_first_view(command), self.exit_codes))
 
     def add_reader(
         self, command: Callable[..., None], summary: str, *, without: Collection[str] = ()
@@ -93,11 +97,22 @@ class Commands:
 
 def require_extra(module: str, extra: str) -> None:
     """Raise unless an optional dependency is installed; the error names the extra."""
-    if find_spec(module) is None:
-        raise MissingExtraError(
-            f"{module} must be installed for this command. "
-            f"Install it with: pip install 'streamridge[{extra}]'"
-        )
+    if not has_extra(module):
+        raise MissingExtraError(missing_extra([module], extra))
+
+
+def has_extra(*modules: str) -> bool:
+    """Return whether optional dependencies are installed."""
+    return all(find_spec(module) is not None for module in modules)
+
+
+def missing_extra(modules: Sequence[str], extra: str) -> str:
+    """Return which optional dependencies are needed, and how to install them."""
+    what = "it" if len(modules) == 1 else "them"
+    return (
+        f"{' and '.join(modules)} must be installed for this. Install {what} with: "
+        f"pip install 'streamridge[{extra}]' (in a checkout: pip install '.[{extra}]')"
+    )
 
 
 def _with_exit_codes(
@@ -119,10 +134,10 @@ def _with_exit_codes(
     return run
 
 
-def _command_class(usage: int) -> type[TyperCommand]:
+def _command_class(usage: int) -> type[GroupedCommand]:
     """Return a class of commands with a given exit code for wrong flags."""
 
-    class Command(TyperCommand):
+    class Command(GroupedCommand):
         def make_context(self, *args: Any, **options: Any) -> Any:
             try:
                 return super().make_context(*args, **options)

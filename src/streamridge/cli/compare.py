@@ -15,12 +15,15 @@ ComparedMethods = Annotated[list[str] | None, methods_option(", ".join(PAPER_MET
 def compare(**flags: Any) -> None:
     """Forecast a file with several tuning methods, and compare their errors and costs.
 
-    ohl tunes the hyperparameters with every refit. ohl+ does the same from a start that is searched
-    once, with steps that need no learning rate. hoag, random, grid and bayes search the past every
-    week, or every --tune-every readings. fixed keeps the start. All methods use the same data and
-    the same seed, and refit at the same steps.
+    ohl is online hyperparameter learning: it tunes the hyperparameters with every refit. ohl+ does
+    the same from a start that is searched once, with steps that need no learning rate. hoag,
+    random, grid and bayes search the past every week, or every --tune-every readings. fixed keeps
+    the start. All methods use the same data and the same seed, and refit at the same steps.
 
-    Example: streamridge compare roads.csv --methods ohl,random,fixed --steps 960
+    The default start suits roads: there ohl gains 0 to 3 percent over fixed. It gains more on other
+    series, after a change, or from a worse start, as in the example.
+
+    Example: streamridge compare roads.csv --hyperparameter regularization=0.01
     """
     replay(**{**flags, "method": flags["method"] or list(PAPER_METHODS)})
 

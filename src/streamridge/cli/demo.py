@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from streamridge.cli import options
-from streamridge.cli.commands import require_extra
+from streamridge.cli.commands import PLOTS, has_extra, missing_extra
 from streamridge.cli.output_files import outputs_of_runs, require_folder, require_replaceable
 from streamridge.cli.replay import replay
 from streamridge.cli.simulate import simulate
@@ -22,7 +22,8 @@ SENSORS = ["mainline-1", "mainline-5", "ramp-3"]
 METHODS = ["ohl", "fixed", "last", "week"]
 DAY = 96
 UNIT = "vehicles / 15 min"
-PICTURE = {"event": "roadworks begin", "hyperparameter": "regularization", "unit": UNIT}
+EVENT = "roadworks begin"
+PICTURE = {"event": EVENT, "hyperparameter": "regularization", "unit": UNIT}
 FIRST_DAY = np.datetime64("2017-01-01")
 # A wrong start: the default model starts at 2.
 WRONG_START = "regularization=0.01"
@@ -46,18 +47,17 @@ def demo(
 ) -> None:
     """Simulate a motorway with roadworks, forecast it, and write a report.
 
-    The regularization starts at 0.01, although 2 is usual. The method ohl tunes the model from
-    there, and fixed keeps the start. The naive forecasts last and week repeat the last reading and
-    the reading of a week ago. The roadworks begin after half of the forecast days.
+    The regularization starts at 0.01, although 2 is usual. The method ohl (online hyperparameter
+    learning) tunes the model from there, and fixed keeps the start. The naive forecasts last and
+    week repeat the last reading and the reading of a week ago. The roadworks begin after half of
+    the forecast days. Without the extra `plot` there is no report.
 
     Example: streamridge demo --days 4 --warmup-days 4 --out demo
     """
-    require_extra("matplotlib", "plot")
-    require_extra("plotly", "plot")
     require_folder("out", out)
     roads, works = out / "roads.csv", warmup_days + days // 2
-    predictions = out / "predictions.csv"
-    require_replaceable(outputs_of_runs(predictions, out), [], force=force)
+    predictions, report = out / "predictions.csv", out if has_extra(*PLOTS) else None
+    require_replaceable(outputs_of_runs(predictions, report), [], force=force)
     simulate(
         out=roads,
         days=warmup_days + days,
@@ -77,16 +77,20 @@ def demo(
             update_every=UPDATE_EVERY,
             jobs=jobs,
             unit=UNIT,
+            event=[f"{FIRST_DAY + works}={EVENT}"],
             predictions=predictions,
-            report=out,
+            report=report,
             keep=Path(folder),
             force=force,
             as_json=as_json,
         )
-        _write_picture(Path(folder) / RUNS, out / "demo.png", FIRST_DAY + works)
+        if report is not None:
+            _write_picture(Path(folder) / RUNS, out / "demo.png", FIRST_DAY + works)
+    result = f"There is no report: {missing_extra(PLOTS, 'plot')}."
+    if report is not None:
+        result = f"Look at {out / 'demo.png'}, and open {out / 'index.html'} in a browser."
     Messages().print(
-        f"Roadworks begin on {FIRST_DAY + works}. All methods start at {WRONG_START}. Look at "
-        f"{out / 'demo.png'}, and open {out / 'index.html'} in a browser."
+        f"Roadworks begin on {FIRST_DAY + works}. All methods start at {WRONG_START}. {result}"
     )
 
 

@@ -21,6 +21,7 @@ from streamridge.cli.output_files import (
     require_folder,
     require_replaceable,
     require_table,
+    saved_name,
 )
 from streamridge.cli.progress import progress_bar
 from streamridge.cli.terminal import Messages, StandardOutput, table_text
@@ -28,7 +29,6 @@ from streamridge.errors import InvalidInputError, StreamRidgeError, counted, vis
 from streamridge.files.atomic import replacing
 from streamridge.files.written_files import (
     DRAWN_BY,
-    FileNames,
     is_checkpoint,
     is_figure,
     is_forecast,
@@ -106,11 +106,11 @@ class Outputs:
 
     def with_saved_forecasters(self, prepared: Prepared) -> Prepared:
         """Return the tasks with the files of their forecasters; a saved one keeps its file name."""
-        names, tasks = FileNames(), []
+        tasks = []
         for task in prepared.tasks:
             file = None
             if self.save is not None:
-                own = names.take(task.sensor, SAVED) if task.save_to is None else task.save_to.name
+                own = saved_name(task.sensor, "ohl") if task.save_to is None else task.save_to.name
                 file = self.save / own
             tasks.append(replace(task, save_to=file))
         files = (task.save_to for task in tasks if task.save_to is not None)

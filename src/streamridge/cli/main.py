@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from streamridge import __version__
-from streamridge.cli.commands import Commands
+from streamridge.cli.commands import FAILED, INCOMPLETE, Commands
 from streamridge.cli.compare import compare
 from streamridge.cli.demo import demo
 from streamridge.cli.forecast import forecast
@@ -16,10 +17,15 @@ from streamridge.cli.inspect import inspect
 from streamridge.cli.replay import replay
 from streamridge.cli.reproduce import regret, synthetic, traffic
 from streamridge.cli.simulate import simulate
-from streamridge.cli.terminal import escape_unencodable
+from streamridge.cli.terminal import UNLIMITED, OutputError, guard_standard_streams
 
 # Without markup, help is wrapped to the width of the terminal and never truncated.
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": UNLIMITED},
+)
 commands = Commands(app)
 commands.add(demo, "Forecast simulated detectors and write a report.")
 commands.add(replay, "Forecast a file step by step as if it were live.")
@@ -52,4 +58,18 @@ def main(
     ] = False,
 ) -> None:
     """Forecast sensor streams with kernel ridge regression that tunes itself."""
-    escape_unencodable()
+
+
+def run() -> None:
+    """Run the command in a process of its own."""
+    guard_standard_streams()
+    try:
+        try:
+            app(prog_name="streamridge")
+        finally:
+            sys.stdout.flush()
+    except OutputError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(INCOMPLETE)
+    except BrokenPipeError:  # the reader has left, as `head` does
+        sys.exit(FAILED)

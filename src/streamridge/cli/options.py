@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from streamridge.errors import InvalidInputError
@@ -16,6 +17,7 @@ from streamridge.forecaster.forecast import require_levels
 from streamridge.forecaster.methods import METHODS
 from streamridge.forecaster.plausibility import BoundPair, require_bounds
 from streamridge.runs.tasks import ModelName
+from streamridge.series.times import index_of, parse_index, parse_time
 
 Files = Annotated[
     list[str],
@@ -33,9 +35,10 @@ def methods_option(default: str) -> Any:
         "--method",
         "--methods",
         metavar="NAME[,NAME...]",
-        help=f"Tuning method of the hyperparameters: {', '.join(METHODS)}. The last two have no "
-        "model: they forecast the last reading, and the reading a week ago. Repeat the flag for "
-        f"several, or separate them by commas. Default: {default}.",
+        help=f"Tuning method: {', '.join(METHODS)}. ohl is online hyperparameter learning: it "
+        "tunes the model at every refit, by its own errors. fixed does not tune. last and week "
+        "have no model: they repeat the last reading, and the reading a week ago. Repeat the flag "
+        f"for several, or separate them by commas. Default: {default}.",
     )
 
 
@@ -85,6 +88,14 @@ Warmup = Annotated[
 ]
 Steps = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Number of steps to score. All by default.")
+]
+LastSteps = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Score only the last N steps of each sensor. The model learns from all steps before.",
+    ),
 ]
 TrainSize = Annotated[
     int | None,
@@ -225,6 +236,15 @@ Keep = Annotated[
 Unit = Annotated[
     str, typer.Option(metavar="UNIT", help="Unit of the values, such as vehicles, for figures.")
 ]
+Events = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--event",
+        metavar="TIME=TEXT",
+        help="Local time to mark in the figures of the report, such as 2021-06-13=roadworks. "
+        "Repeat the flag for several.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress and no messages.")]
 
 
@@ -306,6 +326,31 @@ got 'regularization' twice.
                 f"got {text!r}."
             ) from None
     return starts
+
+
+def parse_events(texts: Sequence[str] | None) -> tuple[tuple[Any, str], ...]:
+    """Return local times, or whole numbers of an index, with their texts.
+
+    Examples
+    --------
+    >>> parse_events(["2021-06-13=roadworks", "96=flood"])
+    ((np.datetime64('2021-06-13T00:00:00.000000'), 'roadworks'), (np.int64(96), 'flood'))
+    """
+    events = []
+    for text in texts or ():
+        time, _, name = (part.strip() for part in text.partition("="))
+        try:
+            index = parse_index([time])
+            stamp, ahead = parse_time(time) if index is None else (index_of(index)[0], None)
+        except InvalidInputError:
+            name = ""
+        if not name:
+            raise InvalidInputError(
+                "--event must be a time and a text, such as '2021-06-13T08:00=roadworks', "
+                f"got {text!r}."
+            )
+        events.append((stamp + np.timedelta64(ahead, "s") if ahead else stamp, name))
+    return tuple(events)
 
 
 def parse_seasons(text: str | None) -> tuple[str, ...] | None:

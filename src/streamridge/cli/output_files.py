@@ -13,19 +13,19 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
 
-from streamridge.cli.commands import require_extra
+from streamridge.cli.commands import PLOTS, require_extra
 from streamridge.cli.terminal import StandardOutput
 from streamridge.errors import InvalidInputError, StreamRidgeError, listed, shown
 from streamridge.files.atomic import is_special
 from streamridge.files.tables import CsvRows, column_arrays, open_table, require_ending
 from streamridge.files.written_files import (
-    FileNames,
     IsOurs,
+    file_stem,
     is_checkpoint,
     is_page,
     is_predictions,
 )
-from streamridge.forecaster.methods import needs_model
+from streamridge.forecaster.methods import METHODS, needs_model
 from streamridge.runs.run_folder import with_stored_runs
 from streamridge.runs.tasks import Task
 
@@ -136,6 +136,7 @@ class RequestedOutputs:
     save: Path | None = None  # the folder of saved forecasters
     keep: Path | None = None  # the folder of stored runs
     unit: str = ""  # the unit of the values, for figures
+    events: Sequence[tuple[Any, str]] = ()  # times with a text, which figures mark
     as_json: bool = False  # print runs as JSON instead of a table
     force: bool = False  # replace existing files that this package did not write
 
@@ -155,8 +156,8 @@ class RequestedOutputs:
         if self.predictions is not None and not self.prints_predictions:
             require_table("predictions", self.predictions)
         if self.report is not None:
-            require_extra("matplotlib", "plot")
-            require_extra("plotly", "plot")
+            for module in PLOTS:
+                require_extra(module, "plot")
 
     def tasks(self, tasks: Sequence[Task], inputs: Iterable[str]) -> Sequence[Task]:
         """Return the tasks with the files of their forecasters and runs; raise as above."""
@@ -200,7 +201,7 @@ class PredictionsTable:
         self._append: Callable[[Mapping[str, Any]], None] = lambda columns: None
         if path is not None and is_standard(path):
             rows = CsvRows(sys.stdout.buffer)
-            self._open.callback(output.attempt, rows.close)
+            self._open.callback(rows.close)  # all rows are flushed by then
             self._append = lambda columns: output.attempt(partial(_print_rows, rows, columns))
         elif path is not None:
             self._append = self._open.enter_context(
@@ -251,16 +252,25 @@ def _with_saved_forecasters(tasks: Sequence[Task], folder: Path) -> Sequence[Tas
             "save must be left out if no method has a forecaster to save, got methods "
             f"{listed(dict.fromkeys(task.method for task in tasks))}."
         )
-    names = FileNames()
-    saved = []
-    for task in tasks:
-        if needs_model(task.method):
-            sensor = task.series.sensor
-            name = sensor if task.method == "ohl" else f"{sensor}-{task.method}"
-            saved.append(replace(task, save_to=folder / names.take(name, ".sr")))
-        else:
-            saved.append(task)
-    return saved
+    return [
+        replace(task, save_to=folder / saved_name(task.series.sensor, task.method))
+        if needs_model(task.method)
+        else task
+        for task in tasks
+    ]
+
+
+def saved_name(sensor: str, method: str) -> str:
+    """Return the name of the file of a forecaster, which no other forecaster has in any run.
+
+    Examples
+    --------
+    >>> saved_name("a", "ohl"), saved_name("a", "fixed"), saved_name("a-fixed", "ohl")
+    ('a.sr', 'a-fixed.sr', 'a-fixed-ohl.sr')
+    """
+    ends_like_a_method = sensor.rpartition("-")[2] in METHODS
+    ending = "" if method == "ohl" and not ends_like_a_method else f"-{method}"
+    return f"{file_stem(sensor)}{ending}.sr"
 
 
 def _print_rows(rows: CsvRows, columns: Mapping[str, Any]) -> None:
@@ -291,5 +301,5 @@ def _require_valid_name(flag: str, path: Path) -> None:
 def _stats(files: Iterable[str]) -> Iterator[os.stat_result]:
     """Yield the status of each file that exists."""
     for file in files:
-        with suppress(OSError, ValueError, UnsupportedOperation):
+        with suppress(OSError, ValueError, UnsupportedOperation, AttributeError):
             yield os.fstat(sys.stdin.fileno()) if file == "-" else os.stat(file)

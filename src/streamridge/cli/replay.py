@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -17,6 +18,7 @@ from streamridge.cli.output_files import RequestedOutputs
 from streamridge.cli.progress import Estimate
 from streamridge.cli.results import write_results
 from streamridge.cli.terminal import Messages
+from streamridge.errors import InvalidInputError
 from streamridge.files.reading import read_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.methods import parse_methods
@@ -24,6 +26,7 @@ from streamridge.forecaster.sizes import affordable
 from streamridge.runs.run_tasks import parse_engine
 from streamridge.runs.tasks import Task, make_tasks, named_methods
 from streamridge.series.holidays import GivenHolidays, read_dates
+from streamridge.series.series import Series
 from streamridge.series.spans import parse_spans
 from streamridge.series.zones import parse_zone
 
@@ -40,6 +43,7 @@ def replay(
     exclude: options.Exclude = None,
     warmup: options.Warmup = None,
     steps: options.Steps = None,
+    last_steps: options.LastSteps = None,
     budget: options.Budget = None,
     train_size: options.TrainSize = None,
     update_every: options.UpdateEvery = None,
@@ -55,6 +59,7 @@ def replay(
     seed: options.Seed = 0,
     start: options.Start = "default",
     unit: options.Unit = "",
+    event: options.Events = None,
     predictions: options.Predictions = None,
     report: options.Report = None,
     save: options.Save = None,
@@ -100,14 +105,25 @@ def replay(
     )
     spans = parse_spans(exclude or (), parse_zone(reading_options.tz))
     outputs = RequestedOutputs(
-        files, predictions, report, save, keep, unit, as_json=as_json, force=force
+        files,
+        predictions,
+        report,
+        save,
+        keep,
+        unit,
+        options.parse_events(event),
+        as_json=as_json,
+        force=force,
     )
     inputs = [*files, *([] if holidays is None else [holidays])]
     if not dry_run:
         outputs.require_writable(inputs)
     result = read_series(files, reading_options)
+    _require_events(outputs.events, result.series.values())
     console.print_each([*result.series.values(), *result.notes])
-    tasks, left_out = make_tasks(result, methods, warmup=warmup, steps=steps, exclude=spans)
+    tasks, left_out = make_tasks(
+        result, methods, warmup=warmup, steps=steps, last_steps=last_steps, exclude=spans
+    )
     console.print_each(left_out)
     if budget is not None:
         _print_budget(budget, tasks, console)
@@ -126,6 +142,17 @@ def given_holidays(text: str | None) -> GivenHolidays | None:
     if text is None or COUNTRY.fullmatch(text):
         return text
     return read_dates(Path(text))
+
+
+def _require_events(events: Iterable[tuple[Any, str]], every: Iterable[Series]) -> None:
+    """Raise unless events are whole numbers where times are, and times elsewhere."""
+    indexed = {isinstance(series.clock.step, int) for series in every}
+    for time, text in events:
+        if isinstance(time, np.integer) not in indexed:
+            wanted = "a whole number" if indexed == {True} else "a time"
+            raise InvalidInputError(
+                f"--event must be at {wanted}, as the readings are, got '{time}={text}'."
+            )
 
 
 def _print_budget(budget: str, tasks: Iterable[Task], console: Console) -> None:

@@ -19,9 +19,10 @@ from streamridge.cli.terminal import StandardOutput, table_text
 from streamridge.errors import StreamRidgeError, counted, counts_text, listed, visible
 from streamridge.forecaster.forecast import named
 from streamridge.forecaster.methods import needs_model
-from streamridge.metrics import percent, rmse
+from streamridge.metrics import percent
 from streamridge.runs.engines import Engine
 from streamridge.runs.run import BASELINE, Run, change
+from streamridge.runs.run_tasks import STOP_SIGNALS, handled_signals, interrupt
 from streamridge.runs.tasks import Task, TaskOutcome
 
 # Counts of a forecaster that are printed after its run.
@@ -31,8 +32,15 @@ PRINTED_COUNTS = (
 )
 # Marks a method in the table that has remarks below it.
 MARK = "*"
-# The RMSE is shown for at most this many horizons.
+# Errors are shown for at most this many horizons.
 MOST_HORIZONS = 6
+# At most this many spans of scored steps are listed.
+MOST_SPANS = 5
+# The tables by horizon: title, figure of a score, and format.
+BY_HORIZON = (
+    ("RMSE by the number of steps ahead", "rmse", ".4g"),
+    ("RMSE relative to the naive forecast, by the number of steps ahead", "relative", ".3f"),
+)
 NAMES = ("sensor", "method")
 # The columns of the table: heading, name in the record of a run, and format. A narrow terminal
 # omits the last columns first. The columns of coverage come between the two groups.
@@ -114,8 +122,9 @@ class RunTable:
     def __init__(self) -> None:
         self._runs: list[tuple[Run, Sequence[str]]] = []
         self._rows: list[dict[str, str]] = []
-        self._horizon_rows: list[dict[str, str]] = []
+        self._horizon_rows: dict[str, list[dict[str, str]]] = {}
         self._remarks: list[str] = []
+        self._sensors_of: dict[tuple[str, str], dict[str, None]] = {}  # by their scored span
 
     def add(self, run: Run, remarks: Sequence[str]) -> None:
         """Add a run; the runs of a sensor follow one another."""
@@ -124,30 +133,50 @@ class RunTable:
         self._runs.append((run, remarks))
 
     def text(self) -> str:
-        """Return the table with its remarks, and a table by horizon if there are several."""
+        """Return the table with its remarks, and tables by horizon if there are several."""
         self._add_rows()
-        parts = [table_text(_columns(self._rows), NAMES), *self._remarks]
-        if any(len(row) > len(NAMES) + 1 for row in self._horizon_rows):
-            by_horizon = table_text(_columns(self._horizon_rows), NAMES)
-            parts += ["", "RMSE by the number of steps ahead", by_horizon]
+        title = ["Errors one step ahead"] if self._horizon_rows else []
+        parts = [*title, table_text(_columns(self._rows), NAMES), *self._remarks]
+        parts += self._scored_steps()
+        for heading, rows in self._horizon_rows.items():
+            parts += ["", heading, table_text(_columns(rows), NAMES)]
         return "\n".join(parts) + "\n"
+
+    def _scored_steps(self) -> list[str]:
+        """Return the spans of scored steps, with the sensors of each if there are several."""
+        spans = list(self._sensors_of)
+        if len(spans) == 1:
+            return ["Scored steps: {} to {}.".format(*spans[0])]
+        lines = [
+            f"Scored steps of {listed(self._sensors_of[span])}: {span[0]} to {span[1]}."
+            for span in spans[:MOST_SPANS]
+        ]
+        more = len(spans) - MOST_SPANS
+        note = f"Scored steps of other sensors: {counted(more, 'other span')}. --json shows all."
+        return [*lines, note] if more > 0 else lines
 
     def _add_rows(self) -> None:
         fixed = next((run for run, _ in self._runs if run.method == BASELINE), None)
         for run, remarks in self._runs:
             name = {"sensor": run.sensor, "method": run.method + (f" {MARK}" if remarks else "")}
             self._rows.append(name | _figures(run, fixed))
-            self._horizon_rows.append(name | _rmse_by_horizon(run))
+            for heading, figure, form in BY_HORIZON if run.horizon > 1 else ():
+                cells = name | _by_horizon(run, figure, form)
+                self._horizon_rows.setdefault(heading, []).append(cells)
+            if run.scored_span is not None:
+                self._sensors_of.setdefault(run.scored_span, {})[run.sensor] = None
             self._remarks += [f"{MARK} {remark}" for remark in remarks]
         self._runs = []
 
 
+@handled_signals(interrupt, STOP_SIGNALS)
 def write_results(
     tasks: Sequence[Task], engine: Engine | Executor, requested: RequestedOutputs, console: Console
 ) -> None:
     """Run tasks, then write and print the requested outputs.
 
-    The command exits with an error code unless all results are complete.
+    The command exits with an error code unless all results are complete. SIGTERM and SIGHUP end it
+    as Ctrl-C does, so that no half-written file remains.
     """
     completion, output, table = Completion(tasks), StandardOutput(), RunTable()
     report_runs: list[Run] = []  # a report needs all runs at once
@@ -164,6 +193,7 @@ def write_results(
                         table.add(outcome.run, remarks)
                     report_runs += [outcome.run] if requested.report is not None else []
                 if not (output.is_open or requested.writes_files):
+                    output.require_intact()
                     return  # the reader has closed the pipe, and no file is requested
         completion.report_stop(console)
         written = predictions.finish(interrupted=completion.is_stopped)
@@ -177,7 +207,7 @@ def write_results(
         else:
             output.print(table.text())
     if output.error is not None:
-        completion.fail(output.error)
+        completion.fail(str(output.error))
     completion.require_complete()
 
 
@@ -242,10 +272,11 @@ def _figures(run: Run, fixed: Run | None) -> dict[str, str]:
     }
 
 
-def _rmse_by_horizon(run: Run) -> dict[str, str]:
+def _by_horizon(run: Run, figure: str, form: str) -> dict[str, str]:
+    """Return a figure of the scores by the number of steps ahead."""
     count = min(run.horizon, MOST_HORIZONS)
     horizons = np.linspace(1, run.horizon, count).round().astype(int).tolist()
-    return {str(ahead): _cell(rmse(run.errors(ahead)), ".4g") for ahead in horizons}
+    return {str(ahead): _cell(getattr(run.score(ahead), figure), form) for ahead in horizons}
 
 
 def _cell(number: Any, form: str) -> str:
@@ -278,7 +309,14 @@ def _write_report(
         title, folder = f"{title} (interrupted)", folder / INTERRUPTED_NAME
     names = task.settings.preset.features.compared
     try:
-        page = write_report(runs, folder, title=title, unit=requested.unit, feature_names=names)
+        page = write_report(
+            runs,
+            folder,
+            title=title,
+            unit=requested.unit,
+            feature_names=names,
+            events=requested.events,
+        )
         console.print(f"Report: {page}")
     except StreamRidgeError as error:
         completion.fail(str(error))

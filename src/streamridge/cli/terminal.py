@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from io import UnsupportedOperation
+from io import BufferedWriter, FileIO, TextIOWrapper
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
@@ -47,13 +46,20 @@ class Messages(Console):
             super().print(*objects, **options)
 
 
+class OutputError(OSError):
+    """An error that says why standard output cannot be written; it ends the command."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(f"standard output must be writable, got: {reason.strerror or reason}.")
+
+
 class StandardOutput:
     """Standard output. A closed pipe or a full disk stops the output, not the command."""
 
     def __init__(self) -> None:
         self.is_open = True  # output can still be written
         # The reason why writing failed; None if the reader closed the pipe, as `head` does.
-        self.error: str | None = None
+        self.error: OutputError | None = None
 
     def print(self, text: str) -> None:
         """Write a text and flush it."""
@@ -67,17 +73,64 @@ class StandardOutput:
             write()
             sys.stdout.flush()
         except BrokenPipeError:
-            self._close()
-        except OSError as error:
-            reason = error.strerror or error
-            self.error = f"standard output must be writable, got: {reason}."
-            self._close()
+            self.is_open = False
+        except OutputError as error:
+            self.is_open, self.error = False, error
 
-    def _close(self) -> None:
-        self.is_open = False
-        # Buffered output would fail again when the process ends.
-        with suppress(OSError, UnsupportedOperation, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    def require_intact(self) -> None:
+        """Raise if writing failed for another reason than a closed pipe."""
+        if self.error is not None:
+            raise self.error
+
+
+class CheckedOutput(FileIO):
+    """Standard output. The first write that fails raises an error; later text is dropped."""
+
+    _has_failed = False
+
+    def write(self, content: Any) -> int:
+        """Write bytes; raise `OutputError`, or `BrokenPipeError` if the reader has left."""
+        if self._has_failed:
+            return len(content)
+        try:
+            return super().write(content)
+        except OSError as error:
+            self._has_failed = True
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise OutputError(error) from None
+
+
+class LossyOutput(FileIO):
+    """Standard error. Messages that cannot be written are dropped, and the command goes on."""
+
+    def write(self, content: Any) -> int:
+        """Write bytes if possible."""
+        try:
+            return super().write(content)
+        except OSError:
+            return len(content)
+
+
+def guard_standard_streams() -> None:
+    """Let no write to standard output fail unnoticed, and none to standard error fail at all.
+
+    Characters that the encoding of the terminal lacks are written as escapes.
+    """
+    sys.stdout = _guarded(CheckedOutput, sys.stdout)
+    sys.stderr = _guarded(LossyOutput, sys.stderr)
+
+
+def _guarded(kind: type[FileIO], stream: TextIOWrapper | Any) -> TextIOWrapper:
+    """Return a standard stream that writes through a file of a given kind."""
+    # A stream that was closed from the start is None: here it is a file that cannot be written.
+    descriptor = os.open(os.devnull, os.O_RDONLY) if stream is None else stream.fileno()
+    return TextIOWrapper(
+        BufferedWriter(kind(descriptor, "w", closefd=False)),
+        encoding=getattr(stream, "encoding", "utf-8"),
+        errors="backslashreplace",
+        line_buffering=getattr(stream, "line_buffering", False),
+    )
 
 
 def table_text(columns: Mapping[str, Sequence[str]], names: Collection[str]) -> str:
@@ -125,10 +178,3 @@ def _columns_that_fit(
     ):
         shown.pop()
     return shown
-
-
-def escape_unencodable() -> None:
-    """Write characters that the encoding of the terminal lacks as escapes, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")

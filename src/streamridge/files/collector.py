@@ -115,7 +115,19 @@ class Collector:
                     "or all have none, got both."
                 )
         if not any(parts.times for parts in self._parts.values()):
-            raise InvalidInputError(f"{source} must have at least one reading, got none.")
+            raise InvalidInputError(
+                f"{source} must have at least one reading, got none{self._skipped_text()}."
+            )
+
+    def _skipped_text(self) -> str:
+        """Return how many cells were skipped and how to see one; empty if none was."""
+        skipped = self._loose + sum(parts.skipped for parts in self._parts.values())
+        if not skipped:
+            return ""
+        return (
+            f" after {option('gap', 'skip')} dropped {counted(skipped, 'cell')} that could not be "
+            "read. Leave it out to see the first of them"
+        )
 
     def require_no_markers(self) -> None:
         """Raise if a number looks like a missing-value marker."""

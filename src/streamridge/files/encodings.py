@@ -20,6 +20,8 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+# Encodings that need a mark; others such as utf-16-le need none.
+_MARKED_ENCODINGS = ("utf-16", "utf-32")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -69,8 +71,8 @@ def naming_lines(name: str, encoding: str, lines_before: Callable[[], int]) -> I
 
 
 def _require_byte_order_mark(head: bytes, name: str, given: str | None) -> None:
-    """Raise at a text in UTF-16 without a byte order mark."""
-    if given is not None or len(head) < 4:
+    """Raise at a text in UTF-16 without a byte order mark, unless the order of bytes is given."""
+    if given not in (None, *_MARKED_ENCODINGS) or len(head) < 4:
         return
     for start, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
         nulls, letters = head[start:HEAD:2], head[1 - start : HEAD : 2]
@@ -79,3 +81,8 @@ def _require_byte_order_mark(head: bytes, name: str, given: str | None) -> None:
                 f"{name} must be text in UTF-8, got what looks like {encoding.upper()} without "
                 f"a byte order mark. Pass {option('encoding', encoding)}."
             )
+    if given is not None:
+        raise InvalidInputError(
+            f"{name} must begin with the byte order mark of {given}, got none. "
+            f"Pass {option('encoding', f'{given}-le')}, or {given}-be."
+        )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from narwhals.dependencies import is_pandas_series
 
 from streamridge.errors import InvalidInputError, listed, option, shown, visible
 from streamridge.files.collector import Collector
+from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
@@ -56,7 +57,7 @@ class ReadResult:
 
 
 @reading_arguments()
-def read(source: Any, **reading: Any) -> ReadResult:
+def read(source: Any, **reading: Unpack[ReadingArguments]) -> ReadResult:
     """Return the series of every sensor in files or a frame, on a regular grid.
 
     A file is CSV, NDJSON or Parquet, packed with gzip or not; its content decides, not its name. A

@@ -7,9 +7,11 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import quote
 
 from streamridge.errors import StreamRidgeError
 from streamridge.files.checkpoint import FORMER_MAGIC, MAGIC
@@ -29,38 +31,37 @@ DRAWN_BY = "streamridge"
 ROAD = re.compile(r"(mainline|ramp)-\d+")
 # The number of bytes at the beginning of a file that are inspected.
 HEAD_BYTES = 65536
-LONGEST = 80
+# The longest stem of a file name, and the part of a longer one that stays before its digest. The
+# digest has more digits than the number of capitals can have.
+LONGEST, LEGIBLE, DIGEST_BYTES = 100, 60, 16
 # Devices on Windows, with any suffix.
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", flags=re.IGNORECASE)
 
 
-class FileNames:
-    """A source of file names that are safe on every system and never repeat.
+def file_stem(name: str) -> str:
+    """Return a file name without an ending that belongs to this name alone, on every system.
 
-    Names in `taken`, without an ending, are in use already.
+    ASCII letters, digits and "._+-" stay, and other characters are escaped as in web addresses.
+    Some systems treat A and a as equal. A name with capitals therefore ends with "~" and a
+    hexadecimal number whose bits mark them. A long name is cut and ends with a digest.
 
-    >>> names = FileNames()
-    >>> names.take("A1/north", ".png"), names.take("a1 north", ".png"), names.take("../..", ".png")
-    ('A1_north.png', 'a1_north-2.png', 'sensor.png')
-    >>> names.take("NUL", ".sr"), names.take("com1.2", ".sr"), names.take("ramp-ohl+", ".sr")
-    ('NUL_.sr', 'com1_.2.sr', 'ramp-ohl+.sr')
+    Examples
+    --------
+    >>> file_stem("ramp-3"), file_stem("a b"), file_stem("a_b"), file_stem("../..")
+    ('ramp-3', 'a%20b', 'a_b', '%2E.%2F..')
+    >>> file_stem("A1"), file_stem("a1"), file_stem("nul"), file_stem("é")
+    ('A1~1', 'a1', '%6Eul', '%C3%A9')
     """
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = {name.lower() for name in taken}
-
-    def take(self, text: str, ending: str) -> str:
-        """Return a new name that resembles the text."""
-        safe = re.sub(r"[^A-Za-z0-9._+-]+", "_", text)[:LONGEST]
-        stem = safe.lstrip("._+-").rstrip("._-") or "sensor"
-        stem = RESERVED.sub(r"\1_\2", stem) if RESERVED.fullmatch(stem) else stem
-        name, count = stem, 1
-        # A.png and a.png are the same file on some systems.
-        while name.lower() in self._taken:
-            count += 1
-            name = f"{stem}-{count}"
-        self._taken.add(name.lower())
-        return name + ending
+    escaped = quote(name, safe="+", errors="surrogatepass").replace("~", "%7E")
+    if escaped[:1] in (".", "-") or RESERVED.fullmatch(escaped):
+        escaped = f"%{ord(name[0]):02X}{escaped[1:]}"
+    letters = (char for char in name if char.isascii() and char.isalpha())
+    capitals = int("0" + "".join(str(int(char.isupper())) for char in letters), 2)
+    stem = f"{escaped}~{capitals:x}" if capitals else escaped
+    if len(stem) > LONGEST:
+        digest = blake2b(name.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES)
+        stem = f"{escaped[:LEGIBLE]}~{digest.hexdigest()}"
+    return stem or "%"
 
 
 def is_page(path: Path) -> bool:

@@ -9,7 +9,7 @@ from functools import wraps
 from math import isnan
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import UNREADABLE, read_content
 from streamridge.files.reading_options import reading_arguments
 from streamridge.forecaster import saving
+from streamridge.forecaster.arguments import StartArguments
 from streamridge.forecaster.extra_columns import (
     ExtraValues,
     GivenExtras,
@@ -234,7 +235,7 @@ class Forecaster(StepwiseForecaster):
 
     @classmethod
     @reading_arguments(*HISTORY_OPTIONS)
-    def start(cls, series: Any, **settings: Any) -> Forecaster:
+    def start(cls, series: Any, **settings: Unpack[StartArguments]) -> Forecaster:
         """Return a forecaster with a history, whose model is fitted to the end of it.
 
         This takes little longer than one fit. The result is the same as after observing all
@@ -260,18 +261,18 @@ class Forecaster(StepwiseForecaster):
         >>> forecaster.tuning.has_model, forecaster.predict().source
         (True, 'model')
         """
-        preset = settings.get("preset")
+        preset, given = settings.get("preset"), dict[str, Any](settings)
         extras = require_names(settings.get("extras", ()))
         if isinstance(preset, Preset):
             extras = preset.features.extras
-        reading = {name: settings.pop(name) for name in HISTORY_OPTIONS if name in settings}
-        shared: dict[str, Any] = {name: settings.get(name) for name in ("step", "tz", "sensor")}
+        reading = {name: given.pop(name) for name in HISTORY_OPTIONS if name in given}
+        shared: dict[str, Any] = {name: given.get(name) for name in ("step", "tz", "sensor")}
         history = read_history(series, extras=extras, reading=reading, **shared)
         zone, name = history.clock.zone, history.sensor
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
         if shared["sensor"] is None and name != UNNAMED:
             own["sensor"] = name
-        return cls.from_settings(cls(**{**settings, **own}).settings, history)
+        return cls.from_settings(cls(**{**given, **own}).settings, history)
 
     @classmethod
     def from_settings(cls, settings: Settings, history: Series | None = None) -> Forecaster:

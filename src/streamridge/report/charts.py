@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import plotly.graph_objects as go
@@ -36,6 +36,7 @@ HOURS = tuple(f"{hour:02d}" for hour in range(24))
 # More points would make the page slow, and no screen could show them.
 MOST_POINTS = 1500
 DASHES = ("solid", "dash", "dashdot", "dot")
+TIME_TITLE = "time"
 TIME_FORMAT = "%a %d %b %Y %H:%M"
 AXIS = {
     "gridcolor": "#E8E8E8",
@@ -57,6 +58,32 @@ STYLE = go.layout.Template(
 )
 
 
+# A time, or a whole number of an index, and what happened then.
+Event: TypeAlias = tuple[np.datetime64 | np.int64, str]
+
+
+def mark_events(figure: go.Figure, events: Sequence[Event]) -> go.Figure:
+    """Mark events in a figure over time; a figure with a slider opens at the last of them."""
+    if not events or figure.layout.xaxis.title.text != TIME_TITLE:
+        return figure
+    axis = figure.layout.xaxis
+    for time, text in events:
+        (at,) = page_times(np.array([time]))
+        line = {"color": INK, "width": 1.2, "dash": "dash"}
+        # The label of a shape, unlike an annotation, does not widen the range of the axis.
+        label = {
+            "text": escape(text), "textposition": "end", "textangle": 0,
+            "xanchor": "left", "yanchor": "top",
+        }  # fmt: skip
+        figure.add_shape(
+            type="line", x0=at, x1=at, yref="paper", y0=0, y1=1, line=line, label=label
+        )
+        if axis.rangeslider.visible and np.issubdtype(type(time), np.datetime64):
+            around = FIRST_VIEW_DAYS * np.timedelta64(12, "h")
+            axis.range = page_times(np.array([time - around, time + around]))
+    return figure
+
+
 def make_figure(traces: Sequence[Any], *, height: int, **layout: Any) -> go.Figure:
     """Return a figure in the style of the page."""
     return go.Figure(list(traces), {"template": STYLE, "height": height, **layout})
@@ -70,7 +97,7 @@ def axis_title(text: str) -> dict[str, str]:
 def time_axis(times: Times) -> dict[str, Any]:
     """Return the horizontal axis for times: dates, or the integers of an index."""
     dates = {"type": "date", "hoverformat": TIME_FORMAT} if times.dtype.kind == "M" else {}
-    return {"title": "time", **dates}
+    return {"title": TIME_TITLE, **dates}
 
 
 def page_times(times: Times) -> list[Any]:

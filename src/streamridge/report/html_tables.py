@@ -18,9 +18,11 @@ from streamridge.files.written_files import GENERATOR
 from streamridge.forecaster.forecast import Levels
 from streamridge.forecaster.methods import needs_model
 from streamridge.metrics import percent
+from streamridge.report.charts import Event, mark_events
 from streamridge.report.sensor_runs import SensorRuns, TuningPath
 from streamridge.runs.run import BASELINE, Run
 from streamridge.runs.scores import Score
+from streamridge.series.times import time_text
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -61,7 +63,13 @@ WITHOUT_IMPLAUSIBLE = (
     f"{MARK} Without implausible readings; the section of the sensor shows the error with them."
 )
 NAIVE = {"last": "the last reading", "week": "the same time a week ago"}
-SEASONAL = "steps with a naive forecast instead of the model's"
+# Why a forecast of a method with a model was a naive forecast.
+REASONS = (
+    "steps before the first fit, with a naive forecast",
+    "steps after a gap, with a naive forecast",
+    "steps at which naive forecasts had more weight than the model, because their recent errors "
+    "were smaller",
+)
 
 
 @dataclass(frozen=True)
@@ -104,8 +112,9 @@ def table(head: Sequence[Cell], rows: Iterable[tuple[str, Sequence[Cell]]]) -> s
     )
 
 
-def panel(caption: str, figure: go.Figure, note: str = "") -> str:
+def panel(caption: str, figure: go.Figure, note: str = "", events: Sequence[Event] = ()) -> str:
     """Return a figure with its caption; the page's script draws it once it is visible."""
+    mark_events(figure, events)
     small = f"<small>{escape(note)}</small>" if note else ""
     # Inside a script element, only "<" could end the element.
     json = figure.to_json().replace("<", "\\u003c")
@@ -202,6 +211,11 @@ def _mean_change(
     return paragraph(text, "headline") if parts else ""
 
 
+def minute(time: np.datetime64 | np.int64) -> str:
+    """Return a time as text, to the minute."""
+    return time_text(time, "m").replace("T", " ")
+
+
 def counts_line(sensor: SensorRuns) -> str:
     """Return a sentence about readings that were dropped, filled or rejected."""
     runs = sensor.with_model
@@ -212,11 +226,23 @@ def counts_line(sensor: SensorRuns) -> str:
         for name in names
         if name not in ROUTINE
     ]
-    seasonal = [int((~run.by_model).sum()) * needs_model(run.method) for run in runs]
-    parts += [f"{SEASONAL}: {_one_or_each(runs, seasonal)}"] if any(seasonal) else []
+    for reason, counts in zip(REASONS, zip(*map(_naive_steps, runs), strict=True), strict=True):
+        parts += [f"{reason}: {_one_or_each(runs, counts)}"] if any(counts) else []
     readings = max(run.counts.get("readings", run.steps_done) for run in runs)
     found = "; ".join(parts) or "nothing was dropped or filled"
-    return paragraph(f"{readings:,} readings. {found[0].upper()}{found[1:]}.", "soft")
+    times = sensor.main.times
+    span = f", scored from {minute(times[0])} to {minute(times[-1])}" if len(times) else ""
+    return paragraph(f"{readings:,} readings{span}. {found[0].upper()}{found[1:]}.", "soft")
+
+
+def _naive_steps(run: Run) -> tuple[int, int, int]:
+    """Return the number of steps that the model did not forecast, for each of `REASONS`."""
+    naive = ~run.by_model if needs_model(run.method) else np.zeros(len(run.times), dtype=bool)
+    first_fit = run.refit_times[:1]
+    before = naive & (run.times <= first_fit if len(first_fit) else True)
+    after_gap = naive & ~before & np.isnan(np.concatenate([[0.0], run.actual[:-1]]))
+    counts = before, after_gap, naive & ~before & ~after_gap
+    return tuple(int(each.sum()) for each in counts)  # type: ignore[return-value]
 
 
 def remarks(sensor: SensorRuns) -> str:

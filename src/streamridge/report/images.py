@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamridge.arrays import Mask, Vector
-from streamridge.files.written_files import FileNames
+from streamridge.files.written_files import file_stem
 from streamridge.forecaster.forecast import band_words
 from streamridge.metrics import rmse_by_hour, rmse_by_weekday
 from streamridge.plots.axes import INK, drawable, matplotlib_part, new_figure, plain
@@ -63,7 +63,6 @@ OMITTED = "week"
 def write_images(
     sensor: SensorRuns,
     folder: Path,
-    names: FileNames,
     *,
     unit: str = "",
     feature_names: Sequence[str] | None = None,
@@ -73,7 +72,7 @@ def write_images(
     short = sensor.sensor[:LONGEST_TITLE]
     for kind, title, figure in _figures(sensor, unit, feature_names):
         figure.suptitle(drawable(f"{short}: {title}"), fontsize="medium")
-        name = names.take(f"{short}-{kind}", ".png")
+        name = f"{file_stem(sensor.sensor)}-{file_stem(kind)}.png"
         figure.savefig(folder / name, dpi=DOTS_PER_INCH)
         written.append(name)
     return written
@@ -143,9 +142,10 @@ def _tuning(
 ) -> Iterator[tuple[str, str, Figure]]:
     method, groups = path.method, path.groups
     at_bound = BOUND_NOTE if path.bounds else ""
-    for names in groups.indexed.values():
+    for at, names in enumerate(groups.indexed.values(), start=1):
         title = f"importance of features, {method}{at_bound}"
-        yield f"features-{method}", title, _features(path, names, feature_names)
+        kind = f"features-{method}" if at == 1 else f"features-{method}-{at}"
+        yield kind, title, _features(path, names, feature_names)
     if groups.weights or groups.others:
         title = f"hyperparameters, {method}{at_bound}"
         yield f"hyperparameters-{method}", title, _hyperparameters(path, groups)

@@ -12,6 +12,7 @@
     layout.margin = { l: 44, r: 6, t: 30, b: 20 };
     layout.legend = { ...layout.legend, font: { size: 11 } };
     if (layout.xaxis) delete layout.xaxis.rangeslider;
+    if (layout.yaxis?.ticktext) layout.yaxis = { ...layout.yaxis, title: "", tickfont: { size: 9 } };
   }
 
   function draw(plot) {

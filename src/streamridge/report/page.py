@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 from plotly.offline import get_plotlyjs
 
 from streamridge.errors import InvalidInputError
-from streamridge.files.written_files import FileNames
 from streamridge.forecaster.forecast import in_percent
 from streamridge.metrics import RECENT, WEEK
 from streamridge.report.charts import (
     SHOWN_DAYS,
+    Event,
     costs_figure,
     coverage_figure,
     forecast_figure,
@@ -32,6 +33,7 @@ from streamridge.report.html_tables import (
     hyperparameter_table,
     link,
     mean_changes,
+    minute,
     panel,
     paragraph,
     remarks,
@@ -53,31 +55,38 @@ from streamridge.report.tuning_charts import (
 )
 from streamridge.runs.run import Run
 from streamridge.series.lengths import parse_length, step_name
-from streamridge.series.times import time_text
 
 EXPLANATION = (
     "RMSE and MAE measure the errors of forecasts one step ahead; RMSE gives large errors more "
-    "weight. The lowest RMSE of each sensor is bold. Two naive forecasts need no model: last "
-    "repeats the last reading, and week repeats the reading of the same time a week ago (or of the "
-    "longest season, if there is no week). A model should be well below both. Coverage is the "
-    "share of readings within their prediction interval. Missing steps have no reading, or one "
-    "outside the known bounds, and are not scored. Seconds are the running time of the whole run."
+    "weight. The lowest RMSE of each sensor is bold. A model should be well below the naive "
+    "forecasts last and week. Coverage is the share of readings within their prediction interval. "
+    "Missing steps have no reading, or one outside the known bounds, and are not scored. Seconds "
+    "are the running time of the whole run."
 )
+# A sentence about each method, which continues its name.
 METHODS = {
-    "ohl": "ohl tunes its hyperparameters at every refit, by the gradient of its own errors",
-    "ohl+": "ohl+ does the same from a start that it searched once",
-    "hoag": "hoag searches the past regularly, by approximate gradients",
-    "random": "random searches the past regularly, by random draws",
-    "grid": "grid searches the past regularly, on a grid",
-    "bayes": "bayes searches the past regularly, by Bayesian optimization",
-    "fixed": "fixed keeps the initial hyperparameters",
+    "ohl": "(online hyperparameter learning) tunes its hyperparameters at every refit, by the "
+    "gradient of its own errors.",
+    "ohl+": "is ohl from a start that it searched once.",
+    "hoag": "searches the past regularly, by approximate gradients.",
+    "random": "searches the past regularly, by random draws.",
+    "grid": "searches the past regularly, on a grid.",
+    "bayes": "searches the past regularly, by Bayesian optimization.",
+    "fixed": "is the same model without tuning: it keeps the initial hyperparameters.",
+    "last": "has no model: it repeats the last reading.",
+    "week": "has no model: it repeats the reading of the same time a week ago, or of the longest "
+    "season if there is no week.",
 }
 ZOOM = "Drag to zoom, double-click to reset. Click a name to show or hide it."
 BOUNDS = (
     "\N{BLACK UP-POINTING TRIANGLE} marks a hyperparameter that ended at its upper bound, "
     "\N{BLACK DOWN-POINTING TRIANGLE} one that ended at its lower bound."
 )
-SCALES = "One row per feature. The larger the inverse scale, the more the feature matters."
+SCALES = (
+    "One row per feature. The larger the inverse scale, the more the feature matters. A feature "
+    'such as "day, 3 steps ago" is a reading minus its usual value at that time of day; "next '
+    'change" is the usual change after the step.'
+)
 EXPERTS = (
     "A forecast is a weighted mean of experts: the model, a smaller model that is not tuned, and "
     "naive forecasts. Experts with small recent errors get large weights."
@@ -91,23 +100,26 @@ def write_report(
     title: str,
     unit: str = "",
     feature_names: Sequence[str] | None = None,
+    events: Sequence[Event] = (),
 ) -> Path:
     """Write a page about runs, and PNG files into the same folder; return the path of the page.
 
     The page needs no network. `unit` is the unit of the readings. `feature_names` are for kernels
-    that use all features.
+    that use all features. `events` are times in local time with a text, marked in the figures.
     """
     if not runs:
         raise InvalidInputError("runs must hold at least one run, got none.")
-    sensors, names = by_sensor([run.in_local_time() for run in runs]), FileNames()
+    sensors = by_sensor([run.in_local_time() for run in runs])
     zones = " and ".join(dict.fromkeys(run.zone for run in runs if run.zone))
     zone_note = [paragraph(f"Times are in {zones}.", "soft")] if zones else []
     body = [overview(title, sensors, unit=unit), *zone_note]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for at, sensor in enumerate(sensors, start=1):
-            images = write_images(sensor, folder, names, unit=unit, feature_names=feature_names)
-            body.append(section(at, sensor, images, unit=unit, feature_names=feature_names))
+            images = write_images(sensor, folder, unit=unit, feature_names=feature_names)
+            body.append(
+                section(at, sensor, images, unit=unit, feature_names=feature_names, events=events)
+            )
         path = folder / "index.html"
         path.write_text(page(title, body), encoding="utf-8")
     except OSError as error:
@@ -151,18 +163,20 @@ def section(
     *,
     unit: str = "",
     feature_names: Sequence[str] | None = None,
+    events: Sequence[Event] = (),
 ) -> str:
     """Return the section about one sensor."""
     parts = [f'<h2 id="sensor-{at}">{escape(sensor.sensor)}</h2>']
     parts += [counts_line(sensor), remarks(sensor), horizon_table(sensor)]
-    parts += _errors(sensor, unit) if sensor.scored else [paragraph("No step was scored.")]
+    nothing = [paragraph("No step was scored.")]
+    parts += _errors(sensor, unit, events) if sensor.scored else nothing
     parts += [panel("Running time", costs_figure(sensor))]
     for run in sensor.runs:
         path = TuningPath.of(run)
-        parts += _tuning(path, feature_names) if path else []
+        parts += _tuning(path, feature_names, events) if path else []
         if expert_weights(run):
             caption = f"Weights of the experts ({run.method})"
-            parts += [panel(caption, experts_figure(run), EXPERTS)]
+            parts += [panel(caption, experts_figure(run), EXPERTS, events)]
     constant = ", ".join(run.method for run in sensor.with_model if TuningPath.of(run) is None)
     if constant:
         parts.append(paragraph(f"Methods with constant hyperparameters: {constant}.", "soft"))
@@ -176,22 +190,22 @@ def _scope(sensors: Sequence[SensorRuns]) -> str:
     levels = in_percent(tuple(dict.fromkeys(each for run in runs for each in run.levels)))
     times = np.concatenate([run.times for run in runs])
     count = "1 sensor" if len(sensors) == 1 else f"{len(sensors)} sensors"
-    span = f"from {_minute(times.min())} to {_minute(times.max())}, " if len(times) else ""
-    return f"{count}, {span}a reading every {steps}. Methods: {methods}. Intervals of {levels}."
+    span = f"Scored from {minute(times.min())} to {minute(times.max())}. " if len(times) else ""
+    return f"{count}, a reading every {steps}. {span}Methods: {methods}. Intervals of {levels}."
 
 
 def _methods(sensors: Sequence[SensorRuns]) -> str:
-    """Return a paragraph that explains the methods with a model; empty if none is known."""
-    names = dict.fromkeys(run.method for sensor in sensors for run in sensor.with_model)
-    known = "; ".join(METHODS[name] for name in names if name in METHODS)
-    return paragraph(f"Methods: {known}.", "soft") if known else ""
+    """Return a list with a sentence about each method; empty if none is known."""
+    names = dict.fromkeys(run.method for sensor in sensors for run in sensor.runs)
+    items = [
+        f"<li><strong>{escape(name)}</strong> {escape(METHODS[name])}</li>"
+        for name in names
+        if name in METHODS
+    ]
+    return f'<ul class="soft">{"".join(items)}</ul>' if items else ""
 
 
-def _minute(time: np.datetime64 | np.int64) -> str:
-    return time_text(time, "m").replace("T", " ")
-
-
-def _errors(sensor: SensorRuns, unit: str) -> list[str]:
+def _errors(sensor: SensorRuns, unit: str, events: Sequence[Event]) -> list[str]:
     main, forecasts = sensor.main, forecast_figure(sensor, unit=unit)
     shown = "four weeks" if main.has_hours else f"{SHOWN_DAYS * main.day} steps"
     week = "week" if main.has_hours else f"{WEEK * main.day} steps"
@@ -200,20 +214,21 @@ def _errors(sensor: SensorRuns, unit: str) -> list[str]:
         f"Computed over the {window} before each step; over half of the run if it is short."
         for window in (week, days)
     )
+    curves = {
+        "RMSE(t), the RMSE of all steps so far": (rmse_figure(sensor, unit=unit), ""),
+        "RMSE of the last days": (recent_figure(sensor, unit=unit), recent),
+    }
+    shares = {"Share of readings within the interval": (coverage_figure(sensor), coverage)}
     return [
         panel(
             "Forecast and actual value, one step ahead",
             forecasts,
             f"At most the last {shown}. {_beyond(main)}{ZOOM}",
+            events,
         ),
-        panel("RMSE(t), the RMSE of all steps so far", rmse_figure(sensor, unit=unit)),
-        panel("RMSE of the last days", recent_figure(sensor, unit=unit), recent),
+        *(panel(caption, *each, events) for caption, each in curves.items()),
         *_by_calendar(sensor, unit),
-        *(
-            [panel("Share of readings within the interval", coverage_figure(sensor), coverage)]
-            if sensor.with_bands
-            else []
-        ),
+        *(panel(caption, *each, events) for caption, each in shares.items() if sensor.with_bands),
     ]
 
 
@@ -234,18 +249,21 @@ def _by_calendar(sensor: SensorRuns, unit: str) -> list[str]:
     return ['<div class="pair">', *panels, "</div>"] if len(panels) > 1 else panels
 
 
-def _tuning(path: TuningPath, feature_names: Sequence[str] | None) -> list[str]:
+def _tuning(
+    path: TuningPath, feature_names: Sequence[str] | None, events: Sequence[Event]
+) -> list[str]:
     groups = path.groups
     note = BOUNDS if path.bounds else "No hyperparameter ended at a bound."
     parts = [f"<h3>Hyperparameters of {escape(path.method)}</h3>", paragraph(note, "soft")]
     for group, names in groups.weights.items():
         of = "" if group == "weight" else f" ({_words(group)})"
-        parts += [panel(f"Weights of the kernels{of}", weights_figure(path, names))]
+        parts += [panel(f"Weights of the kernels{of}", weights_figure(path, names), events=events)]
     for group, names in groups.indexed.items():
         figure = scales_figure(path, names, feature_labels(len(names), feature_names))
-        parts += [panel(f"Importance of features ({_words(group)})", figure, SCALES)]
+        parts += [panel(f"Importance of features ({_words(group)})", figure, SCALES, events)]
     if groups.others:
-        parts += [panel("The other hyperparameters", others_figure(path, groups.others))]
+        others = others_figure(path, groups.others)
+        parts += [panel("The other hyperparameters", others, events=events)]
     return [*parts, hyperparameter_table(path)]
 
 
@@ -254,6 +272,6 @@ def _words(name: str) -> str:
 
 
 def _image_links(images: Sequence[str]) -> str:
-    links = ", ".join(link(image, image) for image in images)
-    shown = "".join(f'<img src="{escape(image)}" alt="">' for image in images)
+    links = ", ".join(link(quote(image), image) for image in images)
+    shown = "".join(f'<img src="{quote(image)}" alt="">' for image in images)
     return f'<p class="soft">The same as PNG files: {links}</p><noscript>{shown}</noscript>'

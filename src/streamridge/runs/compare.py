@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import narwhals as nw
 import numpy as np
@@ -23,12 +23,14 @@ from streamridge.errors import (
 )
 from streamridge.files.frames import frame_library
 from streamridge.files.reading import LeftOut, read_series
+from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
     reading_arguments,
     require_options,
 )
+from streamridge.forecaster.arguments import SharedArguments
 from streamridge.forecaster.forecast import named
 from streamridge.forecaster.methods import parse_methods
 from streamridge.plots.axes import new_figure, plain
@@ -53,6 +55,12 @@ logger.addHandler(logging.NullHandler())  # silent unless the user sets up loggi
 
 # The methods of the paper: its own, two rivals, and no tuning.
 PAPER_METHODS = ("ohl", "hoag", "random", "fixed")
+
+
+class CompareArguments(SharedArguments, ReadingArguments, total=False):
+    """The reading options and settings that `compare` accepts."""
+
+    hyperparameters: Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -189,12 +197,13 @@ def compare(
     model: ModelName = "default",
     warmup: int | None = None,
     steps: int | None = None,
+    last_steps: int | None = None,
     exclude: Iterable[GivenSpan] = (),
     jobs: int = 1,
     engine: str | Engine | Executor = "local",
     keep: str | Path | None = None,
     progress: TaskProgress | None = None,
-    **options: Any,
+    **options: Unpack[CompareArguments],
 ) -> Comparison:
     """Return the runs of several tuning methods on the same series.
 
@@ -210,6 +219,8 @@ def compare(
         "paper-prototype" has the settings of the public code of its first author.
     warmup, steps
         The number of steps before the first scored step, and the most steps to score.
+    last_steps
+        Score only this many steps at the end of each series. All steps before are the warm-up.
     exclude
         Spans such as "2021-06-13T08:00/2021-06-14", or pairs of times, that are forecast, but
         neither learned from nor scored.
@@ -245,13 +256,16 @@ def compare(
     names = parse_methods([methods] if isinstance(methods, str) else methods)
     require_options("compare", options, (*OPTION_NAMES, *SHARED_SETTINGS))
     chosen = parse_engine(engine, jobs=jobs)
-    reading = {name: options.pop(name) for name in OPTION_NAMES if name in options}
+    given = dict[str, Any](options)
+    reading = {name: given.pop(name) for name in OPTION_NAMES if name in given}
     shared = {name: reading[name] for name in ("tz", "extras") if name in reading}
     chosen_reading = ReadingOptions.of(reading)
     spans = parse_spans(exclude, parse_zone(chosen_reading.tz))
-    settings = named_methods(model, names, **options, **shared)
+    settings = named_methods(model, names, **given, **shared)
     read = read_series(series, chosen_reading)
-    tasks, left_out = make_tasks(read, settings, warmup=warmup, steps=steps, exclude=spans)
+    tasks, left_out = make_tasks(
+        read, settings, warmup=warmup, steps=steps, last_steps=last_steps, exclude=spans
+    )
     if keep is not None:
         tasks = with_stored_runs(Path(keep), tasks)
     for sensor in left_out:

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, MissingExtraError
-from streamridge.runs.engines import Call, Workers, sigint_blocked
+from streamridge.runs.engines import Call, Workers, terminal_signals_blocked
 
 # How long to wait for a scheduler to answer.
 TIMEOUT = "10s"
@@ -123,7 +123,10 @@ def _local_cluster(workers: int) -> Iterator[Any]:
     distributed = _distributed()
     # The profiler would look at every worker a hundred times a second.
     unprofiled = import_module("dask").config.set({"distributed.worker.profile.enabled": False})
-    with sigint_blocked(), unprofiled:  # workers end when the cluster is closed, not by Ctrl-C
+    with (
+        terminal_signals_blocked(),
+        unprofiled,
+    ):  # workers end when the cluster is closed, not by Ctrl-C
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

@@ -18,6 +18,8 @@ from streamridge.arrays import require_count
 
 # Takes a function to call after each step, as `progress=`.
 Call = Callable[..., Any]
+# Signals that a terminal sends to all of its processes: Ctrl-C, and the end of the terminal.
+TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
 class Workers:
@@ -95,7 +97,7 @@ class ProcessWorkers(Workers):
     def submit(self, number: int, call: Call) -> Future[Any]:
         """Submit the call of a task; this may start a process."""
         self._shared[1 + number] = 0
-        with sigint_blocked():
+        with terminal_signals_blocked():
             return self.executor.submit(_call_in_worker, number, call)
 
     def steps_done(self, number: int) -> int:
@@ -115,17 +117,22 @@ class ProcessWorkers(Workers):
 
 def _new_pool(jobs: int, shared: Any) -> Executor:
     # "spawn": a forked copy of a process with threads, as BLAS has, can deadlock.
-    return ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(shared,)
-    )
+    with terminal_signals_blocked():
+        return ProcessPoolExecutor(
+            jobs, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(shared,)
+        )
 
 
 @contextmanager
-def sigint_blocked() -> Iterator[None]:
-    """Block SIGINT in this thread, and in the processes and threads that it starts meanwhile."""
-    # Starting the resource tracker unblocks the signal, so it has to run before.
+def terminal_signals_blocked() -> Iterator[None]:
+    """Block signals of the terminal in this thread and in the processes that it starts meanwhile.
+
+    The parent stops its workers. A terminal sends these signals to all of its processes.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
+    # Its process must outlive SIGHUP too. To start it unblocks SIGINT here.
     resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
     try:
         yield
     finally:
@@ -139,13 +146,14 @@ _shared: Any = None
 def _start_worker(shared: Any) -> None:
     """Prepare a worker process: one BLAS thread, no Ctrl-C while idle, and an end with its parent.
 
-    A process starts with SIGINT blocked, so that Ctrl-C in a terminal cannot hit its imports.
+    A process starts with blocked signals, so that Ctrl-C in a terminal cannot hit its imports.
     """
     global _shared
     _shared = shared
     threadpool_limits(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for each in TERMINAL_SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINAL_SIGNALS)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 

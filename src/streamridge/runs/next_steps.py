@@ -28,6 +28,7 @@ from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.engines import Engine
+from streamridge.runs.new_readings import learned_text
 from streamridge.runs.run import backend_of
 from streamridge.runs.run_tasks import TaskProgress, parse_engine, run_tasks
 from streamridge.runs.step_loop import StepProgress, reason_of
@@ -263,15 +264,11 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
 
 
 def _learn(forecaster: Forecaster, series: Series) -> str:
-    """Let a saved forecaster learn from a series; return the number of steps in words."""
-    before, late = forecaster.next_time, forecaster.counts.get("late", 0)
+    """Let a saved forecaster learn from a series; return the effect in words."""
+    expected, before = forecaster.next_time, forecaster.counts
     forecaster.observe(series)
-    known = 0 if before is None else int(np.searchsorted(series.times, before - _half(series)))
-    late = forecaster.counts.get("late", 0) - late
-    new, known = len(series) - known, known - late
-    late_text = f", {late} late" if late else ""
-    skipped = f", {known} known and skipped" if known else ""
-    return f"{series.sensor}: {counted(new, 'new step')}{late_text}{skipped}"
+    known = 0 if expected is None else int(np.searchsorted(series.times, expected - _half(series)))
+    return learned_text(series.sensor, len(series) - known, known, before, forecaster.counts)
 
 
 def _half(series: Series) -> Any:

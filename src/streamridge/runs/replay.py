@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
-from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, StreamRidgeError, shown
 from streamridge.files.reading import read_one_series
+from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
@@ -23,7 +23,7 @@ from streamridge.runs.engines import Engine
 from streamridge.runs.run import Run, backend_of
 from streamridge.runs.run_tasks import parse_engine, run_tasks
 from streamridge.runs.step_loop import StepProgress, replay_series, require_ahead
-from streamridge.runs.tasks import Task, require_longer
+from streamridge.runs.tasks import Task, require_longer, require_scored_part
 from streamridge.series.lengths import parse_step, step_name
 from streamridge.series.series import Series
 from streamridge.series.spans import GivenSpan, parse_spans
@@ -37,11 +37,12 @@ def replay(
     *,
     warmup: int | None = None,
     steps: int | None = None,
+    last_steps: int | None = None,
     exclude: Iterable[GivenSpan] = (),
     method: str | None = None,
     engine: str | Engine | Executor = "local",
     progress: StepProgress | None = None,
-    **reading: Any,
+    **reading: Unpack[ReadingArguments],
 ) -> Run:
     """Return the run of a forecaster over a series, step by step.
 
@@ -55,6 +56,8 @@ def replay(
         The number of steps before the first scored step; the steps before the first fit by default.
     steps
         The most steps to score; all by default.
+    last_steps
+        Score only this many steps at the end of the series. All steps before are the warm-up.
     exclude
         Spans such as "2021-06-13T08:00/2021-06-14", or pairs of times, that are forecast, but
         neither learned from nor scored: see `Forecaster.exclude`.
@@ -92,11 +95,16 @@ def replay(
     _require_own(settings, reading)
     spans = parse_spans(exclude, parse_zone(settings.tz))
     regular = _series_for(forecaster, series, ReadingOptions.of(reading))
-    if warmup is not None:
-        require_count("warmup", warmup, least=0)
-    if steps is not None:
-        require_count("steps", steps)
-    task = Task(regular, settings, method or method_of(settings), warmup, steps, exclude=spans)
+    require_scored_part(warmup, steps, last_steps)
+    task = Task(
+        regular,
+        settings,
+        method or method_of(settings),
+        warmup,
+        steps,
+        exclude=spans,
+        last_steps=last_steps,
+    )
     require_longer(regular.sensor, len(regular), task.first)
     require_ahead(forecaster, regular)
     if engine == "local":

@@ -187,6 +187,14 @@ class Run(SameContent):
         return float(self.step / DAY) if isinstance(self.step, np.timedelta64) else np.inf
 
     @property
+    def scored_span(self) -> tuple[str, str] | None:
+        """Return the times of the first and the last scored step as text; None without any step."""
+        if not len(self.times):
+            return None
+        first, last = self.time_format.texts(self.times[[0, -1]], "auto")
+        return first, last
+
+    @property
     def scored(self) -> Vector:
         """Return the readings that are scored, shape (T,); NaN at all other steps."""
         if self.implausible is None:
@@ -336,6 +344,7 @@ class Run(SameContent):
         "experts" holds the last weights by name; it is None without experts.
         """
         read, scored, score = _count(self.actual), _count(self.scored), self.score(1)
+        first, last = self.scored_span or (None, None)
         figures = {
             "rmse": score.rmse,
             "rmse_relative": score.relative,
@@ -351,6 +360,8 @@ class Run(SameContent):
             "method": self.method,
             "steps": self.steps_done,
             "scored": scored,
+            "scored_from": first,
+            "scored_to": last,
             "missing": len(self.actual) - read,
             "excluded": read - scored - self.implausible_count,
             "implausible": self.implausible_count,

@@ -15,7 +15,7 @@ from typing import Any
 
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.files.atomic import replacing
-from streamridge.files.written_files import FileNames
+from streamridge.files.written_files import file_stem
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.run_files import read_stored_run
 from streamridge.runs.tasks import Task
@@ -40,6 +40,7 @@ def with_stored_runs(folder: Path, tasks: Sequence[Task]) -> tuple[Task, ...]:
     plan = {
         "warm-up": tasks[0].warmup,
         "number of steps": tasks[0].steps,
+        "number of last steps": tasks[0].last_steps,
         "list of excluded spans": [str(span) for span in tasks[0].exclude] or None,
         "series": {sensor: each.digest for sensor, each in series.items()},
         "methods": _settings_digests(tasks),
@@ -82,18 +83,13 @@ def settings_digest(settings: Settings) -> str:
 
 
 def file_names(plan_file: Path, sensors: Iterable[str]) -> dict[str, str]:
-    """Return the names of files by sensor: the names in the plan, and new ones.
-
-    The new names do not depend on the order of the sensors.
-    """
+    """Return the names of files by sensor: the names in the plan, and new ones."""
     return _extended_names(_read_plan(plan_file), sensors)
 
 
 def _extended_names(plan: Plan, sensors: Iterable[str]) -> dict[str, str]:
     known: Mapping[str, str] = plan.get(FILES, {})
-    names = FileNames(known.values())
-    new = sorted(sensor for sensor in sensors if sensor not in known)
-    return {**known, **{sensor: names.take(sensor, "") for sensor in new}}
+    return {**known, **{sensor: file_stem(sensor) for sensor in sensors if sensor not in known}}
 
 
 def run_paths(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -31,6 +31,8 @@ LOOK_EVERY = 0.2
 AHEAD = 64
 # Seconds after which a second Ctrl-C ends everything at once. Some programs send the signal twice.
 SECOND_PRESS = 1.0
+# Requests to stop: Ctrl-C, the end of the process, and the end of its terminal.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # A task fails when its worker process has died this often.
 ATTEMPTS = 2
 
@@ -81,7 +83,7 @@ def run_tasks(
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM as a request to stop, which interrupts a task but nothing else."""
+    """Ctrl-C, SIGTERM and SIGHUP as a request to stop, which interrupts a task but nothing else."""
 
     def __init__(self) -> None:
         self.requested = self.in_task = False
@@ -100,15 +102,35 @@ class Interrupts:
 
 @contextmanager
 def noted_interrupts() -> Iterator[Interrupts]:
-    """Give the requests to stop that arrive meanwhile. Only the main thread receives signals."""
-    is_main = threading.current_thread() is threading.main_thread()
-    interrupts, signals = Interrupts(), (signal.SIGINT, signal.SIGTERM) if is_main else ()
-    before = [signal.signal(number, interrupts.press) for number in signals]
-    try:
+    """Give the requests to stop that arrive meanwhile."""
+    interrupts = Interrupts()
+    with handled_signals(interrupts.press, STOP_SIGNALS):
         yield interrupts
+
+
+def interrupt(*_: object) -> None:
+    """Raise KeyboardInterrupt: the handler of signals that end a command as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def handled_signals(
+    handler: Callable[..., None], signals: Iterable[signal.Signals]
+) -> Iterator[None]:
+    """Handle signals meanwhile, except ignored ones: `nohup` lets a command ignore SIGHUP.
+
+    Only the main thread receives signals.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {each: signal.getsignal(each) for each in signals if is_main}
+    heard = [each for each, own in before.items() if own is not signal.SIG_IGN]
+    for each in heard:
+        signal.signal(each, handler)
+    try:
+        yield
     finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
+        for each in heard:
+            signal.signal(each, before[each])
 
 
 def _run_here(

@@ -67,11 +67,13 @@ class Task:
     keep_in: Path | None = None  # the file for a complete run
     forecaster: bytes | None = None  # the bytes of a forecaster that continues
     exclude: tuple[Span, ...] = ()  # forecast, but neither learned from nor scored
+    last_steps: int | None = None  # score only this many steps at the end of the series
 
     @property
     def first(self) -> int:
         """Return the number of steps before the first scored step."""
-        return self.settings.warmup if self.warmup is None else self.warmup
+        warmup = self.settings.warmup if self.warmup is None else self.warmup
+        return max(warmup, len(self.series) - self.last_steps) if self.last_steps else warmup
 
     @property
     def length(self) -> int:
@@ -131,6 +133,7 @@ def make_tasks(
     *,
     warmup: int | None = None,
     steps: int | None = None,
+    last_steps: int | None = None,
     exclude: tuple[Span, ...] = (),
 ) -> tuple[tuple[Task, ...], tuple[LeftOut, ...]]:
     """Return a task for each sensor and method, sensor by sensor, and the sensors left out.
@@ -138,10 +141,7 @@ def make_tasks(
     A series that is not longer than its warm-up is left out; if none is longer, that is an error.
     The first fit is made by the end of the warm-up, so that a model makes every scored forecast.
     """
-    if warmup is not None:
-        require_count("warmup", warmup, least=0)
-    if steps is not None:
-        require_count("steps", steps)
+    require_scored_part(warmup, steps, last_steps)
     require_one_kind_of_time(read.series.values())
     for name, series in read.series.items():
         require_same_kind(name, series.clock.step, exclude)
@@ -150,7 +150,15 @@ def make_tasks(
         for method, settings_of in methods.items()
     }
     every = [
-        Task(series, settings_of(series.clock.step), method, warmup, steps, exclude=exclude)
+        Task(
+            series,
+            settings_of(series.clock.step),
+            method,
+            warmup,
+            steps,
+            exclude=exclude,
+            last_steps=last_steps,
+        )
         for series in read.series.values()
         for method, settings_of in shared.items()
     ]
@@ -158,6 +166,22 @@ def make_tasks(
     if not ready:
         require_longer(every[0].series.sensor, len(every[0].series), every[0].first)
     return ready, (*read.left_out, *_too_short(every))
+
+
+def require_scored_part(warmup: int | None, steps: int | None, last_steps: int | None) -> None:
+    """Raise unless the numbers that choose the scored steps are counts, and do not contradict."""
+    if warmup is not None:
+        require_count("warmup", warmup, least=0)
+    if steps is not None:
+        require_count("steps", steps)
+    if last_steps is None:
+        return
+    require_count("last_steps", last_steps)
+    if steps is not None:
+        raise InvalidInputError(
+            f"{option('last_steps')} must be left out with {option('steps')}, which counts from "
+            f"the end of the warm-up, got {last_steps} and {steps}."
+        )
 
 
 def require_longer(sensor: str, steps: int, warmup: int) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamridge.errors import LONGEST, InvalidInputError, MissingExtraError, option, shown
 
 # The holidays that a user gives: a country's code, or dates of any kind.
-GivenHolidays: TypeAlias = "str | Iterable[object]"
+GivenHolidays: TypeAlias = str | Iterable[object]
 # The holidays as plain values: a country's code, or dates as ISO text, in order.
 PlainHolidays: TypeAlias = "str | tuple[str, ...]"
 # Days since 1970-01-01.

@@ -55,7 +55,8 @@ def place_on_grid(
     units = segments[0].step
     own = own_step(readings, asked, None if units is None else length_of(readings, units))
     series = None if own is None else _placed(readings, _clock(readings, own, zone))
-    if series is None or (units is None and _conflicts_are_many(series.counts, readings)):
+    is_irregular = units is None and bool(distances(readings).size)
+    if series is None or (is_irregular and _conflicts_are_many(series.counts, readings)):
         return _binned(readings, asked, zone, aggregate)
     _require_few_conflicts(series.counts, readings)
     if asked is not None and not stands_for(series.clock.step, asked):

@@ -1,9 +1,10 @@
 """Readings in InfluxDB's line protocol, as Telegraf and Home Assistant send them.
 
-Each numeric field is a reading. The sensor's name consists of the measurement, the tag values in
-the order of their keys, and the field name unless it is "value", joined by colons:
-`flow,road=A2,lane=1 cars=12i` is a reading of `flow:1:A2:cars`. Characters that a sensor's name
-cannot contain are escaped, and a long name ends with a digest of all of it.
+Each numeric field is a reading. The sensor's name consists of the measurement, the field unless it
+is "value", and keys and values of the tags in the order of their keys, joined by colons:
+`flow,road=A2,lane=1 cars=12i` is a reading of `flow:cars:lane:1:road:A2`. Characters that a
+sensor's name cannot contain are escaped, and a long name ends with a digest of all of it. Different
+series have different names: a name with an even number of parts has a field.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from hashlib import blake2b
+from itertools import chain
 
 from streamridge.errors import visible
 from streamridge_service.bodies.fields import (
@@ -23,7 +25,6 @@ from streamridge_service.bodies.fields import (
 from streamridge_service.bodies.line_syntax import (
     OpenStringError,
     Point,
-    TaggedSeries,
     parse_point,
     parse_series,
     unescaped,
@@ -46,11 +47,6 @@ NUMBER = re.compile(
 BOOLEANS = frozenset(["t", "T", "true", "True", "TRUE", "f", "F", "false", "False", "FALSE"])
 # The field whose name is not part of the sensor's name.
 DEFAULT_FIELD = "value"
-RENAME = (
-    "It consists of the measurement, the values of its tags, and the field unless that is 'value'. "
-    "Rename these, or drop a tag, where they are sent (Telegraf: tagexclude, processors.strings; "
-    "Home Assistant: override_measurement)."
-)
 # Characters to escape: those that a part of a name cannot contain, and an underscore that could be
 # mistaken for the start of an escape. At the start of a name, an escape has no underscore.
 ESCAPED = re.compile(r"[^A-Za-z0-9._-]|_(?=x[0-9A-F]+[^A-Za-z0-9.-])")
@@ -79,9 +75,9 @@ def decode_lines(body: bytes, precision: str, now: int) -> Batch:
     --------
     >>> batch = decode_lines(b'flow,road=A2 value=12,note="wet" 7\nflow,road=A4 value=3i', "s", 5)
     >>> batch.rows[0]
-    Row(line=1, sensor='flow:A2', time=7000000, value=12.0)
+    Row(line=1, sensor='flow:road:A2', time=7000000, value=12.0)
     >>> batch.rows[1], batch.skipped
-    (Row(line=2, sensor='flow:A4', time=5, value=3.0), 1)
+    (Row(line=2, sensor='flow:road:A4', time=5, value=3.0), 1)
     """
     body = without_byte_order_mark(body)
     require_few_lines(body)
@@ -95,15 +91,10 @@ def decode_lines(body: bytes, precision: str, now: int) -> Batch:
 
 
 class SensorNames:
-    """The sensor names of one request, each built once.
-
-    Series that differ only in the keys of their tags have the same name. The second series is then
-    refused, since their readings would be mixed.
-    """
+    """The sensor names of one request, each built once."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str, str], str] = {}
-        self._owners: dict[str, tuple[TaggedSeries, str]] = {}
 
     def name(self, measurement: str, tags: str, field: str) -> str:
         """Return the name of a sensor, by the parts of a line as they are written.
@@ -111,22 +102,15 @@ class SensorNames:
         Examples
         --------
         >>> SensorNames().name("flow", ",road=A2,lane=1", "cars")
-        'flow:1:A2:cars'
+        'flow:cars:lane:1:road:A2'
         """
         written = measurement, tags, field
         name = self._names.get(written)
         if name is None:
-            name = self._new(parse_series(measurement, tags), unescaped(field))
+            series, own = parse_series(measurement, tags), unescaped(field)
+            fields = [] if own == DEFAULT_FIELD else [own]
+            name = series_name([series.measurement, *fields, *chain.from_iterable(series.tags)])
             self._names[written] = name
-        return name
-
-    def _new(self, series: TaggedSeries, field: str) -> str:
-        parts = [series.measurement, *(value for _, value in series.tags)]
-        name = series_name(parts if field == DEFAULT_FIELD else [*parts, field])
-        if self._owners.setdefault(name, (series, field)) != (series, field):
-            raise FieldError(
-                "sr-bad-name", f"two series have the name {name} in this body. {RENAME}", "sensor"
-            )
         return name
 
 
@@ -139,10 +123,10 @@ def series_name(parts: list[str]) -> str:
 
     Examples
     --------
-    >>> series_name(["disk", "/dev/sda 1", "used_percent"])
-    'disk:_x2F_dev_x2F_sda_x20_1:used_percent'
-    >>> series_name(["°C", "sensor", "kitchen"])
-    'xB0_C:sensor:kitchen'
+    >>> series_name(["disk", "used", "device", "/dev/sda 1"])
+    'disk:used:device:_x2F_dev_x2F_sda_x20_1'
+    >>> series_name(["°C", "entity_id", "kitchen"])
+    'xB0_C:entity_id:kitchen'
     """
     if NOT_UTF8.search(":".join(parts)):
         raise FieldError("sr-bad-name", "measurement, tags and fields must be UTF-8.", "sensor")

@@ -25,6 +25,7 @@ from streamridge_service.http.routes import (
     sensors,
     tokens,
 )
+from streamridge_service.http.routes.pages import page_files
 from streamridge_service.http.routing import Context
 from streamridge_service.http.tokens import TokenCache
 from streamridge_service.service.service import Service
@@ -57,6 +58,7 @@ def create_app(service: Service) -> Middleware:
         request_max_body_size=None,  # `requests` limits bodies
     )
     context.document |= document_of(app)
+    page_files()  # read and compressed now: no request opens a file
     return Middleware(app, service.settings, context.traffic, context.connections)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from ipaddress import ip_address
 from secrets import token_hex
@@ -22,6 +23,8 @@ from streamridge_service.settings import LOCAL, ServiceSettings
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 ANYWHERE = ("0.0.0.0", "::")
+# Health checks, which never wait for other requests.
+URGENT = ("/livez", "/readyz")
 # This response never ends, so HEAD does not apply to it.
 ENDLESS = "/v1/stream"
 
@@ -37,6 +40,7 @@ class Middleware:
         self.app, self._traffic, self.connections = app, traffic, connections
         self._names = {*LOCAL, settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
         self._any_address = settings.host in ANYWHERE
+        self._turn = asyncio.Lock()  # requests get it in the order in which they ask
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Respond to a request."""
@@ -46,9 +50,19 @@ class Middleware:
         exchange = Exchange(scope, send)
         with bound_contextvars(request_id=exchange.id):
             try:
+                if exchange.method in SAFE and exchange.path not in URGENT:
+                    await self._await_turn()
                 await self._respond(scope, receive, exchange)
             finally:
                 self._count(exchange)
+
+    async def _await_turn(self) -> None:
+        """Wait until no other request that reads begins in this round of the event loop.
+
+        Many requests at once thus delay readings and health checks by one request at most.
+        """
+        async with self._turn:
+            await asyncio.sleep(0)
 
     async def _respond(self, scope: HTTPScope, receive: Receive, exchange: Exchange) -> None:
         try:

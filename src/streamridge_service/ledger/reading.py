@@ -46,6 +46,15 @@ BUCKET_READINGS = """
 SELECT seq, sensor, time, value, received, kind FROM readings
 WHERE bucket = :bucket AND seq > :after AND seq <= :up_to
 """
+# Kind 2 is a held reading.
+NEWEST_TIMES = """
+SELECT sensor, max(time) FROM readings
+WHERE bucket = :bucket AND seq <= :up_to AND kind <> 2 GROUP BY sensor
+"""
+LATEST_BUCKETS = """
+SELECT bucket, last_time FROM buckets
+WHERE bucket <= :last AND last_time IS NOT NULL ORDER BY last_time DESC
+"""
 HELD = """
 SELECT h.seq, h.sensor, h.time, h.value, h.received, h.kind FROM readings h
 WHERE h.kind = 2 AND NOT EXISTS (
@@ -160,6 +169,19 @@ class LedgerQueries:
         for bucket in range(bucket_of(after), bucket_of(last) + 1):
             for row in self._rows(BUCKET_READINGS, bucket=bucket, after=after, up_to=last):
                 yield StoredReading(*row)
+
+    def newest_times(self, *, up_to: int, buckets: int) -> tuple[dict[int, int], int]:
+        """Return the times of sensors' newest readings, and the latest time of unread readings.
+
+        Readings after an arrival number, and held ones, do not count. Only the `buckets` buckets
+        with the latest times are read.
+        """
+        latest = self._rows(LATEST_BUCKETS, last=bucket_of(up_to))
+        newest: dict[int, int] = {}
+        for bucket, _ in latest[:buckets]:
+            for sensor, time in self._rows(NEWEST_TIMES, bucket=bucket, up_to=up_to):
+                newest[sensor] = max(time, newest.get(sensor, time))
+        return newest, max((time for _, time in latest[buckets:]), default=EARLIEST)
 
     def held(self) -> list[StoredReading]:
         """Return the held readings whose time has not come yet."""

@@ -27,7 +27,7 @@ class Kind(IntEnum):
     FILL = 4
 
 
-class StoredReading(msgspec.Struct, frozen=True, array_like=True):
+class StoredReading(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A reading as it arrived; `value` is None for a missing measurement."""
 
     seq: int

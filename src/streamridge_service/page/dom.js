@@ -48,7 +48,7 @@ export const byId = (id) => document.getElementById(id);
 // Returns a colour of the style sheet for a canvas, in the current theme.
 export function color(name) {
   const probe = byId("probe");
-  probe.className = `tone-${name}`;
+  probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;
 }
 

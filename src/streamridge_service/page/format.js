@@ -51,6 +51,8 @@ export const dateOnly = (ms, zone) => written("date", ms, zone);
 export const fullTime = (ms, zone) => written("full", ms, zone);
 export const utcTime = (ms) =>
   isNumber(ms) ? `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC` : "–";
+// Returns the first line of a tooltip.
+export const bothTimes = (ms, zone) => [fullTime(ms, zone), utcTime(ms).slice(11)];
 
 // Returns the time of day, with the weekday if it is not today.
 export function nearTime(ms, zone, now) {
@@ -84,6 +86,16 @@ export function offsetOf(ms, zone) {
   return (match[1] === "-" ? -1 : 1) * (Number(match[2]) * 60 + Number(match[3])) * 60000;
 }
 
+// Returns a date whose parts in the browser's zone are those of the time in another zone.
+export function localDate(ms, zone) {
+  const local = new Date(ms + offsetOf(ms, zone));
+  return new Date(
+    ...["FullYear", "Month", "Date", "Hours", "Minutes", "Seconds"].map((part) =>
+      local[`getUTC${part}`](),
+    ),
+  );
+}
+
 export const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 export function number(value, digits = 0) {
@@ -97,6 +109,9 @@ export function number(value, digits = 0) {
     .format(value)
     .replace(/^-(?=[0.]*$)/, "");
 }
+
+// Returns a number for a narrow column: a zero has no decimals.
+export const brief = (value, digits) => number(value, digits).replace(/^0\.0+$/, "0");
 
 export const count = (value) => number(value, 0);
 

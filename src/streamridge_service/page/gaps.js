@@ -2,14 +2,13 @@
 import { now } from "./clock.js";
 import { byId, el, pool, setAttributes, setText, show, svg, throttled } from "./dom.js";
 import {
+  bothTimes,
   clockTime,
   count,
   counted,
   dayTime,
-  fullTime,
   localParts,
   parsed,
-  utcTime,
   zoneName,
 } from "./format.js";
 import { tipOver } from "./tip.js";
@@ -151,7 +150,7 @@ export class GapsView {
     const got = member.hours[i];
     const wanted = member.wanted[i];
     return [
-      [fullTime(at, this.#app.summary.zone), utcTime(at).slice(11)],
+      bothTimes(at, this.#app.summary.zone),
       [member.label || member.id, got === null ? "before the first reading" : `${got} of ${wanted}`],
     ];
   }

@@ -1,28 +1,38 @@
 // Many values of one kind over time, one row each; darker means larger.
-import { color, el, rem, setAttributes, setText } from "./dom.js";
-import { fullTime, isNumber, significant } from "./format.js";
-import { WIDTH, frame, itemAt, setCaption } from "./panels.js";
+import { color, el, rem, setText } from "./dom.js";
+import { bothTimes, isNumber, significant } from "./format.js";
+import { listenToGestures } from "./gestures.js";
+import { frame, setCaption } from "./panels.js";
 import { linear, logarithmic } from "./scales.js";
 import { tipOver } from "./tip.js";
 
-export function heatPanel() {
+export function heatPanel(shown) {
   const canvas = el("canvas", { class: "heat", role: "img" });
   const ends = el("div", { class: "ends" }, [el("span"), el("i"), el("span")]);
   const figure = frame("heat-panel", [canvas, ends]);
-  let shown = null;
-  const redraw = () => shown && drawHeat(canvas, shown);
-  new ResizeObserver(redraw).observe(canvas);
-  document.documentElement.addEventListener("look", redraw);
-  tipOver(canvas, (event) => shown && tellHeat(event, shown));
+  const stop = new AbortController();
+  let drawn = null;
+  const redraw = () => drawn && drawHeat(canvas, drawn, shown);
+  const resized = new ResizeObserver(redraw);
+  resized.observe(canvas);
+  shown.addEventListener("change", redraw, { signal: stop.signal });
+  document.documentElement.addEventListener("look", redraw, { signal: stop.signal });
+  tipOver(canvas, (event) => drawn && tellHeat(event, drawn, shown));
+  listenToGestures(canvas, shown, () => {});
+  canvas.addEventListener("dblclick", () => shown.reset());
   return {
     figure,
+    destroy() {
+      stop.abort();
+      resized.disconnect();
+    },
     show(told) {
       const { title, names, items, limits, bounds } = told;
       const values = items
         .flatMap((item) => names.map((name) => item.values[name]))
         .filter((value) => value > 0);
       const range = [Math.min(...values), Math.max(...values)];
-      shown = {
+      drawn = {
         ...told,
         tone: range[1] / range[0] > 1.01 ? logarithmic(range, [0.04, 1]) : () => 0.5,
       };
@@ -42,13 +52,12 @@ export function heatPanel() {
       const [from, , to] = ends.children;
       setText(from, significant(range[0]));
       setText(to, significant(range[1]));
-      setAttributes(canvas, { "aria-label": `${title}: ${names.length} values over 30 days` });
       redraw();
     },
   };
 }
 
-function drawHeat(canvas, { names, items, span, tone, bounds }) {
+function drawHeat(canvas, { names, items, tone, bounds }, { min, max }) {
   const { clientWidth: width, clientHeight: height } = canvas;
   if (!width || !height) return;
   const scale = devicePixelRatio || 1;
@@ -56,7 +65,7 @@ function drawHeat(canvas, { names, items, span, tone, bounds }) {
   canvas.height = height * scale;
   const brush = canvas.getContext("2d");
   brush.scale(scale, scale);
-  const x = linear(span, [0, width]);
+  const x = linear([min, max], [0, width]);
   const row = height / names.length;
   brush.fillStyle = color("accent");
   items.forEach((item, k) => {
@@ -81,16 +90,17 @@ function drawHeat(canvas, { names, items, span, tone, bounds }) {
   });
 }
 
-function tellHeat(event, { names, labels, items, span, zone }) {
+function tellHeat(event, { names, labels, items, zone }, { min, max }) {
   const { clientWidth: width, clientHeight: height } = event.currentTarget;
   const name =
     names[
       Math.min(names.length - 1, Math.max(0, Math.floor((event.offsetY / height) * names.length)))
     ];
-  const item = itemAt(items, linear(span, [0, WIDTH]), event);
+  const at = linear([0, width], [min, max])(event.offsetX);
+  const item = items.findLast(({ time }) => time <= at) ?? items[0];
   return width && item
     ? [
-        [fullTime(item.time, zone), ""],
+        bothTimes(item.time, zone),
         [labels(name), significant(item.values[name])],
       ]
     : null;

@@ -1,63 +1,84 @@
 // One hyperparameter over time, with its position between its limits.
-import { el, setAttributes, setText, svg } from "./dom.js";
-import { fullTime, isNumber, significant } from "./format.js";
-import { HEIGHT, WIDTH, frame, itemAt, setCaption, stretched, wordsOf } from "./panels.js";
-import { linear, logarithmic, stepPath } from "./scales.js";
-import { tipOver } from "./tip.js";
+import { color, el, setAttributes, setText, svg } from "./dom.js";
+import { bothTimes, isNumber, significant } from "./format.js";
+import { StepChart, frame, setCaption, wordsOf } from "./panels.js";
+import { linear, logarithmic } from "./scales.js";
 
 const WIDE = 10;
-const PAD = 6;
 
-export function linePanel() {
-  const plot = stretched(["limit", "marks", "line"].map((name) => svg("path", { class: name })));
+export function linePanel(shown) {
+  let told = null;
+  const accent = () => color("accent");
+  const chart = new StepChart(
+    shown,
+    {
+      series: [{ stroke: accent, width: 2, points: { show: true, size: 4, fill: accent } }],
+      range: (_, low, high) => rangeOf(low, high, told),
+      hooks: { drawAxes: [(plot) => paintLimits(plot, told)] },
+    },
+    (item) => [
+      bothTimes(item.time, told.zone),
+      [wordsOf(told.name), significant(item.values[told.name])],
+      ["changed by", item.kind],
+    ],
+  );
   const gauge = svg("svg", { class: "gauge", "aria-hidden": "true" }, [
     svg("line", { x1: "2%", x2: "98%", y1: "50%", y2: "50%" }),
     svg("circle", { cy: "50%", r: 4 }),
   ]);
   const title = "Position between the limits";
   const limits = el("div", { class: "limits", title }, [el("span"), gauge, el("span")]);
-  const figure = frame("line-panel", [plot, limits]);
-  let shown = null;
-  tipOver(plot, (event) => shown && tell(event, shown));
+  const figure = frame("line-panel", [chart.host, limits]);
   return {
     figure,
-    show(told) {
-      shown = told;
-      const value = told.items.at(-1).values[told.name];
-      draw(plot, told);
-      setCaption(figure, wordsOf(told.name), significant(value), noteOf(told));
-      figure.classList.toggle("at-limit", Boolean(told.bound));
-      showGauge(limits, value, ...(told.limits ?? []));
+    destroy: () => chart.destroy(),
+    show(data) {
+      const { name, items, span, zone } = data;
+      const values = items.map((item) => item.values[name]).filter(isNumber);
+      told = { ...data, height: heightOf(values) };
+      const value = items.at(-1).values[name];
+      const heights = ({ values }) => (isNumber(values[name]) ? told.height(values[name]) : null);
+      chart.show(items, span[1], [heights], zone);
+      setCaption(figure, wordsOf(name), significant(value), noteOf(data));
+      figure.classList.toggle("at-limit", Boolean(data.bound));
+      showGauge(limits, value, ...(data.limits ?? []));
     },
   };
 }
 
-function draw(plot, { name, items, span, limits = [], bound }) {
-  const known = items.filter(({ values }) => isNumber(values[name]));
-  const x = linear(span, [0, WIDTH]);
+const isWide = (low, high) => low > 0 && high / low > WIDE;
+
+// Returns the logarithm if values differ by more than a factor of ten.
+const heightOf = (values) =>
+  isWide(Math.min(...values), Math.max(...values)) ? Math.log : (value) => value;
+
+// Returns the vertical range. It includes a limit that is reached, and spans at least a tenth of the
+// value, so that small changes look small.
+function rangeOf(least, most, { height, limits = [], bound }) {
   const reached = { lower: limits[0], upper: limits[1] }[bound];
-  const y = vertical([...known.map(({ values }) => values[name]), reached].filter(isNumber));
-  const points = known.map(({ time, values }) => [x(time), y(values[name])]);
-  const near = limits.filter((limit) => isNumber(limit) && y(limit) >= 0 && y(limit) <= HEIGHT);
-  const [edges, marks, line] = plot.children;
-  setAttributes(edges, { d: near.map((limit) => `M0 ${y(limit)}H${WIDTH}`).join("") });
-  setAttributes(marks, { d: points.map(([at]) => `M${at} ${HEIGHT}v-4`).join("") });
-  setAttributes(line, { d: stepPath(points, WIDTH) });
+  const all = [least, most, isNumber(reached) ? height(reached) : null].filter(isNumber);
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const size = 0.1 * (height === Math.log ? 1 : Math.max(Math.abs(low), Math.abs(high)) || 1);
+  const room = 0.1 * (high - low) + Math.max(0, size - (high - low)) / 2;
+  return [low - room, high + room];
+}
+
+function paintLimits({ ctx, bbox, scales, valToPos }, { height, limits = [] }) {
+  const pixels = devicePixelRatio;
+  ctx.save();
+  ctx.strokeStyle = color("warn");
+  ctx.lineWidth = pixels;
+  ctx.setLineDash([4 * pixels, 3 * pixels]);
+  for (const limit of limits.filter(isNumber).map(height)) {
+    if (!(limit >= scales.y.min && limit <= scales.y.max)) continue;
+    ctx.strokeRect(bbox.left, valToPos(limit, "y", true), bbox.width, 0);
+  }
+  ctx.restore();
 }
 
 function noteOf({ name, bound, frozen }) {
   if (frozen) return "frozen by an operator";
   return bound ? `⚠ at its ${bound} limit` : hint(name);
-}
-
-function tell(event, { name, items, span, zone }) {
-  const item = itemAt(items, linear(span, [0, WIDTH]), event);
-  const value = significant(item.values[name]);
-  return [
-    [fullTime(item.time, zone), ""],
-    [wordsOf(name), value],
-    ["changed by", item.kind],
-  ];
 }
 
 function showGauge(node, value, low, high) {
@@ -67,20 +88,8 @@ function showGauge(node, value, low, high) {
   setText(to, known ? significant(high) : "");
   node.hidden = !known;
   if (!known) return;
-  const scale =
-    low > 0 && high / low > WIDE ? logarithmic([low, high], [2, 98]) : linear([low, high], [2, 98]);
+  const scale = (isWide(low, high) ? logarithmic : linear)([low, high], [2, 98]);
   setAttributes(gauge.lastElementChild, { cx: `${Math.min(98, Math.max(2, scale(value)))}%` });
-}
-
-// Returns the vertical scale: logarithmic if values differ by more than a factor of ten.
-function vertical(values) {
-  let [low, high] = [Math.min(...values), Math.max(...values)];
-  const range = [HEIGHT - PAD, PAD];
-  if (low > 0 && high / low > WIDE) return logarithmic([low, high], range);
-  // The scale spans at least a tenth of the value, so that small changes look small.
-  const least = 0.1 * Math.max(Math.abs(low), Math.abs(high)) || 1;
-  if (high - low < least) [low, high] = [(low + high - least) / 2, (low + high + least) / 2];
-  return linear([low, high], range);
 }
 
 const HINTS = [

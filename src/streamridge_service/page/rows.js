@@ -2,6 +2,7 @@
 import { now } from "./clock.js";
 import { el, setAttributes, setText, svg } from "./dom.js";
 import {
+  brief,
   digitsFor,
   isNumber,
   nearTime,
@@ -87,8 +88,8 @@ function fillValues(cell, { state, value, newest, zone, forecast }) {
   const [old, coming] = cell.children;
   const gone = state === "stale" || state === "silent";
   const next = forecast && !(gone && parsed(forecast.time) < now());
-  setText(old, gone ? "–" : number(value, digits));
-  setText(coming, next ? ` → ${number(forecast.value, digits)}${passedTime(forecast, zone)}` : "");
+  setText(old, gone ? "–" : brief(value, digits));
+  setText(coming, next ? ` → ${brief(forecast.value, digits)}${passedTime(forecast, zone)}` : "");
   const at = parsed(newest);
   setAttributes(cell, {
     title: Number.isNaN(at) ? null : `Read ${nearTime(at, zone, now())} (${utcTime(at)})`,

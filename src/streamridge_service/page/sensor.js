@@ -15,6 +15,7 @@ import {
 import { STATES, glyph, setGlyph } from "./glyphs.js";
 import { SensorChart } from "./sensor-chart.js";
 import { bandWords, factWords, headline, stateWords } from "./sensor-words.js";
+import { offerReset } from "./time-window.js";
 
 const HOUR = 3600000;
 const DAY = 24 * HOUR;
@@ -43,7 +44,11 @@ export class SensorView {
     this.#app = app;
     byId("sensor-glyph").append(this.#mark);
     this.#actions = new Actions(app, () => app.guard(this.#again()));
-    byId("time-range").addEventListener("change", () => app.guard(this.#again()));
+    offerReset(byId("chart-whole"), this.#chart.shown);
+    byId("time-range").addEventListener("change", () => {
+      this.#chart.shown.reset();
+      app.guard(this.#again());
+    });
     this.refresh = throttled(2000, () => {
       if (this.#item) app.guard(this.#renew(this.#stop.signal));
     });
@@ -56,6 +61,7 @@ export class SensorView {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     setAttributes(byId("sensor"), { "aria-busy": true });
+    if (id !== this.#item?.id) this.#chart.shown.reset();
     this.#item = listed ?? (await this.#ask(id, "", {}, signal));
     this.#past = new Map();
     this.#newest = NaN;
@@ -192,7 +198,7 @@ export class SensorView {
     const { zone, unit } = this.#item;
     const span = { from, to: end, newest: to, step, zone, unit: unit || "" };
     const begun = Boolean(this.#item.newest);
-    for (const part of ["chart", "legend"]) show(byId(part), begun);
+    for (const part of ["charted", "legend", "chart-help"]) show(byId(part), begun);
     show(byId("chart-empty"), !begun);
     this.#chart.show({ ...span, points, week, coming });
     const sources = [...points, ...coming].map(({ source }) => source).filter(Boolean);

@@ -1,66 +1,53 @@
 // Shares over time as a stacked area, with their names below.
-import { el, pool, setAttributes, setText, svg } from "./dom.js";
-import { fullTime, percent } from "./format.js";
-import { HEIGHT, WIDTH, frame, itemAt, setCaption, stretched } from "./panels.js";
-import { linear } from "./scales.js";
-import { tipOver } from "./tip.js";
+import { color, el, pool, setText } from "./dom.js";
+import { bothTimes, percent } from "./format.js";
+import { StepChart, frame, setCaption } from "./panels.js";
 
 // Distinguishable colours.
 const PARTS = 8;
 
-export function stackPanel() {
-  const plot = stretched([]);
+export function stackPanel(shown) {
+  let told = null;
+  // The highest sum is drawn first; each lower one covers it.
+  const parts = Array.from({ length: PARTS }, (_, i) => PARTS - 1 - i);
+  const chart = new StepChart(
+    shown,
+    {
+      series: parts.map((i) => ({
+        fill: () => color(`part-${i}`),
+        width: 0,
+        points: { show: false },
+      })),
+      range: () => [0, 1],
+    },
+    ({ time, shares }) => [
+      bothTimes(time, told.zone),
+      ...told.names.map((name) => [told.labels(name), percent(shares[name])]),
+    ],
+  );
   const legend = el("ul", { class: "parts" });
-  const figure = frame("stack-panel", [plot, legend]);
-  let tell = () => null;
-  tipOver(plot, (event) => tell(event));
+  const figure = frame("stack-panel", [chart.host, legend]);
   return {
     figure,
+    destroy: () => chart.destroy(),
     show({ title, note, names, labels, items, span, zone }) {
-      const x = linear(span, [0, WIDTH]);
-      const shown = names
+      const kept = names
         .filter((name) => items.some(({ shares }) => shares[name] > 0.0005))
         .slice(0, PARTS);
-      const paths = pool(plot, shown.length, () => svg("path"));
-      shown.forEach((name, i) =>
-        setAttributes(paths[i], { class: `part-${i}`, d: layer(items, shown, i, x) }),
-      );
+      told = { names: kept, labels, zone };
+      const sum = ({ shares }, i) =>
+        kept.slice(0, i + 1).reduce((total, name) => total + (shares[name] ?? 0), 0);
+      const sums = parts.map((i) => (item) => (i < kept.length ? Math.min(1, sum(item, i)) : null));
+      chart.show(items, span[1], sums, zone);
       setCaption(figure, title, "", note);
-      const last = items.at(-1)?.shares ?? {};
-      const rows = pool(legend, shown.length, () => el("li", {}, [el("i"), el("span"), el("b")]));
-      shown.forEach((name, i) => {
+      const last = items.at(-1).shares;
+      const rows = pool(legend, kept.length, () => el("li", {}, [el("i"), el("span"), el("b")]));
+      kept.forEach((name, i) => {
         const [key, text, value] = rows[i].children;
         key.className = `part-${i}`;
         setText(text, labels(name));
         setText(value, percent(last[name]));
       });
-      tell = (event) => {
-        const item = itemAt(items, x, event);
-        return (
-          item && [
-            [fullTime(item.time, zone), ""],
-            ...shown.map((name) => [labels(name), percent(item.shares[name])]),
-          ]
-        );
-      };
     },
   };
-}
-
-// Returns one layer of the stack: along its top from left to right, back along its bottom.
-function layer(items, names, i, x) {
-  const y = linear([0, 1], [HEIGHT, 0]);
-  const sum = ({ shares }, until) =>
-    names.slice(0, until).reduce((total, name) => total + (shares[name] ?? 0), 0);
-  const edge = (until) =>
-    items.flatMap((item, k) =>
-      [x(item.time), x(items[k + 1]?.time) || WIDTH].map(
-        (at) => `${at.toFixed(1)} ${y(Math.min(1, sum(item, until))).toFixed(1)}`,
-      ),
-    );
-  return items.length
-    ? `M${edge(i + 1)
-        .concat(edge(i).reverse())
-        .join("L")}Z`
-    : null;
 }

@@ -3,9 +3,11 @@ import { now } from "./clock.js";
 import { byId, setAttributes, setText, show } from "./dom.js";
 import { isNumber, nearTime, parsed, rough, significant } from "./format.js";
 import { wordsOf } from "./panels.js";
+import { TimeWindow, offerReset } from "./time-window.js";
 import { planned } from "./tuning-plan.js";
 
-const DAYS = 30 * 86400000;
+const HOUR = 3600000;
+const DAYS = 30 * 24 * HOUR;
 const NO_MODEL =
   "There is no model yet. It starts after about three days of readings and then tunes itself; " +
   "until then forecasts repeat earlier readings.";
@@ -13,12 +15,15 @@ const NO_MODEL =
 export class TuningView {
   #app;
   #panels = new Map();
+  #shown = new TimeWindow();
   #stop = new AbortController();
   #told = null;
+  #id = null;
 
   // `app` has `api` and `summary`.
   constructor(app) {
     this.#app = app;
+    offerReset(byId("tuning-whole"), this.#shown);
   }
 
   // Updates the ages.
@@ -30,6 +35,8 @@ export class TuningView {
     this.#stop.abort();
     this.#stop = new AbortController();
     const { signal } = this.#stop;
+    if (id !== this.#id) this.#shown.reset();
+    this.#id = id;
     setAttributes(byId("tuning"), { "aria-busy": true });
     const told = await this.#app.api.get(
       `/v1/sensors/${encodeURIComponent(id)}/tuning`,
@@ -55,6 +62,7 @@ export class TuningView {
     this.#drawWarning();
     const newest = Math.max(now(), path.at(-1)?.time ?? 0);
     const span = [Math.max(from, path[0]?.time ?? 0), newest];
+    this.#shown.cover(...span, HOUR);
     this.#drawPanels(path.length ? planned(told, path, span) : []);
   }
 
@@ -63,11 +71,12 @@ export class TuningView {
     for (const [key, panel] of this.#panels) {
       if (keys.has(key)) continue;
       panel.figure.remove();
+      panel.destroy();
       this.#panels.delete(key);
     }
     for (const [key, make, told] of plan) {
       if (!this.#panels.has(key)) {
-        const panel = make();
+        const panel = make(this.#shown);
         this.#panels.set(key, panel);
         byId("panels").append(panel.figure);
       }
@@ -84,7 +93,7 @@ export class TuningView {
     const words = [Number.isNaN(then) ? "Not tuned yet" : `Last tuned ${time(then)}`];
     if (!Number.isNaN(soon))
       words.push(soon <= now() ? "next is due now" : `next in ${time(soon)}`);
-    setText(byId("tuning-when"), `${words.join(", ")}. A small tick marks each tuning of the last 30 days.`);
+    setText(byId("tuning-when"), `${words.join(", ")}. A dot marks each tuning of the last 30 days.`);
   }
 
   #drawWarning() {

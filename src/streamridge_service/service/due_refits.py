@@ -13,7 +13,10 @@ from streamridge_service.service.sensor_status import SensorStatus
 
 
 def due_refits(
-    statuses: Mapping[int, SensorStatus], recent: Iterable[StoredReading], restarted: Iterable[int]
+    statuses: Mapping[int, SensorStatus],
+    recent: Iterable[StoredReading],
+    restarted: Iterable[int],
+    earlier: Mapping[int, int],
 ) -> tuple[int, ...]:
     """Return the sensors that may wait for a refit or a new start.
 
@@ -25,13 +28,15 @@ def due_refits(
         The newest readings of all sensors in order of arrival.
     restarted
         Sensors that were reset or declared anew since their last snapshots.
+    earlier
+        By sensor: the time of the newest reading before the recent ones.
     """
-    starts, first, newest = set(restarted), dict[int, int](), dict[int, int]()
+    starts, first, newest = set(restarted), dict(earlier), dict(earlier)
     for reading in recent:
         sensor, time = reading.sensor, reading.time
         if not reading.is_live and reading.seq > statuses[sensor].seq:
             starts.add(sensor)
-        first.setdefault(sensor, time)
+        first[sensor] = min(time, first.get(sensor, time))
         newest[sensor] = max(time, newest.get(sensor, time))
     due = (sensor for sensor in newest if _is_due(statuses[sensor], first[sensor], newest[sensor]))
     return tuple(sorted(starts.union(due)))

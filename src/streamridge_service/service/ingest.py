@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streamridge_service.intake import IngestOptions, Intake, NewRows, Receipt
-from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
-from streamridge_service.plan import HOUR, Plan
+from streamridge_service.ledger.records import Kind, SensorRow
+from streamridge_service.plan import HOUR
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch
 from streamridge_service.service.events import EventLog
@@ -77,28 +77,25 @@ class Ingest:
         for sensor in group.sensors.values():
             statuses.put(sensor)
         statuses.set_accepted(newest)
-        self.count_steps(group.readings)
+        self.count_steps(newest)
         if self.clock.jump:
             for reading in group.readings:
                 if reading.is_live or reading.kind == Kind.HELD:
                     delay = statuses[reading.sensor].plan.open_for
                     self.clock.add_reading(reading.sensor, reading.time, delay)
 
-    def count_steps(self, entries: Iterable[StoredReading]) -> None:
-        """Count the sensors that have a reading of the newest step, for each length of a step."""
-        plans: dict[int, Plan] = {}
-        for entry in entries:
-            plan = plans.get(entry.sensor)
-            if plan is None:
-                plan = plans[entry.sensor] = self.forecasts.statuses[entry.sensor].plan
-            newest, sensors = self.last_step(plan.step)
-            if entry.time < newest - plan.step:  # most readings of a backfill
-                continue
-            step = plan.step_of(entry.time)
-            if step > newest and entry.kind != Kind.HELD:
-                self._last_steps[plan.step] = step, {entry.sensor}
-            elif step == newest:
-                sensors.add(entry.sensor)
+    def count_steps(self, newest: Mapping[int, int]) -> None:
+        """Count the sensors with a reading of the newest step, for each length of a step.
+
+        `newest` has the time of each sensor's newest reading, without held ones.
+        """
+        for sensor, time in newest.items():
+            plan = self.forecasts.statuses[sensor].plan
+            step, (last, sensors) = plan.step_of(time), self.last_step(plan.step)
+            if step > last:
+                self._last_steps[plan.step] = step, {sensor}
+            elif step == last:
+                sensors.add(sensor)
 
     async def release_held(self, sensor: SensorRow | None = None) -> int:
         """Take in held rows whose time has come, or all of a sensor; return their number."""

@@ -54,6 +54,8 @@ from streamridge_service.workers.worker import WorkerConfig
 VERSION = version("streamridge")
 # Arrival numbers whose forecasts and readings are loaded at a start, and events.
 RECENT, RECENT_EVENTS = 200_000, 10_000
+# Buckets of earlier readings that are searched for the newest reading of each sensor.
+SEARCHED_BUCKETS = 8
 # What an operator should know and do after a jump of the clock.
 CLOCK_WARNING = (
     "The machine's clock jumped by {} seconds. The time before the jump is in use until readings "
@@ -180,9 +182,12 @@ class Service:
             statuses.set_forecast(issued)
         entries = [each for each in ledger.readings_after(after) if each.kind != Kind.HELD]
         entries.sort(key=lambda entry: entry.seq)
-        self.intake.restore(entries, ledger.held())
+        earlier, unread_until = ledger.newest_times(up_to=after, buckets=SEARCHED_BUCKETS)
+        self.intake.restore(entries, ledger.held(), earlier, unread_until)
         # Snapshots tell when refits are due; afterwards, newer readings are shown.
-        self._due_refits = due_refits(statuses.copy(), entries, ledger.restarted())
+        self._due_refits = due_refits(statuses.copy(), entries, ledger.restarted(), earlier)
+        statuses.set_accepted(earlier)
+        self.ingest.count_steps(earlier)
         newest: dict[int, StoredReading] = {}
         for entry in entries:
             if entry.sensor not in newest or entry.time >= newest[entry.sensor].time:
@@ -190,10 +195,10 @@ class Service:
         for sensor_id, entry in newest.items():
             status = statuses[sensor_id]
             step = status.plan.step_of(entry.time)
-            if step > status.summary.newest:
+            if step > status.newest:
                 newer = {"newest": step, "value": entry.value}
                 statuses.set_summary(sensor_id, msgspec.structs.replace(status.summary, **newer))
-        self.ingest.count_steps(entries)
+        self.ingest.count_steps({sensor: entry.time for sensor, entry in newest.items()})
         statuses.restore_acknowledged(ledger.events(limit=RECENT_EVENTS))
         statuses.mark_announced(self.now)
 

@@ -298,11 +298,12 @@ class WorkerPool:
         self._lock, self._number = Lock(), 0
         self._futures: dict[int, Future[FromWorker]] = {}
         self._listener = listener
-        self._names = {sensor.id: sensor.name for sensor in config.sensors}
+        self._owners: dict[int, int] = {}  # the index of each sensor's worker
         self._last_seq = config.done
         shares: list[list[SensorRow]] = [[] for _ in range(workers)]
         for sensor in config.sensors:
-            shares[_worker_of(sensor.name, workers)].append(sensor)
+            owner = self._owners[sensor.id] = _worker_of(sensor.name, workers)
+            shares[owner].append(sensor)
         memory = config.memory // workers
         self.workers: list[WorkerHandle] = []
         self.workers += [
@@ -315,11 +316,11 @@ class WorkerPool:
         with self._lock:
             new: list[list[SensorRow]] = [[] for _ in self.workers]
             for sensor in sensors:
-                self._names[sensor.id] = sensor.name
-                new[self._index(sensor.id)].append(sensor)
+                owner = self._owners[sensor.id] = _worker_of(sensor.name, len(self.workers))
+                new[owner].append(sensor)
             parts: list[list[StoredReading]] = [[] for _ in self.workers]
             for reading in readings:
-                parts[self._index(reading.sensor)].append(reading)
+                parts[self._owners[reading.sensor]].append(reading)
                 self._last_seq = max(self._last_seq, reading.seq)
             for worker, part, added in zip(self.workers, parts, new, strict=True):
                 for start in range(0, max(len(part), bool(added)), MOST_READINGS):
@@ -339,7 +340,7 @@ class WorkerPool:
 
     def note_stored(self, point: RefitPoint, *, is_stored: bool = True) -> None:
         """Note that a snapshot was stored, or that it cannot be."""
-        self.workers[self._index(point.sensor)].note_stored(point, is_stored=is_stored)
+        self.workers[self._owners[point.sensor]].note_stored(point, is_stored=is_stored)
 
     @property
     def done(self) -> int:
@@ -407,7 +408,7 @@ class WorkerPool:
             future: Future[FromWorker] = uncancellable_future()
             message = message_of(self._next_number())
             self._futures[message.number] = future
-            self.workers[self._index(sensor)].send(message)
+            self.workers[self._owners[sensor]].send(message)
         return future
 
     def _received(self, worker: WorkerHandle, message: FromWorker) -> None:
@@ -417,9 +418,6 @@ class WorkerPool:
             if future is not None:
                 future.set_result(message)
         self._listener(worker, message)
-
-    def _index(self, sensor: int) -> int:
-        return _worker_of(self._names[sensor], len(self.workers))
 
     def _next_number(self) -> int:
         self._number += 1

@@ -55,7 +55,7 @@ def test_points_become_readings(guarded, secrets, newest, precision, gzip, count
     ):
         api.write(bucket="flows", record=points, write_precision=precision)
 
-    stored = history(guarded, f"{measurement}:1:A2:cars")
+    stored = history(guarded, f"{measurement}:cars:lane:1:road:A2")
     assert stored == {at.strftime("%Y-%m-%dT%H:%M:%SZ"): 10.0 + i for i, at in enumerate(times)}
 
 
@@ -95,7 +95,7 @@ def test_the_calls_of_home_assistant_work(guarded, secrets, newest, counted):
             told = api.write(bucket="home", record=[record]).get()
 
     assert told is None
-    assert list(history(guarded, "cars:sensor:ring_west").values()) == [12.0]
+    assert list(history(guarded, "cars:domain:sensor:entity_id:ring_west").values()) == [12.0]
 
 
 @pytest.mark.parametrize(("kind", "status"), [("wrong", 401), ("read", 403)])

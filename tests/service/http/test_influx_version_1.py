@@ -58,8 +58,8 @@ class TestHomeAssistant:
         )
 
         assert told is True
-        assert values(guarded, "xB0_C:sensor:kitchen") == [20.5]
-        assert values(guarded, "x25_:sensor:kitchen") == [48.0]
+        assert values(guarded, "xB0_C:domain:sensor:entity_id:kitchen") == [20.5]
+        assert values(guarded, "x25_:domain:sensor:entity_id:kitchen") == [48.0]
         assert client.get_list_database() == [{"name": "streamridge"}]
 
     def test_its_calls_work_without_tokens(self, live):
@@ -75,7 +75,7 @@ class TestHomeAssistant:
             connected(guarded, secrets["write"]).write_points(points)
 
         assert told.value.code == 400  # with any other code it would send them again
-        assert values(guarded, "kWh:sensor:meter0") == [1.0]
+        assert values(guarded, "kWh:domain:sensor:entity_id:meter0") == [1.0]
 
     @pytest.mark.parametrize(("kind", "status"), [("wrong", 401), ("read", 403), (None, 401)])
     def test_a_wrong_password_is_refused(self, guarded, secrets, kind, status):
@@ -111,7 +111,7 @@ class TestTelegraf:
 
         assert (made.status_code, made.json()) == (200, {"results": [{"statement_id": 0}]})
         assert (written.status_code, written.content) == (204, b"")
-        name = "disk:sda1:ext4:web-1:rw:_x2F_var_x2F_lib:used_percent"
+        name = "disk:used_percent:device:sda1:fstype:ext4:host:-bcc7d63b2aed54d9"
         assert values(guarded, name) == [41.5]
 
 

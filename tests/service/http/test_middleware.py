@@ -1,9 +1,14 @@
 """Headers of every response, and checks of the host and the origin."""
 
+import asyncio
 import json
 
 import pytest
 
+from streamridge_service.http.connections import Connections
+from streamridge_service.http.middleware import Middleware
+from streamridge_service.http.routing import Traffic
+from streamridge_service.settings import settings_of
 from tests.support.service.live_server import raw
 from tests.support.service.routes import all_routes
 
@@ -145,3 +150,39 @@ class TestHead:
 
     def test_head_is_refused_for_the_event_stream(self, live):
         assert live.client.head("/v1/stream").status_code == 405
+
+
+class TestTurns:
+    """Requests that read take turns, so that many at once do not delay the others."""
+
+    @pytest.mark.parametrize(
+        ("method", "path"), [("GET", "/livez"), ("GET", "/readyz"), ("POST", "/v1/readings")]
+    )
+    def test_many_requests_that_read_delay_no_other(self, method, path, tmp_path, counted):
+        counted("D4", 200)
+        begun = []
+
+        async def app(scope, receive, send):
+            begun.append(scope["path"])
+
+        async def requested():
+            middleware = Middleware(
+                app, settings_of(database=str(tmp_path / "a.db")), Traffic(), Connections(9, 9)
+            )
+            requests = [("GET", "/openapi.json")] * 200 + [(method, path)]
+            headers = [(b"host", b"localhost")]
+            await asyncio.gather(
+                *(
+                    middleware(
+                        {"type": "http", "method": each, "path": to, "headers": headers},
+                        None,
+                        None,
+                    )
+                    for each, to in requests
+                )
+            )
+
+        asyncio.run(requested())
+
+        assert len(begun) == 201
+        assert begun.index(path) <= 1

@@ -97,6 +97,19 @@ def test_files_of_the_page_have_their_media_types(live):
     }
 
 
+def test_files_of_the_page_are_compressed_for_clients_that_allow_it(live):
+    answers = [
+        live.client.get("/page/uPlot.iife.min.js", headers={"Accept-Encoding": accepted})
+        for accepted in ("identity", "gzip, br")
+    ]
+
+    assert [answer.headers.get("content-encoding") for answer in answers] == [None, "gzip"]
+    assert len({answer.text for answer in answers}) == 1
+    sizes = [int(answer.headers["content-length"]) for answer in answers]
+    assert sizes[1] < sizes[0] / 2
+    assert {answer.headers["vary"] for answer in answers} == {"Accept-Encoding"}
+
+
 def test_an_unchanged_file_is_answered_with_304(live):
     tag = live.client.get("/").headers["etag"]
 

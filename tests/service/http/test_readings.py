@@ -263,8 +263,11 @@ class TestLineProtocol:
         answer = self.write(live, body, precision="s", bucket="b", org="o")
 
         assert (answer.status_code, answer.content) == (204, b"")
-        names = live.client.get("/v1/sensors", params={"q": "flow:a2", "sort": "id"}).json()
-        assert [each["id"] for each in names["items"]] == ["flow:A2:cars", "flow:A2:speed"]
+        names = live.client.get("/v1/sensors", params={"q": "road:a2", "sort": "id"}).json()
+        assert [each["id"] for each in names["items"]] == [
+            "flow:cars:road:A2",
+            "flow:speed:road:A2",
+        ]
 
     def test_a_refused_line_is_listed_by_its_number(self, live):
         body = f"flow,road=A4 cars=1 {LATER}\nflow,road=A4 cars=nine {LATER}".encode()

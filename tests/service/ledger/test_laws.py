@@ -4,12 +4,13 @@ import math
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 
 import msgspec
 import pytest
 
 from streamridge.errors import InvalidInputError
-from streamridge_service.ledger import pruning, schema
+from streamridge_service.ledger import layout, pruning, schema
 from streamridge_service.ledger.errors import DamagedError, FormatError, InUseError, StorageError
 from streamridge_service.ledger.opening import open_ledger, restore
 from streamridge_service.ledger.records import EVERYONE, Kind
@@ -173,6 +174,23 @@ class TestReadings:
         for after in (0, 49, 50, 120, 240):
             found = sorted(ledger.readings_after(after), key=lambda one: one.seq)
             assert found == entries(after + 1, 240)
+
+    def test_the_newest_readings_are_found_in_the_buckets_of_the_latest_times(
+        self, ledger, small_buckets
+    ):
+        live = entries(1, layout.BUCKET - 1)
+        older = [entry(layout.BUCKET + i, 1, time=NOON - (i + 1) * STEP) for i in range(40)]
+        ahead = msgspec.structs.replace(live[2], time=NOON + 999 * STEP, kind=Kind.HELD)
+        live[2] = ahead
+        ledger.append(four_sensors(), [*live, *older])
+
+        newest, unread_until = ledger.newest_times(up_to=ledger.last_seq(), buckets=1)
+        before, _ = ledger.newest_times(up_to=5, buckets=1)
+
+        times = [(each.sensor, each.time) for each in live if each.kind != Kind.HELD]
+        assert (newest, unread_until) == (dict(sorted(times, key=itemgetter(1))), NOON - STEP)
+        assert before == {1: NOON + STEP, 2: NOON, 4: NOON}
+        assert ledger.newest_times(up_to=layout.BUCKET, buckets=99)[1] < NOON - 99_999 * STEP
 
     def test_a_large_batch_equals_small_batches(self, address, tmp_path):
         with open_ledger(address) as ledger, open_ledger(tmp_path / "other.db") as other:

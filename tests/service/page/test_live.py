@@ -31,7 +31,7 @@ def test_a_new_step_updates_the_page_in_place(service, open_page):
     until_streams(service)
     until_loaded(page)
     page.evaluate(
-        "window.kept = [...document.querySelectorAll('#row-body .row, #chart path, #facts dd')]"
+        "window.kept = [...document.querySelectorAll('#row-body .row, #chart canvas, #facts dd')]"
     )
     newest = page.inner_text("#row-body .values >> nth=0")
     headline = page.inner_text("#headline")
@@ -123,9 +123,7 @@ def until_asked(service, names):
 def test_a_sensor_is_shown_although_its_worker_is_busy(open_page):
     with FakeService(held=("forecasts", "tuning")) as service:
         page = open_page(service).page
-        until_page(
-            page, "document.querySelector('#chart .layer-actual').getAttribute('d') !== null"
-        )
+        until_page(page, "document.querySelector('#chart canvas') !== null")
 
         assert page.inner_text("#headline").startswith("Next 15 minutes: ")
         assert page.get_attribute("#tuning", "aria-busy") == "true"

@@ -149,8 +149,9 @@ def test_the_sensor_is_drawn_with_its_forecasts(page, told):
         assert is_rounded(lower, step["lower"])
         assert is_rounded(upper, step["upper"])
     # A day of readings with both ends, and a forecast of each step that was sent one by one.
-    assert page.get_attribute("#chart .layer-actual", "d").count("L") == 96
-    assert page.get_attribute("#chart .layer-band", "d")
+    *_, upper, lower, _, _, actual = page.evaluate("document.querySelector('#chart').plot.data")
+    assert sum(value is not None for value in actual) == 97
+    assert None not in (*upper[-4:], *lower[-4:])
 
 
 def test_tuning_shows_the_present_hyperparameters(page, told):
@@ -323,7 +324,7 @@ class TestActions:
         assert [each["kind"] for each in told("/v1/events")["items"]].count("acknowledged") == 1
 
     def test_a_longer_range_shows_more_of_the_past(self, north):
-        count = "document.querySelector('#chart .layer-actual').getAttribute('d').split('L').length"
+        count = "document.querySelector('#chart').plot.data[0].length"
         until_page(north, f"document.querySelector('#sensor').ariaBusy !== 'true' && {count} > 50")
 
         north.select_option("#time-range", "72")

@@ -9,6 +9,7 @@ scripts, and modules of the page that are broken on purpose. To look at the page
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import threading
 import time
@@ -25,6 +26,7 @@ from tests.support.page.simulated import STEP, Roads
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "src" / "streamridge_service" / "page"
+VENDOR = PAGE / "vendor" / "uplot"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -188,23 +190,24 @@ class _Handler(BaseHTTPRequestHandler):
         return token is None or self.headers.get("Authorization") == f"Bearer {token}"
 
     def _send_file(self, name: str) -> None:
-        file = PAGE / name
-        if "/" in name or not file.is_file():
+        file = next((file for file in (PAGE / name, VENDOR / name) if file.is_file()), None)
+        if "/" in name or file is None:
             self._send(404, _problem(404, "sr-not-found", "There is no such page."))
             return
         text = file.read_text()
         if name in self.service.patches:
             text = self.service.patches[name](text)
-        self._send_bytes(200, text.encode(), TYPES[file.suffix])
+        kind = {"Content-Type": TYPES[file.suffix], "Content-Encoding": "gzip"}
+        self._send_bytes(200, gzip.compress(text.encode()), kind)
 
     def _send(self, status: int, body: Any) -> None:
         kind = "application/json" if status == 200 else "application/problem+json"
-        self._send_bytes(status, json.dumps(body).encode(), kind)
+        self._send_bytes(status, json.dumps(body).encode(), {"Content-Type": kind})
 
-    def _send_bytes(self, status: int, body: bytes, kind: str) -> None:
+    def _send_bytes(self, status: int, body: bytes, kind: dict[str, str]) -> None:
         self.service.sent_bytes += len(body)
         self.send_response(status)
-        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": len(body)}.items():
+        for name, value in {**HEADERS, **kind, "Content-Length": len(body)}.items():
             self.send_header(name, str(value))
         with suppress(ConnectionError):  # the page has cancelled the request
             self.end_headers()

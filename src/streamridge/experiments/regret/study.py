@@ -6,6 +6,7 @@ continues with the missing plays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -34,7 +35,6 @@ from streamridge.experiments.regret.game import (
     synthetic_game,
 )
 from streamridge.files.checkpoint import read_checkpoint, write_checkpoint
-from streamridge.files.written_files import FileNames
 from streamridge.learners.regret import local_regret
 from streamridge.metrics import rmse
 from streamridge.runs.run_folder import prepare_folder
@@ -187,7 +187,8 @@ def stored_plays(folder: Path, size: RegretSize, seed: int) -> dict[str, Measure
 
 
 def _file(folder: Path, name: str) -> Path:
-    return folder / PLAYS / f"{FileNames().take(name, '')}.play"
+    words = re.findall(r"\w+", name)
+    return folder / PLAYS / f"{'_'.join(words)}.play"
 
 
 def _measured_play(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from streamridge_service.problems import CATALOGUE, RETRY_AFTER, Problem
 from streamridge_service.service.answers import Answer
 
 TYPES = {".html": HTML, ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+# The page and the only file of another project in it; docs/decisions.md explains why.
+FOLDERS = ("page", "page/vendor/uplot")
 # A browser may keep a copy, and must ask whether it is still valid.
 CACHED = {"Cache-Control": "no-cache"}
 FRAME = """<!doctype html>
@@ -77,6 +80,7 @@ class PageFile:
     """A file of the live page."""
 
     content: bytes
+    compressed: bytes
     media_type: str
     tag: str
 
@@ -85,21 +89,25 @@ class PageFile:
 def page_files() -> dict[str, PageFile]:
     """Return all files of the live page, by name; no other file can be requested."""
     found = {}
-    for file in (files("streamridge_service") / "page").iterdir():
+    package = files("streamridge_service")
+    for file in [file for folder in FOLDERS for file in (package / folder).iterdir()]:
         kind = TYPES.get(PurePath(file.name).suffix)
         if kind is not None and file.is_file():
             content = file.read_bytes()
-            tag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
-            found[file.name] = PageFile(content, kind, tag)
+            tag = f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
+            found[file.name] = PageFile(content, gzip.compress(content), kind, tag)
     return found
 
 
 def _file_response(request: HttpRequest, file: PageFile) -> Response[bytes]:
     """Return a file, or 304 if the client's copy is still valid."""
-    headers = {**CACHED, "ETag": file.tag}
+    headers = {**CACHED, "ETag": file.tag, "Vary": "Accept-Encoding"}
     if file.tag in request.headers.get("if-none-match", ""):
         return Response(b"", status_code=304, media_type=file.media_type, headers=headers)
-    return Response(file.content, media_type=file.media_type, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(file.content, media_type=file.media_type, headers=headers)
+    headers["Content-Encoding"] = "gzip"
+    return Response(file.compressed, media_type=file.media_type, headers=headers)
 
 
 def _html_response(html: str) -> Response[bytes]:
