@@ -12,6 +12,10 @@
   before known readings; rows per second until they are acknowledged, rows per processor second of
   the process that stores them, which depends less on other work of the machine, and the longest
   answer of /livez meanwhile. Then a restart with a million rows, and the first reading after it.
+- fleet: steps of all sensors with default settings, one after the other: seconds of each step,
+  processor seconds of the workers, and the memory that all processes hold beside its limit. With
+  `--models`, every sensor has a model of full size: a few are fitted, and the others start from
+  copies of their stored states. It runs only by `--only fleet`.
 """
 
 from __future__ import annotations
@@ -33,9 +37,14 @@ from threading import Event, Thread
 from time import monotonic, sleep, time
 
 import numpy as np
+from msgspec.structs import replace
+
+from streamridge_service.ledger.opening import open_ledger
 
 STEP = 900
 PACE, FEED = 433, 43
+# Sensors of the fleet that are fitted, and the steps of their history.
+FITTED, MONTH = 12, 45 * 96
 
 
 def main() -> None:
@@ -46,9 +55,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60, help="of the sustained load")
     parser.add_argument("--steps", type=int, default=8, help="of the simulated day")
     parser.add_argument("--day-sensors", type=int, default=2000, help="of the simulated day")
-    parser.add_argument("--memory", default="8GB")
+    parser.add_argument("--memory", help="of the service; by default its own default")
+    parser.add_argument("--models", action="store_true", help="of full size in the fleet")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--only", choices=["load", "day", "history"], help="one part")
+    parser.add_argument("--only", choices=["load", "day", "history", "fleet"])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found: dict[str, object] = {"sensors": options.sensors, "train_size": options.train_size}
@@ -61,6 +71,8 @@ def main() -> None:
         if options.only in (None, "day"):
             options.sensors = options.day_sensors
             found |= {"day_sensors": options.sensors, **day(folder, options, begin)}
+        if options.only == "fleet":
+            found = {"sensors": options.sensors, **fleet(folder, options, begin)}
     if options.json:
         print(json.dumps(found))
         return
@@ -87,9 +99,10 @@ def served(
 ) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     """Run a service in a process of its own until the end of a block."""
     command = [sys.executable, "-m", "streamridge", "serve", "--database", database, "--port", "0"]
-    command += ["--clock", "stream", "--train-size", str(options.train_size)]
-    command += ["--memory", options.memory, "--workers", str(options.workers)]
-    command += ["--log-level", "error"]
+    command += ["--clock", "stream", "--log-level", "error", "--workers", str(options.workers)]
+    for name in ("train_size", "memory"):
+        if getattr(options, name) is not None:
+            command += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     for line in process.stdout:
@@ -158,11 +171,23 @@ def worked_off(port: int, *names: str) -> None:
         sleep(0.1)
 
 
-def memory_of(process: subprocess.Popen[str]) -> float:
-    """Return the resident memory of a process and its children, in MB."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in (process.pid, *children)]
-    return sum(int(re.findall(r"VmRSS:\s+(\d+)", each)[0]) for each in statuses) / 1000
+def children_of(process: subprocess.Popen[str]) -> list[str]:
+    """Return the numbers of the processes that a process has started."""
+    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
+def memory_of(process: subprocess.Popen[str], kind: str = "VmRSS") -> float:
+    """Return the resident memory of a process and its children, in MB; "VmHWM" is the highest."""
+    pids = str(process.pid), *children_of(process)
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
+    return sum(int(re.findall(rf"{kind}:\s+(\d+)", each)[0]) for each in statuses) * 1024 / 1e6
+
+
+def processor_seconds(*pids: int) -> float:
+    """Return the processor time that some processes have used, without their children."""
+    stats = [Path(f"/proc/{pid}/stat").read_text() for pid in pids]
+    ticks = [sum(map(int, each.rpartition(")")[2].split()[11:13])) for each in stats]
+    return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def batches(
@@ -284,12 +309,6 @@ def history(folder: str, options: argparse.Namespace) -> dict[str, float]:
     return found
 
 
-def processor_seconds(process: subprocess.Popen[str]) -> float:
-    """Return the processor time that a process has used, without its children."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def backfilled(
     port: int, process: subprocess.Popen[str], name: str, parts: list[bytes]
 ) -> dict[str, float]:
@@ -297,9 +316,9 @@ def backfilled(
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     count = sum(part.count(b"\n") + 1 for part in parts)
     with Prober(port) as prober:
-        before = processor_seconds(process)
+        before = processor_seconds(process.pid)
         seconds = sum(post(connection, part, "?mode=backfill") for part in parts)
-        busy = processor_seconds(process) - before
+        busy = processor_seconds(process.pid) - before
         worked_off(port, "readings_behind")
     connection.close()
     return {
@@ -337,6 +356,62 @@ def day(folder: str, options: argparse.Namespace, begin: int) -> dict[str, float
             "times_real_time": STEP / lasted,
             "day_rss_mb": memory_of(process),
         }
+
+
+def fleet(folder: str, options: argparse.Namespace, begin: int) -> dict[str, object]:
+    """Measure steps of all sensors with default settings, and the memory beside its limit."""
+    database, first = str(Path(folder) / "fleet.db"), 0
+    options.train_size = None
+    if options.models:
+        first = MONTH
+        begin -= first * STEP
+        with_models(database, options, begin)
+    seconds, work, held, limit = [], [], [], 0
+    with served(database, options) as (port, process):
+        started = memory_of(process)
+        for step in range(first, first + options.steps):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
+            begun, before = monotonic(), processor_seconds(*children_of(process))
+            post(connection, rows(range(options.sensors), step, begin))
+            worked_off(port, "readings_behind")
+            connection.close()
+            seconds.append(round(monotonic() - begun, 1))
+            work.append(round(processor_seconds(*children_of(process)) - before, 1))
+            held.append(round(memory_of(process)))
+            limit = json.loads(ask(port, "/v1/summary")[1])["memory"]["limit"]
+            line = f"step {step}: {seconds[-1]} s, {work[-1]} s of processors, {held[-1]} MB held"
+            print(f"{line} of {limit / 1e6:.0f} MB", file=sys.stderr, flush=True)
+        return {
+            "start_mb": started,
+            "step_s": seconds,
+            "step_processor_s": work,
+            "held_mb": held,
+            "highest_mb": memory_of(process, "VmHWM"),
+            "limit_mb": limit / 1e6,
+        }
+
+
+def with_models(database: str, options: argparse.Namespace, begin: int) -> None:
+    """Make a database of sensors with models: some are fitted, and the others are their copies."""
+    with served(database, options) as (port, _):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        for step in range(0, MONTH, 480):
+            steps = range(step, min(step + 480, MONTH))
+            body = b"\n".join(rows(range(FITTED), each, begin) for each in steps)
+            post(connection, body, "?mode=backfill")
+        worked_off(port, "readings_behind", "refits_waiting")
+    with open_ledger(database) as ledger:
+        fitted = [(sensor, ledger.snapshot(sensor.id)) for sensor in ledger.sensors()]
+        for start in range(FITTED, options.sensors, 1000):
+            sensors, snapshots = [], []
+            for number in range(start, min(start + 1000, options.sensors)):
+                sensor, snapshot = fitted[number % FITTED]
+                assert snapshot is not None
+                point = replace(snapshot.point, sensor=number + 1)
+                sensors.append(replace(sensor, id=number + 1, name=f"sensor-{number}"))
+                snapshots.append(replace(snapshot, point=point))
+            ledger.append(sensors)
+            ledger.add_snapshots(snapshots)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamridge import Forecaster, parse_length
 from streamridge.errors import InvalidInputError
+from streamridge_service.memory import default_memory
 from streamridge_service.plan import US, ModelSize, Plan, Rule
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -101,7 +102,9 @@ class ServiceSettings(BaseSettings):
         description="number of worker processes",
     )
     memory: str = Field(
-        "4GB", pattern=r"^\d+(\.\d+)?(MB|GB)$", description="memory for forecasters"
+        default_factory=default_memory,
+        pattern=r"^\d+(\.\d+)?(MB|GB)$",
+        description="memory of all processes; by default half of the machine's or container's",
     )
     max_sensors: int = Field(50_000, ge=1, le=10_000_000, description="maximum number of sensors")
     min_free: str = Field(

@@ -15,8 +15,8 @@ from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.runs.compare import compare
 from streamridge.runs.replay import replay
+from streamridge.series.aggregation import summed_to
 from streamridge.series.grid import to_series
-from streamridge.series.series import summed_to
 from tests.support.forecasters import DAY, daily, small
 from tests.support.series import frame, series
 

@@ -345,6 +345,25 @@ class TestWorkspace:
 
         assert held < 240 * 240  # an eighth of one matrix
 
+    def test_between_refits_the_rows_are_held_once_at_most(self):
+        forecaster = small(train_size=240, lags=40)
+        live(forecaster, daily(12 * DAY))
+        forecaster.workspace = Workspace()
+        rows = forecaster._model.training.inputs.x.nbytes
+        forecaster.workspace = None
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            forecaster.predict()
+            forecaster.observe(START + 12 * DAY * HOUR, 100.0)
+            forecaster.predict()
+            held = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+
+        # The embedded rows of the model, of its baseline (a quarter), and a few columns of weights.
+        assert held < 2.2 * rows
+
     def test_with_a_workspace_the_matrices_are_held_until_it_is_taken_away(self):
         forecaster = small(train_size=240)
         live(forecaster, daily(12 * DAY))

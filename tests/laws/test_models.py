@@ -1,6 +1,8 @@
 """Laws that every model must pass."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -74,8 +76,15 @@ def small_fit(model):
     return model.fit(make_samples(np.random.default_rng(0), 9), model.space.values)
 
 
+def has_smaller_predictor(model):
+    fit = small_fit(model)
+    return fit.predictor() is not fit
+
+
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 models_with_spread = models_with("predict_with_spread", ModelFit, small_fit)
+SMALLER = {name: model for name, model in MODELS.items() if has_smaller_predictor(model)}
+models_with_predictors = pytest.mark.parametrize("model", SMALLER.values(), ids=SMALLER)
 models_with_approximate_fits = models_with("approximate", Model, lambda model: model)
 horizons = pytest.mark.parametrize("horizon", [1, 3])
 
@@ -249,6 +258,26 @@ def test_a_spread_learned_early_equals_a_spread_learned_on_demand(model, rng):
         early.predict_with_spread(rows), late.predict_with_spread(rows), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+@models_with_predictors
+@horizons
+def test_a_predictor_gives_the_same_bits_without_the_samples(model, horizon, rng):
+    fit = model.fit(make_samples(rng, 90, horizon=horizon), model.space.values)
+    fit.learn_spread()
+    rows = [make_samples(rng, 1, start=90.0 + i).inputs for i in range(3)]
+    values = [(fit.predict(row), *fit.predict_with_spread(row)) for row in rows]
+    held = weakref.ref(fit)
+
+    predictor = fit.predictor()
+    del fit
+    gc.collect()
+
+    assert held() is None
+    for row, expected in zip(rows, values, strict=True):
+        again = predictor.predict(row), *predictor.predict_with_spread(row)
+        for one, other in zip(again, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def results(fit, window):

@@ -77,11 +77,12 @@ def test_a_path_and_a_frame_give_the_same_run(tmp_path):
 
 
 def test_one_of_several_sensors_must_be_named():
-    table = frame(daily(5 * DAY)).assign(other=1.0)
+    table = frame(daily(5 * DAY)).assign(other=daily(5 * DAY, seed=1))
 
     with pytest.raises(InvalidInputError, match=r"sensor must be one of 'ramp', 'other', got none"):
         replay(small(), table)
     assert replay(small(), table, sensor="ramp").sensor == "ramp"
+    assert replay(small(), table.assign(other=1.0)).sensor == "ramp"  # a constant is no sensor
 
 
 def test_a_series_shorter_than_the_warm_up_is_refused():

@@ -193,3 +193,24 @@ def test_a_monthly_series_from_before_1800_is_replayed():
 
     assert run.times[0] < np.datetime64("1745")
     assert len(run.times) == 96
+
+
+@pytest.mark.parametrize(
+    ("start", "freq", "step", "tz"),
+    [
+        ("2018-01-31", "ME", "1mo", None),
+        ("2018-01-01", "QS", "3mo", "America/New_York"),
+        ("2021-03-10", "D", "1d", ZONE),
+    ],
+)
+def test_forecasts_of_calendar_steps_join_their_source(start, freq, step, tz):
+    times = pd.date_range(start, periods=30, freq=freq, tz=tz, unit="us")
+    source = pd.DataFrame({"time": times, "a": 100.0 + np.arange(30) % 7})
+
+    frame = replay(Forecaster(step, horizon=3, warmup=20), source, warmup=20).frame()
+
+    joined = source.merge(frame, on="time", how="left")[20:]
+    assert frame["time"].dtype == source["time"].dtype
+    assert joined["value"].notna().all()
+    for ahead in (2, 3):
+        assert set(frame.time[frame.horizon == ahead][:-2]) <= set(times)

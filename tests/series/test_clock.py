@@ -6,7 +6,9 @@ import pytest
 
 from streamridge import InvalidInputError
 from streamridge.series.clock import Clock
+from streamridge.series.clock_fitting import clock_of_times, times_ahead
 from streamridge.series.lengths import parse_step, step_name
+from streamridge.series.time_format import NAIVE, TimeFormat
 from streamridge.series.zones import parse_zone
 
 
@@ -79,3 +81,72 @@ def test_the_local_clock_jumps_when_the_zone_does(zone, before, after, hours):
     shifts = clock.shifts(clock.steps(np.array([before, after], "M8[us]")))
 
     assert np.diff(shifts).tolist() == [4 * hours]
+
+
+def days(*texts):
+    return np.array(texts, "M8[us]")
+
+
+@pytest.mark.parametrize(
+    ("times", "step", "following"),
+    [
+        (days("2021-01-31", "2021-02-28"), "1mo", "2021-03-31"),
+        (days("2021-01-30", "2021-02-28", "2021-03-30"), "1mo", "2021-04-30"),
+        (days("2020-01-29T06:00", "2020-02-29T06:00"), "1mo", "2020-03-29T06:00"),
+        (days("2021-02-15", "2021-05-15"), "3mo", "2021-08-15"),
+        (days("2020-02-29", "2021-02-28"), "12mo", "2022-02-28"),
+    ],
+)
+def test_months_keep_their_day(times, step, following):
+    clock = clock_of_times(times, parse_step(step), None, NAIVE)
+
+    steps = clock.steps(times)
+
+    np.testing.assert_array_equal(clock.times(steps), times)
+    assert np.diff(steps).tolist() == [1] * (len(times) - 1)
+    assert clock.times(steps[-1:] + 1)[0] == np.datetime64(following)
+    assert clock.nearest(int(times[0].astype(np.int64))) == (steps[0], True)
+
+
+@pytest.mark.parametrize("late", [-14, -3, 3, 14])
+def test_a_stamp_belongs_to_the_nearest_month(late):
+    clock = clock_of_times(days("2021-01-15", "2021-02-15"), parse_step("1mo"), None, NAIVE)
+    moved = days("2021-07-15") + np.timedelta64(late, "D")
+
+    assert clock.times(clock.steps(moved))[0] == np.datetime64("2021-07-15")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia"])
+def test_days_follow_the_local_clock(zone):
+    local = np.datetime64("2010-01-01", "us") + np.arange(3000) * np.timedelta64(1, "D")
+    written = TimeFormat(zoned=True, zone=zone)
+    exists = written.local(written.utc(local)) == local  # some midnights and days are skipped
+
+    clock = clock_of_times(written.utc(local[exists]), timedelta(days=1), None, written)
+
+    assert clock.follows_calendar
+    np.testing.assert_array_equal(np.diff(clock.steps(written.utc(local))[exists]) >= 1, True)
+    np.testing.assert_array_equal(
+        written.local(clock.times(clock.steps(written.utc(local[exists])))), local[exists]
+    )
+
+
+def test_times_that_are_even_in_utc_stay_so():
+    berlin = TimeFormat(zoned=True, zone="Europe/Berlin")
+    times = np.datetime64("2021-03-01", "us") + np.arange(200) * np.timedelta64(6, "h")
+
+    clock = clock_of_times(times, timedelta(hours=6), None, berlin)
+
+    assert not clock.follows_calendar
+    np.testing.assert_array_equal(clock.times(clock.steps(times)), times)
+
+
+def test_the_times_ahead_follow_the_calendar():
+    times = days("2021-01-31", "2021-02-28")
+
+    ahead = times_ahead(times, parse_step("1mo"), 2, NAIVE)
+
+    np.testing.assert_array_equal(
+        ahead, [days("2021-01-31", "2021-02-28"), days("2021-02-28", "2021-03-31")]
+    )
+    assert times_ahead(times[:0], parse_step("1mo"), 2, NAIVE).shape == (0, 2)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -7,6 +8,7 @@ import pytest
 from streamridge import InvalidInputError
 from streamridge.series.grid import to_series
 from streamridge.series.series import Readings
+from streamridge.series.time_format import NAIVE, TimeFormat
 from streamridge.series.times import parse_index
 
 QUARTER = timedelta(minutes=15)
@@ -265,3 +267,17 @@ def test_an_unusual_step_is_found_although_a_reading_is_missing():
     times = np.delete(regular(41, 7), 20)
 
     assert to_series(readings(times, range(40))).clock.step == timedelta(minutes=7)
+
+
+@pytest.mark.parametrize("tz", [None, "Europe/Berlin"], ids=["offsets", "zone"])
+def test_local_times_of_days_begin_at_midnight(tz):
+    zone = None if tz is None else ZoneInfo(tz)
+    local = regular(60, 1440, "2021-03-01T00:00")
+    berlin = TimeFormat(zoned=True, zone="Europe/Berlin")
+    given = readings(local, range(60)) if zone else readings(berlin.utc(local), range(60))
+    written = NAIVE if zone else berlin
+
+    series = to_series(replace(given, time_format=written), zone=zone)
+
+    np.testing.assert_array_equal(series.local_times, local)
+    np.testing.assert_array_equal(series.times, berlin.utc(local))

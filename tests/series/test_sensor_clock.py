@@ -6,6 +6,7 @@ import pytest
 
 from streamridge import InvalidInputError
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.series.lengths import parse_step
 from streamridge.series.sensor_clock import SensorClock
 
 MIDNIGHT = datetime(2021, 6, 13)
@@ -100,3 +101,25 @@ def test_a_stamp_of_any_year_with_four_digits_is_placed(year):
 def test_a_stamp_of_an_impossible_year_is_refused(time):
     with pytest.raises(InvalidInputError, match="between the years 1000 and 2500, got"):
         SensorClock(timedelta(days=1)).place(time, newest=None)
+
+
+def test_months_of_an_even_grid_stay_on_it():
+    step = parse_step("1mo")
+    stamps = [datetime(1970, 1, 1, tzinfo=UTC) + step * i for i in range(600, 605)]
+
+    forecaster = lived(stamps[:-1], step=step)
+
+    assert forecaster.counts == {"readings": 4}
+    assert forecaster.predict().stamps == stamps[-1:]
+
+
+def test_days_of_a_zone_follow_it_and_even_days_of_utc_do_not():
+    berlin = ZoneInfo("Europe/Berlin")
+    local = [datetime(2021, 3, 26 + i, tzinfo=berlin) for i in range(4)]
+    even = [datetime(2021, 3, 26 + i, tzinfo=UTC) for i in range(4)]
+
+    for stamps in (local, even):
+        forecaster = lived(stamps[:-1], step="1d", tz="Europe/Berlin")
+
+        assert forecaster.counts == {"readings": 3}
+        assert forecaster.predict().stamps == stamps[-1:]

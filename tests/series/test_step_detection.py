@@ -111,7 +111,7 @@ def test_the_remedy_for_events_loses_no_reading(rule):
 def test_two_sensors_in_one_column_are_refused():
     readings = at_minutes(np.repeat(np.arange(N) * 15, 2))
 
-    with pytest.raises(InvalidInputError, match=r"one reading at a time, got .* 'sensor'"):
+    with pytest.raises(InvalidInputError, match=r"one reading at a time, got .* pass --id"):
         to_series(readings)
 
 

@@ -397,6 +397,18 @@ class TestFiles:
         assert len(receiver.rows) == 24
         assert set(receiver.rows.values()) == {4.0}
 
+    def test_a_sensor_that_shows_one_value_is_sent(self, receiver, tmp_path):
+        path = tmp_path / "closed.csv"
+        times = pd.date_range("2026-06-13", periods=60, freq="1h", tz="UTC")
+        pd.DataFrame({"time": times, "a": np.arange(60) ** 2 % 7, "closed": 0}).to_csv(path)
+
+        result = invoke(path, "--dry-run", "--time", "time", "--value", "closed")
+        both = invoke(path, "--url", receiver.url)
+
+        assert "closed: 60 steps of 1h" in result.stderr
+        assert both.exit_code == 0, both.output
+        assert len(receiver.rows) == 120
+
     def test_odd_bytes_never_end_in_a_traceback(self, receiver, file, record_property):
         record_property("row", "B14")
         record_property("cases", 40)

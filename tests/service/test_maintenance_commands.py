@@ -459,6 +459,14 @@ class TestDoctor:
         wrong = {line[7:22].strip() for line in result.stdout.splitlines() if line[:5] == "wrong"}
         assert {"SQLite", "memory", "disk", "storage"} <= wrong
 
+    def test_a_limit_of_memory_below_the_fixed_costs_is_found(self, database):
+        settings = settings_of(database=str(database), memory="240MB", workers=2)
+
+        found = next(f for f in findings(settings, measure=False) if f.about == "memory")
+
+        assert found.level == "wrong"
+        assert "Pass a larger --memory or fewer --workers." in found.words
+
     def test_a_database_that_others_can_read_is_noted(self, database):
         database.chmod(0o644)
         found = findings(settings_of(database=str(database)), measure=False)

@@ -52,14 +52,17 @@ class TestRestart:
 
         assert digest_of(tmp_path / "a.db") == digest
 
-    @pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)])
-    def test_the_number_of_workers_does_not_change_a_bit(
-        self, digest, tmp_path, workers, record_property
+    # With 1 MB, every sensor is parked after each step.
+    @pytest.mark.parametrize(
+        ("workers", "memory"), [(2, "1MB"), pytest.param(3, "4GB", marks=pytest.mark.slow)]
+    )
+    def test_neither_workers_nor_memory_change_a_bit(
+        self, digest, tmp_path, workers, memory, record_property
     ):
         record_property("row", "A8")
         record_property("cases", 1)
         work = lambda service: fed(service, 0, FITTED)  # noqa: E731
-        serving(work, tmp_path / "a.db", workers=workers)
+        serving(work, tmp_path / "a.db", workers=workers, memory=memory)
 
         assert digest_of(tmp_path / "a.db") == digest
 

@@ -28,7 +28,7 @@ from streamridge.files.reading import read_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.methods import PublishedName, parse_names
 from streamridge.runs.run_tasks import parse_engine
-from streamridge.series.series import summed_to
+from streamridge.series.aggregation import summed_to
 
 Result = TypeVar("Result")
 # Called with the name of the current work, and the numbers of finished and of all steps.

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, counted, listed, option, shown
+from streamridge.files.calendar_columns import reason_for_no_sensor
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.series.series import Aggregate, Readings
 from streamridge.series.time_format import Offsets, TimeFormat, Unit
@@ -42,6 +43,8 @@ class _Parts:
     imputed: int = 0
     zones: set[str | None] = field(default_factory=set)
     units: set[Unit] = field(default_factory=set)
+    guessed: bool = False  # whether the column of times was chosen for its place alone
+    wide: bool = False  # whether the sensor is a column of a wide table
 
 
 class Collector:
@@ -51,16 +54,27 @@ class Collector:
     """
 
     def __init__(self, options: ReadingOptions) -> None:
+        self.options = options
         self.wanted, self.extras = options.sensor_names, options.extras
         self._parts: dict[str, _Parts] = {}
         self._known: dict[str, None] = {}
         self._loose = 0
-        self.notes: tuple[str, ...] = ()  # decisions about formats that a user may want to check
+        self.notes: dict[str, None] = {}  # decisions that a user may want to check, in order
+        self.left_out: dict[str, str] = {}  # columns that are no sensors, and why
+
+    @property
+    def every_name(self) -> tuple[str, ...]:
+        """Return the sensors in the requested order, by default in the order of the sources."""
+        return tuple(name for name in self.wanted or self._known if name in self._parts)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the sensors in the requested order, by default in the order of the sources."""
-        return tuple(name for name in self.wanted or self._known if name in self._parts)
+        """Return the sensors without the columns that are left out."""
+        return tuple(name for name in self.every_name if name not in self.left_out)
+
+    def note(self, text: str) -> None:
+        """Add a decision that a user may want to check."""
+        self.notes[text] = None
 
     def wants(self, sensor: str) -> bool:
         """Return whether to read this sensor."""
@@ -84,6 +98,8 @@ class Collector:
         aggregate: Aggregate | None = None,
         zone: str | None = None,
         unit: Unit = "us",
+        guessed: bool = False,
+        wide: bool = False,
     ) -> None:
         """Add readings of a sensor; see `Readings`. The arrays are kept, not copied.
 
@@ -92,6 +108,7 @@ class Collector:
         parts = self._parts.setdefault(sensor, _Parts(aggregate))
         parts.skipped += skipped
         parts.imputed += imputed
+        parts.guessed, parts.wide = parts.guessed or guessed, wide
         if len(times):
             parts.times.append(times)
             parts.offsets.append(offsets)
@@ -128,6 +145,30 @@ class Collector:
             f" after {option('gap', 'skip')} dropped {counted(skipped, 'cell')} that could not be "
             "read. Leave it out to see the first of them"
         )
+
+    def require_even_index(self, source: str) -> None:
+        """Raise if a first column of numbers was taken for times and does not count evenly."""
+        for name in self.every_name:
+            parts = self._parts[name]
+            apart = np.diff(_joined(parts.times, "datetime64[us]"))
+            if parts.guessed and len(apart) and not ((apart == apart[0]) & (apart > 0)).all():
+                raise no_times(source, "a first column that does not increase by a constant step")
+
+    def leave_out_calendar(self) -> None:
+        """Leave out columns that hold one value or a part of the time, if others remain."""
+        if self.wanted or self.options.value is not None:
+            return
+        reasons = {name: self._reason(self._parts[name]) for name in self.every_name}
+        found = {name: reason for name, reason in reasons.items() if reason}
+        if len(found) < len(reasons):
+            self.left_out = found
+
+    def _reason(self, parts: _Parts) -> str:
+        if not parts.wide:
+            return ""
+        times = _joined(parts.times, "datetime64[us]")
+        offsets = np.nan_to_num(_joined(parts.offsets)).astype("m8[s]")
+        return reason_for_no_sensor(times + offsets, _joined(parts.values))
 
     def require_no_markers(self) -> None:
         """Raise if a number looks like a missing-value marker."""
@@ -172,6 +213,14 @@ def _time_format(parts: _Parts, times: Times) -> TimeFormat:
     if np.isnan(offsets).all():
         return TimeFormat(unit=unit)
     return TimeFormat.of(times, offsets, known_zone(_only(parts.zones)), unit)
+
+
+def no_times(source: str, got: str) -> InvalidInputError:
+    """Return an error about a source in which no column holds times."""
+    return InvalidInputError(
+        f"{source} must have a column of times, got {got}. Pass {option('time')} with the name of "
+        f"that column, or {option('start_time')} and {option('step')} if rows have no times."
+    )
 
 
 def _only(given: set[T]) -> T | None:

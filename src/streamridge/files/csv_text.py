@@ -6,14 +6,16 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
+from math import isfinite
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from streamridge.errors import InvalidInputError, listed
+from streamridge.errors import InvalidInputError, listed, option
 from streamridge.files.date_formats import WRITTEN, DateFormat
 from streamridge.files.encodings import naming_lines
 from streamridge.files.layouts import PEMS_COLUMNS, is_station_row
+from streamridge.files.number_formats import parse_number
 from streamridge.files.raw_table import (
     Column,
     ColumnFormat,
@@ -43,12 +45,17 @@ def read_csv(
     before it. Empty rows are skipped, and so are lines with # before the header. If such lines are
     followed by rows without a header, the last of them is the header.
     """
-    table = _CsvTable(lines, origin)
+    options = formats.options
+    table = _CsvTable(
+        lines, origin, skip_lines=options.skip_lines, counted=options.start_time is not None
+    )
     with naming_lines(origin.name, encoding, lambda: table.lines_read):
         table.open()
         formats.usual = "," if table.delimiter == ";" else "."
         if table.comments:
             formats.note("lines with # before the header are skipped")
+        if table.remark:
+            formats.note(table.remark)
         rows, size = table.rows(), rows_in_a_part(len(table.names))
         chunks = iter(lambda: list(islice(rows, size)), [])
         # A loop over the chunks would keep one in memory while the next is read.
@@ -59,18 +66,23 @@ class _CsvTable:
     """A CSV text that is being read: its delimiter, its header and its rows.
 
     After `open`, `delimiter` and `names` are known from its header. `ragged` counts rows with more
-    or fewer cells that were left out since it was last set to 0.
+    or fewer cells that were left out since it was last set to 0. If rows are `counted`, none has a
+    time, and the header may consist of numbers or be missing.
     """
 
-    def __init__(self, lines: Iterable[str], origin: Origin) -> None:
+    def __init__(
+        self, lines: Iterable[str], origin: Origin, *, skip_lines: int = 0, counted: bool = False
+    ) -> None:
         self.origin = origin
+        self.remark = ""  # how a first row of numbers is read
         self.delimiter = ","
         self.names: Sequence[str] = ()
         self.order: str | None = None  # the order of day and month, where it is known
         self.comments: list[str] = []
         self.ragged = 0
         self._lines = iter(lines)
-        self._skipped = 0  # lines before the header
+        self._skipped = sum(1 for _ in islice(self._lines, skip_lines))  # lines before the header
+        self._counted = counted
         self._reader: Any = None
         self._ahead: list[list[str]] = []  # a first row that is not a header
 
@@ -93,7 +105,9 @@ class _CsvTable:
             self.names = PEMS_COLUMNS + ("",) * (len(head) - len(PEMS_COLUMNS))
             self.order, self._ahead = MONTH_FIRST, [head]
             return
-        if _holds_readings(head):
+        if self._counted and _are_numbers(head):
+            head = self._names_above_numbers(head)
+        elif _holds_readings(head):
             self._ahead = [head]
             head = self._commented_names(head)
         self.names = [cell.strip() for cell in head]
@@ -136,6 +150,29 @@ class _CsvTable:
                 "Is a quote left open?"
             ) from None
 
+    def _names_above_numbers(self, first: list[str]) -> list[str]:
+        """Return the names of columns, given a first row of numbers: its cells, or 1, 2, 3, ...
+
+        The first row holds names if its cells are distinct whole numbers that the second row cannot
+        continue, since the second row has decimals, or much smaller numbers.
+        """
+        second = next(self._cells(), [])
+        self._ahead = [second] if second else []
+        names = [cell.strip() for cell in first]
+        if len(set(names)) == len(names) and all(map(str.isdigit, names)):
+            values = [parse_number(cell, ".") for cell in second]
+            known = [abs(each) for each in values if isfinite(each)]
+            if any(each % 1 for each in known) or 10 * max(known, default=0) < min(map(int, names)):
+                self.remark = f"the numbers of the first row, such as {names[0]}, name the sensors"
+                return names
+            raise InvalidInputError(
+                f"{self.origin.name} line {self.lines_read - 1} must be a header that names the "
+                f"columns, got {listed(first)}, which may be values. Write a header with names."
+            )
+        self._ahead = [first, *self._ahead]
+        self.remark = "there is no header, so sensors are named by their column, from 1 on"
+        return [str(1 + at) for at in range(len(first))]
+
     def _commented_names(self, cells: Sequence[str]) -> list[str]:
         """Return the header from a comment above the rows."""
         above = [line.lstrip(f"{COMMENT} ").strip() for line in self.comments]
@@ -143,7 +180,8 @@ class _CsvTable:
         if len(names) != len(cells) or _holds_readings(names):
             raise InvalidInputError(
                 f"{self.origin.name} line {self.lines_read} must be a header that names the "
-                f"columns, got {listed(cells)}."
+                f"columns, got {listed(cells)}. Write a header, or pass {option('start_time')} and "
+                f"{option('step')} if rows have no times."
             )
         self.comments = []
         return names
@@ -152,6 +190,10 @@ class _CsvTable:
 def _delimiter(header: str) -> str:
     found = _DELIMITER.search(_QUOTED.sub("", header))
     return found.group() if found else ","
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(isfinite(parse_number(cell, ".")) for cell in cells)
 
 
 def _holds_readings(cells: Sequence[str]) -> bool:

@@ -16,9 +16,17 @@ from narwhals.exceptions import ComputeError, DuplicateError
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, MissingExtraError, shown
 from streamridge.files.evidence import Texts
-from streamridge.files.raw_table import Column, ColumnFormat, Origin, RawTable, SourceFormats
-from streamridge.series.time_format import Offsets, ZonedTimes
+from streamridge.files.raw_table import (
+    CELLS_INSPECTED,
+    Column,
+    ColumnFormat,
+    Origin,
+    RawTable,
+    SourceFormats,
+)
+from streamridge.series.time_format import Offsets, TimeFormat, ZonedTimes
 from streamridge.series.times import Times, in_microseconds
+from streamridge.series.zones import known_zone
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -31,9 +39,16 @@ class FrameColumn(Column):
 
     def __init__(self, series: nw.Series[Any], format: ColumnFormat, first: int = 0) -> None:
         super().__init__((), format, range(first, first + len(series)))
+        # narwhals does not recognize zones of pandas with an underscore, such as America/New_York.
+        native = series.to_native()
+        zone = getattr(getattr(native, "dtype", None), "tz", None)
+        if zone is not None and not isinstance(series.dtype, nw.Datetime):
+            series = nw.from_native(native.dt.tz_convert("UTC"), series_only=True)
         self._series = series
+        self.is_time = isinstance(series.dtype, nw.Datetime | nw.Date)
         if isinstance(series.dtype, nw.Datetime):
-            self.zone, self.unit = series.dtype.time_zone, series.dtype.time_unit
+            self.zone = series.dtype.time_zone if zone is None else str(zone)
+            self.unit = series.dtype.time_unit
 
     @cached_property
     def _cells(self) -> list[Any]:
@@ -50,11 +65,10 @@ class FrameColumn(Column):
     @cached_property
     def texts(self) -> Texts:
         """Return the cells as they are written, None for an empty one."""
-        # Times of Python are limited to the years 1 to 9999; times of NumPy are not.
-        temporal = self._series.dtype.is_temporal()
-        cells = self._series.to_numpy() if temporal else self._cells
-        nulls = self._series.is_null().to_list()
-        return [None if null else str(cell) for cell, null in zip(cells, nulls, strict=True)]
+        return _texts(self._series)
+
+    def _head(self) -> Texts:
+        return _texts(self._series.head(CELLS_INSPECTED))
 
     @cached_property
     def numbers(self) -> Vector:
@@ -73,6 +87,9 @@ class FrameColumn(Column):
         stamps = in_microseconds(self._series.to_numpy())  # in UTC when there is a zone
         if self.zone is None:
             return stamps, np.full(len(stamps), np.nan)
+        zone = known_zone(self.zone)
+        if zone is not None:
+            return stamps, TimeFormat(zone=zone).offsets_at(stamps).astype(np.float64)
         try:
             local = self._series.dt.replace_time_zone(None)
         except ValueError:  # pyarrow knows no such zone
@@ -81,6 +98,13 @@ class FrameColumn(Column):
                 f"Europe/London, got {shown(self.zone)}."
             ) from None
         return stamps, (in_microseconds(local.to_numpy()) - stamps) / np.timedelta64(1, "s")
+
+
+def _texts(series: nw.Series[Any]) -> Texts:
+    # Times of Python are limited to the years 1 to 9999; times of NumPy are not.
+    cells = series.to_numpy() if series.dtype.is_temporal() else series.to_list()
+    nulls = series.is_null().to_list()
+    return [None if null else str(cell) for cell, null in zip(cells, nulls, strict=True)]
 
 
 def read_frame(native: Any, origin: Origin, formats: SourceFormats, first: int = 0) -> RawTable:

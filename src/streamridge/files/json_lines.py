@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from math import inf, nan
 from typing import IO, Any, TypeAlias
 
@@ -32,6 +33,9 @@ class JsonColumn(Column):
         """Return the cells as they are written, None for an empty one."""
         return [_text(cell) for cell in self._cells]
 
+    def _head(self) -> Texts:
+        return [_text(cell) for cell in self._cells[: raw_table.CELLS_INSPECTED]]
+
     @cached_property
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
@@ -46,7 +50,7 @@ def read_json_lines(
     lines: IO[str], encoding: str, origin: Origin, formats: SourceFormats
 ) -> Iterator[RawTable]:
     """Yield the records of a text; a key that a record lacks is a missing value."""
-    records = _Records(lines, origin)
+    records = _Records(lines, origin, formats.options.skip_lines)
     known: dict[str, str] = {}  # the names of columns, and their keys
     with naming_lines(origin.name, encoding, lambda: records.line):
         for places, rows in records.chunks():
@@ -71,9 +75,9 @@ class _Pairs(dict[str, Any]):
 class _Records:
     """The records of a text, and the number of lines read and refused."""
 
-    def __init__(self, lines: Iterable[str], origin: Origin) -> None:
-        self._lines, self._origin = lines, origin
-        self.line = 0
+    def __init__(self, lines: Iterable[str], origin: Origin, skipped: int = 0) -> None:
+        self._lines, self._origin = islice(lines, skipped, None), origin
+        self._skipped = self.line = skipped
         self._refused = 0
 
     def chunks(self) -> Iterator[tuple[list[int], list[Record]]]:
@@ -105,7 +109,7 @@ class _Records:
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, _Pairs):
-            if self.line == 1:
+            if self.line == self._skipped + 1:
                 raise InvalidInputError(
                     f"{self._origin.name} must have one JSON object a line (NDJSON), got one that "
                     "goes over several lines. Rewrite it, for example with: "

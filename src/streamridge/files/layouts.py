@@ -7,22 +7,25 @@ arrived, PeMS fills in a value of its own; the column `observed` is the share th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.errors import InvalidInputError, listed
+from streamridge.errors import InvalidInputError, listed, option
 from streamridge.files.collector import Collector
+from streamridge.files.date_formats import YEAR_AND_MONTH
 from streamridge.files.raw_table import RawTable
-from streamridge.files.reading_options import Layout
-from streamridge.series.times import PEMS_TIME
+from streamridge.files.reading_options import Layout, ReadingOptions
+from streamridge.series.times import INDEX_END, PEMS_TIME
 
 SENSOR = ("unique_id", "sensor", "sensor_id", "station", "station_id", "detector", "detector_id")
 # The last is the name that pandas gives to an index without a name in Parquet.
 TIME = ("time", "timestamp", "ds", "date", "datetime", "date_time", "__index_level_0__")
-# Hours next to whole times are no sensor, unless the user names them.
 HOURS = ("hour", "hr", "hour_ending", "hour_beginning", "he")
+# Columns next to whole times that are no sensors, unless the user names them.
+NO_SENSORS = (*HOURS, "timeofday", "time_of_day", "% observed", "# lane points")
 VALUE = ("y", "value", "flow", "count", "volume", "traffic_volume")
 PEMS_COLUMNS = (
     *("time", "station", "district", "freeway", "direction", "lane_type", "length", "samples"),
@@ -32,15 +35,26 @@ PEMS_COLUMNS = (
 LEAST_OBSERVED = 50.0
 # Each column that is read from Parquet takes a page of memory, often 1 MB.
 SENSORS_TOGETHER = 32
+# Names of the hours or times of a day, and how many of them make a day.
+_HOUR_NAME = re.compile(
+    r"(?:h|hr|hour|he)?[ _]?(?P<hour>\d{1,2})(?:h|:(?P<minute>[0-5]\d)(?::00)?)?", re.ASCII
+)
+HOURS_OF_A_DAY = 24
 
 
-def layout_of(table: RawTable) -> Layout:
-    """Return how a table is laid out, by the names of its columns."""
+def layout_of(table: RawTable, options: ReadingOptions) -> Layout:
+    """Return how a table is laid out, by the options and the names of its columns."""
+    if options.id is not None:
+        return "long"
     if _is_pems(table):
         return "pems"
-    timed = table.time is not None or table.find(TIME) is not None
-    is_long = timed and all(table.find(names) is not None for names in (SENSOR, VALUE))
-    return "long" if is_long else "wide"
+    sensor = table.find(SENSOR)
+    timed = table.time is not None and not table.guessed and options.start_time is None
+    if sensor is None or not timed:
+        return "wide"
+    others = [name for name in table.columns if name and name not in (sensor, table.time)]
+    valued = options.value or table.find(VALUE) or len(others) == 1
+    return "long" if valued else "wide"
 
 
 def is_station_row(cells: Sequence[str]) -> bool:
@@ -51,10 +65,11 @@ def is_station_row(cells: Sequence[str]) -> bool:
 def add_wide(table: RawTable, collector: Collector) -> None:
     """Add the readings of a table with a column of times and a column for each sensor.
 
-    The times are in the first column, unless another one has such a name. A column without a name
-    is no sensor.
+    A column without a name is no sensor.
     """
     time, sensors = _wide_columns(table, collector)
+    if collector.options.layout is None and len(table.places):
+        _require_no_row_per_day(table, time, sensors)
     collector.add_names(sensors, table.ragged)
     for name in filter(collector.wants, sensors):
         _add(table, collector, name, slice(None), time, name)
@@ -65,9 +80,13 @@ def add_long(table: RawTable, collector: Collector, observed: str | None = None)
 
     `observed` is the column with the share of a value that was measured, if there is one.
     """
-    sensor, value = (_require_one(table, names) for names in (SENSOR, VALUE))
+    options = collector.options
+    sensor = table.require("id", options.id) if options.id else _require_one(table, SENSOR)
     time = table.time or _require_one(table, TIME)
     _require_columns(table, collector.extras)
+    value = _value_column(table, options, (sensor, time, *collector.extras))
+    if observed is None:
+        _note_other_values(table, collector, (sensor, time, value, *collector.extras))
     rows_of: dict[str, list[int]] = {}
     for row, name in enumerate(table.columns[sensor].texts):
         rows_of.setdefault((name or "").strip(), []).append(row)
@@ -115,11 +134,16 @@ def _is_pems(table: RawTable) -> bool:
 
 def _wide_columns(table: RawTable, collector: Collector) -> tuple[str, list[str]]:
     """Return the column of times and the columns of sensors."""
-    named = table.time or table.find(TIME)
-    time = next(iter(table.columns), "") if named is None else named
+    time, options = table.time or next(iter(table.columns), ""), collector.options
     _require_columns(table, collector.extras)
     others = [name for name in table.columns if name and name not in (time, *collector.extras)]
-    sensors = [name for name in others if name in collector.wanted or name.lower() not in HOURS]
+    if options.value is not None:
+        return time, [table.require("value", options.value)]
+    asked = {name for name in others if name in collector.wanted}
+    sensors = [name for name in others if name in asked or name.lower() not in NO_SENSORS]
+    measured = [name for name in sensors if name in asked or not table.columns[name].is_time]
+    sensors = measured or sensors  # of which the first is refused as no number
+    _note_left_out(table, collector, [name for name in others if name not in sensors])
     if not sensors:
         text = table.origin.unit == "line"
         between = " Put a comma, a semicolon, a tab or | between columns." if text else ""
@@ -128,6 +152,66 @@ def _wide_columns(table: RawTable, collector: Collector) -> tuple[str, list[str]
             f"got {listed(table.columns)}.{between}"
         )
     return time, sensors
+
+
+def _note_left_out(table: RawTable, collector: Collector, names: Sequence[str]) -> None:
+    if names and not collector.wanted:
+        collector.note(
+            f"{table.origin.name}: {_columns_text(names)} left out. "
+            f"Pass {option('sensor', names[0])} to read it"
+        )
+
+
+def _note_other_values(table: RawTable, collector: Collector, used: Sequence[str]) -> None:
+    """Note the other columns of a long table that hold numbers."""
+    others = [
+        name
+        for name, column in table.columns.items()
+        if name and name not in used and column.holds_numbers
+    ]
+    if others:
+        collector.note(
+            f"{table.origin.name}: column {used[2]!r} is read, {_columns_text(others)} left out. "
+            f"Pass {option('value', others[0])} to read that one"
+        )
+
+
+def _columns_text(names: Sequence[str]) -> str:
+    return f"columns {listed(names)} are" if len(names) > 1 else f"column {names[0]!r} is"
+
+
+def _value_column(table: RawTable, options: ReadingOptions, used: Sequence[str]) -> str:
+    """Return the column of values: the requested one, one with such a name, or the only other."""
+    if options.value is not None:
+        return table.require("value", options.value)
+    others = [name for name in table.columns if name and name not in used]
+    named = table.find(VALUE)
+    if named is None and len(others) == 1:
+        return others[0]
+    if named is None:
+        raise InvalidInputError(
+            f"{table.origin.name} must have a column named one of {listed(VALUE)}, "
+            f"got {listed(table.columns)}. Pass {option('value')} with the name of the column."
+        )
+    return named
+
+
+def _require_no_row_per_day(table: RawTable, time: str, sensors: Sequence[str]) -> None:
+    """Raise if each row is a day and the columns are its hours."""
+    found = [_HOUR_NAME.fullmatch(name.strip().lower()) for name in sensors]
+    of_day = [60 * int(each["hour"]) + int(each["minute"] or 0) for each in found if each]
+    if len(set(of_day)) < HOURS_OF_A_DAY or len(set(np.diff(of_day).tolist())) > 1:
+        return
+    stamps = table.columns[time].times[0]
+    whole_days = stamps == stamps.astype("M8[D]")
+    if whole_days.all() and (stamps >= INDEX_END).all() and max(of_day) <= 24 * 60:
+        hours = [name for name, each in zip(sensors, found, strict=True) if each]
+        raise InvalidInputError(
+            f"{table.origin.name} must have a row for each reading, got a row for each day and a "
+            f"column for each hour, {hours[0]!r} to {hours[-1]!r}. Rewrite it, for example with "
+            f"pandas: frame.melt([{time!r}]). Pass {option('layout', 'wide')} if these columns are "
+            "sensors."
+        )
 
 
 def _add(
@@ -164,7 +248,9 @@ def _add(
         [read[name] for name in collector.extras],
         skipped=int(left_out.sum()),
         imputed=imputed,
-        aggregate=None if observed is None else "sum",
+        aggregate=None if observed is None else "sum" if value == "flow" else "mean",
+        guessed=table.guessed and table.columns[time].format.times.found != YEAR_AND_MONTH,
+        wide=isinstance(rows, slice),
         zone=table.columns[time].zone,
         unit=table.columns[time].unit,
     )
@@ -175,7 +261,7 @@ def _require_one(table: RawTable, names: Sequence[str]) -> str:
     if column is None:
         raise InvalidInputError(
             f"{table.origin.name} must have a column named one of {listed(names)}, "
-            f"got {listed(table.columns)}."
+            f"got {listed(table.columns)}. Pass {option('id')} with the name of that column."
         )
     return column
 

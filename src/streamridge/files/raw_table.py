@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, listed, option, shown
 from streamridge.files.date_formats import DateFormat
 from streamridge.files.evidence import Clue, Texts
-from streamridge.files.number_formats import NumberFormat
+from streamridge.files.number_formats import OTHER, NumberFormat, parse_number
 from streamridge.files.reading_options import DecimalMark, Gap, ReadingOptions
 from streamridge.files.time_text import suggested_format
 from streamridge.series.time_format import Offsets, Unit
@@ -20,6 +22,8 @@ from streamridge.series.times import Times
 
 # A cell of text takes about 80 bytes, so that the raw table of one part takes some tens of MB.
 CELLS_IN_A_PART = 500_000
+# The number of rows that decide whether a column holds numbers, or times.
+CELLS_INSPECTED = 100
 # The longest text that may be a missing-value marker.
 LONGEST_MARKER = 12
 
@@ -91,6 +95,7 @@ class Column:
 
     zone: str | None = None  # the name of the zone of all times, where the source has one
     unit: Unit = "us"  # the unit in which the source counts times
+    is_time: bool = False  # whether the type of the column is a time or a date
 
     def __init__(
         self, texts: Texts, format: ColumnFormat | None = None, places: Sequence[int] = ()
@@ -107,6 +112,22 @@ class Column:
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
         return self.format.numbers.read(self.texts, self._places)
+
+    @property
+    def first_texts(self) -> list[str]:
+        """Return the first cells that are not empty, without reading all of a long column."""
+        return [text.strip() for text in self._head() if text and text.strip()]
+
+    def _head(self) -> Texts:
+        return self.texts[:CELLS_INSPECTED]
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Return whether most of the first cells are numbers."""
+        cells = self.first_texts
+        numbers = [parse_number(text, mark) for text in cells for mark in OTHER]
+        known = np.isfinite(numbers).reshape(-1, len(OTHER)).any(axis=1)
+        return bool(known.size and known.mean() > 0.5)
 
     @cached_property
     def times(self) -> tuple[Times, Offsets]:
@@ -149,11 +170,22 @@ class RawTable:
     columns: Mapping[str, Column]  # in order; only the first may be without a name
     ragged: int = 0  # rows left out, with more or fewer cells than the header
     time: str | None = None  # the column of times, where that is known
+    guessed: bool = False  # whether the column of times has no name or type that says so
 
     def find(self, names: Sequence[str]) -> str | None:
         """Return the column with one of these names, in any case; the earliest name wins."""
         columns = {column.lower(): column for column in reversed(list(self.columns))}
         return next((columns[name] for name in names if name in columns), None)
+
+    def require(self, option_name: str, name: str) -> str:
+        """Return the column that an option names, in any case; raise if there is none."""
+        column = name if name in self.columns else self.find((name.lower(),))
+        if column is None:
+            raise InvalidInputError(
+                f"{option_name} must be a column of {self.origin.name}, got {shown(name)}. "
+                f"It has {listed(self.columns)}."
+            )
+        return column
 
     def refuse(self, row: int, column: str, wanted: str, remedy: str = "") -> None:
         """Raise at a cell that is not what is wanted, unless such cells are to be skipped."""
@@ -166,6 +198,10 @@ class RawTable:
         text = (self.columns[column].texts[row] or "").strip()
         marker = option("missing", text)
         remedy = f"{marker} if that stands for no value" if 0 < len(text) <= LONGEST_MARKER else ""
+        numbers = [each for each in self.columns.values() if each.holds_numbers]
+        if len(self.places) > 1 and numbers and not self.columns[column].holds_numbers:
+            named = f"{option('id', column)} if the column names sensors"
+            remedy = f"{remedy}, or {named}" if remedy else named
         self.refuse(row, column, self.columns[column].format.numbers.wanted, remedy)
 
     def refuse_time(self, row: int, column: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from narwhals.dependencies import is_pandas_series
 
 from streamridge.errors import InvalidInputError, listed, option, shown, visible
+from streamridge.files.calendar_columns import CONSTANT
 from streamridge.files.collector import Collector
 from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.files.reading_options import (
@@ -32,6 +33,7 @@ class LeftOut:
 
     sensor: str
     reason: str
+    series: Series | None = None  # the series of a column with one value, which may be a sensor
 
     def __str__(self) -> str:
         return visible(f"{self.sensor}: {self.reason}, left out")
@@ -46,7 +48,7 @@ class ReadResult:
     series
         The series by the name of their sensor, in the requested order or the order of the source.
     left_out
-        Sensors without any value.
+        Sensors without any value, and sensors whose readings make no series, with the reason.
     notes
         Decisions about formats that a user may want to check, such as the order of day and month.
     """
@@ -98,17 +100,39 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
             )
         return ReadResult(by_name)
     collector = read_readings(source, options)
-    found, left_out, names = {}, [], collector.names
+    found, names = {}, collector.names
+    left_out = [_no_sensor(collector, options, *each) for each in collector.left_out.items()]
+    first_error: InvalidInputError | None = None
     for readings in map(collector.take, names):
+        sensor = readings.sensor
         if np.isnan(readings.values).all():
-            left_out.append(LeftOut(readings.sensor, "no values"))
-        else:
-            found[readings.sensor] = options.to_series(readings)
+            left_out.append(LeftOut(sensor, "no values"))
+            continue
+        try:
+            found[sensor] = options.to_series(readings)
+        except InvalidInputError as error:  # one sensor must not cost all others
+            if sensor in options.sensor_names:
+                raise
+            first_error = first_error or error
+            reason = str(error).removeprefix(f"{sensor}: ").rstrip(".")
+            left_out.append(LeftOut(sensor, reason))
+    if first_error is not None and not found:
+        raise first_error
     if not found:
         raise InvalidInputError(
             f"at least one sensor must have values, got none in {listed(names)}."
         )
-    return ReadResult(found, tuple(left_out), collector.notes)
+    return ReadResult(found, tuple(left_out), tuple(collector.notes))
+
+
+def _no_sensor(collector: Collector, options: ReadingOptions, sensor: str, reason: str) -> LeftOut:
+    """Return a column that is left out, with its series if its value is constant."""
+    if not reason.startswith(CONSTANT):
+        return LeftOut(sensor, reason)
+    try:
+        return LeftOut(sensor, reason, options.to_series(collector.take(sensor)))
+    except InvalidInputError:
+        return LeftOut(sensor, reason)
 
 
 def read_one_series(
@@ -131,7 +155,12 @@ def read_one_sensor(
 ) -> Readings:
     """Return the readings of one sensor of a source, chosen among the names of all."""
     collector = read_readings(source, options)
-    return collector.take(choose(collector.names))
+    try:
+        return collector.take(choose(collector.every_name))
+    except InvalidInputError:
+        if not collector.left_out:
+            raise
+        return collector.take(choose(collector.names))
 
 
 def read_readings(sources: Any, options: ReadingOptions) -> Collector:
@@ -140,18 +169,26 @@ def read_readings(sources: Any, options: ReadingOptions) -> Collector:
     A file is read a second time if cells far below show that cells above were misread.
     """
     every = listed_sources(sources)
+    if options.start_time is not None and len(every) > 1:
+        raise InvalidInputError(
+            f"{option('start_time')} must be left out with several sources, got {len(every)}. Join "
+            "their rows first."
+        )
     readers = [SourceReader(source, options) for source in every]
     collector = _collected(readers, options)
     if any([reader.must_be_reread() for reader in readers]):
         collector = _collected(readers, options)
-    collector.require_readings(
-        readers[0].name if len(readers) == 1 else f"all {len(readers)} sources together"
-    )
+    name = readers[0].name if len(readers) == 1 else f"all {len(readers)} sources together"
+    collector.require_readings(name)
+    collector.require_even_index(name)
     for reader in readers:
         reader.require_unambiguous()
     if not options.every_number_is_a_value:
         collector.require_no_markers()
-    collector.notes = tuple(note for reader in readers for note in reader.notes())
+    collector.leave_out_calendar()
+    for reader in readers:
+        for note in reader.notes():
+            collector.note(note)
     return collector
 
 
@@ -206,7 +243,8 @@ def _within(series: Series, options: ReadingOptions) -> Series:
             f"{series.sensor}: step must be the step of the series, "
             f"{step_name(own)}, got {step_name(step)}."
         )
-    first, last = parse_range(options.from_, options.to, parse_zone(options.tz))
+    zone = parse_zone(options.tz) or series.clock.zone
+    first, last = parse_range(options.from_, options.to, zone, series.time_format)
     return series if first is None and last is None else series.between(first, last)
 
 

@@ -21,6 +21,11 @@ class HistoryArguments(TypedDict, total=False):
     to: object
     aggregate: Aggregate | None
     fold: Fold | None
+    time: str | None
+    value: str | None
+    id: str | None
+    start_time: object
+    skip_lines: int | None
     layout: Layout | None
     gap: Gap | None
     date_format: str | None

@@ -11,7 +11,7 @@ import codecs
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from inspect import Parameter, signature
@@ -19,11 +19,12 @@ from math import isfinite, isnan
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from streamridge.arrays import require_one_of
-from streamridge.errors import InvalidInputError, shown
+from streamridge.errors import InvalidInputError, option, shown
 from streamridge.series.grid import to_series
 from streamridge.series.lengths import Length, parse_step
 from streamridge.series.series import Aggregate, Readings, Series
 from streamridge.series.spans import parse_range
+from streamridge.series.times import parse_time
 from streamridge.series.zones import Fold, parse_zone
 
 Layout: TypeAlias = Literal["wide", "long", "pems"]
@@ -77,7 +78,10 @@ class ReadingOptions:
         object,
         Flag("First time to use, such as 2021-06-13 or 2021-06-13T08:00.", ("--from",), "TIME"),
     ] = None
-    to: Annotated[object, Flag("Last time to use, in the same form.", metavar="TIME")] = None
+    to: Annotated[
+        object,
+        Flag("Last time to use, in the same form. A date means its whole day.", metavar="TIME"),
+    ] = None
     step: Annotated[
         str | Length | Mapping[str, str | Length] | None,
         Flag(
@@ -101,6 +105,31 @@ class ReadingOptions:
             "the second, or inferred from its neighbours."
         ),
     ] = "infer"
+    time: Annotated[
+        str | None,
+        Flag("Column with the times. Detected by default.", metavar="COLUMN"),
+    ] = None
+    value: Annotated[
+        str | None,
+        Flag("Column with the values. Detected by default.", metavar="COLUMN"),
+    ] = None
+    id: Annotated[
+        str | None,
+        Flag(
+            "Column with the names of sensors, if there is a row per reading. Detected by default.",
+            metavar="COLUMN",
+        ),
+    ] = None
+    start_time: Annotated[
+        object,
+        Flag(
+            "Time of the first row, if rows have no times. The step must be given as well.",
+            metavar="TIME",
+        ),
+    ] = None
+    skip_lines: Annotated[
+        int, Flag("Number of lines to skip at the start of a text file.", metavar="N")
+    ] = 0
     extras: Annotated[
         tuple[str, ...],
         Flag(
@@ -174,6 +203,9 @@ class ReadingOptions:
             _require_pattern(str(self.date_format))
         if self.encoding is not None:
             _require_encoding(self.encoding)
+        object.__setattr__(self, "skip_lines", _whole("skip_lines", self.skip_lines))
+        if self.start_time is not None:
+            self._require_counted()
         given = self.missing
         every = (given,) if isinstance(given, str | int | float) else tuple(given or ())
         # An iterator could be used up by the first source.
@@ -233,7 +265,7 @@ class ReadingOptions:
     def to_series(self, readings: Readings) -> Series:
         """Return the readings of a sensor on a regular grid."""
         zone = parse_zone(self.tz)
-        first, last = parse_range(self.from_, self.to, zone)
+        first, last = parse_range(self.from_, self.to, zone, readings.time_format)
         return to_series(
             readings,
             step=self.step_of(readings.sensor),
@@ -262,6 +294,20 @@ class ReadingOptions:
                 return None
         return None if step is None else parse_step(step)
 
+    def _require_counted(self) -> None:
+        """Raise unless times can be counted from `start_time` in steps."""
+        if isinstance(self.step, Mapping) or not isinstance(self.step_of(""), timedelta):
+            raise InvalidInputError(
+                f"{option('start_time')} must come with a step such as {option('step', '15min')}, "
+                f"got {shown(self.step)}."
+            )
+        if self.time is not None or self.id is not None or self.layout not in (None, "wide"):
+            raise InvalidInputError(
+                f"{option('start_time')} must be left out if rows have times or names of sensors, "
+                f"got {shown(self.start_time)}."
+            )
+        parse_time(self.start_time)
+
     @property
     def _missing(self) -> tuple[float | str, ...]:
         return self.missing if isinstance(self.missing, tuple) else ()
@@ -283,7 +329,7 @@ def flag_type(name: str) -> Any:
     """Return the type of a flag's value: a choice of words, a switch, or text."""
     declared = _TYPES[name].__origin__
     choices = [each for each in (declared, *get_args(declared)) if get_origin(each) is Literal]
-    return choices[0] if choices else bool if declared is bool else str
+    return choices[0] if choices else declared if declared in (bool, int) else str
 
 
 def require_options(function: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -320,6 +366,14 @@ def _names(given: Any) -> tuple[str, ...]:
     """Return names as texts, each once; a single one need not be in a list."""
     one = isinstance(given, str) or not isinstance(given, Iterable)
     return tuple(dict.fromkeys(map(str, [given] if one else given)))
+
+
+def _whole(name: str, given: Any) -> int:
+    """Return a number of lines; raise if it is none."""
+    text = str(given).strip()
+    if isinstance(given, bool) or not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise InvalidInputError(f"{name} must be a whole number of lines, got {shown(given)}.")
+    return int(text)
 
 
 def _finite(value: float | str) -> float | None:

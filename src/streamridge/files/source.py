@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BufferedReader
 from typing import Any
 
@@ -23,6 +24,7 @@ from streamridge.files.open_files import (
 from streamridge.files.parquet import MAGIC, open_parquet
 from streamridge.files.raw_table import Origin, RawTable, SourceFormats
 from streamridge.files.reading_options import Layout, ReadingOptions
+from streamridge.files.time_column import with_times
 from streamridge.files.time_parts import TimeParts
 
 
@@ -37,10 +39,13 @@ class SourceReader:
         self._formats = SourceFormats(options)
         self._layout: Layout | None = None
         self._parts: TimeParts | None = None
+        self._time: str | None = None  # the column of times, where one column holds them
+        self._guessed = False
+        self._rows = 0  # rows of text that were read so far
 
     def read(self, collector: Collector) -> None:
         """Add all readings of the source to a collector."""
-        self._layout, self._parts = self._options.layout, None
+        self._layout, self._parts, self._rows = self._options.layout, None, 0
         # A loop over the tables would keep one in memory while the next is read.
         for _ in map(lambda table: self._add(table, collector), self._tables(collector)):
             pass
@@ -75,36 +80,65 @@ class SourceReader:
         return f"{self.name} {self._origin.unit}"
 
     def _add(self, table: RawTable, collector: Collector) -> None:
-        parts = self._parts or TimeParts.of(table)
-        if len(table.places):  # the first rows decide which columns make up the times
-            self._parts = parts
-        joined = parts.join(table, self._formats)
+        first = table.places[0] if self._origin.unit == "row" and len(table.places) else self._rows
+        joined = self._timed(table, first)
+        self._rows += len(table.places)
         LAYOUTS[self._layout_of(joined)](joined, collector)
 
+    def _timed(self, table: RawTable, first_row: int) -> RawTable:
+        """Return a table whose column of times is known; its first rows decide which it is."""
+        options = self._options
+        if self._time is not None and self._time in table.columns:
+            return replace(table, time=self._time, guessed=self._guessed)
+        parts = self._parts
+        if parts is None:
+            named = options.time is not None or options.start_time is not None
+            parts = TimeParts() if named else TimeParts.of(table)
+        joined = parts.join(replace(table, origin=self._origin), self._formats)
+        timed = with_times(joined, options, first_row)
+        if len(table.places):
+            self._parts = parts
+            if not parts.names and options.start_time is None:
+                self._time, self._guessed = timed.time, timed.guessed
+        return timed
+
     def _layout_of(self, table: RawTable) -> Layout:
-        self._layout = self._layout or layout_of(table)
+        self._layout = self._layout or layout_of(table, self._options)
         return self._layout
 
     def _tables(self, collector: Collector) -> Iterator[RawTable]:
         if not self._is_path:
+            self._require_text()
             yield read_frame(self._source, self._origin, self._formats)
             return
         with open_source(self._source, self._options.most_bytes) as stream:
             if stream.peek(len(MAGIC)).startswith(MAGIC):
+                self._require_text()
                 yield from self._parquet_tables(stream, collector)
             else:
                 yield from self._text_tables(stream)
+
+    def _require_text(self) -> None:
+        """Raise if lines are to be skipped in a source that has none."""
+        if self._options.skip_lines:
+            raise InvalidInputError(
+                f"{option('skip_lines')} must be left out for {self.name}, which is no text, got "
+                f"{self._options.skip_lines}."
+            )
 
     def _text_tables(self, stream: BufferedReader) -> Iterator[RawTable]:
         self._origin = Origin(self.name, "line", self._options.gap)
         head = stream.peek(HEAD)[:HEAD]
         require_readable_bytes(head, self.name)
         encoding = encoding_of(head, self.name, self._options.encoding)
-        text = head.decode(encoding, "ignore")
+        *_, text = head.decode(encoding, "ignore").split("\n", self._options.skip_lines)
         require_readable_text(text, self.name)
         read = read_json_lines if text.lstrip().startswith("{") else read_csv
+        # A row that is left out would move the times that are counted from row to row.
+        counted = self._options.start_time is not None
+        rows = replace(self._origin, gap="error") if counted else self._origin
         with open_text(stream, self.name, encoding) as lines:
-            yield from read(lines, encoding, self._origin, self._formats)
+            yield from read(lines, encoding, rows, self._formats)
 
     def _parquet_tables(self, stream: BufferedReader, collector: Collector) -> Iterator[RawTable]:
         """Yield a table without rows, which names all columns, and then the rows."""
@@ -120,11 +154,13 @@ class SourceReader:
 
     def _groups(self, head: RawTable, collector: Collector) -> list[tuple[str, ...]]:
         """Return the columns of a file in groups that are read at a time."""
-        parts = TimeParts.of(head)
-        joined = parts.join(head, self._formats)
+        joined = self._timed(head, 0)
         if self._layout_of(joined) != "wide":
             return [tuple(head.columns)]
-        return [
-            tuple(dict.fromkeys(each for name in group for each in parts.source_columns(name)))
+        parts = self._parts or TimeParts.of(head)
+        groups = (
+            dict.fromkeys(each for name in group for each in parts.source_columns(name))
             for group in wide_groups(joined, collector)
-        ]
+        )
+        # Times that are counted are no column of the file.
+        return [tuple(name for name in group if name in head.columns) for group in groups]

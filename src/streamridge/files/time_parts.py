@@ -23,7 +23,12 @@ CELLS_INSPECTED = 100
 
 _MIDNIGHT = re.compile(r"[Tt ]00?:00(?::00(?:\.0+)?)?$", re.ASCII)
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{8}", re.ASCII)
-_TIME_OF_DAY = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: *[AaPp]\.?[Mm]\.?)?", re.ASCII)
+# A time of day, or the two ends of an interval.
+_TIME_OF_DAY = re.compile(
+    r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: *[AaPp]\.?[Mm]\.?"
+    r"| *[-\u2013] *\d{1,2}:\d\d(?::\d\d)?)?",
+    re.ASCII,
+)
 _NUMBER = re.compile(r"(\d{1,4})(?:\.0*)?", re.ASCII)
 
 

@@ -8,14 +8,14 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import chain, product
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from streamridge.errors import InvalidInputError
 from streamridge.files.evidence import EITHER
 from streamridge.files.reading_options import DAY_FIRST, EPOCHS, MONTH_FIRST
-from streamridge.series.times import parse_index, parse_time
+from streamridge.series.times import is_offset, parse_index, parse_time
 
 # A time in UTC and its offset in seconds. Without an offset, the time is as written, and the offset
 # is NaN.
@@ -46,6 +46,46 @@ _DATE_PATTERNS = (
 )
 _DIGIT_PATTERNS = ("%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S")
 _CLOCK_PATTERNS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S %z")
+
+
+# An interval: a time, and the time of day, or the whole time, at which it ends.
+_OF_DAY = r"\d{1,2}:\d\d(?::\d\d)?"
+_INTERVAL = re.compile(
+    rf"(?P<start>.*\d[Tt ](?P<from>{_OF_DAY}))(?P<between> *(?:[-/\u2013\u2014]|to|until) *)"
+    rf"(?:{_DATE}[Tt ])?(?P<to>{_OF_DAY})",
+    re.ASCII,
+)
+
+
+class Interval(NamedTuple):
+    """A cell that holds an interval, or a time with an offset that looks like its end."""
+
+    start: str  # the time at which it begins
+    end: str  # the time of day at which it ends
+    seconds: int  # from the start to the end, within a day
+    is_certain: bool  # whether it cannot be a time with an offset
+
+
+def interval_of(text: str) -> Interval | None:
+    """Return the interval in a cell, None if there is none.
+
+    >>> interval_of("2021-06-01 07:00-07:15")
+    Interval(start='2021-06-01 07:00', end='07:15', seconds=900, is_certain=True)
+    >>> interval_of("2021-06-01 07:00-08:00").is_certain, interval_of("2021-06-01 07:00+01:00")
+    (False, None)
+    """
+    found = _INTERVAL.fullmatch(text.strip())
+    if found is None:
+        return None
+    begins, ends = (_seconds_of_day(found[name]) for name in ("from", "to"))
+    may_be_offset = found["between"].strip() == "-" and not found["between"].endswith(" ")
+    certain = not (may_be_offset and found["first"] is None and is_offset(-timedelta(seconds=ends)))
+    return Interval(found["start"], found["to"], (ends - begins) % 86_400, certain)
+
+
+def _seconds_of_day(text: str) -> int:
+    hour, minute, *second = map(int, text.split(":"))
+    return 3600 * hour + 60 * minute + sum(second)
 
 
 def order_of(text: str) -> str | None:
@@ -192,7 +232,10 @@ def _zone(offset: str | None) -> timezone | None:
     if offset.upper() in ("Z", "UTC", "GMT"):
         return UTC
     sign = -1 if offset[0] == "-" else 1
-    return timezone(sign * timedelta(hours=int(offset[1:3]), minutes=int(offset[-2:])))
+    ahead = sign * timedelta(hours=int(offset[1:3]), minutes=int(offset[-2:]))
+    if not is_offset(ahead):
+        raise ValueError("clocks nowhere have such an offset")
+    return timezone(ahead)
 
 
 def _time_of_day(found: re.Match[str]) -> timedelta:

@@ -40,7 +40,7 @@ from streamridge.learners.restarts import (
 )
 from streamridge.learners.rolling import SearchPolicy
 from streamridge.learners.workspace import RebuildableFit, Workspace, runs_of
-from streamridge.models.base import predict_with_residuals
+from streamridge.models.base import Predictor, predict_with_residuals
 from streamridge.samples import Inputs, Samples
 from streamridge.tuners.start import StartSearch
 
@@ -177,19 +177,27 @@ class SelfTuningModel(RefittedModel[Any]):
         Their shape is (H,). The baseline's are None while there is no baseline fit.
         """
         began = thread_time()
-        samples, fit = self._in_memory(self.progress.current)
-        known = fit.predict_with_spread(inputs)
-        values, spreads = known or predict_with_residuals(fit, samples, inputs)
+        current, baseline = self._predictors()
+        known = current.predict_with_spread(inputs)
+        values, spreads = known or predict_with_residuals(self.fit, self.training, inputs)
         self.costs.predicting += thread_time() - began
-        baseline = self._baseline
-        if baseline is None:
-            return values[0], spreads[0], None
-        if baseline.held is None:
+        return values[0], spreads[0], None if baseline is None else baseline.predict(inputs)[0]
+
+    def _predictors(self) -> tuple[Predictor, Predictor | None]:
+        """Return what predicts one input: the fit in force, and its baseline if there is one.
+
+        Without a workspace, the rows are dropped as soon as the predictors are made of them.
+        """
+        current, baseline = self.progress.current, self._baseline
+        if current.predictor is None:
+            self.fit.learn_spread()
+        if baseline is not None and baseline.predictor is None:
             count = int(baseline.runs[:, 1].sum())
-            _, fit = baseline.rebuild(self.model, samples[-count:])
-        else:
-            _, fit = baseline.held
-        return values[0], spreads[0], fit.predict(inputs)[0]
+            baseline.rebuild(self.model, self.training[-count:])
+            baseline.keep_predictor()
+        if self.workspace is None:
+            current.keep_predictor()
+        return current.predictor or self.fit, None if baseline is None else baseline.predictor
 
     def observe(
         self, step: int, issued: IssuedForecasts | None, losses: Vector | None

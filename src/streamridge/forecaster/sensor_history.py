@@ -101,7 +101,7 @@ class SensorHistory:
             self.timeline.start_at(step)
         return step, on_grid
 
-    def begin(self, clock: AnyClock, step: int, time_format: TimeFormat | None) -> None:
+    def begin(self, clock: AnyClock, step: int, time_format: TimeFormat) -> None:
         """Use the clock of a series, whose first reading is at this step or later."""
         self.clock.adopt(clock, time_format)
         self.timeline.start_at(step)

@@ -30,7 +30,6 @@ from streamridge.learners.base import Costs
 from streamridge.learners.workspace import Workspace
 from streamridge.series.lengths import season_name
 from streamridge.series.series import Series
-from streamridge.series.time_format import NAIVE
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
@@ -242,9 +241,7 @@ class StepwiseForecaster:
         """
         names = self._settings.preset.features.extras
         columns = np.column_stack([series.extras[name] for name in names]) if names else None
-        # A series that was made by hand does not know how its times are written.
-        time_format = None if series.time_format == NAIVE else series.time_format
-        self._history.begin(series.clock, series.start, time_format)
+        self._history.begin(series.clock, series.start, series.time_format)
         for at, value in enumerate(series.values.tolist()):
             self._add_early(value, None if columns is None else columns[at])
         self._try_first_fit()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, StateError
-from streamridge.models.base import FitT, Model
+from streamridge.models.base import FitT, Model, Predictor
 from streamridge.models.standardized import kind_of
 from streamridge.samples import Samples
 
@@ -33,6 +33,7 @@ class RebuildableFit(Generic[FitT]):
         self.since = since
         self.runs = runs
         self.held = held
+        self._predictor: Predictor | None = None  # the part that predicts, while only it is held
         self.refits_ago = 0  # 1 once a newer fit has replaced it
         self._numbers = dict(numbers or {})
 
@@ -40,6 +41,11 @@ class RebuildableFit(Generic[FitT]):
     def numbers(self) -> dict[str, NDArray[Any]]:
         """Return the state of the fit."""
         return self._numbers if self.held is None else dict(self.held[1].state())
+
+    @property
+    def predictor(self) -> Predictor | None:
+        """Return what predicts one input; None if nothing is in memory."""
+        return self._predictor if self.held is None else self.held[1]
 
     def rebuild(self, model: Model[FitT], samples: Samples) -> tuple[Samples, FitT]:
         """Load the fit into memory again, given its model and its training set, and return both."""
@@ -52,13 +58,24 @@ class RebuildableFit(Generic[FitT]):
         self._numbers = {}
         return self.held
 
+    def keep_predictor(self) -> None:
+        """Drop the training set and the fit, except the part that predicts one input.
+
+        A fit that needs all of it stays as it is.
+        """
+        if self.held is not None:
+            predictor = self.held[1].predictor()
+            if predictor is not self.held[1]:
+                self.release()
+                self._predictor = predictor
+
     def release(self) -> None:
         """Drop the training set and the fit; the numbers stay."""
-        self._numbers, self.held = self.numbers, None
+        self._numbers, self.held, self._predictor = self.numbers, None, None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the content of a pickle: the numbers, without the matrices."""
-        return self.__dict__ | {"_numbers": self.numbers, "held": None}
+        return self.__dict__ | {"_numbers": self.numbers, "held": None, "_predictor": None}
 
 
 class Workspace:

@@ -45,6 +45,16 @@ class WindowLoss(Protocol):
         """Return the loss of errors that are measured in these units, one per horizon, (H,)."""
 
 
+class Predictor(Protocol):
+    """The part of a fit that predicts one input, without the training set."""
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        """Return the predictions for one input and H horizons, shape (1, H)."""
+
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix] | None:
+        """Return predictions and expected error sizes, (1, H) each; None if it knows no sizes."""
+
+
 class ModelFit(ABC):
     """A model fitted at one setting of its hyperparameters; predicting does not change it."""
 
@@ -96,6 +106,10 @@ class ModelFit(ABC):
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix] | None:
         """Return predictions and expected error sizes, (n, H) each; None if it knows no sizes."""
         return None
+
+    def predictor(self) -> Predictor:
+        """Return the smallest part of the fit that predicts one input: by default, all of it."""
+        return self
 
     def take_over(self, before: Self) -> None:
         """Use the memory of a fit that is no longer needed; this may release `before`."""

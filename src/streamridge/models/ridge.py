@@ -28,7 +28,7 @@ from streamridge.models.systems import Ridge
 from streamridge.samples import Inputs, Samples
 
 # Attributes of a fit that are recomputed when needed.
-RECOMPUTED = ("system", "embedding", "weighted_sum", "jacobian")
+RECOMPUTED = ("system", "embedding", "one_input", "jacobian")
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,28 @@ def log_sizes(residuals: Matrix) -> Matrix:
     return np.log(np.maximum(sizes, least))
 
 
+@dataclass(frozen=True)
+class KernelPredictor:
+    """The prediction of one input: the embedded inputs of the weights, without the samples."""
+
+    center: Center
+    spread: Spread | None
+    # The function of one input that gives k^T theta, and k^T phi after it if there is a spread.
+    weighted_sum: WeightedSum
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        return (self.center.y + self._sums(inputs)[: len(self.center.y)])[None, :]
+
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix] | None:
+        if self.spread is None:
+            return None
+        sums, H = self._sums(inputs), len(self.center.y)
+        return (self.center.y + sums[:H])[None, :], self.spread.at(sums[None, H:])
+
+    def _sums(self, inputs: Inputs) -> Vector:
+        return self.weighted_sum(float(inputs.t[0]), inputs.x[0] - self.center.x)
+
+
 @dataclass
 class KernelFit(ModelFit):
     """A fit that predicts by k_t^T theta, with rows k_t of the kernel against some inputs.
@@ -148,7 +170,7 @@ class KernelFit(ModelFit):
         """
         if self.spread is None:
             self.spread = self._learned_spread()
-            vars(self).pop("weighted_sum", None)
+            vars(self).pop("one_input", None)
         return self.spread
 
     @cached_property
@@ -157,11 +179,15 @@ class KernelFit(ModelFit):
         """Return the inputs that the weights belong to, as the kernel embeds them."""
 
     @cached_property
-    def weighted_sum(self) -> WeightedSum:
-        r"""Return the function of one input that gives $k^T\theta$, and $k^T\varphi$ after it."""
+    def one_input(self) -> KernelPredictor:
+        """Return the prediction of one input."""
         spread, layout = self.spread, self.samples.inputs.layout
         weights = self.theta if spread is None else np.hstack([self.theta, spread.phi])
-        return self.ridge.kernel.weighted_sum(self.embedding, weights, layout)
+        summed = self.ridge.kernel.weighted_sum(self.embedding, weights, layout)
+        return KernelPredictor(self.center, spread, summed)
+
+    def predictor(self) -> KernelPredictor:
+        return self.one_input
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state: everything that cannot be recomputed."""
@@ -195,17 +221,15 @@ class KernelFit(ModelFit):
     def predict(self, inputs: Inputs) -> Matrix:
         """Return k_t^T theta for n inputs, eq. (12), plus the center of y; shape (n, H)."""
         if len(inputs.t) == 1:
-            sums = self.weighted_sum(float(inputs.t[0]), inputs.x[0] - self.center.x)
-            return (self.center.y + sums[: self.theta.shape[1]])[None, :]
+            return self.one_input.predict(inputs)
         return self.center.y + self.rows(inputs).value @ self.theta
 
-    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
-        spread, center, H = self.spread or self.learn_spread(), self.center, self.theta.shape[1]
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix] | None:
+        spread = self.spread or self.learn_spread()
         if len(inputs.t) == 1:
-            sums = self.weighted_sum(float(inputs.t[0]), inputs.x[0] - center.x)
-            return (center.y + sums[:H])[None, :], spread.at(sums[None, H:])
+            return self.one_input.predict_with_spread(inputs)
         k = self.rows(inputs).value
-        return center.y + k @ self.theta, spread.at(k @ spread.phi)
+        return self.center.y + k @ self.theta, spread.at(k @ spread.phi)
 
     def window_loss(self, window: Samples) -> float:
         return float(np.sum((window.y - self.predict(window.inputs)) ** 2))

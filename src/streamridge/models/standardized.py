@@ -15,6 +15,7 @@ from streamridge.models.base import (
     FitT,
     Model,
     ModelFit,
+    Predictor,
     Tangents,
     WindowLoss,
     predict_with_residuals,
@@ -49,7 +50,11 @@ class StandardizedFit(ModelFit, Generic[FitT]):
 
     def predict(self, inputs: Inputs) -> Matrix:
         units = self._units
-        return units.share * inputs.latest + units.y * self.fit.predict(units.inputs(inputs))
+        return units.restored(inputs, self.fit.predict(units.inputs(inputs)))
+
+    def predictor(self) -> Predictor:
+        predictor = self.fit.predictor()
+        return self if predictor is self.fit else StandardizedPredictor(self._units, predictor)
 
     def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix]:
         fit, units = self.fit, self._units
@@ -58,7 +63,7 @@ class StandardizedFit(ModelFit, Generic[FitT]):
         if known is None:
             known = predict_with_residuals(fit, units.samples(self._samples), standardized)
         differences, spreads = known
-        return units.share * inputs.latest + units.y * differences, units.y * spreads
+        return units.restored(inputs, differences), units.y * spreads
 
     def learn_spread(self) -> None:
         self.fit.learn_spread()
@@ -88,6 +93,24 @@ class StandardizedFit(ModelFit, Generic[FitT]):
 
     def state(self) -> Arrays:
         return self._state if self.held is None else self.held.state()
+
+
+@dataclass(frozen=True)
+class StandardizedPredictor:
+    """The prediction of one input in the units of the series."""
+
+    units: Units
+    predictor: Predictor
+
+    def predict(self, inputs: Inputs) -> Matrix:
+        units = self.units
+        return units.restored(inputs, self.predictor.predict(units.inputs(inputs)))
+
+    def predict_with_spread(self, inputs: Inputs) -> tuple[Matrix, Matrix] | None:
+        known = self.predictor.predict_with_spread(self.units.inputs(inputs))
+        if known is None:
+            return None
+        return self.units.restored(inputs, known[0]), self.units.y * known[1]
 
 
 @dataclass(frozen=True)
@@ -178,6 +201,10 @@ class Units:
     def inputs(self, inputs: Inputs) -> Inputs:
         """Return inputs in these units."""
         return Inputs(inputs.t, inputs.x / self.x, inputs.layout)
+
+    def restored(self, inputs: Inputs, differences: Matrix) -> Matrix:
+        """Return predictions in the units of the series."""
+        return self.share * inputs.latest + self.y * differences
 
     def samples(self, samples: Samples) -> Samples:
         """Return samples in these units."""

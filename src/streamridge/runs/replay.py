@@ -26,7 +26,7 @@ from streamridge.runs.step_loop import StepProgress, replay_series, require_ahea
 from streamridge.runs.tasks import Task, require_longer, require_scored_part
 from streamridge.series.lengths import parse_step, step_name
 from streamridge.series.series import Series
-from streamridge.series.spans import GivenSpan, parse_spans
+from streamridge.series.spans import GivenSpan, parse_spans, spans_of_sensor
 from streamridge.series.zones import parse_zone
 
 
@@ -96,6 +96,7 @@ def replay(
     spans = parse_spans(exclude, parse_zone(settings.tz))
     regular = _series_for(forecaster, series, ReadingOptions.of(reading))
     require_scored_part(warmup, steps, last_steps)
+    spans = spans_of_sensor(regular.sensor, regular.clock.step, regular.time_format, spans)
     task = Task(
         regular,
         settings,

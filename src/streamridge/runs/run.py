@@ -26,6 +26,8 @@ from streamridge.metrics import coverage, errors_ahead, finite_or_none, made_ahe
 from streamridge.plots.axes import new_figure, plain
 from streamridge.plots.figures import plot_band, plot_running_rmse
 from streamridge.runs.scores import Score
+from streamridge.series.clock_fitting import times_ahead
+from streamridge.series.lengths import parse_length
 from streamridge.series.series import Counts
 from streamridge.series.spans import Span, within
 from streamridge.series.time_format import NAIVE, TimeFormat, time_columns
@@ -393,10 +395,11 @@ class Run(SameContent):
         at = np.arange(rows)[:, None] + ahead
         actual = np.append(self.actual, np.nan)[np.minimum(at, rows)]
         ends_by_name = band_columns(self.levels, self.lower, self.upper)
+        times = times_ahead(self.times, parse_length("step", self.step), horizon, self.time_format)
         return {
             "sensor": np.full(rows * horizon, self.sensor),
             "method": np.full(rows * horizon, self.method),
-            **time_columns((self.times[:, None] + ahead * self.step).ravel(), self.time_format),
+            **time_columns(times.ravel(), self.time_format),
             "horizon": np.tile(1 + ahead, rows),
             "actual": actual.ravel(),
             "value": self.value.ravel(),

@@ -26,7 +26,7 @@ from streamridge.runs.run import ExpertPath, Run
 from streamridge.runs.scores import scored_part
 from streamridge.runs.tasks import Task, TaskOutcome
 from streamridge.series.series import Series, datetimes_of
-from streamridge.series.spans import Span, require_same_kind, within
+from streamridge.series.spans import Span, within
 from streamridge.series.times import Steps, Times
 
 # Called after each step with the number of steps that are done, and of all steps.
@@ -239,7 +239,6 @@ def require_ahead(forecaster: Forecaster, series: Series) -> None:
 
 
 def _exclude(forecaster: Forecaster, series: Series, spans: Sequence[Span]) -> None:
-    require_same_kind(series.sensor, series.clock.step, spans)
     with about(series.sensor):
         for span in spans:
             forecaster.exclude(*datetimes_of(series, np.array([span.start, span.end])))

@@ -23,7 +23,7 @@ from streamridge.runs.run_files import read_stored_run, write_run
 from streamridge.series.holidays import parse_holidays
 from streamridge.series.lengths import Length
 from streamridge.series.series import Series
-from streamridge.series.spans import Span, require_same_kind
+from streamridge.series.spans import Span, spans_of_sensor
 
 # The default model by size, and the paper's model.
 ModelName = Literal["default", "compact", "long", "paper", "paper-prototype"]
@@ -143,8 +143,10 @@ def make_tasks(
     """
     require_scored_part(warmup, steps, last_steps)
     require_one_kind_of_time(read.series.values())
-    for name, series in read.series.items():
-        require_same_kind(name, series.clock.step, exclude)
+    spans = {
+        name: spans_of_sensor(name, series.clock.step, series.time_format, exclude)
+        for name, series in read.series.items()
+    }
     shared = {
         method: cache(partial(fitted_in_time, settings_of, warmup))
         for method, settings_of in methods.items()
@@ -156,10 +158,10 @@ def make_tasks(
             method,
             warmup,
             steps,
-            exclude=exclude,
+            exclude=spans[name],
             last_steps=last_steps,
         )
-        for series in read.series.values()
+        for name, series in read.series.items()
         for method, settings_of in shared.items()
     ]
     ready = tuple(task for task in every if task.is_long_enough)

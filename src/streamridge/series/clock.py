@@ -13,25 +13,44 @@ import numpy as np
 from streamridge.errors import InvalidInputError
 from streamridge.series.holidays import Holidays
 from streamridge.series.lengths import DAY, MICROSECOND, UNITS, Length, step_name
+from streamridge.series.time_format import NAIVE, TimeFormat
 from streamridge.series.times import EPOCH, Steps, Times
 from streamridge.series.zones import PERIOD, offset_at, offsets_at, offsets_in
 
+MONTH = UNITS["mo"]
+# A stamp lies less than this after the start of its month. Phases of months count the whole months
+# in front of it by this length.
+LONGEST_MONTH = 31 * DAY
+
+
+def follows_days(step: timedelta) -> bool:
+    """Return whether steps begin at the same local times every day, week or month.
+
+    Shorter steps, and steps that do not divide a day, count elapsed time: local time changes by an
+    hour, which is half of two hours.
+    """
+    return step > 2 * UNITS["h"] and not (DAY % step and step % DAY and step % MONTH)
+
 
 def require_local_step(step: Length, zone: ZoneInfo | None) -> None:
-    """Raise if steps are longer than an hour, the usual change of local time."""
+    """Raise if steps can follow neither elapsed time nor the days of a zone."""
     if zone is None:
         return
     if isinstance(step, int):
         raise InvalidInputError(f"tz must be left out with an integer index, got {zone.key!r}.")
-    if step > UNITS["h"]:
+    if step > UNITS["h"] and not follows_days(step):
         raise InvalidInputError(
-            f"step must be at most 1h with tz, got {step_name(step)}. Take a shorter step or no tz."
+            "step must be at most 1h with tz, or 3h, 4h, 6h, 8h, 12h, days or months, "
+            f"got {step_name(step)}. Take such a step or no tz."
         )
 
 
 @dataclass(frozen=True)
 class Clock:
     """A clock that counts time in whole steps from a fixed origin.
+
+    Steps of months are calendar months. Their phase is the time within a month; a month that is too
+    short ends with its last day.
 
     >>> clock = Clock(timedelta(minutes=15))
     >>> t = clock.steps(np.array(["1970-01-01T01:07"], "M8[us]"))
@@ -43,6 +62,9 @@ class Clock:
     phase: timedelta = timedelta(0)  # offset of the sensor's stamps within a step
     zone: ZoneInfo | None = None  # if days follow local time; times are then UTC
     holidays: Holidays | None = None  # days that are like the Sunday of their week
+    # The local time that steps of several hours, days and months follow; times are then UTC.
+    calendar: TimeFormat = NAIVE
+    even: bool = False  # whether a month is a twelfth of a year, as on the grid of the service
 
     @cached_property
     def week(self) -> float:
@@ -51,20 +73,53 @@ class Clock:
 
     def steps(self, times: Times) -> Steps:
         """Return the steps nearest to some times."""
-        return np.rint((times - self._origin) / self._length).astype(np.int64)
+        local = self.calendar.local(times)
+        if self._months:
+            return self._nearest_months(local)
+        return np.rint((local - self._origin) / self.length).astype(np.int64)
 
     def times(self, steps: Steps) -> Times:
         """Return the times of some steps."""
-        return self._origin + steps * self._length
+        local = self._month_times(steps) if self._months else self._origin + steps * self.length
+        return self.calendar.utc(local)
 
     def nearest(self, moment: int) -> tuple[int, bool]:
         """Return the step nearest to a moment, in microseconds since 1970, and whether it is exact.
 
         The step is the same as with `steps`: half a step is rounded to an even number.
         """
+        if self._months or self.follows_calendar:
+            time = np.array([moment]).astype("M8[us]")
+            steps = self.steps(time)
+            return int(steps[0]), bool(self.times(steps)[0] == time[0])
         length, phase = self._microseconds
         step = round((moment - phase) / length)
         return step, step * length + phase == moment
+
+    @property
+    def follows_calendar(self) -> bool:
+        """Return whether steps follow local time, so that its changes do not move them."""
+        return self.calendar != NAIVE
+
+    @property
+    def _months(self) -> int:
+        """Return the calendar months of a step, 0 if it is no number of them."""
+        return 0 if self.even or self.step % MONTH else self.step // MONTH
+
+    def _month_times(self, steps: Steps) -> Times:
+        """Return the local times of steps of calendar months."""
+        before, within = divmod(self.phase, LONGEST_MONTH)
+        months = (steps * self._months + before).astype("M8[M]")
+        day, rest = divmod(within, DAY)
+        last = (months + 1).astype("M8[D]") - 1
+        days = np.minimum(months.astype("M8[D]") + day, last)
+        return days.astype("M8[us]") + np.timedelta64(rest)
+
+    def _nearest_months(self, local: Times) -> Steps:
+        months = local.astype("M8[M]").astype(np.int64)
+        about = (months - self.phase // LONGEST_MONTH) // self._months + np.array([[-1], [0], [1]])
+        nearest = np.abs(self._month_times(about) - local).argmin(axis=0)
+        return about[nearest, np.arange(len(local))]
 
     @cached_property
     def _microseconds(self) -> tuple[int, int]:
@@ -73,7 +128,7 @@ class Clock:
 
     def shifts(self, steps: Steps) -> Steps:
         """Return by how many steps local time is ahead of the clock; zero without a zone."""
-        if self.zone is None or not steps.size:
+        if self.zone is None or self.follows_calendar or not steps.size:
             return np.zeros_like(steps)
         step, phase = self._seconds
         offsets = offsets_at(step * steps + phase, self.zone)
@@ -81,7 +136,7 @@ class Clock:
 
     def shift(self, step: int) -> int:
         """Return by how many steps local time is ahead of the clock at one step."""
-        if self.zone is None:
+        if self.zone is None or self.follows_calendar:
             return 0
         length, phase = self._seconds
         return round(offset_at(length * step + phase, self.zone) / length)
@@ -91,7 +146,7 @@ class Clock:
 
         Whole periods of some days are looked at, so that a change shortly before or after counts.
         """
-        if self.zone is None:
+        if self.zone is None or self.follows_calendar:
             return True
         length, phase = self._seconds
         periods = ((length * step + phase) // PERIOD for step in (first, last))
@@ -115,7 +170,8 @@ class Clock:
         return EPOCH + np.timedelta64(self.phase)
 
     @cached_property
-    def _length(self) -> np.timedelta64:
+    def length(self) -> np.timedelta64:
+        """Return the length of a step."""
         return np.timedelta64(self.step)
 
 
@@ -158,6 +214,12 @@ class IndexClock:
 
 
 AnyClock: TypeAlias = Clock | IndexClock
+
+
+def containing(clock: AnyClock, times: Times) -> Steps:
+    """Return the steps whose spans contain some times: the last that do not begin later."""
+    steps = clock.steps(times)
+    return steps - (clock.times(steps) > times)
 
 
 @lru_cache(maxsize=256)

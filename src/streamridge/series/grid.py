@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Mask, Vector, require_one_of
 from streamridge.errors import InvalidInputError, option
+from streamridge.series.clock import containing
 from streamridge.series.lengths import DAY, Length, amount, parse_step
 from streamridge.series.placement import place_on_grid
 from streamridge.series.series import Aggregate, Readings, Series, span_text
@@ -203,12 +204,10 @@ def arrivals(series: Series, readings: Readings) -> Steps:
     """
     times = index_of(readings.times) if readings.indexed else readings.times
     clock = series.clock
-    steps = clock.steps(times)
     units = amount(clock.step) * (1 if readings.indexed else SECOND)
     apart = distances(readings)
     several = bool(apart.size and np.median(apart) < (1 - JITTER) * units)
-    if several:
-        steps = steps - (clock.times(steps) > times)
+    steps = containing(clock, times) if several else clock.steps(times)
     newest, at = np.maximum.accumulate(steps), steps - series.start
     own = series.start + np.arange(len(series))
     counts = (at >= 0) & (at < len(series)) & ~np.isnan(readings.values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 from math import lcm
@@ -13,23 +12,28 @@ import numpy as np
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, option, options
-from streamridge.series.clock import AnyClock, Clock, IndexClock, require_local_step
+from streamridge.series.aggregation import aggregated, longer_clock
+from streamridge.series.clock import (
+    AnyClock,
+    IndexClock,
+    containing,
+    require_local_step,
+)
+from streamridge.series.clock_fitting import clock_of_times, round_clock, shared_offset
 from streamridge.series.lengths import Length, amount, step_name
 from streamridge.series.sensor_clock import MOST_STEPS, longest_gap
-from streamridge.series.series import Aggregate, Counts, Readings, Series, aggregated
+from streamridge.series.series import Aggregate, Counts, Readings, Series
 from streamridge.series.step_detection import (
-    SECOND,
     RateSegment,
     distances,
     length_of,
     own_step,
-    phase_of_readings,
     rarer,
     rates_of,
     require_kind_of_step,
-    shared_offset,
     stands_for,
 )
+from streamridge.series.time_format import TimeFormat
 from streamridge.series.times import Steps, Times, index_of, time_text
 
 # The number and the share of readings that may differ from another reading of the same step.
@@ -49,7 +53,8 @@ def place_on_grid(
     if asked is not None:
         require_local_step(asked, zone)
         require_kind_of_step(readings, asked)
-    segments = rates_of(readings)
+    calendar = readings.time_format if zone is None else TimeFormat(zone=zone.key)
+    segments = rates_of(readings, calendar)
     if len(segments) > 1:
         return _of_segments(readings, segments, asked, zone, aggregate)
     units = segments[0].step
@@ -85,8 +90,10 @@ def _of_segments(
     parts = [_within(readings, segment) for segment in segments]
     rare = [i for i, step in enumerate(steps) if amount(step) >= amount(asked)]
     # Readings that fill a step each determine the clock, if there are any.
-    clock = _clock(parts[rare[0]] if rare else parts[0], asked if rare else steps[0], zone)
-    clock = replace(clock, step=asked)  # type: ignore[arg-type]
+    if rare:
+        clock = _clock(parts[rare[0]], asked, zone)
+    else:
+        clock = longer_clock(_placed(parts[0], _clock(parts[0], steps[0], zone)), asked)
     series = [
         _placed(part, clock)
         if amount(step) >= amount(asked)
@@ -138,13 +145,15 @@ def _binned(
         )
     require_local_step(asked, zone)
     clock: AnyClock = (
-        IndexClock(asked) if isinstance(asked, int) else Clock(asked, timedelta(0), zone)
+        IndexClock(asked)
+        if isinstance(asked, int)
+        else round_clock(asked, zone, readings.time_format)
     )
     times = readings.moments
     known = np.flatnonzero(~np.isnan(readings.values))
     _, first = np.unique(times[known], return_index=True)  # in order of time
     chosen = known[first]
-    steps = times[chosen] // (amount(asked) * (1 if readings.indexed else SECOND))
+    steps = containing(clock, times[chosen] if readings.indexed else readings.times[chosen])
     at, begins, sizes = np.unique(steps, return_index=True, return_counts=True)
     _require_sane_span(readings.sensor, clock, at)
     values = np.add.reduceat(readings.values[chosen], begins)
@@ -173,7 +182,7 @@ def _clock(readings: Readings, step: Length, zone: ZoneInfo | None) -> AnyClock:
     require_local_step(step, zone)
     if isinstance(step, int):
         return IndexClock(step, int(shared_offset(index_of(readings.times) % step) or 0))
-    return Clock(step, phase_of_readings(readings.times, step), zone)
+    return clock_of_times(readings.times, step, zone, readings.time_format)
 
 
 def _placed(readings: Readings, clock: AnyClock) -> Series:
@@ -189,7 +198,8 @@ def _placed(readings: Readings, clock: AnyClock) -> Series:
     placed = _spread(values[chosen], at)
     columns = {name: _spread(column[chosen], at) for name, column in readings.extras.items()}
     counts = _count(values, steps, placed[steps - at[0]], on_grid)
-    return Series(readings.sensor, clock, int(at[0]), placed, columns, counts)
+    written = readings.time_format
+    return Series(readings.sensor, clock, int(at[0]), placed, columns, counts, written)
 
 
 def _spread(column: Vector, at: Steps) -> Vector:
@@ -229,8 +239,8 @@ def _require_few_conflicts(counts: Counts, readings: Readings) -> None:
     raise InvalidInputError(
         f"{readings.sensor}: there must be one reading at a time, got {counts.conflicts} of "
         f"{len(readings.times)} that differ from another at the same time, such as {example}. If "
-        "they are of several sensors, name the column with their names 'sensor', and the column "
-        "with their values 'value'."
+        f"they are of several sensors, pass {option('id')} with the column of their names and "
+        f"{option('value')} with the column of their values."
     )
 
 

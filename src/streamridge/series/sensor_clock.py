@@ -13,11 +13,12 @@ import numpy as np
 from streamridge.arrays import Mask
 from streamridge.errors import InvalidInputError, StateError, shown
 from streamridge.series.clock import AnyClock, Clock, IndexClock
+from streamridge.series.clock_fitting import clock_of_times
 from streamridge.series.holidays import Holidays
 from streamridge.series.lengths import DAY, Length
 from streamridge.series.step_detection import JITTER
 from streamridge.series.time_format import NAIVE, TimeFormat
-from streamridge.series.times import EPOCH, Steps, Times, parse_time
+from streamridge.series.times import Steps, Times, parse_time
 from streamridge.series.zones import parse_zone, utc_candidates, zone_of
 
 # A time further ahead than this, or outside these years, is refused.
@@ -66,6 +67,10 @@ class SensorClock:
             return self._place_index(_require_index(time), self._step, newest)
         candidates, time_format = self._moments(time)
         settled, clock = self._settling(candidates, time_format, newest, self._step)
+        if time_format.offsets:  # the offset of local time may have changed
+            [(_, seconds)] = time_format.offsets
+            written = clock.calendar.with_offset(candidates[0], seconds)
+            clock = clock if written == clock.calendar else replace(clock, calendar=written)
         places = [clock.nearest(moment) for moment in candidates.astype(np.int64).tolist()]
         step, on_grid = places[0]
         if newest is not None:
@@ -86,9 +91,10 @@ class SensorClock:
         if before is not None and (self._settled or newest is None):
             return True, before
         stamp = candidates[0]
-        behind = (stamp - EPOCH) % np.timedelta64(step)
-        own = before or self._made(step, behind.astype("m8[us]").tolist())
-        phase = _round_phase(stamp, time_format, step)
+        own = before or clock_of_times(
+            candidates[:1], step, self._zone, time_format, self._holidays
+        )
+        phase = _round_phase(stamp, time_format, own)
         # The steps so far keep their numbers and become the round times before them.
         rounded = replace(own, phase=phase - step if phase > own.phase else phase)
         is_round = _is_about(stamp, rounded)
@@ -98,8 +104,8 @@ class SensorClock:
         moves = is_round and is_next and not _is_about(stamp, own)
         return is_next, rounded if moves else own
 
-    def adopt(self, clock: AnyClock, time_format: TimeFormat | None) -> None:
-        """Use the clock of a series, and its time format, if that is known."""
+    def adopt(self, clock: AnyClock, time_format: TimeFormat) -> None:
+        """Use the clock of a series, and its time format."""
         self.clock, self.time_format = clock, time_format
         if isinstance(clock, Clock):
             self.clock = replace(clock, holidays=self._holidays)
@@ -148,7 +154,12 @@ class SensorClock:
         time_format = None if self.time_format is None else self.time_format.to_json()
         phase = None if self.clock is None else self.clock.phase
         plain = phase.total_seconds() if isinstance(phase, timedelta) else phase
-        return {"phase": plain, "writing": time_format, "settled": self._settled}
+        state = {"phase": plain, "writing": time_format, "settled": self._settled}
+        if isinstance(self.clock, Clock) and self.clock.follows_calendar:
+            state["calendar"] = self.clock.calendar.to_json()
+        if isinstance(self.clock, Clock) and self.clock.even:
+            state["even"] = True
+        return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of a clock with the same step and zone."""
@@ -158,7 +169,14 @@ class SensorClock:
         elif isinstance(self._step, int):
             self.clock = IndexClock(self._step, int(phase))
         else:
-            self.clock = self._made(self._step, timedelta(seconds=phase))
+            self.clock = Clock(
+                self._step,
+                timedelta(seconds=phase),
+                self._zone,
+                self._holidays,
+                TimeFormat.from_json(state.get("calendar")),
+                even=bool(state.get("even")),
+            )
         written = state["writing"]
         self.time_format = None if written is None else TimeFormat.from_json(written)
         self._settled = bool(state["settled"])
@@ -175,7 +193,8 @@ class SensorClock:
         if self._zone is None and before is not None and before.zoned != zoned:
             raise InvalidInputError(
                 f"time must have {'an' if before.zoned else 'no'} offset, as the times before it, "
-                f"got {time!s}."
+                f"got {time!s}. A forecaster that is started with tz=, such as "
+                'tz="Europe/London", takes both.'
             )
         if offset is not None:
             return np.array([stamp]), _written(time, stamp, offset)
@@ -183,13 +202,12 @@ class SensorClock:
             return np.array([stamp]), NAIVE
         return _moments(stamp, self._zone), TimeFormat(zone=self._zone.key)
 
-    def _made(self, step: timedelta, phase: timedelta) -> Clock:
-        return Clock(step, phase, self._zone, self._holidays)
 
-
-def _round_phase(stamp: np.datetime64, time_format: TimeFormat, step: timedelta) -> timedelta:
+def _round_phase(stamp: np.datetime64, time_format: TimeFormat, clock: Clock) -> timedelta:
     """Return where within a step of a clock without a phase the round local times lie."""
-    return timedelta(seconds=-int(time_format.offsets_at(np.array([stamp]))[0])) % step
+    if clock.follows_calendar:
+        return timedelta(0)
+    return timedelta(seconds=-int(time_format.offsets_at(np.array([stamp]))[0])) % clock.step
 
 
 def _is_about(stamp: np.datetime64, clock: Clock) -> bool:

@@ -1,4 +1,4 @@
-"""A sensor's readings as they came, and on a regular grid, also in longer steps."""
+"""A sensor's readings as they came, and on a regular grid."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from streamridge.arrays import Mask, Matrix, Vector, require_shape
-from streamridge.errors import InvalidInputError, counted, counts_text, option
-from streamridge.series.clock import AnyClock, IndexClock
-from streamridge.series.lengths import Length, amount, step_name
+from streamridge.arrays import Mask, Vector, require_shape
+from streamridge.errors import InvalidInputError, counted, counts_text
+from streamridge.series.clock import AnyClock, Clock, IndexClock
+from streamridge.series.lengths import step_name
 from streamridge.series.time_format import NAIVE, TimeFormat
 from streamridge.series.times import INDEX_END, Steps, Times, index_of, require_kind
 
 Aggregate: TypeAlias = Literal["sum", "mean", "last"]
 DIGEST_BYTES = 12
-# A bin with at least this share of its readings is scaled up; otherwise it is a gap.
-LEAST_OF_BIN = 0.5
 
 
 @dataclass(frozen=True)
@@ -137,6 +135,8 @@ class Series:
     @property
     def local_times(self) -> Times:
         """Return the local time of every value, shape (T,)."""
+        if isinstance(self.clock, Clock) and self.clock.follows_calendar:
+            return self.clock.calendar.local(self.times)
         steps = self.start + np.arange(len(self))
         return self.clock.times(steps + self.clock.shifts(steps))
 
@@ -207,69 +207,3 @@ def span_text(first: np.datetime64 | None, last: np.datetime64 | None) -> str:
     """
     ends = (("from", first), ("to", last))
     return "".join(f" {word} {end}" for word, end in ends if end is not None)
-
-
-def aggregated(
-    fine: Series, step: Length, aggregate: Aggregate | None, clock: AnyClock | None = None
-) -> Series:
-    """Return a series in longer steps, with a count of partial steps.
-
-    The step is a multiple of the step of the series. Bins are aligned to midnight, or to the
-    given clock. "sum" and "mean" scale up a bin with at least half of its readings; "last" takes
-    the last reading of the bin.
-    """
-    own = fine.clock.step
-    parts, rest = divmod(amount(step), amount(own))
-    if rest:
-        raise InvalidInputError(
-            f"{fine.sensor}: step must be a multiple of the readings' own {step_name(own)}, "
-            f"got {step_name(step)}. Pass {option('step', step_name(own))}, or a multiple."
-        )
-    if aggregate is None:
-        raise InvalidInputError(
-            f"{fine.sensor}: aggregate must be sum, mean or last to make steps of "
-            f"{step_name(step)} from readings every {step_name(own)}, got none. "
-            f"Pass {option('aggregate', 'sum')} for counts."
-        )
-    # The kind of the step, a time or a whole number, is the kind of the clock.
-    longer: AnyClock = clock or replace(fine.clock, step=step)  # type: ignore[arg-type]
-    ahead = amount(fine.clock.phase) - amount(longer.phase)
-    start = fine.start + ahead // amount(own)
-    lead = start % parts
-    bins = _bins(fine.values, lead, parts)
-    read = (~np.isnan(bins)).sum(axis=1)
-    return Series(
-        fine.sensor,
-        longer,
-        (start - lead) // parts,
-        _last(bins) if aggregate == "last" else _whole(bins, read, aggregate),
-        {name: _bins(column, lead, parts)[:, 0] for name, column in fine.extras.items()},
-        replace(fine.counts, partial=int(((read > 0) & (read < parts)).sum())),
-    )
-
-
-def summed_to(series: Series, step: Length) -> Series:
-    """Return a series with finer readings summed to a step; longer steps stay as they are."""
-    return series if amount(series.clock.step) >= amount(step) else aggregated(series, step, "sum")
-
-
-def _bins(column: Vector, lead: int, parts: int) -> Matrix:
-    """Return the values, one bin per row; NaN before the first and after the last value."""
-    bins = -(-(lead + len(column)) // parts)
-    padded = np.full(bins * parts, np.nan)
-    padded[lead : lead + len(column)] = column
-    return padded.reshape(-1, parts)
-
-
-def _whole(bins: Matrix, read: Vector, aggregate: Aggregate) -> Vector:
-    parts = bins.shape[1]
-    mean = np.nansum(bins, axis=1) / np.maximum(read, 1)
-    mean[read < LEAST_OF_BIN * parts] = np.nan
-    return parts * mean if aggregate == "sum" else mean
-
-
-def _last(bins: Matrix) -> Vector:
-    last = bins[:, 0]
-    for column in bins.T[1:]:
-        last = np.where(np.isnan(column), last, column)
-    return last

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby, pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Vector
 from streamridge.errors import InvalidInputError, option
 from streamridge.series.lengths import DAY, UNITS, Length, amount, step_name
 from streamridge.series.series import Readings
-from streamridge.series.times import EPOCH, Steps, Times
+from streamridge.series.time_format import NAIVE, TimeFormat
+from streamridge.series.times import Steps, Times
 
 # Usual steps of sensors, in seconds. A step that is found from readings is rounded to one of these.
 USUAL = (1, 5, 10, 15, 20, 30, 60, 120, 180, 300, 360, 600, 720, 900, 1200, 1800)
@@ -39,6 +39,9 @@ LEAST_SHARE = 0.02
 FREQUENT = 5
 # Distances that are looked at together, and how many such windows make a change of rate.
 WINDOW, LEAST_WINDOWS = 24, 2
+# The fewest equal distances in a row that make a change of rate, and how often missing readings may
+# make as many by chance.
+LEAST_RUN, CHANCE = 12, 1e-3
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class StepDetector:
         if len(rates) > 1:
             starts = [0, *(_border(apart, *pair) for pair in pairwise(rates))]
             steps = [rate.step for rate in rates]
+        for run in self._short_runs(apart, starts, steps):
+            starts, steps = _with_run(starts, steps, *run, size=len(apart))
         ends = [*times[starts[1:]].tolist(), None]
         return [
             RateSegment(int(times[at]), end, step)
@@ -110,11 +115,42 @@ class StepDetector:
             rates.append(_Rate(step, first * WINDOW, last * WINDOW))
         return rates
 
+    def _short_runs(
+        self, apart: Steps, starts: Sequence[int], steps: Sequence[int | None]
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield runs of about equal distances with another step than their segment.
+
+        A run is a change of rate if missing readings would hardly ever make one. Its start, its end
+        and its step are given.
+        """
+        shorter = np.minimum(apart[1:], apart[:-1])
+        breaks = 1 + np.flatnonzero(np.abs(np.diff(apart)) > JITTER * shorter)
+        edges = np.concatenate([[0], breaks, [len(apart)]]).astype(np.int64)
+        for at in np.flatnonzero(np.diff(edges) >= LEAST_RUN).tolist():
+            first, end = int(edges[at]), int(edges[at + 1])
+            step, usual = self.step_of(apart[first:end]), steps[bisect_right(starts, first) - 1]
+            if step is None or usual is None or abs(step - usual) <= JITTER * usual:
+                continue
+            share = np.mean(np.abs(apart - step) <= JITTER * step)
+            if len(apart) * share ** (end - first) < CHANCE:
+                yield first, end, step
+
     def _step_in(self, window: Steps, whole: int | None) -> int | None:
         """Return the step of some distances: the step of all distances, if it fits."""
         if whole is not None and _fits(window, whole, near_multiples(window, whole)):
             return whole
         return self.step_of(window)
+
+
+def _with_run(
+    starts: list[int], steps: list[int | None], first: int, end: int, step: int, *, size: int
+) -> tuple[list[int], list[int | None]]:
+    """Return the starts and steps of segments with a run in place of the parts that it covers."""
+    after = steps[bisect_right(starts, end) - 1]
+    kept = [pair for pair in zip(starts, steps, strict=True) if not first <= pair[0] <= end]
+    added = [(first, step), *([(end, after)] if end < size else [])]
+    every = sorted([*kept, *added], key=lambda pair: pair[0])
+    return [start for start, _ in every], [each for _, each in every]
 
 
 def near_multiples(apart: Steps, step: int) -> Mask:
@@ -149,11 +185,15 @@ def distances(readings: Readings) -> Steps:
     return times[1:] - times[:-1]
 
 
-def rates_of(readings: Readings) -> list[RateSegment]:
-    """Return the parts of a sensor's readings that come at different rates; at least one."""
+def rates_of(readings: Readings, calendar: TimeFormat = NAIVE) -> list[RateSegment]:
+    """Return the parts of a sensor's readings that come at different rates; at least one.
+
+    `calendar` is the local time of the readings, whose months may be their step.
+    """
     times = np.unique(readings.moments)
-    if not readings.indexed and _are_months(np.diff(times)):
-        return [RateSegment(int(times[0]), None, amount(MONTH) * SECOND)]
+    months = 0 if readings.indexed else _months_apart(calendar.local(times.astype("M8[us]")))
+    if months:
+        return [RateSegment(int(times[0]), None, months * amount(MONTH) * SECOND)]
     detector = INDEX_STEPS if readings.indexed else TIME_STEPS
     return detector.segments(times)
 
@@ -178,8 +218,9 @@ def own_step(readings: Readings, asked: Length | None, found: Length | None) -> 
             )
         return asked or 1
     if asked is not None:
+        units = amount(asked) * (1 if readings.indexed else SECOND)
         if stands_for(found, asked):
-            return found
+            return asked if not (apart % units).any() else found
         _require_as_rare(readings, asked, found, apart)
         typical = found or length_of(readings, int(np.median(apart)))
         if amount(typical) >= (1 - JITTER) * amount(asked):
@@ -189,7 +230,9 @@ def own_step(readings: Readings, asked: Length | None, found: Length | None) -> 
 
 def stands_for(own: Length | None, asked: Length) -> bool:
     """Return whether readings have the requested step; 28 to 31 days also mean a month."""
-    return own == asked or (own == MONTH and 28 <= amount(asked) / amount(DAY) <= 31)
+    if own is None or isinstance(own, int) or isinstance(asked, int) or own % MONTH:
+        return own == asked
+    return own == asked or 28 <= asked / DAY / (own // MONTH) <= 31
 
 
 def require_kind_of_step(readings: Readings, asked: Length) -> None:
@@ -199,30 +242,6 @@ def require_kind_of_step(readings: Readings, asked: Length) -> None:
         raise InvalidInputError(
             f"{readings.sensor}: step must be {kind}, as its times are, got {step_name(asked)}."
         )
-
-
-def phase_of_readings(times: Times, step: timedelta) -> timedelta:
-    """Return the offset within a step that most times share, or the median offset of long steps.
-
-    Times without a shared offset, such as the first days of months, need the middle of a step.
-    """
-    within = (times - EPOCH) % np.timedelta64(step)
-    shared = shared_offset(within)
-    if shared is not None:
-        return shared.astype("m8[us]").astype(timedelta)
-    if step <= DAY:
-        return timedelta(0)
-    half = np.timedelta64(step) // 2
-    around = (within - within[0] + half) % np.timedelta64(step) - half
-    middle = np.sort(around)[len(around) // 2]
-    return ((within[0] + middle) % np.timedelta64(step)).astype("m8[us]").astype(timedelta)
-
-
-def shared_offset(within: NDArray[Any]) -> Any:
-    """Return the offset within a step that most readings have, None if there is no such."""
-    offsets, counts = np.unique(within, return_counts=True)
-    most = int(counts.argmax())
-    return offsets[most] if counts[most] > len(within) / 2 else None
 
 
 def rarer(readings: Readings) -> Length:
@@ -257,8 +276,24 @@ def _usual(readings: Readings, apart: Steps) -> Length | None:
     return length_of(readings, nearest) if abs(nearest / median - 1) <= JITTER else None
 
 
-def _are_months(apart: Steps) -> bool:
-    """Return whether stamps are mostly one month apart, given their distances in microseconds."""
-    days: Vector = apart / (DAY / timedelta(microseconds=1))
-    of_a_month = (days >= 28) & (days <= 31)
-    return bool(apart.size and of_a_month.mean() > 0.5 and len(set(days[of_a_month].tolist())) > 1)
+def _months_apart(local: Times) -> int:
+    """Return how many calendar months stamps are apart, 0 if they are not.
+
+    They share a day and a time, or are last days of months. Stamps that are mostly 28 to 31 days
+    apart, and not always the same, are months as well.
+    """
+    if len(local) < 2 or np.median(np.diff(local)) < np.timedelta64(27, "D"):
+        return 0
+    month = local.astype("M8[M]")
+    days = (local.astype("M8[D]") - month.astype("M8[D]")).astype(np.int64)
+    last = local.astype("M8[D]") == (month + 1).astype("M8[D]") - 1
+    clocks = local - local.astype("M8[D]")
+    # The last days of short months stand for the days 29 to 31.
+    same_day = (days == days.max()) | (last & (days >= 27))
+    apart: Steps = np.diff(month.astype(np.int64)).astype(np.int64)
+    if same_day.all() and (clocks == clocks[0]).all() and apart.min() > 0:
+        return INDEX_STEPS.step_of(apart) or 0
+    lengths: Vector = np.diff(local) / np.timedelta64(1, "D")
+    of_a_month = (lengths >= 28) & (lengths <= 31)
+    varied = len(set(lengths[of_a_month].tolist())) > 1
+    return int(of_a_month.mean() > 0.5 and varied)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, timedelta, timezone
 from typing import Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo
@@ -88,6 +88,30 @@ class TimeFormat:
         if times.dtype.kind != "M" or not (self.zone or self.offsets):
             return times
         return times + self.offsets_at(times) * np.timedelta64(1, "s")
+
+    def utc(self, local: Times) -> Times:
+        """Return the moments of local times, the first of two in a zone.
+
+        A local time that clocks skip is read with the offset before the change. Offsets without a
+        zone change with a reading, so that the second of two moments is the one of the reading.
+        """
+        if not (self.zone or self.offsets):
+            return local
+        day, second = np.timedelta64(1, "D"), np.timedelta64(1, "s")
+        earlier, later = (self.offsets_at(local + shift) for shift in (-day, day))
+        by_earlier, by_later = local - earlier * second, local - later * second
+        is_earlier = (self.zone is not None) & (self.offsets_at(by_earlier) == earlier)
+        is_later = ~is_earlier & (self.offsets_at(by_later) == later)
+        return np.where(is_later, by_later, by_earlier)
+
+    def with_offset(self, since: np.datetime64, seconds: int) -> TimeFormat:
+        """Return the format with an offset that holds from a moment on; zones stay as they are."""
+        moment = int(since.astype("M8[us]").astype(np.int64))
+        if self.zone is not None or not self.offsets or moment < self.offsets[-1][0]:
+            return self
+        if self.offsets[-1][1] == seconds:
+            return self
+        return replace(self, offsets=(*self.offsets, (moment, seconds)))
 
     def datetimes(self, times: Times) -> list[Any]:
         """Return times as datetimes, with a zone or offset if the format has one."""

@@ -80,6 +80,18 @@ def in_microseconds(times: Times) -> Times:
     return np.where(within, times, np.datetime64("NaT")).astype("datetime64[us]")
 
 
+def is_offset(offset: timedelta) -> bool:
+    """Return whether clocks somewhere may be ahead of UTC by this much, or behind it.
+
+    An interval such as 07:00-07:15 ends in something that looks like an offset.
+
+    >>> is_offset(timedelta(hours=5, minutes=45)), is_offset(-timedelta(hours=7, minutes=15))
+    (True, False)
+    """
+    whole = offset % timedelta(minutes=30 if offset < timedelta(0) else 15) == timedelta(0)
+    return whole and timedelta(hours=-12) <= offset <= timedelta(hours=14)
+
+
 def _time_and_offset(time: object) -> tuple[np.datetime64, int | None]:
     offset = time.utcoffset() if isinstance(time, datetime) else None
     if isinstance(time, datetime) and offset is not None:
@@ -101,4 +113,7 @@ def _from_text(text: str) -> datetime:
     if not _ISO_TIME.fullmatch(iso):
         raise ValueError(text)
     iso, ends_the_day = _END_OF_DAY.subn("00", iso)
-    return datetime.fromisoformat(iso) + timedelta(days=ends_the_day)
+    time = datetime.fromisoformat(iso)
+    if not is_offset(time.utcoffset() or timedelta(0)):
+        raise ValueError(text)
+    return time + timedelta(days=ends_the_day)

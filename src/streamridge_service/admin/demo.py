@@ -64,7 +64,6 @@ def run_demo(given: ServiceSettings, print_line: Callable[[str], None]) -> int:
             clock="stream",
             horizon=HORIZON,
             train_size=TRAIN_SIZE,
-            memory="500MB",
             min_free="50MB",
             log_level="error",
         )

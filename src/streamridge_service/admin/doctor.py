@@ -24,15 +24,20 @@ from streamridge.errors import StreamRidgeError, counted
 from streamridge_service.ledger.acknowledged import AcknowledgedFile
 from streamridge_service.ledger.opening import is_postgres, open_ledger, sqlite_path
 from streamridge_service.ledger.sqlite_connection import is_safe
+from streamridge_service.memory import machine_bytes
 from streamridge_service.plan import SECOND, Declaration, Plan
 from streamridge_service.service.answers import iso
 from streamridge_service.settings import ServiceSettings, bytes_of
-from streamridge_service.workers.worker import AT_REST, BASE
+from streamridge_service.workers.worker import refit_bytes
 
 # The highest load of the processors.
 BUSY = 0.6
 # Steps that are timed after the first fit.
-TIMED_STEPS = 200
+TIMED_STEPS = 50
+# Bytes that the server and each worker hold without sensors. A worker has memory for a refit, too.
+SERVER_BYTES, WORKER_BYTES = 150_000_000, 120_000_000
+# Bytes of a sensor between its steps: per row of its training set and horizon, and a constant.
+ROW_BYTES, SENSOR_BYTES = 32, 45_000
 # Open files that a service with many clients needs.
 OPEN_FILES = 1024
 
@@ -119,12 +124,21 @@ def disk(settings: ServiceSettings) -> Finding:
 
 
 def memory(settings: ServiceSettings) -> Finding:
-    """Return whether the machine has the memory that sensors may use."""
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    words = f"{there / 1e9:.1f} GB, of which sensors may use {settings.memory}"
-    if bytes_of(settings.memory) > 0.8 * there:
+    """Return whether the machine has the memory that the service may use, and if it is enough."""
+    there, limit, least = machine_bytes(), bytes_of(settings.memory), fixed_bytes(settings)
+    words = f"{there / 1e9:.1f} GB, of which the service may use {settings.memory}"
+    if limit > 0.8 * there:
         return Finding("memory", "wrong", f"{words}. Pass a smaller --memory.")
+    if limit < least:
+        needed = f"{least / 1e6:.0f} MB without sensors"
+        advice = "Pass a larger --memory or fewer --workers."
+        return Finding("memory", "wrong", f"{words}; it needs about {needed}. {advice}")
     return Finding("memory", "fine", words)
+
+
+def fixed_bytes(settings: ServiceSettings) -> int:
+    """Return about how much memory a service needs without sensors."""
+    return SERVER_BYTES + settings.workers * (WORKER_BYTES + refit_bytes(settings.plan))
 
 
 def open_files(_: ServiceSettings) -> Finding:
@@ -201,8 +215,8 @@ def capacity(settings: ServiceSettings) -> Finding:
     processes = min(settings.workers, cpu_count() or 1)
     seconds = cost.step + cost.refit / cost.every
     by_time = int(BUSY * processes * plan.step / SECOND / seconds)
-    each = BASE + AT_REST * plan.train_size * plan.horizon
-    by_memory = bytes_of(settings.memory) // 2 // each
+    each = SENSOR_BYTES + ROW_BYTES * plan.train_size * plan.horizon
+    by_memory = max(bytes_of(settings.memory) - fixed_bytes(settings), 0) // each
     limit = "the processors" if by_time < by_memory else "--memory"
     words = (
         f"about {_rounded(min(by_time, by_memory)):,} sensors, limited by {limit}: a step takes "
@@ -234,6 +248,7 @@ def measured(plan: Plan) -> Cost:
         after = times[-1] + np.timedelta64(step) * np.arange(1, TIMED_STEPS + 1)
         begun = thread_time()
         for time, value in zip(after.tolist(), flows[:TIMED_STEPS].tolist(), strict=False):
+            forecaster.workspace = None  # of many sensors, most have no rows in memory
             forecaster.predict()
             forecaster.observe(time.replace(tzinfo=UTC), value)
         stepped = thread_time()

@@ -108,9 +108,13 @@ def feed(
         known = None if dry_run else sender.known_sensors()
         own = None if known is None else known.reading_step
         source = read(files, sensors=sensor, step=own if step is None else step, **reading)
-        for text in (*source.series.values(), *source.notes, *source.left_out):
+        # A sensor may well show one value for as long as a file covers.
+        constant = [each.series for each in source.left_out if each.series is not None]
+        every = [*source.series.values(), *constant]
+        left_out = [each for each in source.left_out if each.series is None]
+        for text in (*every, *source.notes, *left_out):
             messages.print(str(text))
-        tables = ReadingsTable.of(source.series.values())
+        tables = ReadingsTable.of(every)
         if dry_run:
             _print_summary(tables, messages)
             return

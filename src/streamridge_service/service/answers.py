@@ -164,6 +164,13 @@ class StateCounts(Answer, frozen=True):
     new: Annotated[int, Meta(examples=[4])]
 
 
+class MemoryUse(Answer, frozen=True):
+    """The memory that all processes of the service hold, as measured, and may hold, in bytes."""
+
+    held: Annotated[int, Meta(examples=[812_000_000])]
+    limit: Annotated[int, Meta(examples=[8_000_000_000])]
+
+
 class Summary(Answer, frozen=True):
     """The state of the whole service."""
 
@@ -182,6 +189,7 @@ class Summary(Answer, frozen=True):
     steps: list[StepCount]
     refused_last_hour: int
     days_left: Annotated[float, Meta(examples=[812.0])] | None
+    memory: MemoryUse
     clock_warning: str | None
     zone: Annotated[str, Meta(examples=["UTC"])]
     error: ErrorNow

@@ -28,6 +28,7 @@ from streamridge_service.service.alerts import Alerts, destinations_of
 from streamridge_service.service.answers import (
     ErrorNow,
     LastStep,
+    MemoryUse,
     StateCounts,
     StepCount,
     Summary,
@@ -84,6 +85,7 @@ class Service:
         self.on_failure: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
         self._checks = 0
+        self._held = 0  # bytes of memory that all processes held at the last check
 
     def open(self) -> None:
         """Open the storage and start all parts; nothing is replayed and nothing refitted."""
@@ -266,6 +268,7 @@ class Service:
             steps=steps,
             refused_last_hour=self.ingest.refused_last_hour,
             days_left=self.health.days_left,
+            memory=MemoryUse(self._held, bytes_of(self.settings.memory)),
             clock_warning=CLOCK_WARNING.format(jump) if jump else None,
             zone="UTC",
             error=ErrorNow(self.statuses.error_ratio),
@@ -283,6 +286,7 @@ class Service:
     async def _check(self) -> None:
         """Check workers, clock and held rows; every second time, all states as well."""
         self.forecasts.pool.kill_hanging()
+        self._held = self.forecasts.pool.limit_memory()
         self.health.crashing_workers = self.forecasts.pool.crashing
         change = self.clock.check()
         if change is not None:

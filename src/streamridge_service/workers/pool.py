@@ -24,6 +24,7 @@ import msgspec
 
 from streamridge_service.futures import uncancellable_future
 from streamridge_service.ledger.records import Action, RefitPoint, SensorRow, StoredReading
+from streamridge_service.memory import family_bytes, resident_bytes
 from streamridge_service.workers import messages
 from streamridge_service.workers.failures import CRASHED
 from streamridge_service.workers.failures import LONGEST_PAUSE as LONGEST_ISOLATION
@@ -42,11 +43,20 @@ from streamridge_service.workers.messages import (
     SnapshotStored,
     TakeReadings,
 )
-from streamridge_service.workers.worker import STOPPING, WorkerConfig, run_worker
+from streamridge_service.workers.worker import (
+    ITEMS,
+    LIMIT,
+    SENSOR,
+    SEQ,
+    SHARED,
+    STOPPING,
+    WorkerConfig,
+    run_worker,
+)
 
 # Readings in one message: few enough that forecasts come back soon.
 MOST_READINGS = 500
-# Seconds without an answer after which a worker is restarted.
+# Seconds without progress after which a worker that owes an answer is restarted.
 ANSWER_TIMEOUT = 120.0
 # A worker that crashes within this many seconds is restarted after a pause, which doubles up to
 # the second number.
@@ -96,9 +106,11 @@ class WorkerHandle:
         self._outbox: SimpleQueue[messages.ToWorker | None] = SimpleQueue()
         self._lock = Lock()
         self._stopping = Event()
-        self._started_at, self._pause, self._last_message_at = 0.0, 0.0, 0.0
-        # The sensor that the worker processes, and its arrival number.
-        self._current: Array[c_longlong] = get_context("spawn").RawArray("q", 2)
+        self._started_at, self._pause = 0.0, 0.0
+        # The last time when the worker was seen to work, and the number of its items then.
+        self._last_progress_at, self._items = 0.0, 0
+        self._shared: Array[c_longlong] = get_context("spawn").RawArray("q", len(SHARED))
+        self.limit_memory(config.memory)
         self._process, self._connection = self._start_process()
         self._threads = [
             Thread(target=each, daemon=True) for each in (self._send_messages, self._receive)
@@ -110,7 +122,7 @@ class WorkerHandle:
         self._started_at = monotonic()
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        args = theirs, self._config, self._current
+        args = theirs, self._config, self._shared
         process = context.Process(target=run_worker, args=args, daemon=True)
         # A worker inherits these blocks, so that no signal interrupts its start. The start of this
         # tracker would end them.
@@ -127,6 +139,15 @@ class WorkerHandle:
     def pid(self) -> int | None:
         """Return the number of the process."""
         return self._process.pid
+
+    @property
+    def resident(self) -> int:
+        """Return the bytes that the process holds."""
+        return resident_bytes(self.pid)
+
+    def limit_memory(self, limit: int) -> None:
+        """Set the bytes that the process may hold, now and after a restart."""
+        self._shared[LIMIT] = limit
 
     def send(self, message: TakeReadings | RunAction | AskForecast) -> None:
         """Send a message without waiting."""
@@ -163,10 +184,12 @@ class WorkerHandle:
         return len(times) == MANY_CRASHES and monotonic() - times[0] < CRASH_SPAN
 
     def kill_if_hanging(self) -> None:
-        """Kill the worker if it has not answered, or has refitted one sensor, for too long."""
+        """Kill the worker if it has done nothing, or has refitted one sensor, for too long."""
         with self._lock:
+            if self._shared[ITEMS] != self._items:
+                self._last_progress_at, self._items = monotonic(), self._shared[ITEMS]
             sent = [at for at, _ in list(self.unanswered.values())[:1]]
-            since = [max(at, self._last_message_at) for at in sent]  # a worker that answers works
+            since = [max(at, self._last_progress_at) for at in sent]
             since += [self._refitting[1]] if self._refitting is not None else []
         if since and monotonic() - min(since) > ANSWER_TIMEOUT:
             self._process.kill()
@@ -203,7 +226,7 @@ class WorkerHandle:
 
     def _note(self, message: FromWorker) -> None:
         with self._lock:
-            self._last_message_at = monotonic()
+            self._last_progress_at, self._items = monotonic(), self._shared[ITEMS]
             match message:
                 case ReadingsTaken() | ActionDone() | ForecastAnswer():
                     self.unanswered.pop(message.number, None)
@@ -258,8 +281,8 @@ class WorkerHandle:
 
     def _blame(self) -> None:
         """Count the crash for the item that was processed, and for the refit that was running."""
-        sensor, seq = list[int](self._current)
-        self._current[0] = 0
+        sensor, seq = self._shared[SENSOR], self._shared[SEQ]
+        self._shared[SENSOR] = 0
         if sensor:
             self._crashes[sensor, seq] += 1
             if self._crashes[sensor, seq] >= MOST_CRASHES or self._isolations[sensor]:
@@ -304,7 +327,8 @@ class WorkerPool:
         for sensor in config.sensors:
             owner = self._owners[sensor.id] = _worker_of(sensor.name, workers)
             shares[owner].append(sensor)
-        memory = config.memory // workers
+        self._memory = config.memory
+        memory = max(config.memory - family_bytes(), 0) // workers
         self.workers: list[WorkerHandle] = []
         self.workers += [
             WorkerHandle(_shared(config, share, memory), self._received, lambda: self.resume_from)
@@ -387,6 +411,22 @@ class WorkerPool:
     def restarts(self) -> int:
         """Return how often workers were restarted."""
         return sum(worker.restarts for worker in self.workers)
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Return the bytes that the workers hold, and all other processes of the service."""
+        workers = sum(worker.resident for worker in self.workers)
+        return {"server": family_bytes([each.pid for each in self.workers]), "workers": workers}
+
+    def limit_memory(self) -> int:
+        """Give every worker an equal share of the memory that other processes leave.
+
+        Returns the bytes that all processes hold.
+        """
+        held = self.memory
+        for worker in self.workers:
+            worker.limit_memory(max(self._memory - held["server"], 0) // len(self.workers))
+        return sum(held.values())
 
     def kill_hanging(self) -> None:
         """Kill workers that hang; they are restarted."""

@@ -51,6 +51,7 @@ class Refitter:
         self._finished: SimpleQueue[RefitResult] = SimpleQueue()
         self.ready, self._wake = os.pipe()
         self.sensor: int | None = None  # the sensor of the running job
+        self.has_run = False  # whether a job has finished, so that its memory is allocated
         Thread(target=self._run, daemon=True).start()
 
     def submit(self, job: RefitJob) -> None:
@@ -62,7 +63,7 @@ class Refitter:
         """Yield the result of the finished job, if there is one."""
         if not self._finished.empty():
             os.read(self.ready, 1)
-            self.sensor = None
+            self.sensor, self.has_run = None, True
             yield self._finished.get()
 
     def stop(self) -> None:

@@ -33,7 +33,7 @@ from streamridge_service.workers.sensor_state import (
     tuning_of,
 )
 from streamridge_service.workers.steps import LogItem, step_values
-from streamridge_service.workers.tracker import Tracker
+from streamridge_service.workers.tracker import ParkedTracker, Tracker
 
 # The history of a new start covers the training set of the default model and this span before it.
 # The span is a week shorter than the first rows need. It must not change: logs of earlier versions
@@ -167,6 +167,26 @@ def load_tracker(
     except (DamagedError, DamagedPageError, StateError):
         rebuilt = _rebuilt(ledger, sensor, plan, done)
         return *caught_up(ledger, sensor, plan, rebuilt), rebuilt
+
+
+def unparked(
+    ledger: Ledger,
+    sensor: SensorRow,
+    plan: Plan,
+    parked: ParkedTracker,
+    newer: Snapshot | None = None,
+) -> Tracker | None:
+    """Return a parked tracker as it was; None if its snapshot is damaged, or not the last one.
+
+    The snapshot `newer` is used instead of the stored one, if given.
+    """
+    try:
+        snapshot = newer or ledger.snapshot(sensor.id) if parked.summary.fitted else None
+        if snapshot is not None and snapshot.point != parked.point:
+            return None
+        return Tracker.unparked(sensor, plan, parked, snapshot)
+    except (DamagedError, DamagedPageError, StateError):
+        return None
 
 
 def _rebuilt(ledger: Ledger, sensor: SensorRow, plan: Plan, done: int) -> Snapshot | None:

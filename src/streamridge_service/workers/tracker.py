@@ -46,6 +46,19 @@ class OutOfOrderError(Exception):
     """A reading comes before one that was processed: the tracker must be loaded again."""
 
 
+class ParkedTracker(msgspec.Struct, frozen=True):
+    """The state of a tracker that its snapshot does not hold."""
+
+    changes: bytes  # of the forecaster since its last refit; before the first one, all of it
+    summary: SensorSummary
+    seq: int
+    point: RefitPoint | None
+    restart: Literal["", "start", "reset"]
+    failed_actions: dict[int, str]
+    open_step: dict[int, StoredReading]
+    pending: SavedState | None
+
+
 class Tracker:
     """One sensor: its forecaster, and its position in the log."""
 
@@ -60,7 +73,7 @@ class Tracker:
         # Whether a new forecaster is needed: "start" keeps hyperparameters, "reset" does not.
         self.restart: Literal["", "start", "reset"] = ""
         self.failed_actions: dict[int, str] = {}  # since the refit point, with the reasons
-        self.memory_released = False
+        self._released = False  # whether the memory of the fit was released since its last use
         # Readings of the newest step by time, if a rule combines them.
         self._open_step: dict[int, StoredReading] = {}
         self._pending: SavedState | None = None
@@ -76,6 +89,31 @@ class Tracker:
         tracker.point = snapshot.point
         tracker.seq = snapshot.point.seq
         return tracker
+
+    @classmethod
+    def unparked(
+        cls, sensor: SensorRow, plan: Plan, parked: ParkedTracker, snapshot: Snapshot | None
+    ) -> Tracker:
+        """Return a parked tracker as it was; `snapshot` is the one of its refit point."""
+        tracker, whole = cls(sensor, plan), parked.changes if snapshot is None else snapshot.state
+        tracker.forecaster = Forecaster.from_bytes(whole, parked.changes)
+        tracker.summary, tracker.seq, tracker.point = parked.summary, parked.seq, parked.point
+        tracker.restart, tracker.failed_actions = parked.restart, parked.failed_actions
+        tracker._open_step, tracker._pending = parked.open_step, parked.pending
+        return tracker
+
+    def parked(self) -> ParkedTracker:
+        """Return the state that the last snapshot does not hold, for `unparked`."""
+        return ParkedTracker(
+            self.forecaster.to_bytes(since_refit=True),
+            self.summary,
+            self.seq,
+            self.point,
+            self.restart,
+            self.failed_actions,
+            self._open_step,
+            self._pending,
+        )
 
     @property
     def has_readings(self) -> bool:
@@ -161,7 +199,7 @@ class Tracker:
 
     def _learn(self, step: int, value: float | None, waiting: set[int]) -> None:
         """Learn from the next step; save the state if a refit is due."""
-        self.memory_released = False
+        self._released = False
         forecaster = self.forecaster
         ahead = forecaster.predict() if self.has_readings else None
         before = forecaster.counts.get("implausible", 0)
@@ -178,6 +216,7 @@ class Tracker:
 
     def forecast(self, seq: int) -> IssuedForecast:
         """Return the forecast of the next steps, issued after an arrival number."""
+        self._released = False
         forecast = self.forecaster.predict()
         first = int(forecast.time[0].astype("M8[us]").astype(np.int64))
         if not np.isfinite(forecast.value).all():
@@ -234,10 +273,15 @@ class Tracker:
             return None
         return pending
 
+    @property
+    def is_awake(self) -> bool:
+        """Return whether the rows that forecasts need may be in memory."""
+        return self.summary.fitted and not self._released
+
     def release_memory(self) -> None:
-        """Free the rows and matrices of the fit, which can be computed again."""
+        """Free the rows that forecasts need, which can be computed again."""
         self.forecaster.workspace = None
-        self.memory_released = True
+        self._released = True
 
     def to_bytes(self) -> bytes:
         """Return the forecaster as bytes, which depend on the log alone."""

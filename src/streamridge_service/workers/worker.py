@@ -26,7 +26,13 @@ from streamridge_service import logs
 from streamridge_service.ledger.errors import StorageError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
-from streamridge_service.ledger.records import Action, IssuedForecast, SensorRow, Snapshot
+from streamridge_service.ledger.records import (
+    Action,
+    IssuedForecast,
+    SensorRow,
+    Snapshot,
+    StoredReading,
+)
 from streamridge_service.plan import Plan
 from streamridge_service.workers import messages
 from streamridge_service.workers.failures import SensorFailures
@@ -47,16 +53,22 @@ from streamridge_service.workers.messages import (
 )
 from streamridge_service.workers.refitter import RefitJob, Refitter
 from streamridge_service.workers.sensor_state import SavedState
-from streamridge_service.workers.snapshots import StartHistory, caught_up, load_tracker, refitted
+from streamridge_service.workers.snapshots import (
+    StartHistory,
+    caught_up,
+    load_tracker,
+    refitted,
+    unparked,
+)
 from streamridge_service.workers.steps import LogItem
 from streamridge_service.workers.tracker import OutOfOrderError, Tracker
+from streamridge_service.workers.tracker_cache import TrackerCache
 
-# Memory of a sensor in bytes: per row of its training set, with and without the rows of the fit in
-# memory; and a constant.
-AWAKE, AT_REST, BASE = 420, 32, 40_000
-# The fewest sensors in memory.
-FEWEST = 16
-
+# Bytes of a refit: of the default model per pair of rows, and of models with landmarks per row.
+PAIR_BYTES, ROW_BYTES = 25, 17_000
+# Places in the memory that a worker shares with the service: the sensor that is being processed, 0
+# for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
+SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
 
 # Signals that end the service, which then stops its workers.
 STOPPING = (signal.SIGINT, signal.SIGTERM)
@@ -69,7 +81,7 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     plan: Plan  # the settings of all forecasters
     sensors: list[SensorRow]
     done: int  # forecasts up to this arrival number are stored
-    memory: int  # bytes that sensors may use
+    memory: int  # bytes that the process may hold at first
     refits: tuple[int, ...] = ()  # sensors that wait for a refit, or may
     # Sensors that have failed, or have ended workers, with seconds before they are loaded again.
     failed: tuple[tuple[SensorFailed, float], ...] = ()
@@ -79,11 +91,18 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     log_level: str = "info"
 
 
-def run_worker(connection: Connection, config: WorkerConfig, current: Array[c_longlong]) -> None:
+def refit_bytes(plan: Plan) -> int:
+    """Return about how much memory refits take in a worker, which keeps it for the next ones."""
+    rows = plan.train_size
+    return PAIR_BYTES * rows**2 if plan.model == "default" else ROW_BYTES * rows
+
+
+def run_worker(connection: Connection, config: WorkerConfig, shared: Array[c_longlong]) -> None:
     """Run a worker until it is stopped, or the service has ended.
 
-    `current` is shared with the service. It holds the sensor that is being processed, 0 for none,
-    and its arrival number, so that they are known if the worker dies.
+    `shared` is memory that the service shares. The worker writes the sensor that it processes, and
+    its arrival number, so that they are known if it dies, and counts items, so that a slow worker
+    is not taken for a hanging one. The service writes its memory limit.
     """
     for each in STOPPING:
         signal.signal(each, signal.SIG_IGN)  # the service stops it
@@ -93,7 +112,7 @@ def run_worker(connection: Connection, config: WorkerConfig, current: Array[c_lo
         threadpool_limits(1),
         open_ledger(config.url, read_only=True) as ledger,
     ):
-        Worker(connection, ledger, config, current).run()
+        Worker(connection, ledger, config, shared).run()
 
 
 class Worker:
@@ -104,18 +123,14 @@ class Worker:
         connection: Connection,
         ledger: Ledger,
         config: WorkerConfig,
-        current: Array[c_longlong],
+        shared: Array[c_longlong],
     ) -> None:
         self._connection, self._ledger, self._plan = connection, ledger, config.plan
         self._done, self._never_refit = config.done, config.never_refit
-        self._current = current
+        self._shared = shared
         self._last_forecast: dict[int, int] = {}  # arrival number by sensor, since the start
         self._sensors = {sensor.id: sensor for sensor in config.sensors}
-        plan, memory = config.plan, config.memory
-        self._trackers: OrderedDict[int, Tracker] = OrderedDict()  # the last used comes last
-        at_rest = BASE + AT_REST * plan.train_size * plan.horizon
-        self._most_trackers = max(memory // 2 // at_rest, FEWEST)
-        self._most_awake = max(memory // 2 // (AWAKE * plan.train_size), FEWEST)
+        self._trackers = TrackerCache(self._allowed_bytes)
         self._failures = SensorFailures(config.failed, self._send)
         self._unstored: dict[int, Snapshot] = {}  # sent to be stored, and newer than the ledger's
         self._to_load = deque(config.refits)  # sensors that may wait for a refit
@@ -165,15 +180,16 @@ class Worker:
     @contextmanager
     def _processing(self, sensor: int, seq: int = 0) -> Iterator[None]:
         """Let an error of a block cost this sensor alone, and remember it in case of a crash."""
-        self._current[0], self._current[1] = sensor, seq
+        self._shared[SENSOR], self._shared[SEQ] = sensor, seq
+        self._shared[ITEMS] += 1
         try:
             yield
         except MemoryError:
             raise  # a new process begins with free memory
         except Exception as error:
-            self._trackers.pop(sensor, None)
+            self._trackers.remove(sensor)
             self._failures.add(sensor, seq, error)
-        self._current[0] = 0
+        self._shared[SENSOR] = 0
 
     def _retry_failed(self) -> None:
         """Load a failed sensor whose pause has ended, if there is one."""
@@ -190,35 +206,44 @@ class Worker:
                 self._load_if_absent(sensor)
         if sensor not in self._waiting and sensor != self._refitter.sensor:
             self._send(RefitEnded(sensor))
-        self._limit_memory()
+        self._trackers.use(sensor)
 
     def _take_readings(self, message: TakeReadings) -> None:
         for sensor in message.sensors:
             self._sensors[sensor.id] = sensor
-            self._trackers.pop(sensor.id, None)  # its declaration may have changed
-        forecasts: list[IssuedForecast] = []
-        states: dict[int, SensorState] = {}
-        failed: list[tuple[int, str]] = []
+            self._trackers.remove(sensor.id)  # its declaration may have changed
+        result = ReadingsTaken(message.number, [], [], [])
+        by_sensor: dict[int, list[StoredReading]] = {}
         for reading in message.readings:
-            if self._failures.defer(reading.sensor, reading.seq):
+            by_sensor.setdefault(reading.sensor, []).append(reading)
+        # One sensor after the other, so that each is brought into memory only once.
+        for readings in by_sensor.values():
+            self._take_from_one(readings, result)
+        self._send(result)
+
+    def _take_from_one(self, readings: list[StoredReading], result: ReadingsTaken) -> None:
+        """Process readings of one sensor, and add what came of it to the result."""
+        sensor, state = readings[0].sensor, None
+        for reading in readings:
+            if self._failures.defer(sensor, reading.seq):
                 continue
-            with self._processing(reading.sensor, reading.seq):
+            with self._processing(sensor, reading.seq):
                 try:
-                    forecasts += self._process(reading)
-                    states[reading.sensor] = self._state(self._trackers[reading.sensor])
+                    result.forecasts.extend(self._process(reading))
+                    state = self._state(self._trackers[sensor])
                 except StorageError:
                     raise
                 except StreamRidgeError as error:
-                    failed.append((reading.seq, error.reason))
-        self._send_result(message.number, forecasts, list(states.values()), failed)
-        self._limit_memory()
+                    result.failed.append((reading.seq, error.reason))
+        if state is not None:
+            result.states.append(state)
+        self._trackers.use(sensor)
 
     def _process(self, item: LogItem) -> list[IssuedForecast]:
         """Process an item, and return the forecasts that are not stored yet."""
-        tracker = self._trackers.get(item.sensor)
+        tracker = self._tracker(item.sensor)
         if tracker is None:
             return self._load(item.sensor)
-        self._trackers.move_to_end(item.sensor)
         if item.seq <= tracker.seq:
             return []  # it was read from the ledger already
         try:
@@ -228,13 +253,23 @@ class Worker:
         self._queue_refit(tracker)
         return self._new_forecasts(item.sensor, forecasts)
 
+    def _tracker(self, sensor: int) -> Tracker | None:
+        """Return the tracker of a sensor; None if it has to be loaded from the ledger alone."""
+        parked = self._trackers.parked(sensor)
+        if parked is not None:
+            row, newer = self._sensors[sensor], self._unstored.get(sensor)
+            tracker = unparked(self._ledger, row, self._plan, parked, newer)
+            self._trackers.remove(sensor)
+            if tracker is not None:
+                self._trackers.put(tracker)
+        return self._trackers.get(sensor)
+
     def _load(self, sensor: int) -> list[IssuedForecast]:
         """Load a sensor from the ledger; return its new forecasts."""
         done = self._last_forecast.get(sensor, self._done)
         row, newer = self._sensors[sensor], self._unstored.get(sensor)
         tracker, forecasts, rebuilt = load_tracker(self._ledger, row, self._plan, done, newer)
-        self._trackers[sensor] = tracker
-        self._trackers.move_to_end(sensor)
+        self._trackers.put(tracker)
         if rebuilt is not None:
             self._send_snapshot(rebuilt, tracker, 0.0)
         self._queue_refit(tracker)
@@ -242,7 +277,7 @@ class Worker:
 
     def _load_if_absent(self, sensor: int) -> None:
         """Load a sensor from the ledger unless it is in memory, and send its new forecasts."""
-        if sensor not in self._trackers:
+        if self._tracker(sensor) is None:
             self._send_result(0, self._load(sensor))
 
     def _new_forecasts(self, sensor: int, forecasts: list[IssuedForecast]) -> list[IssuedForecast]:
@@ -266,6 +301,7 @@ class Worker:
             with self._processing(action.sensor, action.seq):
                 answer = ActionDone(message.number, self._applied(action))
         self._send(answer)
+        self._trackers.use(action.sensor)
 
     def _applied(self, action: Action) -> str | None:
         """Apply an action, and return the reason if it is refused."""
@@ -280,7 +316,7 @@ class Worker:
             refusal = error.reason
         tracker = self._trackers[sensor]
         if refusal is None and tracker.has_readings and not tracker.restart:
-            self._adopt(tracker, refitted(tracker.saved_state(), Workspace()), 0.0)
+            self._adopt(refitted(tracker.saved_state(), Workspace()), 0.0)
         return refusal
 
     def _answer_forecast(self, message: AskForecast) -> None:
@@ -290,7 +326,7 @@ class Worker:
                 self._load_if_absent(message.sensor)
                 answer = self._forecast_answer(message)
         self._send(answer)
-        self._limit_memory()
+        self._trackers.use(message.sensor)
 
     def _forecast_answer(self, message: AskForecast) -> ForecastAnswer:
         tracker = self._trackers[message.sensor]
@@ -308,9 +344,9 @@ class Worker:
         while self._waiting and self._refitter.sensor is None:
             sensor, _ = self._waiting.popitem(last=False)
             job = None
-            if sensor in self._trackers:
-                with self._processing(sensor):
-                    job = self._refit_job(self._trackers[sensor])
+            with self._processing(sensor):
+                tracker = self._tracker(sensor)
+                job = None if tracker is None else self._refit_job(tracker)
             if job is None:  # it was loaded again, and the refit is not due any more
                 self._send(RefitEnded(sensor))
             else:
@@ -351,25 +387,26 @@ class Worker:
                 with self._processing(sensor):
                     # An action may have made a later refit point, so that this refit is discarded.
                     if outcome.point.seq >= self._last_point(sensor):
-                        self._adopt(self._trackers.get(sensor), outcome, result.seconds)
+                        self._adopt(outcome, result.seconds)
+            self._trackers.use(sensor)
             self._send(RefitEnded(sensor, error, sensor in self._waiting))
 
     def _last_point(self, sensor: int) -> int:
         """Return the arrival number of a sensor's last refit point; zero before the first."""
-        tracker = self._trackers.get(sensor)
-        if tracker is not None:
-            return tracker.fit_seq
+        if sensor in self._trackers:
+            point = self._trackers.point(sensor)
+            return 0 if point is None else point.seq
         if sensor in self._unstored:
             return self._unstored[sensor].point.seq
         return max((point.seq for point in self._ledger.refit_points(sensor)), default=0)
 
-    def _adopt(self, before: Tracker | None, snapshot: Snapshot, seconds: float) -> None:
+    def _adopt(self, snapshot: Snapshot, seconds: float) -> None:
         """Send a snapshot to be stored, and continue from it."""
         point = snapshot.point
         sensor = self._sensors[point.sensor]
         tracker, forecasts = caught_up(self._ledger, sensor, self._plan, snapshot)
-        if before is not None:
-            self._trackers[point.sensor] = tracker
+        if point.sensor in self._trackers:
+            self._trackers.put(tracker)
             self._queue_refit(tracker)
         self._send_snapshot(snapshot, tracker, seconds)
         # The ledger may be ahead of the messages.
@@ -378,15 +415,10 @@ class Worker:
     def _state(self, tracker: Tracker) -> SensorState:
         return SensorState(tracker.sensor.id, tracker.seq, tracker.summary.shown)
 
-    def _limit_memory(self) -> None:
-        """Release the memory of sensors that were not used recently, and drop the oldest."""
-        while len(self._trackers) > self._most_trackers:
-            self._trackers.popitem(last=False)
-        for count, tracker in enumerate(reversed(self._trackers.values())):
-            if count >= self._most_awake:
-                if tracker.memory_released:
-                    break
-                tracker.release_memory()
+    def _allowed_bytes(self) -> int:
+        """Return how much memory the process may hold; room for the first refit is kept free."""
+        limit: int = self._shared[LIMIT]
+        return limit if self._refitter.has_run else limit - refit_bytes(self._plan)
 
     def _send_snapshot(self, snapshot: Snapshot, tracker: Tracker, seconds: float) -> None:
         """Send a snapshot to be stored; until then, the sensor is loaded from this one."""

@@ -6,6 +6,7 @@ import pytest
 
 from streamridge_service.ledger.records import SensorRow
 from streamridge_service.service.sensor_status import SensorStatuses
+from streamridge_service.settings import bytes_of
 from streamridge_service.workers.sensor_state import fingerprint
 
 FIGURES = (
@@ -44,11 +45,23 @@ class TestMetrics:
         assert grown["readings_duplicate_total"] == 1
         assert grown["readings_refused_total"] == 2
 
+    def test_the_memory_is_measured_and_shown_beside_its_limit(self, live):
+        text = live.client.get("/metrics").text
+        held = re.findall(r'^streamridge_memory_bytes\{process="(\w+)"\} (\S+)$', text, re.M)
+
+        summary = live.client.get("/v1/summary").json()["memory"]
+
+        assert [name for name, _ in held] == ["server", "workers"]
+        assert all(1e7 < float(size) < 1e10 for _, size in held)
+        assert figures(live)["memory_limit_bytes"] == bytes_of(live.service.settings.memory)
+        assert summary["limit"] == bytes_of(live.service.settings.memory)
+        assert summary["held"] == pytest.approx(sum(float(size) for _, size in held), rel=0.5)
+
     def test_every_label_has_few_values(self, live):
         labels = re.findall(r"^\w+\{(\w+)=\"([^\"]*)\"\}", live.client.get("/metrics").text, re.M)
 
         by_name = {name: {value for key, value in labels if key == name} for name, _ in labels}
-        assert set(by_name) == {"state", "status", "version"}
+        assert set(by_name) == {"process", "state", "status", "version"}
         assert max(map(len, by_name.values())) < 10
 
     def test_the_metrics_of_39_000_sensors_are_short(self, live, monkeypatch, counted):

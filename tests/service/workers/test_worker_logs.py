@@ -15,7 +15,7 @@ from streamridge_service.plan import MINUTE, Plan
 from streamridge_service.workers.worker import WorkerConfig, run_worker
 
 config = WorkerConfig("missing.db", Plan(step=15 * MINUTE), [], done=0, memory=10**8)
-run_worker(Pipe()[0], config, Array("q", 2, lock=False))
+run_worker(Pipe()[0], config, Array("q", 4, lock=False))
 """
 
 

@@ -228,6 +228,7 @@ class Roads:
             },
             "refused_last_hour": 14,
             "days_left": 812.0,
+            "memory": {"held": 812_000_000, "limit": 8_000_000_000},
             "clock_warning": self.clock_warning,
             "zone": ZONE,
             "error": {"now": 0.93},

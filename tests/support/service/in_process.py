@@ -23,7 +23,7 @@ WEEK = {name: daily(7 * 96, seed=i) for i, name in enumerate(NAMES)}
 
 def small(database, **changes):
     """Return the settings of a small service that follows the clock of its readings."""
-    usual = {"clock": "stream", "workers": 1, "train_size": 96, "memory": "500MB"}
+    usual = {"clock": "stream", "workers": 1, "train_size": 96, "memory": "4GB"}
     return settings_of(database=str(database), **{**usual, **changes})
 
 

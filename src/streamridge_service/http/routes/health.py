@@ -27,6 +27,7 @@ from streamridge_service.plan import SECOND
 from streamridge_service.service.answers import Answer
 from streamridge_service.service.ingest import OUTCOMES
 from streamridge_service.service.service import VERSION
+from streamridge_service.settings import bytes_of
 from streamridge_service.workers.sensor_state import NEVER, fingerprint
 
 # The metrics in their order: type, help, and the name of the label if there is one.
@@ -47,6 +48,8 @@ METRICS: dict[str, tuple[Literal["counter", "gauge"], str, str | None]] = {
     "rebuilt": ("counter", "Damaged states that were rebuilt from readings.", None),
     "worker_restarts": ("counter", "Restarts of crashed workers.", None),
     "workers_crashing": ("gauge", "Workers that crashed several times in a minute.", None),
+    "memory_bytes": ("gauge", "Bytes of memory that the processes hold.", "process"),
+    "memory_limit_bytes": ("gauge", "Bytes of memory that all processes may hold.", None),
     "sensors_failed": ("gauge", "Sensors that cannot be loaded or processed.", None),
     "worker_messages_waiting": ("gauge", "Messages that wait for workers.", None),
     "refits_waiting": ("gauge", "Refits that wait or run.", None),
@@ -154,6 +157,8 @@ def _figures(context: Context) -> Figures:
         "rebuilt": refits["rebuilt"],
         "worker_restarts": pool.restarts,
         "workers_crashing": pool.crashing,
+        "memory_bytes": pool.memory,
+        "memory_limit_bytes": bytes_of(service.settings.memory),
         "sensors_failed": pool.failed,
         "worker_messages_waiting": pool.waiting,
         "refits_waiting": pool.pending_refits,
