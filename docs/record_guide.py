@@ -1,4 +1,4 @@
-"""Records the main commands in the guide, as a terminal of 80 columns shows them.
+"""Records a newcomer's path and the main commands in the guide, in a terminal of 80 columns.
 
 Run it with `make recording` after a change of what commands print. Figures of seconds differ from
 run to run.
@@ -8,15 +8,35 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
+from shutil import copy
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
+from streamridge.datasets import simulate_roads
+
 GUIDE = Path(__file__).with_name("guide.md")
+PICTURE = Path(__file__).parent / "images" / "tomorrow.png"
 BEGIN, END = "<!-- recording -->", "<!-- end of the recording -->"
+PATH_BEGIN, PATH_END = "<!-- first path -->", "<!-- end of the first path -->"
 COLUMNS = 80
 # Of longer outputs the first and the last lines are shown.
 LONGEST, FIRST, LAST = 30, 18, 6
+# The files that a newcomer has: five weeks of one station, and the day after them.
+EXPORT, NEXT_EXPORT, WEEKS = "pems_output.txt", "pems_next_day.txt", 5
+HEADING = ("5 Minutes", "Flow (Veh/5 Minutes)", "# Lane Points", "% Observed")
+PATH_COMMANDS = (
+    f"""streamridge replay {EXPORT} --sensor "{HEADING[1]}" \\
+    --step 15min --aggregate sum""",
+    f"""streamridge forecast {EXPORT} --sensor "{HEADING[1]}" \\
+    --step 15min --aggregate sum --horizon 96 \\
+    --plot tomorrow.png --out tomorrow.csv --save models""",
+    f"""streamridge forecast models --readings {NEXT_EXPORT} \\
+    --aggregate sum --date-format monthfirst --horizon 4 --save models""",
+)
 # They run in this order in one empty folder. The last command is refused.
 COMMANDS = (
     "streamridge --version",
@@ -33,12 +53,40 @@ COMMANDS = (
 
 
 def main() -> None:
-    """Replace the recording in the guide."""
+    """Replace the recordings in the guide, and the picture of the newcomer's path."""
     with TemporaryDirectory() as folder:
-        recording = "\n\n".join("\n".join(recorded(each, folder)) for each in COMMANDS)
-    before, _, rest = GUIDE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    GUIDE.write_text(f"{before}{BEGIN}\n```text\n{recording}\n```\n{END}{after}")
+        write_exports(Path(folder))
+        record(PATH_COMMANDS, folder, PATH_BEGIN, PATH_END)
+        copy(Path(folder) / "tomorrow.png", PICTURE)
+    with TemporaryDirectory() as folder:
+        record(COMMANDS, folder, BEGIN, END)
+
+
+def record(commands: Sequence[str], folder: str, begin: str, end: str) -> None:
+    """Run commands in a folder, and put what they print between two marks of the guide."""
+    recording = "\n\n".join("\n".join(recorded(each, folder)) for each in commands)
+    before, _, rest = GUIDE.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    GUIDE.write_text(f"{before}{begin}\n```text\n{recording}\n```\n{end}{after}")
+
+
+def write_exports(folder: Path) -> None:
+    """Write simulated counts in the form in which PeMS exports the flow of a station."""
+    day = 96
+    roads = simulate_roads(np.random.default_rng(4), detectors=1, days=7 * WEEKS + 1)
+    flows = roads.flows[:, 0].round().astype(int).tolist()
+    write_export(folder / EXPORT, flows[:-day], 0)
+    write_export(folder / NEXT_EXPORT, flows[-day:], len(flows) - day)
+
+
+def write_export(path: Path, flows: Sequence[int], first: int) -> None:
+    """Write counts of 15 minutes as three rows of five minutes each."""
+    lines = ["\t".join(HEADING)]
+    for at, flow in enumerate(flows, start=first):
+        for part in range(3):
+            time = datetime(2017, 1, 1) + timedelta(minutes=15 * at + 5 * part)
+            lines.append(f"{time:%m/%d/%Y %H:%M}\t{(flow + part) // 3}\t5\t100")
+    path.write_text("\n".join(lines) + "\n")
 
 
 def recorded(command: str, folder: str) -> list[str]:

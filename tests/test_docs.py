@@ -61,29 +61,34 @@ def commands_of(block):
     return [shlex.split(line, comments=True)[1:] for line in calls]
 
 
-def recording():
-    """Return what the guide shows of the main commands, and the script that recorded it."""
+def recording(prefix=""):
+    """Return what the guide shows of the main commands, and the script that recorded it.
+
+    The prefix PATH_ is that of a newcomer's path.
+    """
     script = run_path(str(ROOT / "docs" / "record_guide.py"))
-    _, begin, rest = (ROOT / "docs" / "guide.md").read_text().partition(script["BEGIN"])
-    text, end, _ = rest.partition(script["END"])
+    _, begin, rest = (ROOT / "docs" / "guide.md").read_text().partition(script[f"{prefix}BEGIN"])
+    text, end, _ = rest.partition(script[f"{prefix}END"])
     assert begin, "the guide has a place for the recording"
     assert end, "the recording has an end"
     return text, script
 
 
-def test_recorded_lines_fit_a_terminal():
-    text, script = recording()
+@pytest.mark.parametrize("prefix", ["", "PATH_"])
+def test_recorded_lines_fit_a_terminal(prefix):
+    text, script = recording(prefix)
 
-    assert len(text.splitlines()) > 30
+    assert len(text.splitlines()) > 25
     assert max(map(len, text.splitlines())) <= script["COLUMNS"]
 
 
-def test_recorded_commands_are_those_of_the_script_and_parse():
-    text, script = recording()
+@pytest.mark.parametrize(("prefix", "refused"), [("", 1), ("PATH_", 0)])
+def test_recorded_commands_are_those_of_the_script_and_parse(prefix, refused):
+    text, script = recording(prefix)
 
     shown = re.findall(r"^\$ ((?:.*\\\n)*.*)", text, flags=re.MULTILINE)
-    assert tuple(shown) == script["COMMANDS"]
-    assert text.count("(exit code ") == 1
+    assert tuple(shown) == script[f"{prefix}COMMANDS"]
+    assert text.count("(exit code ") == refused
     for command in shown:
         parse(script["words_of"](command)[1:])
 
@@ -100,6 +105,14 @@ def test_a_recorded_command_that_does_not_exist_is_noticed():
     for words in (["reply", "roads.csv"], ["replay", "roads.csv", "--sensors", "ramp-3"]):
         with pytest.raises(Exception, match="No such"):
             parse(words)
+
+
+def test_a_newcomer_gets_from_an_export_to_a_picture_in_three_commands():
+    text, script = recording("PATH_")
+
+    assert len(script["PATH_COMMANDS"]) == 3
+    assert "Figure: tomorrow.png" in text
+    assert script["PICTURE"].read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_recording_is_folded_and_shortened_as_a_terminal_would():

@@ -54,6 +54,7 @@ from streamridge.models.standardized import Standardized
 from streamridge.runs.compare import Comparison, compare
 from streamridge.runs.dask_engine import DaskEngine
 from streamridge.runs.engines import LocalEngine
+from streamridge.runs.next_steps import forecast
 from streamridge.runs.replay import replay
 from streamridge.runs.run import Run
 from streamridge.samples import Inputs, Layout, Samples
@@ -118,6 +119,7 @@ __all__ = [
     "affordable",
     "compare",
     "datasets",
+    "forecast",
     "gradient_variation",
     "local_regret",
     "open_table",

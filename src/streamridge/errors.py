@@ -27,7 +27,7 @@ MOST = 10
 CONTROL_CATEGORIES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 JOINERS = "\u200c\u200d"
 # Command-line flags whose name differs from the Python argument.
-FLAGS = {"from_": "from", "extras": "extra"}
+FLAGS = {"from_": "from"}
 # Counts whose names are singular nouns. Other names are plural nouns, or adjectives.
 SINGULAR = ("duplicate", "conflict", "outlier")
 

@@ -208,7 +208,7 @@ def test_a_forecaster_that_cannot_be_saved_does_not_fail_its_run(
         if path.name == "a.sr":
             raise InvalidInputError("models/a.sr must be a file that can be written, got: no room.")
 
-    monkeypatch.setattr("streamridge.runs.tasks._write", refuse)
+    monkeypatch.setattr("streamridge.runs.tasks.write_bytes", refuse)
 
     result = invoke("replay", "flows.csv", *QUICK, "--json", "--save", "models")
 

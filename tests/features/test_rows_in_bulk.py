@@ -1,5 +1,7 @@
 """Rows computed in bulk equal rows computed one by one, bit for bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -89,6 +91,24 @@ def test_rows_in_bulk_equal_single_rows_at_any_steps(seed, back, ahead, zone):
     past = past_of(seed, zone=zone, extras=2)
 
     assert_one_by_one(features, past, past.timeline.newest - np.array(back))
+
+
+@pytest.mark.parametrize("extras_ahead", [1, 3])
+def test_rows_of_long_horizons_are_made_in_parts_that_fit_into_memory(extras_ahead, monkeypatch):
+    monkeypatch.setattr("streamridge.features.profiles.MOST_VALUES", 5000)
+    features = replace(profiles(24, lags=2, ahead=30, extras=("rain",)), extras_ahead=extras_ahead)
+    past = past_of(9, extras=1)
+    steps = past.timeline.newest - np.arange(60)[::-1]
+    sizes = []
+    seen = Profiles._seen
+    monkeypatch.setattr(
+        Profiles, "_seen", lambda *given: sizes.append(seen(*given)[0].size) or seen(*given)
+    )
+
+    assert_one_by_one(features, past, steps)
+
+    assert len(sizes) > 60 + 5
+    assert max(sizes) <= 5000
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])

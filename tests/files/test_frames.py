@@ -2,7 +2,8 @@ import base64
 import gzip
 import math
 import sys
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamridge import InvalidInputError
+from streamridge import InvalidInputError, read
 from streamridge.errors import MissingExtraError
+from streamridge.series.lengths import step_name
 from streamridge.series.times import index_of
 from tests.support.input_files import BOTH, SAME, assert_same, read_readings
 
@@ -165,6 +167,39 @@ def test_times_with_a_zone_become_utc(times):
 def test_times_outside_the_calendar_are_refused(beyond):
     with pytest.raises(InvalidInputError, match=r"Table row 0, column time: must be .* got '\d+-"):
         read_readings(pa.table({"time": beyond, "a": [1]}))
+
+
+@pytest.mark.parametrize(("freq", "step"), [("h", "1h"), ("D", "1d"), ("W", "7d"), ("M", "1mo")])
+def test_periods_are_times_of_a_series_and_of_a_frame(freq, step):
+    index = pd.period_range("2021-01-04", periods=40, freq=freq)
+    series = pd.Series(np.arange(40.0), index, name="a")
+    sources = (series, series.to_frame(), pd.DataFrame({"time": index, "a": series.array}))
+
+    found = [read(each).series["a"] for each in sources]
+
+    assert {step_name(each.clock.step) for each in found} == {step}
+    assert all(each.values.tolist() == series.tolist() for each in found)
+    assert len({each.digest for each in found[:2]}) == 1
+
+
+@pytest.mark.parametrize("make", BACKENDS.values(), ids=BACKENDS)
+def test_decimals_are_numbers_whatever_their_digits(make):
+    numbers = [Decimal("1.195"), None, Decimal("3"), Decimal("2.5")]
+    times = [datetime(2021, 6, 13, hour) for hour in range(4)]
+
+    series = read(make({"time": times, "a": numbers})).series["a"]
+
+    np.testing.assert_array_equal(series.values, [1.195, np.nan, 3.0, 2.5])
+
+
+def test_the_keys_of_a_dict_name_its_series():
+    index = pd.date_range("2021-06-13", periods=4, freq="h")
+    north = pd.Series(np.arange(4.0), index)
+
+    for series in (north, read(north).series["value"]):
+        found = read({"north": series, "south": series})
+
+        assert [each.sensor for each in found.series.values()] == ["north", "south"]
 
 
 @pytest.mark.parametrize("source", [None, 5, {"a": [1]}, b"flow.csv", pl.LazyFrame()], ids=type)

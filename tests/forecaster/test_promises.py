@@ -39,7 +39,7 @@ class TestLookingAheadChangesNothing:
         values = daily(6 * DAY)
 
         plain = live_with_rain(with_rain(), values)
-        curious = live_with_rain(with_rain(), values, looks=(0.0, 99.0, None))
+        curious = live_with_rain(with_rain(), values, looks=(0.0, 99.0, 3.0))
 
         for one, other in zip(plain, curious, strict=True):
             same(one, other)

@@ -152,21 +152,21 @@ def test_a_file_that_is_not_a_checkpoint_is_refused(damage, said, command, saved
     assert said in result.stderr
 
 
-@pytest.mark.parametrize("command", ["inspect", "forecast"])
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "inspected", "forecast"),
     [
-        ("folder", "folder cannot be read: Is a directory"),
-        ("nowhere.sr", "nowhere.sr cannot be read: No such file or directory"),
-        ("a\0.sr", "Invalid value for 'FILE.sr'"),
-        ("", "cannot be read"),
+        ("folder", "folder cannot be read: Is a directory", "must hold saved forecasters (.sr)"),
+        ("nowhere.sr", *2 * ["nowhere.sr cannot be read: No such file or directory"]),
+        ("a\0.sr", "Invalid value for 'FILE.sr'", "must be a file that can be read"),
+        ("", "cannot be read", "must be a file that can be read"),
     ],
     ids=["a folder", "not there", "a null character", "no name"],
 )
-def test_a_checkpoint_that_does_not_exist_is_refused(path, said, command, invoke, tmp_path):
+def test_a_checkpoint_that_does_not_exist_is_refused(path, inspected, forecast, invoke, tmp_path):
     (tmp_path / "folder").mkdir()
 
-    require_contract(invoke(command, path), 2, said)
+    require_contract(invoke("inspect", path), 2, inspected)
+    require_contract(invoke("forecast", path), 2, forecast)
 
 
 NEW = {
@@ -183,7 +183,7 @@ def test_unsuitable_new_readings_do_not_change_a_forecaster(content, said, saved
     written(saved, tmp_path / "a.sr")
     written(content, tmp_path / "new.csv")
 
-    result = invoke("forecast", "a.sr", "--readings", "new.csv", "--save")
+    result = invoke("forecast", "a.sr", "--readings", "new.csv", "--save", ".")
 
     require_contract(result, 2, said)
     assert (tmp_path / "a.sr").read_bytes() == saved

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 from matplotlib.image import imread
 
+from streamridge.plots.axes import drawable
 from streamridge.report import write_report
-from streamridge.report.images import drawable
 from tests.support.report_runs import run_with_experts
 
 

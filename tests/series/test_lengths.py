@@ -56,3 +56,16 @@ def test_seasons_of_any_form_are_sorted():
 def test_other_seasons_are_refused(seasons, step, message):
     with pytest.raises(InvalidInputError, match=message):
         parse_seasons(seasons, step)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"), [("15m", "15min"), ("1w", "7d"), ("2W", "14d"), ("m", "1min")]
+)
+def test_minutes_and_weeks_have_short_names(text, same):
+    assert parse_step(text) == parse_step(same)
+
+
+@pytest.mark.parametrize("text", ["15M", "M"])
+def test_a_capital_m_may_mean_minutes_or_months(text):
+    with pytest.raises(InvalidInputError, match="M may mean minutes or months"):
+        parse_step(text)

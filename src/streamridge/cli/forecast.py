@@ -1,277 +1,297 @@
-"""`streamridge forecast`: forecast with a saved forecaster after new readings."""
+"""`streamridge forecast`: the next steps of the sensors of a file, or of saved forecasters."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from threadpoolctl import threadpool_limits
 
 from streamridge.cli import options
-from streamridge.cli.terminal import Messages, table_text
-from streamridge.errors import InvalidInputError, StateError, about, counted, listed, visible
-from streamridge.files.layouts import VALUE
-from streamridge.files.reading import read_one_sensor
+from streamridge.cli.forecast_output import SAVED, Outputs, Prepared, write_forecasts
+from streamridge.cli.replay import given_holidays
+from streamridge.cli.terminal import Messages
+from streamridge.errors import InvalidInputError, StreamRidgeError, counted, listed
+from streamridge.files.collector import Collector
+from streamridge.files.reading import read_readings, read_series
 from streamridge.files.reading_options import ReadingOptions
-from streamridge.forecaster.forecast import Forecast, band_columns, in_percent, one_or_all
+from streamridge.files.written_files import is_checkpoint
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.new_rows import choose_sensor
 from streamridge.forecaster.settings import Settings
-from streamridge.runs.new_readings import learned_text
-from streamridge.runs.step_loop import datetimes_of, extras_of
-from streamridge.series.lengths import step_name
-from streamridge.series.series import Readings, Series
-from streamridge.series.times import time_text
-from streamridge.series.zones import parse_zone
+from streamridge.runs.next_steps import (
+    ForecastTask,
+    forecast_settings,
+    new_tasks,
+    parse_extras,
+)
+from streamridge.runs.run_tasks import parse_engine
+from streamridge.series.series import Series
 
-# Reading options that the forecaster decides, or that have another flag here.
-OWN = ("sensors", "step", "tz", "extras")
-SOURCES = {
-    "model": "the model",
-    "seasonal": "the value of a season ago (naive forecast)",
-    "last": "the last reading (naive forecast)",
-}
-
-Checkpoint = Annotated[Path, typer.Argument(metavar="FILE.sr", help="A saved forecaster.")]
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Files of readings, as `replay` reads them; or saved forecasters (.sr), or a folder "
+        "of these.",
+    ),
+]
 NewReadings = Annotated[
     list[str] | None,
     typer.Option(
         "--readings",
         metavar="FILE",
-        help="File of new readings to learn from before the forecast; - reads standard input. "
-        "Known readings are skipped. Repeat the flag for several files.",
+        help="File of new readings that saved forecasters learn from before the forecast; - reads "
+        "standard input. Known readings are skipped. Repeat the flag for several files.",
     ),
 ]
-SensorName = Annotated[
-    str | None,
+Horizon = Annotated[
+    int | None,
     typer.Option(
-        metavar="NAME",
-        help="Column of the sensor in the new readings, if it is not the name of the sensor.",
-    ),
-]
-ExtraValues = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--extra",
-        metavar="NAME=NUMBER",
-        help="Value of an extra column at the next step, if no file contains it. Repeat the flag "
-        "for several.",
+        min=1,
+        metavar="N",
+        help="Number of steps to forecast; 96 steps of 15 minutes are a day. The default is 1, or "
+        "the horizon of a saved forecaster.",
     ),
 ]
 Level = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE[,SHARE...]",
-        help="Levels of the prediction intervals. By default the levels of the forecaster.",
+        help="Levels of the prediction intervals. The default is 0.9, or the levels of a saved "
+        "forecaster.",
     ),
 ]
-SaveBack = Annotated[
-    bool, typer.Option("--save", help="Save the forecaster to its file after it has learned.")
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File for the forecasts instead of a table: .csv, .csv.gz or .parquet; - writes CSV "
+        "to standard output.",
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="File for a figure of the forecasts: .png or .svg.", show_default=False
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Folder for the forecasters, from which the next `forecast` continues.",
+    ),
 ]
 
 
 def forecast(
-    checkpoint: Checkpoint,
+    files: Sources,
+    horizon: Horizon = None,
     readings: NewReadings = None,
-    sensor: SensorName = None,
-    extra: ExtraValues = None,
+    model: options.Model = "default",
+    seasons: options.Seasons = None,
+    holidays: options.Holidays = None,
+    train_size: options.TrainSize = None,
+    budget: options.Budget = None,
+    hyperparameter: options.Hyperparameters = None,
+    lags: options.Lags = None,
+    start: options.Start = "default",
+    seed: options.Seed = 0,
     level: Level = None,
-    save: SaveBack = False,
+    bounds: options.BoundsText = None,
+    jobs: options.Jobs = 1,
+    engine: options.EngineName = "local",
+    scheduler: options.Scheduler = None,
+    unit: options.Unit = "",
+    out: Out = None,
+    plot: Plot = None,
+    save: Save = None,
+    force: options.Force = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     **reading: Any,
 ) -> None:
-    """Forecast with a saved forecaster, after it has learned from new readings.
+    """Forecast the next steps of every sensor in a file, or of saved forecasters.
 
-    Save a forecaster with `replay --save`, with `Forecaster.save` in Python, or with --save here.
-    Without --save the file is not changed. Times are in the time zone of the forecaster.
+    A file of readings: each sensor gets a model, which is fitted to its whole history. Rows after
+    the last reading may tell the values of --extras; --extras rain=0 names the value of steps
+    without such a row.
 
-    Example: streamridge forecast models/ramp-3.sr --readings new.csv
+    Saved forecasters (.sr) first learn from --readings. Save them with `replay --save`, with --save
+    here, or with `Forecaster.save` in Python. Without --save nothing that was learned is stored.
+
+    A sensor that fails does not stop the others. Exit codes: 0 all forecasts are complete, 2
+    invalid input, 3 a sensor or an output failed, 130 interrupted.
+
+    Example: streamridge forecast roads.csv --horizon 96 --plot tomorrow.png
     """
     console = Messages(quiet=quiet)
-    forecaster = Forecaster.load(checkpoint)
-    known = parse_extras(extra or [], forecaster.settings)
-    if readings:
-        known = _learn(forecaster, readings, sensor, reading, console) | known
-    if forecaster.next_time is None:
-        raise StateError(
-            f"{checkpoint} must have at least one reading, got none. Pass some with --readings."
-        )
+    runner = parse_engine(engine, jobs=jobs, scheduler=scheduler)
+    saved = saved_files(files)
+    outputs = Outputs(out, plot, save, unit, as_json=as_json, force=force)
+    outputs.require_writable([*(files if saved is None else ()), *(readings or ())])
     levels = None if level is None else options.parse_levels(level)
-    made = forecaster.predict(_required_extras(forecaster, known), levels)
-    if as_json:
-        for line in json_lines(made, forecaster.settings):
-            typer.echo(line)
-    else:
-        _print_forecast(made, forecaster.settings)
-    if save:
-        forecaster.save(checkpoint)
-        console.print(f"Saved: {checkpoint}")
-    elif readings:
-        console.print(f"{checkpoint} was not changed. Pass --save to save what was learned.")
-
-
-def json_lines(forecast: Forecast, settings: Settings) -> list[str]:
-    """Return a forecast as lines of JSON, one object per step."""
-    ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
-    numbers = {"value": forecast.value, **ends}
-    return [
-        json.dumps(
-            {
-                "sensor": settings.sensor,
-                "time": time,
-                "ahead": at + 1,
-                **{name: float(column[at]) for name, column in numbers.items()},
-                "level": one_or_all(forecast.levels),
-                "source": forecast.source,
-            }
-        )
-        for at, time in enumerate(local_texts(forecast, settings))
-    ]
-
-
-def local_texts(forecast: Forecast, settings: Settings) -> list[str]:
-    """Return the times of a forecast as text, with UTC offsets if the sensor has a time zone."""
-    zone = parse_zone(settings.tz)
-    if zone is None:
-        return forecast.time_format.texts(forecast.time)
-    moments = forecast.time.astype("M8[us]").tolist()
-    return [each.replace(tzinfo=UTC).astimezone(zone).isoformat() for each in moments]
-
-
-def forecast_table(forecast: Forecast, settings: Settings) -> str:
-    """Return a forecast as a table with a row per step."""
-    ends = band_columns(forecast.levels, forecast.lower, forecast.upper)
-    numbers = {"value": forecast.value, **ends}
-    cells = {name: [f"{each:.6g}" for each in column] for name, column in numbers.items()}
-    return table_text({"time": local_texts(forecast, settings), **cells}, names=("time",))
-
-
-def parse_extras(texts: Sequence[str], settings: Settings) -> dict[str, float]:
-    """Return the values of extra columns, each given as NAME=NUMBER."""
-    names = settings.preset.features.extras
-    found = {}
-    for text in texts:
-        name, _, number = text.rpartition("=")
-        try:
-            found[name] = float(number)
-        except ValueError:
-            found[name] = np.nan
-        if name not in names or not np.isfinite(found[name]):
-            raise InvalidInputError(
-                f"--extra must be NAME=NUMBER with a name among {listed(names)}, got {text!r}."
-            )
-    return found
-
-
-def _learn(
-    forecaster: Forecaster,
-    files: list[str],
-    sensor: str | None,
-    reading: dict[str, Any],
-    console: Messages,
-) -> dict[str, float]:
-    """Let a forecaster learn from files, and return their extras of its next step."""
-    settings = forecaster.settings
-    extras = settings.preset.features.extras
-    options = ReadingOptions.of(reading, step=settings.step, tz=settings.tz, extras=extras)
-    read = read_one_sensor(
-        files, options, partial(_choose_sensor, own=settings.sensor, requested=sensor)
-    )
-    before = forecaster.counts
-    new, known = _observe_new(forecaster, options.to_series(read))
-    console.print(learned_text(read.sensor, new, known, before, forecaster.counts))
-    return _extras_of_next_step(forecaster, read, options) if extras else {}
-
-
-def _observe_new(forecaster: Forecaster, series: Series) -> tuple[int, int]:
-    """Let a forecaster learn from a series; return the number of new and of known steps."""
-    first = _first_new(forecaster, series)
-    readings = zip(
-        datetimes_of(series, series.times), series.values.tolist(), extras_of(series), strict=False
-    )
-    with threadpool_limits(1), about(series.sensor):
-        for at, (time, value, extras) in enumerate(readings):
-            if at >= first or not np.isnan(value):  # an earlier reading may fill a gap
-                forecaster.observe(time, value, extras)
-    return len(series) - first, first
-
-
-def _extras_of_next_step(
-    forecaster: Forecaster, readings: Readings, options: ReadingOptions
-) -> dict[str, float]:
-    """Return the known extras of the forecaster's next step; its row may lack a value."""
-    names = forecaster.settings.preset.features.extras
-    known = ~np.isnan([readings.extras[name] for name in names]).all(axis=0)
-    # A series ends at its last value, so rows with an extra get a value here.
-    rows = options.to_series(replace(readings, values=np.where(known, 0.0, np.nan)))
-    at = _first_new(forecaster, rows)
-    if at == len(rows) or rows.times[at] > forecaster.next_time + _half_step(forecaster):
-        return {}
-    return {
-        name: float(column[at]) for name, column in rows.extras.items() if not np.isnan(column[at])
+    names, fills = parse_extras(reading.pop("extras", None) or ())
+    settings: dict[str, Any] = {
+        "seasons": options.parse_seasons(seasons),
+        "holidays": given_holidays(holidays),
+        "train_size": train_size,
+        "budget": budget,
+        "hyperparameters": options.parse_hyperparameters(hyperparameter) or None,
+        "lags": lags,
+        "bounds": options.parse_bounds(bounds),
     }
+    shared = {"levels": levels, "fills": fills}
+    if saved is None:
+        require_none("readings", readings, "because FILE holds the readings")
+        chosen = ReadingOptions.of(reading, extras=names)
+        settings |= {"level": levels, "tz": chosen.tz, "extras": names or None}
+        settings |= {"start": start, "seed": seed, "horizon": horizon or 1}
+        prepared = _from_readings(
+            files, chosen, forecast_settings(model, **settings), shared, console
+        )
+    else:
+        usual = {"model": (model, "default"), "start": (start, "default"), "seed": (seed, 0)}
+        given = {name: None if value == other else value for name, (value, other) in usual.items()}
+        own = {name: reading.pop(name) for name in ("step", "tz")}
+        for name, value in (settings | given | own).items():
+            flag = name.replace("_", "-").replace("hyperparameters", "hyperparameter")
+            require_none(flag, value, "because the saved forecaster decides it")
+        prepared = _from_saved(saved, readings or [], reading, horizon, names, shared)
+    prepared = outputs.with_saved_forecasters(prepared)
+    write_forecasts(prepared, runner, outputs, horizon, console)
 
 
-def _first_new(forecaster: Forecaster, series: Series) -> int:
-    """Return the number of steps of a series before the next step of the forecaster."""
-    if forecaster.next_time is None:
-        return 0
-    return int(np.searchsorted(series.times, forecaster.next_time - _half_step(forecaster)))
+def saved_files(files: Sequence[str]) -> list[Path] | None:
+    """Return the saved forecasters among files and folders; None if the files hold readings."""
+    found: list[Path] = []
+    others = []
+    for name in files:
+        path = Path(name)
+        if not name or "\0" in name:  # no path; reading it says so
+            others.append(name)
+        elif path.is_dir():
+            inside = sorted(path.glob(f"*{SAVED}"))
+            if not inside:
+                raise InvalidInputError(
+                    f"the folder must hold saved forecasters ({SAVED}), got none in {name!r}."
+                )
+            found += inside
+        elif path.suffix == SAVED or is_checkpoint(path):
+            found.append(path)
+        else:
+            others.append(name)
+    if found and others:
+        raise InvalidInputError(
+            "FILE must be files of readings, or saved forecasters, got both: "
+            f"{listed([str(found[0]), others[0]])}. Pass new readings with --readings."
+        )
+    return found or None
 
 
-def _half_step(forecaster: Forecaster) -> Any:
-    """Return half a step: a time belongs to the nearest step."""
-    step = forecaster.settings.step
-    return step // 2 if isinstance(step, int) else np.timedelta64(step) // 2
+def require_none(flag: str, value: object, where: str) -> None:
+    """Raise if a flag was given that has no meaning."""
+    if value not in (None, [], ()):
+        raise InvalidInputError(f"--{flag} must be left out {where}, got {value!s}.")
 
 
-def _choose_sensor(names: Sequence[str], own: str | None, requested: str | None) -> str:
-    """Return the column of the sensor among the names of a file.
-
-    A single column of another name counts only if it says what it holds, such as "value".
-    """
-    name = requested or own
-    if name in names:
-        return str(name)
-    if len(names) == 1 and requested is None and (own is None or names[0].lower() in VALUE):
-        return names[0]
-    raise InvalidInputError(
-        f"the readings must have a column {name!r}, got {listed(names)}. "
-        "Pass the name of its column with --sensor."
-        if name is not None
-        else f"sensor must be one of {listed(names)}, got none. Pass it with --sensor."
-    )
-
-
-def _required_extras(forecaster: Forecaster, known: Mapping[str, float]) -> dict[str, float] | None:
-    """Return the extras of the next step; raise if one is unknown."""
-    names = forecaster.settings.preset.features.extras
-    for name in names:
-        if name not in known:
-            raise InvalidInputError(
-                f"{name} must be known at the next step, {time_text(forecaster.next_time)}, got "
-                "none. Add a row with that time to the readings (its value may be empty), or pass "
-                f"--extra {name}=NUMBER."
-            )
-    return {name: known[name] for name in names} or None
+def _from_readings(
+    files: Sequence[str],
+    chosen: ReadingOptions,
+    settings_of: Callable[..., Settings],
+    shared: Mapping[str, Any],
+    console: Messages,
+) -> Prepared:
+    """Return the tasks of the sensors in files of readings."""
+    result = read_series(list(files), chosen)
+    console.print_each([*result.series.values(), *result.notes, *result.left_out])
+    tasks = new_tasks(result.series, settings_of, **shared)
+    settings = [
+        replace(each.settings, sensor=each.sensor or None) for each in tasks if each.settings
+    ]
+    return Prepared(tasks, settings)
 
 
-def _print_forecast(forecast: Forecast, settings: Settings) -> None:
-    name = settings.sensor or "the sensor"
-    zone = f", times in {settings.tz}" if settings.tz else ""
-    line = (
-        f"{name}: {counted(len(forecast), 'step')} of {step_name(settings.step)} by "
-        f"{SOURCES[forecast.source]}, {in_percent(forecast.levels)} intervals{zone}"
-    )
-    typer.echo(visible(line))
-    typer.echo(forecast_table(forecast, settings))
+def _from_saved(
+    paths: Sequence[Path],
+    files: Sequence[str],
+    reading: dict[str, Any],
+    horizon: int | None,
+    extras: Sequence[str],
+    shared: Mapping[str, Any],
+) -> Prepared:
+    """Return the tasks of saved forecasters, with the new readings of each."""
+    columns = reading.pop("sensors", None) or []
+    if columns and len(columns) + len(paths) > 2:
+        raise InvalidInputError(
+            "--sensor must name the column of one saved forecaster, "
+            f"got {counted(len(columns), 'name')} for {counted(len(paths), 'forecaster')}."
+        )
+    new_readings = NewReadingsOf(files, reading) if files else None
+    tasks, settings, failures = [], [], []
+    for path in paths:
+        name = path.stem
+        try:
+            forecaster = Forecaster.load(path)
+            own, name = forecaster.settings, forecaster.settings.sensor or name
+            _require_suitable(path, forecaster, horizon, extras, bool(files))
+            series = None if new_readings is None else new_readings.series(own, *columns)
+            content = forecaster.to_bytes()
+            tasks.append(ForecastTask(name, series, saved=content, save_to=path, **shared))
+            settings.append(own)
+        except StreamRidgeError as error:
+            if len(paths) == 1:
+                raise
+            failures.append(f"{name}: {error.reason}")
+    return Prepared(tasks, settings, failures)
 
 
-options.with_reading_flags(forecast, besides=OWN)
+class NewReadingsOf:
+    """New readings of many sensors; the files are read once for each kind of forecaster."""
+
+    def __init__(self, files: Sequence[str], reading: Mapping[str, Any]) -> None:
+        self._files, self._reading = list(files), reading
+        self._collectors: dict[ReadingOptions, tuple[Collector, Sequence[str]]] = {}
+        self._series: dict[tuple[ReadingOptions, str], Series] = {}
+
+    def series(self, settings: Settings, column: str | None = None) -> Series:
+        """Return the new readings of the sensor of a forecaster, in its step and zone."""
+        extras = settings.preset.features.extras
+        options = ReadingOptions.of(
+            self._reading, step=settings.step, tz=settings.tz, extras=extras
+        )
+        if options not in self._collectors:
+            collector = read_readings(self._files, options)
+            self._collectors[options] = collector, collector.names
+        collector, names = self._collectors[options]
+        name = choose_sensor(names, settings.sensor, column)
+        if (options, name) not in self._series:
+            self._series[options, name] = options.to_series(collector.take(name))
+        return self._series[options, name]
+
+
+def _require_suitable(
+    path: Path, forecaster: Forecaster, horizon: int | None, extras: Sequence[str], learns: bool
+) -> None:
+    """Raise unless a saved forecaster can make the forecast."""
+    own, known = forecaster.settings.horizon, forecaster.settings.preset.features.extras
+    if horizon is not None and horizon > own:
+        raise InvalidInputError(
+            f"horizon must be at most {own}, for which {path} was fitted, got {horizon}. "
+            "Forecast from the file of readings for more steps."
+        )
+    unknown = [name for name in extras if name not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"extras must be among {listed(known)}, the extras of {path}, got {unknown[0]!r}."
+        )
+    if forecaster.next_time is None and not learns:
+        raise InvalidInputError(
+            f"{path} must have at least one reading, got none. Pass some with --readings."
+        )
+
+
+options.with_reading_flags(forecast)

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from streamridge.cli.forecast import forecast_table, local_texts
+from streamridge.cli.forecast_output import forecast_table, local_texts
 from streamridge.cli.options import Json
 from streamridge.cli.terminal import table_text
 from streamridge.errors import counted, counts_text, visible
+from streamridge.forecaster.extra_columns import column_names
 from streamridge.forecaster.forecast import Forecast, band_columns, in_percent
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import method_of
@@ -46,7 +47,7 @@ def inspect(
     """
     forecaster = Forecaster.load(checkpoint)
     extras = forecaster.settings.preset.features.extras
-    forecast = forecaster.predict(dict.fromkeys(extras, np.nan) if extras else None)
+    forecast = forecaster.predict("last" if extras else None)
     size = checkpoint.stat().st_size
     if as_json:
         about = {"file": str(checkpoint), "bytes": size}
@@ -58,7 +59,8 @@ def inspect(
         typer.echo(visible(f"{name:<{wide}}  {text}"))
     typer.echo("\n" + table_text(_hyperparameters(forecaster), ("hyperparameter", "purpose")))
     if forecast.source != "none":
-        typer.echo(f"\nforecast by {forecast.source}")
+        known = ", with the last known extras" if extras else ""
+        typer.echo(f"\nforecast by {forecast.source}{known}")
         typer.echo(forecast_table(forecast, forecaster.settings))
 
 
@@ -75,7 +77,7 @@ def _purposes_in(group: Group, settings: Settings) -> list[str]:
     features = settings.preset.features
     for names in (features.compared, features.layout.names):
         if group.kind == "scale" and len(names) == len(group.names):
-            own = {f"extras {i}": name for i, name in enumerate(features.extras, start=1)}
+            own = {f"extras {i}": name for i, name in enumerate(column_names(features), start=1)}
             return [own.get(name, name) for name in names]
     return [PURPOSES[group.kind]] * len(group.names)
 

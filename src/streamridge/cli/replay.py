@@ -83,9 +83,6 @@ def replay(
     """
     console = Messages(quiet=quiet)
     reading_options = ReadingOptions.of(reading)
-    given_holidays: GivenHolidays | None = holidays
-    if holidays is not None and not COUNTRY.fullmatch(holidays):
-        given_holidays = read_dates(Path(holidays))
     runner = parse_engine(engine, jobs=jobs, scheduler=scheduler)
     methods = named_methods(
         model,
@@ -104,7 +101,7 @@ def replay(
         start=start,
         lags=lags,
         extras=reading_options.extras or None,
-        holidays=given_holidays,
+        holidays=given_holidays(holidays),
     )
     spans = parse_spans(exclude or (), parse_zone(reading_options.tz))
     outputs = RequestedOutputs(
@@ -138,6 +135,13 @@ def replay(
 
 
 options.with_reading_flags(replay)
+
+
+def given_holidays(text: str | None) -> GivenHolidays | None:
+    """Return the holidays of a flag: the code of a country, or the dates in a file."""
+    if text is None or COUNTRY.fullmatch(text):
+        return text
+    return read_dates(Path(text))
 
 
 def _require_events(events: Iterable[tuple[Any, str]], every: Iterable[Series]) -> None:

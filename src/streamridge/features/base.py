@@ -25,7 +25,7 @@ class Past:
 
     timeline: Timeline
     clock: AnyClock  # it knows the changes of local time, and the holidays
-    upcoming: Vector | None = None  # the extra columns of the next step, if they are known
+    upcoming: Matrix | None = None  # (A, E), the extra columns of the next A steps, if known
 
     def values(self, steps: Steps) -> Vector:
         """Return the values at some steps; the latest value replaces forgotten values."""
@@ -64,17 +64,30 @@ class Past:
         """Return the extra columns, zero where unknown, and a mask of the steps that know all."""
         columns = self.timeline.extras(steps)
         if self.upcoming is not None:
-            is_next = (steps == self.timeline.newest + 1)[:, None]
-            columns = np.where(is_next, self.upcoming, columns)
+            at = steps - self.timeline.newest - 1
+            is_upcoming = (at >= 0) & (at < len(self.upcoming))
+            columns[is_upcoming] = self.upcoming[at[is_upcoming]]
         unknown = np.isnan(columns)
         return np.where(unknown, 0.0, columns), np.array(~unknown.any(axis=1), dtype=bool)
+
+    def extras_ahead(self, steps: Steps, ahead: int) -> tuple[Matrix, Mask]:
+        """Return the extra columns of each step and of the steps after it, (n, ahead * E).
+
+        The columns of one step stand together, the step itself first. The mask is as in `extras`.
+        """
+        if ahead == 1:
+            return self.extras(steps)
+        every, given = self.extras((steps[:, None] + np.arange(ahead)).ravel())
+        complete = np.array(given.reshape(-1, ahead).all(axis=1), dtype=bool)
+        return every.reshape(len(steps), -1), complete
 
 
 class FeatureSet(Protocol):
     """A description of the columns of a row, which computes rows from the past.
 
     A feature set may also have a method `row(past, step)` that returns the row of one step, shape
-    (p,), faster than `rows` and with the same bits.
+    (p,), faster than `rows` and with the same bits. `extras_ahead` may be the number of steps ahead
+    whose extra columns a row holds; without it, a row holds those of its own step.
     """
 
     @property

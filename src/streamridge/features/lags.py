@@ -38,6 +38,8 @@ class Features:
         Periods in steps; each gives a sine and a cosine of the time.
     extras
         Names of extra columns, which are known in advance.
+    extras_ahead
+        Number of steps whose extra columns a row holds: its own step, and the steps after it.
 
     Examples
     --------
@@ -52,9 +54,11 @@ class Features:
     seasonal: tuple[int, ...] = ()
     calendar: tuple[float, ...] = ()
     extras: tuple[str, ...] = ()
+    extras_ahead: int = 1
 
     def __post_init__(self) -> None:
-        require_count("lags", self.lags)
+        for name in ("lags", "extras_ahead"):
+            require_count(name, getattr(self, name))
         for lag in self.seasonal:
             require_count("seasonal", lag)
         require_positive("calendar", self.calendar)
@@ -66,7 +70,7 @@ class Features:
             ("lags", self.lags),
             ("seasonal", len(self.seasonal)),
             ("calendar", 2 * len(self.calendar)),
-            ("extras", len(self.extras)),
+            ("extras", self.extras_ahead * len(self.extras)),
         )
         blocks = tuple(block for block in widths if block[1])
         return Layout(blocks, own_unit=("extras",), unitless=("calendar",))
@@ -119,7 +123,7 @@ class Features:
             fallback = np.where(ago >= past.timeline.start, ago, fallback)
             columns.append(fallback)
         at = np.hstack(columns)
-        extras, given = past.extras(steps)
+        extras, given = past.extras_ahead(steps, self.extras_ahead)
         calendar = calendar_at(steps + past.clock.shifts(steps), self.calendar)
         x = np.hstack([past.values(at), calendar, extras])
         return x, enough_read(past.timeline.trusted(at), past.timeline.sound(at)) & given

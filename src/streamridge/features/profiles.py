@@ -23,6 +23,9 @@ from streamridge.hyperparameters.space import Space, require_values
 from streamridge.samples import Layout
 from streamridge.series.times import Steps
 
+# The most values of profiles that are in memory at once, 32 MB, and no limit of rows.
+MOST_VALUES, ALL_ROWS = 4_000_000, 2**62
+
 
 @dataclass(frozen=True)
 class Profiles:
@@ -48,15 +51,18 @@ class Profiles:
         Number of changes of the typical value after the step.
     extras
         Names of extra columns, which are known in advance.
+    extras_ahead
+        Number of steps whose extra columns a row holds: its own step, and the steps after it.
     """
 
     seasons: tuple[Season, ...]
     lags: int = 16
     ahead: int = 1
     extras: tuple[str, ...] = ()
+    extras_ahead: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("lags", "ahead"):
+        for name in ("lags", "ahead", "extras_ahead"):
             require_count(name, getattr(self, name))
 
     @cached_property
@@ -66,7 +72,8 @@ class Profiles:
         for season in self.seasons:
             widths += [(f"{season.name}_lags", season.lags)]
             widths += [(f"{season.name}_profile", 2 + self.ahead)]
-        widths += [("calendar", 2 * len(self._periods)), ("extras", len(self.extras))]
+        widths += [("calendar", 2 * len(self._periods))]
+        widths += [("extras", self.extras_ahead * len(self.extras))]
         blocks = tuple(block for block in widths if block[1])
         return Layout(blocks, own_unit=("extras",), unitless=("calendar",))
 
@@ -106,6 +113,26 @@ class Profiles:
 
         The bits of a row depend only on its step, not on the other rows.
         """
+        if len(steps) <= self._rows_at_once:
+            return self._rows(past, steps)
+        starts = range(0, len(steps), self._rows_at_once)
+        parts = [self._rows(past, steps[at : at + self._rows_at_once]) for at in starts]
+        rows, complete = zip(*parts, strict=True)
+        return np.concatenate(rows), np.concatenate(complete)
+
+    @cached_property
+    def _rows_at_once(self) -> int:
+        """Return the number of rows that are made together.
+
+        Profiles that reach as far as a season back need values for every step ahead of every row,
+        which for long horizons would take gigabytes.
+        """
+        if self._looks_behind or not self.seasons:
+            return ALL_ROWS
+        return max(1, MOST_VALUES // self._offsets.size)
+
+    def _rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
+        """Return the rows at some steps, made together, and a mask as in `rows`."""
         lags, timeline = self._recent, past.timeline
         windows = _Windows.of(steps, lags, self.ahead)
         recent = past.values(windows.steps)[windows.at[:, lags - 1 :: -1]]
@@ -124,7 +151,7 @@ class Profiles:
             blocks.append(recent[:, :-1] - recent[:, 1:])
         blocks.append(self._calendar(past, steps))
         if self.extras:
-            extras, given = past.extras(steps)
+            extras, given = past.extras_ahead(steps, self.extras_ahead)
             blocks.append(extras)
             complete &= given
         return np.hstack(blocks), complete
@@ -154,7 +181,7 @@ class Profiles:
             np.subtract(profile[now:], profile[now - 1 : -1], out=changes)
         x[calendar:extras] = calendar_of(step + past.clock.shift(step), self._periods)
         if self.extras:
-            x[extras:] = past.extras(np.array([step]))[0][0]
+            x[extras:] = past.extras_ahead(np.array([step]), self.extras_ahead)[0][0]
         return x
 
     def _around(self, past: Past, step: int) -> tuple[Vector, Matrix, Mask | None] | None:

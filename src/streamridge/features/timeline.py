@@ -188,6 +188,14 @@ class Timeline:
         at, found = self._found(steps)
         return np.where(found[:, None], self._extras[at], np.nan)
 
+    @property
+    def last_extras(self) -> Vector:
+        """Return the last known value of each extra column, (E,); zero if none is stored."""
+        stored = self._extras[: self._slot(self.newest + 1)]
+        known = ~np.isnan(stored)
+        last = len(stored) - 1 - np.argmax(known[::-1], axis=0)
+        return np.where(known.any(axis=0), stored[last, np.arange(stored.shape[1])], 0.0)
+
     def holds(self, first: int, end: int) -> bool:
         """Return whether all steps from `first` up to, not including, `end` are stored."""
         return self.after_holes <= first and end <= self.newest + 1
@@ -232,6 +240,12 @@ class Timeline:
         steps = self.remembered()
         steps = steps[(self._flags[: len(steps)] & READ) > 0]
         return steps, self.values(steps), self.trusted(steps)
+
+    def last_readings(self, count: int) -> Vector:
+        """Return the readings of the last stored steps, at most `count`; NaN without a reading."""
+        first = max(self.newest + 1 - count, self.after_holes)
+        stored = slice(self._slot(first), self._slot(self.newest + 1))
+        return np.where(self._flags[stored] & READ, self._values[stored], np.nan)
 
     def changes(self) -> dict[str, NDArray[Any]]:
         """Return the steps that are new or have changed since the last `mark_refit`.

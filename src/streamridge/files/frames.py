@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -50,6 +51,18 @@ class FrameColumn(Column):
             self.unit = series.dtype.time_unit
 
     @cached_property
+    def _cells(self) -> list[Any]:
+        return self._series.to_list()
+
+    @cached_property
+    def _has_decimals(self) -> bool:
+        """Return whether the cells are decimals, perhaps among other numbers and empty cells."""
+        if isinstance(self._series.dtype, nw.Object):
+            kinds = set(map(type, self._cells))
+            return Decimal in kinds and kinds <= {Decimal, int, float, type(None)}
+        return isinstance(self._series.dtype, nw.Decimal)
+
+    @cached_property
     def texts(self) -> Texts:
         """Return the cells as they are written, None for an empty one."""
         return _texts(self._series)
@@ -60,9 +73,10 @@ class FrameColumn(Column):
     @cached_property
     def numbers(self) -> Vector:
         """Return the cells as numbers: NaN for a missing one, infinity for an unreadable one."""
-        if self._series.dtype.is_numeric():
-            numbers = self._series.to_numpy().astype(np.float64)
-            return self.format.numbers.without_missing(numbers)
+        if self._series.dtype.is_numeric() or self._has_decimals:
+            # A list, since not every library makes a NumPy array of decimals.
+            cells = np.array(self._cells, object) if self._has_decimals else self._series.to_numpy()
+            return self.format.numbers.without_missing(cells.astype(np.float64))
         return self.format.numbers.read(self.texts, self._places)
 
     @cached_property
@@ -96,13 +110,16 @@ def _texts(series: nw.Series[Any]) -> Texts:
 def read_frame(native: Any, origin: Origin, formats: SourceFormats, first: int = 0) -> RawTable:
     """Return a frame or series of pandas, polars or pyarrow as a raw table.
 
-    If it has a DatetimeIndex, that is its time. A series is one sensor, called "value" if it has no
-    name; its index may also hold whole numbers. `first` is the row of the source where it begins.
+    If it has a DatetimeIndex or a PeriodIndex, that is its time. A series is one sensor, called
+    "value" if it has no name; its index may also hold whole numbers. `first` is the row of the
+    source where it begins.
     """
     data = _narwhal(native, origin)
     index: Any = nw.maybe_get_index(data)
     columns: dict[str, Column] = {}
     is_series = isinstance(data, nw.Series)
+    if hasattr(index, "to_timestamp"):  # a reading belongs to the start of its period
+        index = index.to_timestamp()
     if index is not None and index.dtype.kind in ("Miu" if is_series else "M"):
         times: Any = nw.from_native(index.to_series(), series_only=True)
         columns["time"] = FrameColumn(times, formats.of("time"), first)
@@ -113,8 +130,17 @@ def read_frame(native: Any, origin: Origin, formats: SourceFormats, first: int =
         )
     for name, series in _named(data, origin):
         # An index of times takes precedence over a column "time".
-        columns.setdefault(name, FrameColumn(series, formats.of(name), first))
+        columns.setdefault(name, FrameColumn(_with_starts(series), formats.of(name), first))
     return RawTable(origin, range(first, first + len(data)), columns)
+
+
+def _with_starts(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return a column of periods of pandas as the times of their starts; another as it is."""
+    native = series.to_native()
+    if not (isinstance(series.dtype, nw.Unknown) and hasattr(native, "dt")):
+        return series
+    starts = getattr(native.dt, "to_timestamp", None)
+    return series if starts is None else nw.from_native(starts(), series_only=True)
 
 
 def _narwhal(native: Any, origin: Origin) -> nw.DataFrame[Any] | nw.Series[Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
+from narwhals.dependencies import is_pandas_series
 
-from streamridge.errors import InvalidInputError, listed, option, visible
+from streamridge.errors import InvalidInputError, listed, option, shown, visible
 from streamridge.files.calendar_columns import CONSTANT
 from streamridge.files.collector import Collector
 from streamridge.files.reading_arguments import ReadingArguments
@@ -69,8 +70,8 @@ def read(source: Any, **reading: Unpack[ReadingArguments]) -> ReadResult:
     ----------
     source
         A path, "-" for standard input, a DataFrame of pandas, polars or pyarrow, or a Series of
-        pandas with a DatetimeIndex. A list of these is joined in the order given. A `Series` or
-        several are accepted as well.
+        pandas with a DatetimeIndex or a PeriodIndex. A list of these is joined in the order given.
+        A `Series` or several are accepted as well. A dict of series names their sensors.
     reading
         The reading options: see `ReadingOptions`, and the guide.
 
@@ -167,7 +168,7 @@ def read_readings(sources: Any, options: ReadingOptions) -> Collector:
 
     A file is read a second time if cells far below show that cells above were misread.
     """
-    every = sources if isinstance(sources, list | tuple) else [sources]
+    every = listed_sources(sources)
     if options.start_time is not None and len(every) > 1:
         raise InvalidInputError(
             f"{option('start_time')} must be left out with several sources, got {len(every)}. Join "
@@ -198,9 +199,28 @@ def _collected(readers: Sequence[SourceReader], options: ReadingOptions) -> Coll
     return collector
 
 
+def listed_sources(given: Any) -> Sequence[Any]:
+    """Return one source or several as a sequence; the keys of a dict name its series."""
+    if isinstance(given, Mapping):
+        return [_renamed(str(name), series) for name, series in given.items()]
+    return given if isinstance(given, list | tuple) else [given]
+
+
+def _renamed(name: str, series: Any) -> Any:
+    """Return a series with the name of its sensor."""
+    if isinstance(series, Series):
+        return replace(series, sensor=name)
+    if is_pandas_series(series):
+        return series.rename(name)
+    raise InvalidInputError(
+        'sources must be a path, "-", a list of paths, or a DataFrame or Series of pandas, polars '
+        f"or pyarrow, or a dict of Series with an index of times, got {shown(series)} for {name!r}."
+    )
+
+
 def _regular(source: Any) -> Sequence[Series] | None:
     """Return the series if these were given; None if the source has to be read."""
-    every = source if isinstance(source, list | tuple) else [source]
+    every = listed_sources(source)
     return every if all(isinstance(each, Series) for each in every) else None
 
 

@@ -134,7 +134,7 @@ class ReadingOptions:
         tuple[str, ...],
         Flag(
             "Column whose values are known in advance; repeat the flag for several.",
-            ("--extra",),
+            ("--extras", "--extra"),
             "NAME",
             True,
         ),

@@ -24,6 +24,10 @@ IsOurs: TypeAlias = Callable[[Path], bool]
 GENERATOR = '<meta name="generator" content="streamridge">'
 # The first columns of a table of forecasts.
 PREDICTIONS = ("sensor", "method", "time", "horizon", "actual", "value")
+# The first columns of a table of the next steps.
+FORECASTS = ("sensor", "time")
+# The program that figures name in their metadata.
+DRAWN_BY = "streamridge"
 ROAD = re.compile(r"(mainline|ramp)-\d+")
 # The number of bytes at the beginning of a file that are inspected.
 HEAD_BYTES = 65536
@@ -73,6 +77,17 @@ def is_checkpoint(path: Path) -> bool:
 def is_predictions(path: Path) -> bool:
     """Return whether a file is a table of forecasts."""
     return _columns(path)[: len(PREDICTIONS)] == PREDICTIONS
+
+
+def is_forecast(path: Path) -> bool:
+    """Return whether a file is a table of the next steps."""
+    columns = _columns(path)
+    return columns[:2] == FORECASTS and any(name.startswith("lower") for name in columns)
+
+
+def is_figure(path: Path) -> bool:
+    """Return whether a file is a figure that this package drew."""
+    return DRAWN_BY.encode() in _head(path)
 
 
 def is_simulated(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, SameContent, Vector, require_finite
-from streamridge.errors import InvalidInputError, shown
+from streamridge.errors import InvalidInputError, html_table, shown
 from streamridge.files.frames import make_frame
 from streamridge.metrics import percent
+from streamridge.plots.axes import drawable, new_figure
+from streamridge.plots.figures import plot_next_steps
+from streamridge.series.clock import AnyClock
 from streamridge.series.time_format import NAIVE, TimeFormat, time_columns
 from streamridge.series.times import Times
 
@@ -25,6 +28,10 @@ Part = TypeVar("Part")
 
 # The level of the band that readings are judged by; it is always learned.
 JUDGED = 0.9
+# A table of more rows shows the first and the last rows.
+MOST_ROWS, SHOWN_ROWS = 24, 8
+# A figure shows at least this number of readings before the forecast.
+LEAST_RECENT = 48
 # The largest share below one.
 LARGEST = float(np.nextafter(1.0, 0.0))
 
@@ -136,7 +143,21 @@ def _require_share(level: float) -> None:
 Source = Literal["model", "seasonal", "last", "none"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class RecentReadings:
+    """The readings before a forecast, for figures."""
+
+    clock: AnyClock
+    first: int  # the step of the first value
+    values: Vector  # (n,), NaN without a reading
+
+    @property
+    def times(self) -> Times:
+        """Return the times of the values, shape (n,)."""
+        return self.clock.times(self.first + np.arange(len(self.values)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast(SameContent):
     """A forecast of the next steps, with one entry per horizon.
 
@@ -161,6 +182,10 @@ class Forecast(SameContent):
         (L,), the levels of the bands, in the requested order.
     time_format
         The format of the readings' times, which `stamps` and `frame` use too.
+    sensor
+        The name of the sensor.
+    recent
+        The latest readings, which `plot` draws before the forecast.
     """
 
     time: Times
@@ -170,9 +195,66 @@ class Forecast(SameContent):
     source: Source
     levels: Levels
     time_format: TimeFormat = NAIVE
+    sensor: str | None = field(default=None, compare=False)
+    recent: RecentReadings | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        words = {"sensor": repr(self.sensor), "source": repr(self.source)}
+        if len(self) == 1:
+            numbers = {"value": self.value, **band_columns(self.levels, self.lower, self.upper)}
+            words |= {"time": repr(self._texts[0])}
+            words |= {name: f"{column[0]:.4g}" for name, column in numbers.items()}
+        else:
+            first, last = repr(self._texts[0]), repr(self._texts[-1])
+            words |= {"horizon": str(len(self)), "first": first, "last": last}
+        return f"Forecast({', '.join(f'{name}={text}' for name, text in words.items())})"
+
+    def _repr_html_(self) -> str:
+        ends = band_columns(self.levels, self.lower, self.upper)
+        numbers = {"value": self.value, **ends}
+        rows = [
+            [time, *(f"{column[at]:.6g}" for column in numbers.values())]
+            for at, time in enumerate(self._texts)
+        ]
+        if len(rows) > MOST_ROWS:
+            rows[SHOWN_ROWS:-SHOWN_ROWS] = [["..."] * len(rows[0])]
+        return html_table(["time", *numbers], rows)
+
+    @property
+    def _texts(self) -> list[str]:
+        return self.time_format.texts(self.time)
+
+    def plot(self, unit: str = "") -> Any:
+        """Return a figure of the latest readings and of the forecast with its intervals."""
+        figure = new_figure(1)
+        self.draw(figure.axes[0], unit)
+        return figure
+
+    def draw(self, axes: Any, unit: str = "") -> Any:
+        """Draw the latest readings and the forecast with its intervals on axes of matplotlib."""
+        past, local = self.recent, self.time_format.local
+        recent = (self.time[:0], self.value[:0]) if past is None else (past.times, past.values)
+        shown = slice(-max(LEAST_RECENT, 2 * len(self)), None)
+        plot_next_steps(
+            axes,
+            (local(recent[0][shown]), recent[1][shown]),
+            local(self.time),
+            *(self.value, self.lower, self.upper),
+            unit=unit,
+            levels=self.levels,
+        )
+        name = "" if self.sensor is None else f"{drawable(self.sensor)}: "
+        steps = "the next step" if len(self) == 1 else f"the next {len(self)} steps"
+        axes.set(title=f"{name}{steps}, with {band_words(self.levels)}")
+        return axes
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def first(self, steps: int) -> Forecast:
+        """Return the forecast of the first steps."""
+        names = ("time", "value", "lower", "upper")
+        return replace(self, **{name: getattr(self, name)[:steps] for name in names})
 
     @property
     def stamps(self) -> list[Any]:

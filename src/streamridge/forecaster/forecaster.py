@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from decimal import Decimal
 from functools import wraps
 from math import isnan
 from pathlib import Path
+from types import EllipsisType
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import numpy as np
 
-from streamridge.arrays import require_flag
+from streamridge.arrays import Matrix, require_flag
 from streamridge.errors import StateError, StreamRidgeError, about, html_table
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import UNREADABLE, read_content
 from streamridge.files.reading_options import reading_arguments
 from streamridge.forecaster import saving
 from streamridge.forecaster.arguments import StartArguments
-from streamridge.forecaster.forecast import Forecast, Level, require_levels
+from streamridge.forecaster.extra_columns import (
+    ExtraValues,
+    GivenExtras,
+    require_observed,
+    require_upcoming,
+)
+from streamridge.forecaster.forecast import Forecast, Level, RecentReadings, require_levels
 from streamridge.forecaster.methods import PRINTED, PROTOTYPE, method_of
+from streamridge.forecaster.new_rows import new_rows
 from streamridge.forecaster.plausibility import BoundPair, clipped
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.settings import (
@@ -28,7 +37,6 @@ from streamridge.forecaster.settings import (
     Start,
     chosen_settings,
     read_history,
-    require_columns,
     require_names,
     require_path,
     require_reading,
@@ -43,6 +51,7 @@ from streamridge.series.holidays import GivenHolidays
 from streamridge.series.lengths import parse_step, step_name
 from streamridge.series.series import Series
 from streamridge.series.time_format import NAIVE
+from streamridge.series.times import Times
 from streamridge.tuners.base import Tuner
 
 # The sensor name of a series that has no name of its own.
@@ -114,7 +123,7 @@ class Forecaster(StepwiseForecaster):
         but at most 864 steps. For steps of a day or longer, and for an index, it is the shortest
         season plus 32 steps.
     extras
-        Names of further columns, whose values are known one step ahead.
+        Names of further columns, whose values are known for every step ahead.
     learn
         False keeps the hyperparameters at their initial values, and uses no ensemble.
     tuner
@@ -263,13 +272,7 @@ class Forecaster(StepwiseForecaster):
         own = {"step": history.clock.step, "tz": None if zone is None else zone.key}
         if shared["sensor"] is None and name != UNNAMED:
             own["sensor"] = name
-        forecaster = cls(**{**given, **own})
-        with about(forecaster.settings.sensor):
-            require_readings("value", history.values)
-            for each in extras:
-                require_readings(each, history.extras[each])
-            forecaster._add_history(history)
-        return forecaster
+        return cls.from_settings(cls(**{**given, **own}).settings, history)
 
     @classmethod
     def from_settings(cls, settings: Settings, history: Series | None = None) -> Forecaster:
@@ -281,7 +284,11 @@ class Forecaster(StepwiseForecaster):
         forecaster = cls.__new__(cls)
         StepwiseForecaster.__init__(forecaster, settings)
         if history is not None:
-            forecaster._add_history(history)
+            with about(settings.sensor):
+                require_readings("value", history.values)
+                for each in settings.preset.features.extras:
+                    require_readings(each, history.extras[each])
+                forecaster._add_history(history)
         return forecaster
 
     def __repr__(self) -> str:
@@ -341,10 +348,23 @@ class Forecaster(StepwiseForecaster):
 
         For an integer index it is a whole number.
         """
+        times = self._next_times
+        return None if times is None else times[0]
+
+    @property
+    def _recent(self) -> RecentReadings:
+        """Return the latest readings: two days, or twice the horizon."""
+        settings, history = self._settings, self._history
+        values = history.timeline.last_readings(2 * max(settings.day, settings.horizon))
+        return RecentReadings(history.clock.known, history.next_step - len(values), values)
+
+    @property
+    def _next_times(self) -> Times | None:
+        """Return the times of the steps ahead, (H,); None before the first reading."""
         history = self._history
         if not history.has_readings:
             return None
-        return history.clock.known.times(np.array([history.next_step]))[0]
+        return history.clock.known.times(history.next_step + np.arange(history.horizon))
 
     @property
     def workspace(self) -> Workspace | None:
@@ -364,15 +384,15 @@ class Forecaster(StepwiseForecaster):
         if self._model is not None:
             self._model.hold(workspace)
 
-    def predict(
-        self, extras: Mapping[str, float] | None = None, level: Level | None = None
-    ) -> Forecast:
+    def predict(self, extras: GivenExtras | None = None, level: Level | None = None) -> Forecast:
         """Return the forecast of the next steps; this changes nothing.
 
         Parameters
         ----------
         extras
-            Values of the further columns at the next step, if the forecaster has any.
+            The extra columns of the steps ahead, if the forecaster has any: a value for each step,
+            such as {"rain": [0.0, 0.4]} for a horizon of two; or a frame with a column of times and
+            a column for each extra. "last" repeats the last known values.
         level
             The level of the band, or several; the forecaster's own by default. Only the bands of
             the forecaster's own levels, and of 90 %, are calibrated by errors. A band of any other
@@ -382,7 +402,8 @@ class Forecaster(StepwiseForecaster):
             settings, history, columns = self._settings, self._history, None
             levels = settings.levels if level is None else require_levels(level)
             if extras is not None or settings.preset.features.extras:
-                columns = require_columns(settings.preset.features.extras, extras)
+                written = history.clock.time_format or NAIVE
+                columns = require_upcoming(settings, extras, self._next_times, written)
             if not history.has_readings:
                 return Forecast.none(
                     settings.horizon, levels, indexed=isinstance(settings.step, int)
@@ -400,15 +421,20 @@ class Forecaster(StepwiseForecaster):
                 forecast.source,
                 levels,
                 history.clock.time_format or NAIVE,
+                settings.sensor,
+                self._recent,
             )
         except StreamRidgeError as error:
             error.sensor = error.sensor or self._settings.sensor
             raise
 
     def observe(
-        self, time: object, value: float | None, extras: Mapping[str, float] | None = None
+        self,
+        time: object,
+        value: float | Decimal | EllipsisType | None = ...,
+        extras: ExtraValues | None = None,
     ) -> None:
-        """Learn from a reading; if an error is raised, nothing has changed.
+        """Learn from a reading, or from a frame of readings; after an error, nothing has changed.
 
         Parameters
         ----------
@@ -416,33 +442,47 @@ class Forecaster(StepwiseForecaster):
             ISO 8601 text, a datetime or a numpy.datetime64. A time between two steps belongs to
             the nearest. Steps that are left out are gaps. A reading of an earlier step is a
             duplicate, a conflict (the first reading stays), or fills a gap late.
+
+            Alone, without a value: readings of this sensor, as a frame or series of pandas, polars
+            or pyarrow, or a `Series`. They are learned from in the order of their rows. If the
+            forecaster has extras, their columns are read too, and rows after the last value only
+            tell the extras of later steps.
         value
             The reading; None or NaN if it is missing. A reading outside the known bounds is counted
             as implausible, and is otherwise treated as missing.
         extras
-            Values of the further columns at that time. Without them, the step's row is not learned
-            from.
+            The extra columns at that time: one number each, or several for that step and the
+            steps after it, as `predict` takes them. The last known value replaces missing ones in
+            the forecast, but a step without its own values is not learned from.
         """
         try:
-            number, history, counts = require_reading("value", value), self._history, self._counts
-            names = self._settings.preset.features.extras
-            columns = None if extras is None else require_columns(names, extras)
-            step, on_grid = history.place(time)
-            counts["readings"] += not isnan(number)
-            counts["off_grid"] += not on_grid
-            if history.excluded and history.is_excluded(step):
-                counts["excluded"] += 1
-                number = np.nan
-            missing = step - history.next_step
-            if missing < 0:
-                self._add_late(step, number)
+            if isinstance(value, EllipsisType):
+                for row in new_rows(time, self._settings, self._history):
+                    self._observe(*row)
                 return
-            if missing:
-                self._fill_gap(missing)
-            self._advance(number, columns)
+            number = require_reading("value", value)
+            columns = None if extras is None else require_observed(self._settings, extras)
+            self._observe(time, number, columns)
         except StreamRidgeError as error:
             error.sensor = error.sensor or self._settings.sensor
             raise
+
+    def _observe(self, time: object, number: float, columns: Matrix | None) -> None:
+        """Learn from a checked reading; NaN stands for a missing one."""
+        history, counts = self._history, self._counts
+        step, on_grid = history.place(time)
+        counts["readings"] += not isnan(number)
+        counts["off_grid"] += not on_grid
+        if history.excluded and history.is_excluded(step):
+            counts["excluded"] += 1
+            number = np.nan
+        missing = step - history.next_step
+        if missing < 0:
+            self._add_late(step, number)
+            return
+        if missing:
+            self._fill_gap(missing)
+        self._advance(number, columns)
 
     @_named
     def exclude(self, start: object, end: object) -> None:

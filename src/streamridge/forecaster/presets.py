@@ -133,10 +133,18 @@ def default_preset(
     seasons: tuple[Season, ...], *, lags: int = 16, horizon: int = 1, extras: tuple[str, ...] = ()
 ) -> Preset:
     """Return the default preset for a sensor with these seasons; `lags` applies without any."""
-    features = Profiles(seasons, lags=lags, ahead=horizon, extras=extras)
-    widths = dict(features.layout.blocks)
+    ahead = horizon if extras else 1
+    features = Profiles(seasons, lags=lags, ahead=horizon, extras=extras, extras_ahead=ahead)
+    return profile_preset(features)
+
+
+def profile_preset(features: Profiles) -> Preset:
+    """Return the default model on features of seasonal profiles."""
+    seasons, widths = features.seasons, dict(features.layout.blocks)
     del widths["latest"]
-    starts = {"calendar": 0.1, "extras": 0.3, **{f"{each.name}_profile": 0.2 for each in seasons}}
+    # An extra column weighs the same in the kernel, however many steps ahead it is known.
+    starts = {"calendar": 0.1, "extras": 0.3 / features.extras_ahead}
+    starts |= {f"{each.name}_profile": 0.2 for each in seasons}
     scales = [
         np.full(width, starts[name]) if name in starts else _fading(width)
         for name, width in widths.items()
@@ -210,8 +218,7 @@ def default_starts(preset: Preset) -> tuple[Vector, ...]:
     own = preset.features
     if not isinstance(own, Profiles):
         return ()
-    usual = default_preset(own.seasons, lags=own.lags, horizon=own.ahead, extras=own.extras)
-    there, here = usual.joint.space, preset.joint.space
+    there, here = profile_preset(own).joint.space, preset.joint.space
     return (there.values,) if there.naming == here.naming else ()
 
 

@@ -71,9 +71,9 @@ class SensorHistory:
         """Return the step that is forecast next."""
         return self.timeline.newest + 1
 
-    def past(self, columns: Vector | None = None) -> Past:
-        """Return the past as features see it, with the next step's further columns if given."""
-        return Past(self.timeline, self.clock.known, columns)
+    def past(self, upcoming: Matrix | None = None) -> Past:
+        """Return the past as features see it, with the extra columns of the next steps if given."""
+        return Past(self.timeline, self.clock.known, upcoming)
 
     @property
     def least(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from decimal import Decimal
 from functools import cached_property
 from math import inf
 from os import PathLike
@@ -174,8 +175,12 @@ class Settings:
 
     @cached_property
     def columns(self) -> SeasonalColumns | None:
-        """Return the columns of forecasts far ahead; None if the model forecasts all steps."""
-        return seasonal_columns(self.seasons, self.step) if self.guard else None
+        """Return the columns of forecasts far ahead; None if the model forecasts all steps.
+
+        Only the model uses extra columns, so it forecasts all steps if there are any.
+        """
+        model_alone = not self.guard or self.preset.features.extras
+        return None if model_alone else seasonal_columns(self.seasons, self.step)
 
     @cached_property
     def day(self) -> int:
@@ -248,13 +253,15 @@ MOST_AHEAD, MOST_LAGS = 20_160, 3000
 LARGEST_VALUE = 1e12
 
 
-def require_reading(name: str, value: float | None) -> float:
+def require_reading(name: str, value: float | Decimal | None) -> float:
     """Return a reading as a number; NaN if there is none."""
     if type(value) is float and abs(value) <= LARGEST_VALUE:  # as a rule
         return value
     # pandas has missing values of its own, which are not even equal to themselves.
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return np.nan
+    if isinstance(value, Decimal):
+        value = float(value)
     if isinstance(value, float | np.floating) and np.isnan(value):
         return np.nan
     number = require_number(name, value)
@@ -270,17 +277,6 @@ def require_readings(name: str, values: Vector | Matrix) -> None:
         raise InvalidInputError(
             f"{name} must be at most {LARGEST_VALUE:g} in size, got {too_large[0]:g}."
         )
-
-
-def require_columns(names: tuple[str, ...], extras: Mapping[str, float] | None) -> Vector:
-    """Return the values of further columns in the order of their names."""
-    if extras is not None and not isinstance(extras, Mapping):
-        raise InvalidInputError(f"extras must map names to numbers, got {shown(extras)}.")
-    given = {} if extras is None else dict(extras)
-    if set(given) != set(names):
-        wanted = ", ".join(names) or "nothing"
-        raise InvalidInputError(f"extras must give {wanted}, got {', '.join(given) or 'none'}.")
-    return np.array([require_reading(name, given[name]) for name in names])
 
 
 def require_names(extras: object) -> tuple[str, ...]:
@@ -340,7 +336,8 @@ def chosen_settings(
         size = affordable(budget, length, horizon=horizon).size
     train_size = size.train_size if train_size is None else train_size
     require_count("train_size", train_size)
-    columns = seasonal_columns(lengths, length) if others["guard"] else None
+    has_columns = others["guard"] and not names
+    columns = seasonal_columns(lengths, length) if has_columns else None
     near = near_steps(horizon, length, columns)
     if preset is None:
         preset = size.preset(lengths, length, lags=lags, horizon=near, extras=names)

@@ -21,6 +21,7 @@ from streamridge.features.base import input_at
 from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import CorrectionLog
 from streamridge.forecaster.ensemble import LAST, Ensemble, EnsembleForecast
+from streamridge.forecaster.extra_columns import filled_forward, steps_ahead
 from streamridge.forecaster.far_ahead import FarAhead, FarForecast
 from streamridge.forecaster.forecast import JUDGED, Levels, Source
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
@@ -80,9 +81,10 @@ class StepwiseForecaster:
             return len(self._history.timeline) >= self._first_try
         return self._model.refit_due
 
-    def _next_forecast(self, columns: Vector | None) -> NextForecast:
-        """Return the forecast of the next steps, given their further columns; computed once."""
-        key = b"" if columns is None else columns.tobytes()
+    def _next_forecast(self, columns: Matrix | None) -> NextForecast:
+        """Return the forecast of the next steps, given their extra columns; computed once."""
+        upcoming = self._upcoming(columns)
+        key = b"" if upcoming is None else upcoming.tobytes()
         if key in self._next:
             return self._next[key]
         history, model, ensemble = self._history, self._model, self._ensemble
@@ -90,7 +92,7 @@ class StepwiseForecaster:
             forecast = NextForecast(*history.naive_forecast())
         else:
             step, limits = history.next_step, history.limits
-            inputs = input_at(model.features, history.past(columns), step)
+            inputs = input_at(model.features, history.past(upcoming), step)
             raw, spreads, baseline = model.forecast(inputs)
             spreads = self._calibration.at_least_recent(np.maximum(spreads, history.least))
             if history.silent:
@@ -111,6 +113,19 @@ class StepwiseForecaster:
             naive, _ = history.naive_forecast(settings.near, settings.horizon)
             self._next_far = far.forecast(history.past(), naive, history.least, history.limits)
         return self._next_far
+
+    def _upcoming(self, columns: Matrix | None) -> Matrix | None:
+        """Return the extra columns of the steps ahead, (A, E), given those of the first k steps.
+
+        The last known value replaces unknown ones. None if there are no extra columns.
+        """
+        features, timeline = self._settings.preset.features, self._history.timeline
+        if not features.extras or not self._history.has_readings:
+            return None
+        known = np.full((steps_ahead(features), len(features.extras)), np.nan)
+        if columns is not None:
+            known[: len(columns)] = columns
+        return filled_forward(known, timeline.last_extras) if np.isnan(known).any() else known
 
     def _mixed(
         self, ensemble: Ensemble, made: ModelForecast, baseline: Vector | None
@@ -141,8 +156,12 @@ class StepwiseForecaster:
             return forecast.values.copy()
         return np.append(forecast.values, self._next_far_forecast(self._far).values)
 
-    def _advance(self, value: float, columns: Vector | None) -> None:
-        """Take the next step; the value is NaN without a reading, `columns` None if not known."""
+    def _advance(self, value: float, columns: Matrix | None) -> None:
+        """Take the next step; the value is NaN without a reading.
+
+        `columns` are its extra columns and those of steps after it, (k, E); None if not known.
+        """
+        own = None if columns is None else columns[0]
         history, bounds = self._history, self._settings.bounds
         impossible = bounds is not None and not history.is_possible(value)
         if impossible:
@@ -150,7 +169,7 @@ class StepwiseForecaster:
             value = np.nan
         if not history.has_readings:
             if not isnan(value):  # there is nothing to fill a gap with before the first reading
-                history.push(value, value, None, columns)
+                history.push(value, value, None, own)
             return
         forecast, step = self._next_forecast(columns), history.next_step
         self._forget_next()
@@ -158,11 +177,11 @@ class StepwiseForecaster:
             excluded = history.excluded and history.is_excluded(step)
             self._counts["missing"] += not (impossible or excluded)
             self._skip(1)
-            history.push_gap(float(forecast.values[0]), columns)
+            history.push_gap(float(forecast.values[0]), own)
             if self._model is not None:
                 self._model.skip(step)
         else:
-            self._learn(step, value, forecast, columns)
+            self._learn(step, value, forecast, own)
         self._catch_up()
 
     def _learn(

@@ -154,6 +154,13 @@ def plain(text: str) -> str:
     return visible(text).replace("$", r"\$")
 
 
+def drawable(text: str) -> str:
+    """Return text that the font can draw; a question mark replaces a missing character."""
+    manager = matplotlib_part("font_manager")
+    font = manager.get_font(manager.findfont(manager.FontProperties()))
+    return plain("".join(char if font.get_char_index(ord(char)) else "?" for char in text))
+
+
 def matplotlib_part(name: str) -> ModuleType:
     """Return a module of matplotlib, which is imported only when a figure is drawn."""
     try:

@@ -83,6 +83,39 @@ def plot_band(
     return axes
 
 
+def plot_next_steps(
+    axes: Axes,
+    recent: tuple[Times, Vector],
+    times: Times,
+    value: Vector,
+    lower: Vector | Matrix,
+    upper: Vector | Matrix,
+    *,
+    unit: str = "",
+    levels: Sequence[float] = (),
+) -> Axes:
+    """Draw the forecast of the next steps with its intervals, after the recent readings."""
+    color, _ = method_look("ohl")
+    before, actual = recent
+    if len(before):
+        axes.plot(before, actual, color=INK, lw=1.3, label="actual")
+        lone = lone_readings(actual)
+        axes.plot(before[lone], actual[lone], ".", color=INK, ms=3)
+        _shade_gaps(axes, before, actual)
+    # A single step has no line and no area.
+    style = "." if len(times) == 1 else "-"
+    axes.plot(times, value, style, color=color, lw=1.5, label="forecast")
+    if len(times) == 1:
+        axes.vlines(np.repeat(times, np.size(lower)), np.ravel(lower), np.ravel(upper), color=color)
+    else:
+        _fill_bands(axes, times, lower, upper, levels, color)
+    axes.set(ylabel=plain(unit) or "value")
+    time_axis(axes, np.concatenate([before, times]))
+    axes.margins(x=0.01)
+    legend_above_data(axes)
+    return axes
+
+
 def plot_running_rmse(
     axes: Axes,
     errors_by_name: Mapping[str, Vector],

@@ -12,7 +12,7 @@ from streamridge.arrays import Mask, Vector
 from streamridge.files.written_files import file_stem
 from streamridge.forecaster.forecast import band_words
 from streamridge.metrics import rmse_by_hour, rmse_by_weekday
-from streamridge.plots.axes import INK, matplotlib_part, new_figure, plain
+from streamridge.plots.axes import INK, drawable, matplotlib_part, new_figure, plain
 from streamridge.plots.figures import (
     EXPERT_AXIS,
     KERNEL_AXIS,
@@ -111,13 +111,6 @@ def write_event_image(
         axes.set(xlabel="")
     first.text(at, 0.88, f"  {event}", transform=first.get_xaxis_transform(), va="center")
     figure.savefig(path, dpi=DOTS_PER_INCH)
-
-
-def drawable(text: str) -> str:
-    """Return text that the font can draw; a question mark replaces a missing character."""
-    manager = matplotlib_part("font_manager")
-    font = manager.get_font(manager.findfont(manager.FontProperties()))
-    return plain("".join(char if font.get_char_index(ord(char)) else "?" for char in text))
 
 
 def _figures(

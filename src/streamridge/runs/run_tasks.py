@@ -19,10 +19,12 @@ from streamridge.errors import InvalidInputError, StreamRidgeError, counted, opt
 from streamridge.runs.dask_engine import DaskEngine
 from streamridge.runs.engines import Engine, LocalEngine, Workers, started_workers
 from streamridge.runs.step_loop import reason_of, run_task
-from streamridge.runs.tasks import Task, TaskOutcome
+from streamridge.runs.tasks import AnyTask, TaskOutcome
 
 # Called with the number of a task and the number of its steps that are done.
 TaskProgress = Callable[[int, int], None]
+# Returns the outcome of a task.
+Perform = Callable[..., TaskOutcome]
 # Seconds between two looks at the progress of running tasks.
 LOOK_EVERY = 0.2
 # The most outcomes that are held in memory while the oldest task is running.
@@ -59,9 +61,15 @@ def parse_engine(
 
 
 def run_tasks(
-    tasks: Sequence[Task], engine: Engine | Executor, progress: TaskProgress | None = None
+    tasks: Sequence[AnyTask],
+    engine: Engine | Executor,
+    progress: TaskProgress | None = None,
+    perform: Perform = run_task,
 ) -> Generator[TaskOutcome, None, None]:
     """Return a generator of the outcomes of tasks, in the order of the tasks.
+
+    `perform` returns the outcome of one task, given its number, the task and a function to call
+    with the number of its steps that are done, and of all its steps. By default it is a replay.
 
     An outcome is stored as soon as its task has finished, and yielded at its turn. A task whose run
     is stored already is read from its file. After Ctrl-C no further task starts, running tasks are
@@ -70,8 +78,8 @@ def run_tasks(
     todo = sum(not task.is_done for task in tasks)
     report = progress or (lambda number, done: None)
     if not todo or (isinstance(engine, LocalEngine) and min(engine.jobs, todo) == 1):
-        return _run_here(tasks, report)
-    return _run_on_workers(tasks, engine, report)
+        return _run_here(tasks, report, perform)
+    return _run_on_workers(tasks, engine, report, perform)
 
 
 class Interrupts:
@@ -125,7 +133,9 @@ def handled_signals(
             signal.signal(each, before[each])
 
 
-def _run_here(tasks: Sequence[Task], progress: TaskProgress) -> Generator[TaskOutcome, None, None]:
+def _run_here(
+    tasks: Sequence[AnyTask], progress: TaskProgress, perform: Perform
+) -> Generator[TaskOutcome, None, None]:
     """Run tasks in this process, one after the other."""
     caller_errors: list[Exception] = []  # errors of `progress` are not failures of a task
 
@@ -143,7 +153,7 @@ def _run_here(tasks: Sequence[Task], progress: TaskProgress) -> Generator[TaskOu
             if outcome is None and not interrupts.requested:
                 try:
                     interrupts.in_task = True
-                    outcome = run_task(number, task, partial(report, number))
+                    outcome = perform(number, task, partial(report, number))
                 except KeyboardInterrupt:  # before the first step
                     interrupts.requested = True
                 finally:
@@ -157,7 +167,7 @@ def _run_here(tasks: Sequence[Task], progress: TaskProgress) -> Generator[TaskOu
                 yield outcome
 
 
-def _stored(task: Task, outcome: TaskOutcome) -> TaskOutcome:
+def _stored(task: AnyTask, outcome: TaskOutcome) -> TaskOutcome:
     """Return an outcome after its files are written; a full disk is an error of this task alone."""
     try:
         task.store(outcome)
@@ -167,14 +177,14 @@ def _stored(task: Task, outcome: TaskOutcome) -> TaskOutcome:
 
 
 def _run_on_workers(
-    tasks: Sequence[Task], engine: Engine | Executor, progress: TaskProgress
+    tasks: Sequence[AnyTask], engine: Engine | Executor, progress: TaskProgress, perform: Perform
 ) -> Generator[TaskOutcome, None, None]:
     """Run tasks on the workers of an engine."""
     with (
         threadpool_limits(1),
         noted_interrupts() as interrupts,
         started_workers(engine, len(tasks)) as workers,
-        closing(_Schedule(tasks, workers)) as schedule,
+        closing(_Schedule(tasks, workers, perform)) as schedule,
     ):
         for number, task in enumerate(tasks):
             while schedule.is_expected(number):
@@ -201,8 +211,8 @@ class _Schedule:
     time also needs the least memory, and a lack of memory is the usual reason.
     """
 
-    def __init__(self, tasks: Sequence[Task], workers: Workers) -> None:
-        self._tasks, self._workers = tasks, workers
+    def __init__(self, tasks: Sequence[AnyTask], workers: Workers, perform: Perform) -> None:
+        self._tasks, self._workers, self._perform = tasks, workers, perform
         self._waiting = deque(number for number, task in enumerate(tasks) if not task.is_done)
         self._suspects: deque[int] = deque()
         self._deaths: Counter[int] = Counter()
@@ -236,7 +246,7 @@ class _Schedule:
         return len(self._running) < room and self._waiting[0] < oldest + room + AHEAD
 
     def _start(self, number: int) -> None:
-        call = partial(run_task, number, self._tasks[number])
+        call = partial(self._perform, number, self._tasks[number])
         try:
             self._running[number] = self._workers.submit(number, call)
         except BrokenExecutor as error:  # an idle worker has died
@@ -261,8 +271,8 @@ class _Schedule:
             progress(number, self._workers.steps_done(number))
         for number in done:
             outcome = self.finished.get(number)
-            if outcome is not None and outcome.run is not None:
-                progress(number, outcome.run.steps_done)
+            if outcome is not None and outcome.steps_done:
+                progress(number, outcome.steps_done)
 
     def _retry(self, lost: Sequence[int]) -> None:
         """Let tasks of a broken pool run again, unless their worker has died too often."""

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from streamridge.arrays import Vector
+from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, StreamRidgeError, about, option
+from streamridge.forecaster.extra_columns import ExtraValues, filled_forward, steps_ahead
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.self_tuning import HyperparameterPath
-from streamridge.forecaster.settings import LARGEST_VALUE
+from streamridge.forecaster.settings import LARGEST_VALUE, Settings
 from streamridge.learners.base import Costs
 from streamridge.learners.workspace import Workspace
 from streamridge.runs.run import ExpertPath, Run
 from streamridge.runs.scores import scored_part
 from streamridge.runs.tasks import Task, TaskOutcome
-from streamridge.series.series import Series
+from streamridge.series.series import Series, datetimes_of
 from streamridge.series.spans import Span, within
-from streamridge.series.time_format import TimeFormat
 from streamridge.series.times import Steps, Times
 
 # Called after each step with the number of steps that are done, and of all steps.
@@ -68,15 +68,16 @@ def replay_series(forecaster: Forecaster, task: Task, progress: StepProgress | N
     with about(series.sensor):
         values = _checked_values(series, times, task.exclude)
     datetimes, (in_time, late) = datetimes_of(series, times), _late_readings(series, values)
-    readings = zip(datetimes, in_time.tolist(), extras_of(series), strict=False)
+    extras = extras_of(series, forecaster.settings)
+    readings = zip(datetimes, in_time.tolist(), extras, strict=False)
     forecasts, paths = _Forecasts(task), PathRecorder(forecaster)
     start, interrupted = thread_time(), False
     try:
         with threadpool_limits(1), about(series.sensor), _kept_memory(forecaster):
-            for at, (time, value, extras) in enumerate(readings):
+            for at, (time, value, (filled, known)) in enumerate(readings):
                 try:
-                    forecasts.add(forecaster.predict(extras))
-                    forecaster.observe(time, value, extras)
+                    forecasts.add(forecaster.predict(filled))
+                    forecaster.observe(time, value, known)
                 except StreamRidgeError as error:
                     error.args = (f"at {_text(time)}: {error.reason}",)
                     raise
@@ -251,20 +252,26 @@ def _skip_to_start(forecaster: Forecaster, series: Series) -> None:
             forecaster.observe(before, None)
 
 
-def datetimes_of(series: Series, times: Times | Steps) -> list[Any]:
-    """Return times of a series in their own format, which a forecaster accepts; never ambiguous."""
-    zone = series.clock.zone
-    if zone is None or series.time_format.zoned:
-        return series.time_format.datetimes(times)
-    return TimeFormat(zoned=True, zone=zone.key).datetimes(times)
+def extras_of(
+    series: Series, settings: Settings
+) -> Iterable[tuple[ExtraValues | None, ExtraValues | None]]:
+    """Return the extras of each step and of the steps after it, with and without filled values.
 
+    The last known value fills unknown ones. Both are None without extras.
+    """
+    names, ahead = settings.preset.features.extras, steps_ahead(settings.preset.features)
+    if not names:
+        return repeat((None, None), len(series))
+    known = np.full((len(series) + ahead - 1, len(names)), np.nan)
+    for at, name in enumerate(names):
+        column = np.concatenate([series.extras[name], series.upcoming.get(name, ())])
+        known[: len(column), at] = column[: len(known)]
+    filled = filled_forward(known, np.zeros(len(names)))
 
-def extras_of(series: Series) -> Iterable[dict[str, float] | None]:
-    """Return the extras of each step by name; None for a series without extras."""
-    if not series.extras:
-        return repeat(None, len(series))
-    rows = np.column_stack(list(series.extras.values())).tolist()
-    return (dict(zip(series.extras, row, strict=True)) for row in rows)
+    def window(columns: Matrix, at: int) -> ExtraValues:
+        return dict(zip(names, columns[at : at + ahead].T, strict=True))
+
+    return ((window(filled, at), window(known, at)) for at in range(len(series)))
 
 
 def _late_readings(series: Series, values: Vector) -> tuple[Vector, dict[int, list[int]]]:

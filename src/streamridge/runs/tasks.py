@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, counted, listed, option
 from streamridge.files.atomic import replacing
 from streamridge.files.reading import LeftOut, ReadResult
+from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at, tuned_by
 from streamridge.forecaster.settings import Settings
@@ -38,12 +39,19 @@ class TaskOutcome:
     number: int  # the number of the task
     run: Run | None = None
     forecaster: bytes | None = None  # its bytes after the run, if they were asked for
-    error: str | None = None  # why there is no run, or why it could not be stored
+    error: str | None = None  # why there is no result, or why it could not be stored
+    forecast: Forecast | None = None  # the result of a task that forecasts the next steps only
+    notes: tuple[str, ...] = ()  # what a user should know about the result
 
     @property
     def is_interrupted(self) -> bool:
         """Return whether there is a run that was interrupted before its end."""
         return self.run is not None and self.run.interrupted
+
+    @property
+    def steps_done(self) -> int:
+        """Return the number of steps that the task has done; a forecast counts as one."""
+        return int(self.forecast is not None) if self.run is None else self.run.steps_done
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,9 @@ class Task:
         if outcome.run is None or outcome.run.interrupted:
             return
         if self.save_to is not None and outcome.forecaster is not None:
-            _write(self.save_to, outcome.forecaster)
+            write_bytes(self.save_to, outcome.forecaster)
             if self.keep_in is not None:
-                _write(self.keep_in.with_suffix(".sr"), outcome.forecaster)
+                write_bytes(self.keep_in.with_suffix(".sr"), outcome.forecaster)
         if self.keep_in is not None:
             write_run(self.keep_in, outcome.run)
 
@@ -101,8 +109,22 @@ class Task:
         if self.keep_in is None or not self.is_done:
             return None
         if self.save_to is not None:
-            _write(self.save_to, self.keep_in.with_suffix(".sr").read_bytes())
+            write_bytes(self.save_to, self.keep_in.with_suffix(".sr").read_bytes())
         return TaskOutcome(number, read_stored_run(self.keep_in))
+
+
+class AnyTask(Protocol):
+    """Work on one sensor, and what it stores."""
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the result is stored already."""
+
+    def store(self, outcome: TaskOutcome) -> None:
+        """Write the result where it is wanted."""
+
+    def stored(self, number: int) -> TaskOutcome | None:
+        """Return the outcome of a task that is done, else None."""
 
 
 def make_tasks(
@@ -120,13 +142,13 @@ def make_tasks(
     The first fit is made by the end of the warm-up, so that a model makes every scored forecast.
     """
     require_scored_part(warmup, steps, last_steps)
-    _require_one_kind_of_time(read.series.values())
+    require_one_kind_of_time(read.series.values())
     spans = {
         name: spans_of_sensor(name, series.clock.step, series.time_format, exclude)
         for name, series in read.series.items()
     }
     shared = {
-        method: cache(partial(_fitted_in_time, settings_of, warmup))
+        method: cache(partial(fitted_in_time, settings_of, warmup))
         for method, settings_of in methods.items()
     }
     every = [
@@ -173,7 +195,7 @@ def require_longer(sensor: str, steps: int, warmup: int) -> None:
         )
 
 
-def _fitted_in_time(
+def fitted_in_time(
     settings_of: Callable[[Length], Settings], warmup: int | None, step: Length
 ) -> Settings:
     """Return settings whose first fit is made by the end of the warm-up.
@@ -188,7 +210,7 @@ def _fitted_in_time(
     return replace(settings, warmup=min(settings.warmup, max(warmup, least)))
 
 
-def _require_one_kind_of_time(every: Iterable[Series]) -> None:
+def require_one_kind_of_time(every: Iterable[Series]) -> None:
     """Raise unless the times of all sensors have the same kind, as a table needs.
 
     They are dates with offsets, dates without, or whole numbers.
@@ -219,7 +241,8 @@ def _too_short(tasks: Sequence[Task]) -> list[LeftOut]:
     return [LeftOut(sensor, reason) for sensor, reason in reasons.items()]
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, complete or not at all."""
     with replacing(path) as file:
         file.write(content)
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamridge.arrays import Mask, require_one_of
+from streamridge.arrays import Mask, Vector, require_one_of
 from streamridge.errors import InvalidInputError, option
 from streamridge.series.clock import containing
 from streamridge.series.lengths import DAY, Length, amount, parse_step
@@ -23,6 +23,8 @@ from streamridge.series.zones import Fold, parse_zone, to_utc
 
 # The days, and the least number of readings, that determine the step of a live stream.
 FIRST_DAYS, FIRST_READINGS = 3, 4 * WINDOW
+# The most steps after the end of a series whose extra columns are read.
+MOST_UPCOMING = 20_160
 
 
 def series_from_arrays(
@@ -109,7 +111,32 @@ def to_series(
     )
     known_at = arrivals(series, taken) if arrival_order else None
     time_format = _time_format(readings, taken.times, zone)
-    return replace(series, counts=counts, time_format=time_format, known_at=known_at)
+    later = replace(readings, times=times).part(exists & (times > taken.times.max()))
+    return replace(
+        series,
+        counts=counts,
+        time_format=time_format,
+        known_at=known_at,
+        upcoming=upcoming_extras(series, later),
+    )
+
+
+def upcoming_extras(series: Series, later: Readings) -> dict[str, Vector]:
+    """Return the extra columns at the steps after the end of a series, (n,) each.
+
+    NaN stands for unknown values. If several rows belong to a step, the nearest counts.
+    """
+    if not later.extras or not len(later.times):
+        return {}
+    times, clock = index_of(later.times) if later.indexed else later.times, series.clock
+    steps = clock.steps(times)
+    at = steps - series.start - len(series)
+    farthest_first = np.argsort(-np.abs(clock.times(steps) - times), kind="stable")
+    order = farthest_first[(at[farthest_first] >= 0) & (at[farthest_first] < MOST_UPCOMING)]
+    columns = {name: np.full(at[order].max(initial=-1) + 1, np.nan) for name in later.extras}
+    for name, column in columns.items():
+        column[at[order]] = later.extras[name][order]
+    return columns
 
 
 def _time_format(readings: Readings, times: Times, zone: ZoneInfo | None) -> TimeFormat:

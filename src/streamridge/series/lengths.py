@@ -25,6 +25,8 @@ UNITS = {
     "d": DAY,
     "mo": YEAR / 12,
 }
+# Other names of units: "15m" and "1w", as polars writes them.
+ALIASES = {"m": UNITS["min"], "w": 7 * DAY}
 # The names of common seasons.
 SEASON_NAMES: dict[Length, str] = {DAY: "day", 7 * DAY: "week", YEAR: "year"}
 # The fewest and the most steps of a season. A longer season would need megabytes of memory.
@@ -37,6 +39,8 @@ def parse_step(step: str | int | timedelta | np.timedelta64) -> Length:
 
     >>> parse_step("15min"), parse_step("1mo"), parse_step(1)
     (datetime.timedelta(seconds=900), datetime.timedelta(days=30, seconds=37800), 1)
+    >>> parse_step("15m"), parse_step("1w")
+    (datetime.timedelta(seconds=900), datetime.timedelta(days=7))
     >>> parse_step("0min")
     Traceback (most recent call last):
     streamridge.errors.InvalidInputError: step must be positive, got '0min'.
@@ -71,16 +75,17 @@ def _length(name: str, given: object) -> Length:
     if isinstance(given, np.timedelta64) and not np.isnat(given):
         with suppress(TypeError):  # months and years have no length
             return timedelta(microseconds=int(given / np.timedelta64(1, "us")))
-    text = given.strip().lower() if isinstance(given, str) else ""
+    text = given.strip() if isinstance(given, str) else ""
     if re.fullmatch(r"\d{1,7}", text, re.ASCII):
         return int(text)
-    match = re.fullmatch(r"(\d{0,6})\s*(s|min|h|d|mo)", text, re.ASCII)
-    if match is None:
+    match = re.fullmatch(r"(\d{0,6})\s*(s|min|h|d|mo|m|w)", text.lower(), re.ASCII)
+    if match is None or text.endswith("M"):  # pandas writes months as M
+        minutes_or_months = " M may mean minutes or months." if text.endswith("M") else ""
         raise InvalidInputError(
             f"{name} must be a time such as 15min, 1h, 7d or 1mo, or a whole number for an index, "
-            f"got {shown(given)}."
+            f"got {shown(given)}.{minutes_or_months}"
         )
-    return int(match[1] or 1) * UNITS[match[2]]
+    return int(match[1] or 1) * (UNITS | ALIASES)[match[2]]
 
 
 def step_name(step: Length) -> str:

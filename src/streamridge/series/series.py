@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -97,6 +97,8 @@ class Series:
         Columns known in advance, (T,) each.
     counts
         The problems met with its readings.
+    upcoming
+        The same columns at the steps after the last value, as far as they are known.
     known_at
         (T,), the step at which each value was known, if the order of arrival counts. It is later
         than the value's own step for a late reading. By default all readings came in time.
@@ -112,6 +114,7 @@ class Series:
     counts: Counts = Counts()
     time_format: TimeFormat = NAIVE
     known_at: Steps | None = None
+    upcoming: Mapping[str, Vector] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -152,6 +155,8 @@ class Series:
         for name, column in self.extras.items():
             content.update(name.encode())
             content.update(np.ascontiguousarray(column).tobytes())
+        for column in self.upcoming.values():
+            content.update(np.ascontiguousarray(column).tobytes())
         return content.hexdigest()
 
     def between(self, first: np.datetime64 | None, last: np.datetime64 | None) -> Series:
@@ -172,10 +177,26 @@ class Series:
         part = slice(begin, end)
         extras = {name: column[part] for name, column in self.extras.items()}
         known_at = None if self.known_at is None else self.known_at[part]
-        start = self.start + begin
+        upcoming = {
+            name: np.concatenate([column[end:], self.upcoming.get(name, ())])
+            for name, column in self.extras.items()
+        }
         return replace(
-            self, start=start, values=self.values[part], extras=extras, known_at=known_at
+            self,
+            start=self.start + begin,
+            values=self.values[part],
+            extras=extras,
+            known_at=known_at,
+            upcoming=upcoming,
         )
+
+
+def datetimes_of(series: Series, times: Times | Steps) -> list[Any]:
+    """Return times of a series in their own format, which a forecaster accepts; never ambiguous."""
+    zone = series.clock.zone
+    if zone is None or series.time_format.zoned:
+        return series.time_format.datetimes(times)
+    return TimeFormat(zoned=True, zone=zone.key).datetimes(times)
 
 
 def span_text(first: np.datetime64 | None, last: np.datetime64 | None) -> str:

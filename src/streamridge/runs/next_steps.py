@@ -1,0 +1,310 @@
+"""The next steps of many sensors, from their readings or from saved forecasters."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamridge.errors import InvalidInputError, StreamRidgeError, counted, option
+from streamridge.files.frames import make_frame
+from streamridge.files.reading import listed_sources, read_series
+from streamridge.files.reading_options import (
+    OPTION_NAMES,
+    ReadingOptions,
+    reading_arguments,
+    require_options,
+)
+from streamridge.forecaster.extra_columns import LAST_KNOWN, GivenExtras, steps_ahead
+from streamridge.forecaster.forecast import Forecast, Levels, band_columns
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.methods import starting_at
+from streamridge.forecaster.settings import Settings
+from streamridge.runs.engines import Engine
+from streamridge.runs.new_readings import learned_text
+from streamridge.runs.run import backend_of
+from streamridge.runs.run_tasks import TaskProgress, parse_engine, run_tasks
+from streamridge.runs.step_loop import StepProgress, reason_of
+from streamridge.runs.tasks import (
+    SHARED_SETTINGS,
+    ModelName,
+    TaskOutcome,
+    fitted_in_time,
+    model_settings,
+    require_one_kind_of_time,
+    write_bytes,
+)
+from streamridge.series.lengths import Length
+from streamridge.series.series import Series
+from streamridge.series.time_format import UTC_FORMAT, TimeFormat, time_columns
+from streamridge.series.times import time_text
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ForecastTask:
+    """The forecast of the next steps of one sensor.
+
+    A new forecaster starts with the series as its history. A saved one learns from the series.
+    """
+
+    sensor: str
+    series: Series | None = None
+    settings: Settings | None = None  # of a new forecaster
+    saved: bytes | None = None  # the bytes of a saved forecaster
+    levels: Levels | None = None  # of the intervals; the forecaster's own by default
+    fills: Mapping[str, float] = field(default_factory=dict)  # extras of steps that no row tells
+    save_to: Path | None = None  # the file for the forecaster
+    is_done = False  # it is never stored
+
+    def store(self, outcome: TaskOutcome) -> None:
+        """Write the forecaster to its file if that is wanted."""
+        if self.save_to is not None and outcome.forecaster is not None:
+            write_bytes(self.save_to, outcome.forecaster)
+
+    def stored(self, number: int) -> TaskOutcome | None:
+        """Return None: a forecast is never stored."""
+        return None
+
+
+@reading_arguments()
+def forecast(
+    data: Any,
+    horizon: int = 1,
+    *,
+    model: ModelName = "default",
+    jobs: int = 1,
+    engine: str | Engine | Executor = "local",
+    progress: TaskProgress | None = None,
+    **options: Any,
+) -> Any:
+    """Return the forecast of the next steps of every sensor, as one frame.
+
+    Each sensor gets a forecaster of its own, which is fitted to all of its readings. This takes
+    little longer than one fit per sensor.
+
+    Parameters
+    ----------
+    data
+        The readings of one sensor or several: a frame or series of pandas, polars or pyarrow, a
+        `Series`, the path of a file, a list of these, or a dict of series.
+    horizon
+        H, the number of steps to forecast: 96 is a day of 15 minutes.
+    model
+        The "default" model, the "compact" or the "long" one, or the model of the "paper".
+    jobs, engine
+        The number of processes, or an engine: see `compare`. The results do not depend on them.
+    progress
+        Called with the number of a sensor, and 1 when its forecast is done.
+    options
+        The reading options: see `ReadingOptions`. All others are settings of `Forecaster`, such as
+        `level`, `bounds` and `holidays`. The rows after the last reading tell the `extras` of the
+        steps ahead; "rain=0" names the column rain, and the value of steps without a row.
+
+    Returns
+    -------
+    frame
+        A frame of the library that the data came from, with the columns "sensor", "time", "value",
+        "lower" and "upper". Several levels have two columns each, such as "lower_80". Times have
+        the format of the readings; with `tz` there is a column "utc" as well.
+
+    Notes
+    -----
+    A sensor that fails does not stop the others: a warning names it, and the frame lacks it. A
+    series that is too short for a model has a naive forecast.
+
+    Examples
+    --------
+    >>> from streamridge.datasets import simulate_roads
+    >>> roads = simulate_roads(np.random.default_rng(0), detectors=2, days=6)
+    >>> tomorrow = forecast(roads.frame(), horizon=96, train_size=192)
+    >>> tomorrow.shape, list(tomorrow.columns)
+    ((192, 5), ['sensor', 'time', 'value', 'lower', 'upper'])
+    """
+    require_options("forecast", options, (*OPTION_NAMES, *SHARED_SETTINGS))
+    chosen = parse_engine(engine, jobs=jobs)
+    reading = {name: options.pop(name) for name in OPTION_NAMES if name in options}
+    reading["extras"], fills = parse_extras(reading.get("extras") or ())
+    shared = {name: reading[name] for name in ("tz", "extras") if name in reading}
+    settings_of = forecast_settings(model, horizon=horizon, **options, **shared)
+    sources = listed_sources(data)
+    read = read_series(sources, ReadingOptions.of(reading))
+    tasks = new_tasks(read.series, settings_of, fills=fills)
+    outcomes = list(run_tasks(tasks, chosen, progress, forecast_task))
+    if len(outcomes) < len(tasks):
+        raise KeyboardInterrupt
+    failed = [f"{tasks[each.number].sensor}: {each.error}" for each in outcomes if each.error]
+    made = [outcome.forecast for outcome in outcomes if outcome.forecast is not None]
+    if not made:
+        raise StreamRidgeError(f"every forecast failed, the first one: {failed[0]}")
+    for text in (*map(str, read.left_out), *failed):
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    for outcome in outcomes:
+        for note in outcome.notes:
+            logger.info("%s", note)
+    return make_frame(forecast_columns(made), backend_of(sources[0]))
+
+
+def parse_extras(given: str | Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
+    """Return the names of extra columns, and the numbers of texts such as NAME=NUMBER.
+
+    Examples
+    --------
+    >>> parse_extras(["rain=0.5", "holiday"])
+    (('rain', 'holiday'), {'rain': 0.5})
+    """
+    names, fills = [], {}
+    for text in [given] if isinstance(given, str) else given:
+        name, equals, number = str(text).rpartition("=")
+        try:
+            value = float(number) if equals else np.nan
+        except ValueError:
+            value = np.nan
+        if np.isfinite(value):
+            fills[name] = value
+        names.append(name if np.isfinite(value) else str(text))
+    return tuple(names), fills
+
+
+def forecast_settings(
+    model: ModelName, hyperparameters: Mapping[str, float] | None = None, **settings: Any
+) -> Callable[[Length], Settings]:
+    """Return a function from the time between readings to the settings of a named model.
+
+    `hyperparameters` are initial values. Settings that are None keep their default. Sensors with
+    the same step share one object.
+    """
+
+    def settings_of(step: Length) -> Settings:
+        return starting_at(hyperparameters or {}, model_settings(model, step, **settings))
+
+    # A forecast needs no steps to score: the first fit is made as early as the default model's.
+    return cache(partial(fitted_in_time, settings_of, 0))
+
+
+def new_tasks(
+    series: Mapping[str, Series],
+    settings_of: Callable[[Length], Settings],
+    **shared: Any,
+) -> list[ForecastTask]:
+    """Return a task for each series, with a new forecaster; `shared` are fields of all tasks."""
+    require_one_kind_of_time(series.values())
+    return [
+        ForecastTask(name, each, settings_of(each.clock.step), **shared)
+        for name, each in series.items()
+    ]
+
+
+def forecast_task(
+    number: int, task: ForecastTask, progress: StepProgress | None = None
+) -> TaskOutcome:
+    """Return the forecast of a task, which has a number; an error is an outcome too."""
+    try:
+        forecaster, notes = _started(task)
+        made = forecaster.predict(_extras(task, forecaster), task.levels)
+        content = None if task.save_to is None else forecaster.to_bytes()
+        if progress is not None:
+            progress(1, 1)
+        return TaskOutcome(number, forecaster=content, forecast=made, notes=tuple(notes))
+    except Exception as error:
+        return TaskOutcome(number, error=reason_of(error))
+
+
+def forecast_columns(forecasts: Sequence[Forecast]) -> dict[str, Any]:
+    """Return forecasts of several sensors as columns of one table.
+
+    Times have the format of the readings; in UTC if offsets differ between sensors.
+    """
+    first = forecasts[0]
+    ends = [band_columns(each.levels, each.lower, each.upper) for each in forecasts]
+    names = np.repeat([each.sensor or "" for each in forecasts], list(map(len, forecasts)))
+    times = np.concatenate([each.time for each in forecasts])
+    return {
+        "sensor": names,
+        **time_columns(times, _shared_format(forecasts, first.time_format)),
+        "value": np.concatenate([each.value for each in forecasts]),
+        **{name: np.concatenate([each[name] for each in ends]) for name in ends[0]},
+    }
+
+
+def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeFormat:
+    """Return the format of all times, or UTC if sensors have different offsets."""
+    if all(each.time_format == first for each in forecasts) or not first.zoned:
+        return first
+    offsets = np.concatenate([each.time_format.offsets_at(each.time) for each in forecasts])
+    if (offsets != offsets[0]).any():
+        return UTC_FORMAT
+    return TimeFormat(zoned=True, offsets=((0, int(offsets[0])),), unit=first.unit)
+
+
+def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
+    """Return the forecaster of a task after it has learned, and what a user should know."""
+    if task.saved is not None:
+        forecaster = Forecaster.from_bytes(task.saved)
+        return forecaster, [] if task.series is None else [_learn(forecaster, task.series)]
+    if task.settings is None or task.series is None:
+        raise InvalidInputError("a task must have a saved forecaster, or settings and a series.")
+    settings = replace(task.settings, sensor=task.sensor or None)
+    forecaster = Forecaster.from_settings(settings, task.series)
+    if forecaster.tuning.has_model:
+        return forecaster, []
+    steps = counted(len(task.series), "step")
+    return forecaster, [
+        f"{task.sensor}: {steps} are too few for a model, which needs {settings.warmup} and "
+        f"{counted(settings.horizon, 'row')}; this is a naive forecast"
+    ]
+
+
+def _learn(forecaster: Forecaster, series: Series) -> str:
+    """Let a saved forecaster learn from a series; return the effect in words."""
+    expected, before = forecaster.next_time, forecaster.counts
+    forecaster.observe(series)
+    known = 0 if expected is None else int(np.searchsorted(series.times, expected - _half(series)))
+    return learned_text(series.sensor, len(series) - known, known, before, forecaster.counts)
+
+
+def _half(series: Series) -> Any:
+    """Return half a step of a series: a time belongs to the nearest step."""
+    step = series.clock.step
+    return step // 2 if isinstance(step, int) else np.timedelta64(step) // 2
+
+
+def _extras(task: ForecastTask, forecaster: Forecaster) -> GivenExtras | None:
+    """Return the extras of the steps ahead, from the rows after the last reading or as given."""
+    features = forecaster.settings.preset.features
+    if not features.extras:
+        return None
+    if forecaster.next_time is None:
+        return LAST_KNOWN
+    ahead = steps_ahead(features)
+    return {name: _known_ahead(task, forecaster, name, ahead) for name in features.extras}
+
+
+def _known_ahead(task: ForecastTask, forecaster: Forecaster, name: str, ahead: int) -> Any:
+    """Return the values of one extra column at the steps ahead; raise if one is unknown."""
+    values = np.full(ahead, task.fills.get(name, np.nan))
+    series = task.series
+    if series is not None and len(series.upcoming.get(name, ())):
+        after = series.start + len(series)
+        at = series.clock.steps(np.array([forecaster.next_time]))[0] - after
+        rows = series.upcoming[name][max(int(at), 0) :][:ahead]
+        values[: len(rows)] = np.where(np.isnan(rows), values[: len(rows)], rows)
+    unknown = np.flatnonzero(np.isnan(values))
+    if len(unknown):
+        step = forecaster.settings.step
+        length = step if isinstance(step, int) else np.timedelta64(step)
+        time = time_text(forecaster.next_time + unknown[0] * length)
+        where = "at the next step" if ahead == 1 else "at every step ahead"
+        raise InvalidInputError(
+            f"{name} must be known {where}, got none for {time}. Add rows after the last reading, "
+            f"whose value is empty, or pass {option('extras', f'{name}=NUMBER')} for such steps."
+        )
+    return values
