@@ -39,6 +39,8 @@ HALF_LIFE = 24
 KEEP = 0.5 ** (1 / HALF_LIFE)
 # Fewer errors than this say little about a mean.
 FEW = 8
+# The weight of the size that is expected before any error is known, in errors.
+EXPECTED = 4
 ENOUGH = (1 - KEEP**FEW) / (1 - KEEP)
 
 # The candidates of volatility: recent scores count half after one of these numbers of scores, (L,).
@@ -75,6 +77,10 @@ class RecentErrors:
     def start(cls, count: int) -> RecentErrors:
         """Return the state before any error is known."""
         return cls(np.zeros(count), np.zeros(count))
+
+    def expecting(self, size: float) -> RecentErrors:
+        """Return the state that expects errors of this size, before any error is known."""
+        return RecentErrors(self.totals + EXPECTED * size, self.weights + EXPECTED)
 
     @cached_property
     def means(self) -> Vector:
@@ -324,21 +330,22 @@ class NaiveErrors:
         means = self.errors.means
         return int((means[:-1] if seasonal and len(means) > 1 else means).argmin())
 
-    def offsets(
-        self, best: int, values: Vector, least: float, levels: Levels
-    ) -> tuple[Matrix, Matrix]:
-        """Return how far bands reach below and above forecasts; wide until an error is known."""
+    def size(self, best: int, value: float, least: float) -> float:
+        """Return the mean recent error of a forecast; the value until an error is known."""
         size = float(self.errors.means[best])
-        size = max(size if isfinite(size) else float(abs(values).max()), least)
-        below, above = self.bands.offsets(np.array([size]), levels)
-        return np.repeat(below, len(values), axis=0), np.repeat(above, len(values), axis=0)
+        return max(size if isfinite(size) else abs(value), least)
 
-    def observe(self, best: int, error: float, sizes: list[float], least: float) -> NaiveErrors:
-        """Return the state after a reading, given the error of the best forecast, and all sizes."""
-        size, errors = float(self.errors.means[best]), self.errors.observe(sizes)
+    def observe(
+        self, best: int, error: float, sizes: list[float], least: float, expected: float
+    ) -> NaiveErrors:
+        """Return the state after a reading, given the error of the best forecast, and all sizes.
+
+        `expected` is the size of error to expect before there is any.
+        """
+        size, errors = float(self.errors.means[best]), self.errors
         if not isfinite(size):
-            return NaiveErrors(errors, self.bands)
-        return NaiveErrors(errors, self.bands.observe(0, error, max(size, least)))
+            return NaiveErrors(errors.expecting(expected).observe(sizes), self.bands)
+        return NaiveErrors(errors.observe(sizes), self.bands.observe(0, error, max(size, least)))
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
