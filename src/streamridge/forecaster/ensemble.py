@@ -2,7 +2,9 @@
 
 The members are the self-tuned model, its baseline fit, and naive forecasts. Three mixtures of all
 members follow changes within a day, within days and within weeks. A final mixture combines the
-model with these three, so they cost next to nothing where the model is right.
+model with these three, so they cost next to nothing where the model is right. Weights need some
+readings to follow a jump of the level. Until then, while the errors of the last readings are large,
+the last reading replaces the mixture.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ MIXTURE_DAYS, FINAL_DAYS = (1, 4, 16), 7
 MODEL, BASELINE, LAST = "model", "start", "last"
 # The places of the model and its baseline among the members.
 FITTED = slice(0, 2)
+# The weight of the newest squared error in the mean that shows a jump.
+NEWEST = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Ensemble:
     # their number.
     squares: Vector = field(default_factory=lambda: np.zeros(2))
     seen: int = 0
+    # (2,), means of the last squared errors one step ahead: of the mixture and of the last reading.
+    latest: Vector = field(default_factory=lambda: np.zeros(2))
 
     @classmethod
     def start(
@@ -118,6 +124,19 @@ class Ensemble:
         means = np.zeros(len(KEEPS)) if self.correction is None else self.correction.means
         return EnsembleForecast(step, raw, means, every, values)
 
+    def issued(self, forecast: EnsembleForecast, large: float) -> tuple[Vector, Source]:
+        """Return the forecast to issue, and its kind: the mixture, unless its errors are large.
+
+        While they are, it moves to the last reading, as far as that had smaller errors.
+        """
+        mixture, last = self.latest.tolist()
+        values, reading = forecast.values, forecast.members[len(self.names) - 1]
+        if mixture <= large * large or isnan(reading.item(0)):
+            return values, self.source(forecast)
+        share = mixture * mixture / (mixture * mixture + last * last)
+        moved = np.where(reading == values, values, (1 - share) * values + share * reading)
+        return moved, "last" if share >= 0.5 else self.source(forecast)
+
     def source(self, forecast: EnsembleForecast) -> Source:
         """Return the kind of forecast that has most of the weight in a mixture."""
         members = forecast.members[: len(self.names), 0]
@@ -167,7 +186,7 @@ class Ensemble:
         pending = self.pending if forecast is None else (forecast, *self.pending)
         horizon = self.final.largest.shape[1]
         mixtures, final, correction = self.mixtures, self.final, self.correction
-        squares, seen, count = self.squares, self.seen, len(self.names)
+        squares, seen, count, latest = self.squares, self.seen, len(self.names), self.latest
         for each in pending:
             h = step - each.step
             if h >= horizon:
@@ -182,12 +201,24 @@ class Ensemble:
                 squares, seen = squares + np.square(value - each.members[FITTED, h]), seen + 1
                 if correction is not None:
                     correction = correction.learn(h, error, each.means)
+        if forecast is not None and plausible:
+            both = np.array([forecast.values[0], forecast.members[count - 1, 0]])
+            if not isnan(both[1]):
+                latest = latest + NEWEST * (np.square(value - both) - latest)
         if correction is not None:
             error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
             correction = correction.forget() if isnan(error) else correction.observe(error)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         return Ensemble(
-            self.names, mixtures, final, self.has_baseline, correction, waiting, squares, seen
+            self.names,
+            mixtures,
+            final,
+            self.has_baseline,
+            correction,
+            waiting,
+            squares,
+            seen,
+            latest,
         )
 
     def after_refit(self) -> Ensemble:
@@ -208,6 +239,7 @@ class Ensemble:
                 "correction": {} if self.correction is None else self.correction.state(),
                 "pending": {"steps": steps, **stacked(self.pending, self._shapes(len(steps)))},
                 "window": {"squares": self.squares, "seen": np.array(self.seen)},
+                "latest": {"squares": self.latest},
             }
         )
 
@@ -220,8 +252,9 @@ class Ensemble:
             require_shape("pending", columns[-1], shape)
         require_finite("values", columns[-1])
         forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
-        squares = require_finite("squares", window["squares"])
-        require_shape("squares", squares, (2,))
+        squares, latest = window["squares"], state["latest.squares"]
+        for each in (squares, latest):
+            require_shape("squares", require_finite("squares", each), (2,))
         return Ensemble(
             self.names,
             self.mixtures.restore(part(state, "mixtures")),
@@ -231,6 +264,7 @@ class Ensemble:
             tuple(EnsembleForecast(*each) for each in forecasts),
             squares,
             require_count("seen", window["seen"], least=0),
+            latest,
         )
 
     def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:

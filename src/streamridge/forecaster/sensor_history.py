@@ -13,7 +13,7 @@ from streamridge.arrays import Mask, Matrix, Vector, joined, part
 from streamridge.features.base import Past
 from streamridge.features.timeline import Timeline
 from streamridge.forecaster.bands import FEW, NaiveErrors
-from streamridge.forecaster.forecast import Levels
+from streamridge.forecaster.forecast import JUDGED, Levels
 from streamridge.forecaster.plausibility import (
     Limits,
     Plausibility,
@@ -37,10 +37,10 @@ DIGITS = 1e-3
 RECENT = 8
 # Equal readings are doubted for a season, but for at least this many.
 SHORTEST_DOUBT = 24
-# A time is never read if it was within a gap of at least `RECENT` steps in so many seasons in a row.
+# A time is never read if it was within a gap of more than `RECENT` steps in this many seasons.
 SEASONS = 3
 # Naive forecasts are compared with readings at about the same time on this number of days.
-DAYS = 14
+DAYS = 28
 
 NaiveSource = Literal["seasonal", "last"]
 Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
@@ -133,21 +133,20 @@ class SensorHistory:
 
     def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
-        best, least = self._best(), self.least
+        best, least, bands = self._best(), self.least, self._naive.bands
         sizes = np.full(len(values), self._naive.size(best, float(abs(values).max()), least))
         if self._settings.periods:
-            known, seen = self._seen_errors(best)
-            sizes = np.where(known >= FEW, np.maximum(seen, least), sizes)
-        return self._naive.bands.offsets(sizes, levels)
+            seen = self._seen_errors(best) / bands.mean_multiple
+            sizes = np.where(np.isnan(seen), sizes, np.maximum(seen, least))
+        return bands.offsets(sizes, levels)
 
-    def _seen_errors(self, best: int) -> tuple[Vector, Vector]:
-        """Return the number and the mean size of errors that a naive forecast would have had.
+    def _seen_errors(self, best: int) -> Vector:
+        """Return the size that 90 % of a naive forecast's errors had, (H,); NaN if there are few.
 
-        They are (H,), of forecasts of the same age, at about the same time on the last days.
+        They are the errors of forecasts of the same age, at about the same time on the last days.
         """
         steps, timeline = self.next_step + np.arange(self.horizon), self.timeline
-        last, day = timeline.newest - self.silent, self._settings.periods[0]
-        ages = steps - last
+        ages, day = steps - timeline.newest + self.silent, self._settings.periods[0]
         if best < len(self._settings.periods):
             season = self._settings.periods[-1 - best]
             ages = np.rint(season * np.ceil(ages / season)).astype(np.int64)
@@ -156,9 +155,11 @@ class SensorHistory:
         ends = steps[:, None] - (back[:, None] + beside).ravel()
         starts = ends - ages[:, None]
         pairs = timeline.trusted(ends) & timeline.trusted(starts)
-        sizes = np.where(pairs, np.abs(timeline.values(ends) - timeline.values(starts)), 0.0)
-        count = pairs.sum(axis=1)
-        return count, sizes.sum(axis=1) / np.maximum(count, 1)
+        sizes = np.abs(timeline.values(ends) - timeline.values(starts))
+        found = [each[both] for each, both in zip(sizes, pairs, strict=True)]
+        # As for any sample, the next error exceeds a quantile more often: one day more counts.
+        share = JUDGED * (1 + 1 / DAYS)
+        return np.array([np.quantile(each, share) if len(each) > FEW else np.nan for each in found])
 
     def naive_values(self, step: int) -> list[float]:
         """Return the naive forecasts of a step: the longest season ago first, last reading last."""
@@ -221,7 +222,9 @@ class SensorHistory:
         Its forecast fills it in, or the last reading if there is never a reading at this time:
         forecasts of forecasts would go astray where nothing was learned.
         """
-        fill = self.naive_values(self.next_step)[-1] if self._is_never_read() else forecast
+        by_model = self.silent <= self._settings.patience
+        never = by_model and self._is_never_read()
+        fill = self.naive_values(self.next_step)[-1] if never else forecast
         self.silent += 1
         self.timeline.push(fill, read=False, trusted=False, extras=columns)
         first = max(self.next_step - self.silent, self.timeline.after_holes)
