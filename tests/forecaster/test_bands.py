@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from streamridge import Inputs, InvalidInputError, KernelRidge, Linear, Samples
 from streamridge.forecaster.bands import (
     EXPECTED,
-    FEW,
     HALF_LIFE,
     HALF_LIVES,
     KEEP,
     LEAST,
+    LEAST_SCORE,
     MOST,
     RATE,
     ConformalBands,
@@ -51,9 +51,10 @@ def test_a_forecast_that_was_not_made_keeps_its_mean():
     assert errors.observe([np.nan, np.nan]).means.tolist() == errors.means.tolist()
 
 
-@pytest.mark.parametrize("count", [0, 1, FEW - 1, FEW, FEW + 1])
-def test_few_errors_say_little(count):
-    assert means_after(np.ones((count, 1))).are_few == (count < FEW)
+def test_an_expected_size_counts_as_four_errors():
+    errors = RecentErrors.start(1).expecting(3.0).observe([8.0])
+
+    assert errors.means == pytest.approx([(4 * KEEP * 3 + 8) / (4 * KEEP + 1)])
 
 
 def test_recent_errors_restore_their_state():
@@ -86,6 +87,27 @@ def test_larger_scores_widen_and_smaller_ones_narrow():
     assert volatility_after(300 * [1.0] + 10 * [0.25]).factors()[0] < 0.75
 
 
+def test_scores_that_stay_six_times_as_large_widen_six_times_within_a_day():
+    rng = np.random.default_rng(1)
+    calm, rough = rng.exponential(1.0, 500), rng.exponential(6.0, 96)
+
+    factors = [volatility_after([*calm, *rough[:count]]).factors()[0] for count in (24, 48, 96)]
+
+    assert all(3.5 < factor < 9 for factor in factors)
+
+
+def test_one_large_score_widens_by_the_root_only():
+    calm = np.random.default_rng(1).exponential(1.0, 500)
+
+    before, after = (volatility_after([*calm, *more]).factors()[0] for more in ((), (6.0,)))
+
+    assert after / before < 1.5
+
+
+def test_the_usual_score_follows_a_change_slowly():
+    assert volatility_after(400 * [1.0] + 96 * [6.0]).usual[0] < 1.4
+
+
 def test_a_single_glitch_is_forgotten_within_a_day():
     calm = 500 * [1.0]
 
@@ -103,7 +125,7 @@ def test_sizes_stay_positive_when_every_forecast_is_right():
     assert still.factors()[0] > 0
     assert (still.recent >= LEAST - 1e-12).all()
     awake = volatility_after([*(3000 * [0.0]), *(400 * [1.0])])
-    assert 0.5 < awake.factors()[0] < 3
+    assert 0.5 < awake.factors()[0] < 1 / LEAST_SCORE
 
 
 def test_each_horizon_has_its_own_volatility():
@@ -132,9 +154,12 @@ def test_two_scores_worked_by_hand():
     recent = [1.0, 1 + (1 - 0.5**0.5)]
     factor = np.sqrt(recent[1] / usual[1])
     second = -np.log(factor) - 3 / (factor * usual[1])
-    assert volatility.usual == pytest.approx([usual[1] + (3 - usual[1]) / 9])
+    assert volatility.usual == pytest.approx([usual[1] + (2 * usual[1] - usual[1]) / 9])
     assert volatility.recent[0, 0] == pytest.approx(recent[1] + (1 - 0.5**0.5) * (3 - recent[1]))
     assert volatility.fits[0, 0] == pytest.approx((1 - 1 / 200) * -2 + second)
+    whole = recent[1] / usual[1]  # the power of the other candidates is one
+    second = -np.log(whole) - 3 / (whole * usual[1])
+    assert volatility.fits[0, len(HALF_LIVES)] == pytest.approx((1 - 1 / 200) * -2 + second)
     assert volatility.seen == [2]
 
 
@@ -250,7 +275,7 @@ def test_three_scores_worked_by_hand():
     # A hit narrows a side by its share of misses, such as 10 % for the level of 80 %, and a miss
     # widens it by the rest; the rate falls like one over the root of the scores.
     assert bands.levels == (0.8, 0.9, 0.95)
-    rates = 1 / np.sqrt([1, 2, 3])
+    rates = 1 / np.sqrt([8, 9, 10])
     share = np.array([0.1, 0.05, 0.025])
     low, high = (np.array(missed)[:, None] - share for missed in ([0, 1, 0], [0, 0, 1]))
     np.testing.assert_allclose(bands.reach[0, 0], start * np.exp(rates @ low))
@@ -353,8 +378,8 @@ def test_an_error_is_held_against_the_size_before_it(share, rate):
 
     after = naive.observe(0, error, 3 * [error], least=0.1, expected=5.0)
 
-    # The first score moves the multiples at a rate of one.
-    assert after.bands.reach[0, 1, 0] == pytest.approx(MULTIPLE * np.exp(rate))
+    # The first score moves the multiples at a rate of one over the root of eight.
+    assert after.bands.reach[0, 1, 0] == pytest.approx(MULTIPLE * np.exp(rate / np.sqrt(8)))
 
 
 def test_it_is_never_smaller_than_the_least_error():

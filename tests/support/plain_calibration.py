@@ -116,5 +116,5 @@ class PlainVolatility:
         for half_life, mean in self.late.items():
             self.late[half_life] += max(1 - 0.5 ** (1 / half_life), first) * (score - mean)
         usual = min(score, 2 * self.usual)
-        self.usual += max(1 - 0.5 ** (1 / 1920), first) * (usual - self.usual)
+        self.usual += max(1 - 0.5 ** (1 / 480), first) * (usual - self.usual)
         self.seen += 1

@@ -103,7 +103,7 @@ class PlainForecaster:
         self.silent, self.resolution = 0, np.inf
         self.naive = Bands(1, settings.levels)
         self.naive_sizes = [[] for _ in (0, *settings.periods)]
-        self.last_sizes, self.latest_squares = None, np.zeros(2)
+        self.last_sizes, self.latest_squares = None, np.zeros((2, 2))
         self.bands, self.made = Bands(self.horizon, settings.levels), []
         self.said, self.issued_log = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
@@ -167,7 +167,7 @@ class PlainForecaster:
         sizes = []
         for h in range(self.horizon):
             seen = self.seen_errors(best, h)
-            known = np.quantile(seen, 0.9 * 29 / 28) if len(seen) > 8 else None
+            known = np.quantile(seen, 0.9 * 29 / 28) if len(seen) >= 28 else None
             multiple = self.naive.reach(0.9)[0].mean()
             sizes.append(max(size if known is None else known / multiple, self.least))
         below, above = np.transpose(self.naive.reach(level)) * np.array(sizes)
@@ -269,8 +269,10 @@ class PlainForecaster:
         """Return the mixture, or what lies towards the last reading while its errors are large."""
         spreads, factors = rest[:2]
         large = 2 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
-        of_mixture, of_last = self.latest_squares
-        if of_mixture <= large**2 or np.isnan(last[0]):
+        fast, slow = self.latest_squares
+        of_mixture, of_last = fast if fast[0] > large**2 else slow
+        is_lost = fast[0] > large**2 or slow[0] > 2 * slow[1]
+        if not is_lost or np.isnan(last[0]):
             return mixture, None
         share = of_mixture**2 / (of_mixture**2 + of_last**2)
         return (1 - share) * mixture + share * last, "last" if share >= 0.5 else None
@@ -515,7 +517,8 @@ class PlainForecaster:
                 self.learner.duel.append(value - opinions[:2, h])
         if told and verdict != "implausible" and not np.isnan(told[3][-1, 0]):
             errors = value - np.array([told[5][0], told[3][-1, 0]])
-            self.latest_squares = (self.latest_squares + errors**2) / 2
+            fast, slow = self.latest_squares
+            self.latest_squares = [(fast + errors**2) / 2, 0.9 * slow + 0.1 * errors**2]
         self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):

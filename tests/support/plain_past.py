@@ -98,7 +98,7 @@ class PlainPast:
         self.trusts[step - self.start] = False
 
     def course(self, at, seasons, now, weights):
-        """Return the mean of the trusted values seasons before a step, if it is sound, and if known.
+        """Return the mean of the trusted values seasons before a step, if sound, and if known.
 
         The values of each season back have a weight.
         Where the last of the seasons has none, the one before it stands in; where none has any, the

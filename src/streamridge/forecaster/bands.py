@@ -45,7 +45,7 @@ EXPECTED = 4
 
 # Volatility: recent scores count half after one of these numbers of scores, (L,), and usual scores
 # after this number. Each candidate has one of the half-lives and one of the powers, (P,).
-HALF_LIVES, USUAL_HALF_LIFE = np.array([2.0, 8.0, 32.0]), 1920
+HALF_LIVES, USUAL_HALF_LIFE = np.array([2.0, 8.0, 32.0]), 480
 POWERS = (0.5, 1.0)
 # Weight of the newest score in the recent means, and in the usual mean.
 NEW, USUAL_NEW = (1 - 0.5 ** (1 / HALF_LIVES)).tolist(), 1 - 0.5 ** (1 / USUAL_HALF_LIFE)

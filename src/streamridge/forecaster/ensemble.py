@@ -2,9 +2,9 @@
 
 The members are the self-tuned model, its baseline fit, and naive forecasts. Three mixtures of all
 members follow changes within a day, within days and within weeks. A final mixture combines the
-model with these three, so they cost next to nothing where the model is right. Weights need some
-readings to follow a jump of the level. Until then, while the errors of the last readings are large,
-the last reading replaces the mixture.
+model with these three, so they cost next to nothing where the model is right. Weights need many
+readings to follow a jump of the level. Until then the last reading replaces the mixture: while the
+errors of the last two readings are large, or those of the last ten exceed its errors.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ MIXTURE_DAYS, FINAL_DAYS = (1, 4, 16), 7
 MODEL, BASELINE, LAST = "model", "start", "last"
 # The places of the model and its baseline among the members.
 FITTED = slice(0, 2)
-# The weight of the newest squared error in the mean that shows a jump.
-NEWEST = 0.5
+# The weights of the newest squared error in the two means that show a jump, and how many times as
+# large as that of the last reading the slower mean may be.
+NEWEST, MOST = np.array([[0.5], [0.1]]), 2.0
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,9 @@ class Ensemble:
     # their number.
     squares: Vector = field(default_factory=lambda: np.zeros(2))
     seen: int = 0
-    # (2,), means of the last squared errors one step ahead: of the mixture and of the last reading.
-    latest: Vector = field(default_factory=lambda: np.zeros(2))
+    # (2, 2), fast and slow means of the last squared errors one step ahead, of the mixture and of
+    # the last reading.
+    latest: Matrix = field(default_factory=lambda: np.zeros((2, 2)))
 
     @classmethod
     def start(
@@ -125,14 +127,17 @@ class Ensemble:
         return EnsembleForecast(step, raw, means, every, values)
 
     def issued(self, forecast: EnsembleForecast, large: float) -> tuple[Vector, Source]:
-        """Return the forecast to issue, and its kind: the mixture, unless its errors are large.
+        """Return the forecast to issue, and its kind: the mixture, unless it missed a jump.
 
-        While they are, it moves to the last reading, as far as that had smaller errors.
+        It missed one if its last errors are large, or larger than those of the last reading. It
+        then moves to the last reading, as far as that had smaller errors.
         """
-        mixture, last = self.latest.tolist()
+        fast, slow = self.latest.tolist()
         values, reading = forecast.values, forecast.members[len(self.names) - 1]
-        if mixture <= large * large or isnan(reading.item(0)):
+        is_lost = fast[0] > large * large
+        if isnan(reading.item(0)) or not (is_lost or slow[0] > MOST * slow[1]):
             return values, self.source(forecast)
+        mixture, last = fast if is_lost else slow
         share = mixture * mixture / (mixture * mixture + last * last)
         moved = np.where(reading == values, values, (1 - share) * values + share * reading)
         return moved, "last" if share >= 0.5 else self.source(forecast)
@@ -253,8 +258,8 @@ class Ensemble:
         require_finite("values", columns[-1])
         forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
         squares, latest = window["squares"], state["latest.squares"]
-        for each in (squares, latest):
-            require_shape("squares", require_finite("squares", each), (2,))
+        for each, shape in ((squares, (2,)), (latest, (2, 2))):
+            require_shape("squares", require_finite("squares", each), shape)
         return Ensemble(
             self.names,
             self.mixtures.restore(part(state, "mixtures")),

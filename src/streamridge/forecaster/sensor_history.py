@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Mask, Matrix, Vector, joined, part
 from streamridge.features.base import Past
 from streamridge.features.timeline import Timeline
-from streamridge.forecaster.bands import FEW, NaiveErrors
+from streamridge.forecaster.bands import NaiveErrors
 from streamridge.forecaster.forecast import JUDGED, Levels
 from streamridge.forecaster.plausibility import (
     Limits,
@@ -159,7 +159,9 @@ class SensorHistory:
         found = [each[both] for each, both in zip(sizes, pairs, strict=True)]
         # As for any sample, the next error exceeds a quantile more often: one day more counts.
         share = JUDGED * (1 + 1 / DAYS)
-        return np.array([np.quantile(each, share) if len(each) > FEW else np.nan for each in found])
+        return np.array(
+            [np.quantile(each, share) if len(each) >= DAYS else np.nan for each in found]
+        )
 
     def naive_values(self, step: int) -> list[float]:
         """Return the naive forecasts of a step: the longest season ago first, last reading last."""
