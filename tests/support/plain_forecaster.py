@@ -268,10 +268,10 @@ class PlainForecaster:
     def issued(self, mixture, last, rest):
         """Return the mixture, or what lies towards the last reading while its errors are large."""
         spreads, factors = rest[:2]
-        large = 2 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
+        large = 4 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
         fast, slow = self.latest_squares
         of_mixture, of_last = fast if fast[0] > large**2 else slow
-        is_lost = fast[0] > large**2 or slow[0] > 2 * slow[1]
+        is_lost = fast[0] > large**2 or slow[0] > 3 * slow[1]
         if not is_lost or np.isnan(last[0]):
             return mixture, None
         share = of_mixture**2 / (of_mixture**2 + of_last**2)

@@ -4,7 +4,7 @@ The members are the self-tuned model, its baseline fit, and naive forecasts. Thr
 members follow changes within a day, within days and within weeks. A final mixture combines the
 model with these three, so they cost next to nothing where the model is right. Weights need many
 readings to follow a jump of the level. Until then the last reading replaces the mixture: while the
-errors of the last two readings are large, or those of the last ten exceed its errors.
+errors of the last two readings are large, or the errors of the last ten exceed its own errors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MODEL, BASELINE, LAST = "model", "start", "last"
 FITTED = slice(0, 2)
 # The weights of the newest squared error in the two means that show a jump, and how many times as
 # large as that of the last reading the slower mean may be.
-NEWEST, MOST = np.array([[0.5], [0.1]]), 2.0
+NEWEST, MOST = np.array([[0.5], [0.1]]), 3.0
 
 
 @dataclass(frozen=True)
