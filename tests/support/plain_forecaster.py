@@ -268,10 +268,10 @@ class PlainForecaster:
     def issued(self, mixture, last, rest):
         """Return the mixture, or what lies towards the last reading while its errors are large."""
         spreads, factors = rest[:2]
-        large = 4 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
+        large = 3 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
         fast, slow = self.latest_squares
         of_mixture, of_last = fast if fast[0] > large**2 else slow
-        is_lost = fast[0] > large**2 or slow[0] > 3 * slow[1]
+        is_lost = fast[0] > large**2 or slow[0] > 2 * slow[1]
         if not is_lost or np.isnan(last[0]):
             return mixture, None
         share = of_mixture**2 / (of_mixture**2 + of_last**2)
@@ -286,7 +286,7 @@ class PlainForecaster:
 
     def smoothed(self, spreads):
         """Return the sizes of error to expect: smooth in time, hardly shrinking with the steps."""
-        sizes = spreads if self.last_sizes is None else np.sqrt(self.last_sizes * spreads)
+        sizes = spreads if self.last_sizes is None else np.sqrt(self.last_sizes) * np.sqrt(spreads)
         for h in range(1, self.horizon):
             sizes[h] = max(sizes[h], sizes[h - 1] * np.exp(-0.1))
         return sizes
@@ -385,7 +385,10 @@ class PlainForecaster:
             at = [past.newest + 1 - round(period * k) for k in (1, 2, 3)]
             if at[-1] - 8 < past.oldest or at[0] + 8 > past.newest:
                 continue
-            gaps = []
+            gaps, half = [], round(period) // 2
+            around = [range(each - half, each - half + round(period)) for each in at]
+            if not all(any(map(past.is_trusted, each)) for each in around):
+                continue
             for each in at:
                 before = next((k for k in range(9) if past.is_trusted(each - k)), 9)
                 after = next((k for k in range(9) if past.is_trusted(each + k)), 9)

@@ -80,7 +80,7 @@ class Calibration:
         They are smooth in time, by a geometric mean with the sizes of the last forecast, and hardly
         shrink with the steps ahead.
         """
-        sizes = np.sqrt(self.sizes * spreads) if len(self.sizes) else spreads
+        sizes = np.sqrt(self.sizes) * np.sqrt(spreads) if len(self.sizes) else spreads
         if len(sizes) == 1:
             return sizes
         shrinking = SHRINKAGE * np.arange(len(sizes))

@@ -42,7 +42,7 @@ MODEL, BASELINE, LAST = "model", "start", "last"
 FITTED = slice(0, 2)
 # The weights of the newest squared error in the two means that show a jump, and how many times as
 # large as that of the last reading the slower mean may be.
-NEWEST, MOST = np.array([[0.5], [0.1]]), 3.0
+NEWEST, MOST = np.array([[0.5], [0.1]]), 2.0
 
 
 @dataclass(frozen=True)

@@ -241,6 +241,9 @@ class SensorHistory:
             at = self.past().ago(np.array(self.next_step), back)
             if at[-1] - RECENT < timeline.oldest or at[0] + RECENT > timeline.newest:
                 continue
+            season = np.arange(round(period)) - round(period) // 2
+            if not timeline.trusted(at[:, None] + season).any(axis=1).all():
+                continue  # there was a longer gap
             unread = ~timeline.trusted(at[:, None] + around)
             gaps = [np.cumprod(side, axis=1).sum(axis=1) for side in _sides(unread)]
             if (gaps[0] + gaps[1] > RECENT + 1).all():

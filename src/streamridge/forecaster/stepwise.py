@@ -33,8 +33,8 @@ from streamridge.series.series import Series
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
-# Errors of more than this number of half bands are large: six deviations at 90 %.
-LARGE = 4.0
+# Errors of more than this number of half bands are large: five deviations at 90 %.
+LARGE = 3.0
 
 
 @dataclass(frozen=True)
