@@ -122,7 +122,7 @@ class Volatility:
     >>> for score in 200 * [1.0] + 20 * [4.0]:
     ...     volatility = volatility.observe(0, score)
     >>> volatility.factors().round(1)
-    array([3.5])
+    array([3.6])
     """
 
     recent: Matrix  # (H, L), means of the recent scores, one for each half-life
