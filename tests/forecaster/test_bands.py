@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from streamridge import Inputs, InvalidInputError, KernelRidge, Linear, Samples
 from streamridge.forecaster.bands import (
-    FEW,
+    EXPECTED,
     HALF_LIFE,
     HALF_LIVES,
     KEEP,
     LEAST,
+    LEAST_SCORE,
     MOST,
     RATE,
     ConformalBands,
@@ -50,9 +51,10 @@ def test_a_forecast_that_was_not_made_keeps_its_mean():
     assert errors.observe([np.nan, np.nan]).means.tolist() == errors.means.tolist()
 
 
-@pytest.mark.parametrize("count", [0, 1, FEW - 1, FEW, FEW + 1])
-def test_few_errors_say_little(count):
-    assert means_after(np.ones((count, 1))).are_few == (count < FEW)
+def test_an_expected_size_counts_as_four_errors():
+    errors = RecentErrors.start(1).expecting(3.0).observe([8.0])
+
+    assert errors.means == pytest.approx([(4 * KEEP * 3 + 8) / (4 * KEEP + 1)])
 
 
 def test_recent_errors_restore_their_state():
@@ -85,6 +87,27 @@ def test_larger_scores_widen_and_smaller_ones_narrow():
     assert volatility_after(300 * [1.0] + 10 * [0.25]).factors()[0] < 0.75
 
 
+def test_scores_that_stay_six_times_as_large_widen_six_times_within_a_day():
+    rng = np.random.default_rng(1)
+    calm, rough = rng.exponential(1.0, 500), rng.exponential(6.0, 96)
+
+    factors = [volatility_after([*calm, *rough[:count]]).factors()[0] for count in (24, 48, 96)]
+
+    assert all(3.5 < factor < 9 for factor in factors)
+
+
+def test_one_large_score_widens_by_the_root_only():
+    calm = np.random.default_rng(1).exponential(1.0, 500)
+
+    before, after = (volatility_after([*calm, *more]).factors()[0] for more in ((), (6.0,)))
+
+    assert after / before < 1.5
+
+
+def test_the_usual_score_follows_a_change_slowly():
+    assert volatility_after(400 * [1.0] + 96 * [6.0]).usual[0] < 1.4
+
+
 def test_a_single_glitch_is_forgotten_within_a_day():
     calm = 500 * [1.0]
 
@@ -102,7 +125,7 @@ def test_sizes_stay_positive_when_every_forecast_is_right():
     assert still.factors()[0] > 0
     assert (still.recent >= LEAST - 1e-12).all()
     awake = volatility_after([*(3000 * [0.0]), *(400 * [1.0])])
-    assert 0.5 < awake.factors()[0] < 3
+    assert 0.5 < awake.factors()[0] < 1 / LEAST_SCORE
 
 
 def test_each_horizon_has_its_own_volatility():
@@ -131,9 +154,12 @@ def test_two_scores_worked_by_hand():
     recent = [1.0, 1 + (1 - 0.5**0.5)]
     factor = np.sqrt(recent[1] / usual[1])
     second = -np.log(factor) - 3 / (factor * usual[1])
-    assert volatility.usual == pytest.approx([usual[1] + (3 - usual[1]) / 9])
+    assert volatility.usual == pytest.approx([usual[1] + (2 * usual[1] - usual[1]) / 9])
     assert volatility.recent[0, 0] == pytest.approx(recent[1] + (1 - 0.5**0.5) * (3 - recent[1]))
     assert volatility.fits[0, 0] == pytest.approx((1 - 1 / 200) * -2 + second)
+    whole = recent[1] / usual[1]  # the power of the other candidates is one
+    second = -np.log(whole) - 3 / (whole * usual[1])
+    assert volatility.fits[0, len(HALF_LIVES)] == pytest.approx((1 - 1 / 200) * -2 + second)
     assert volatility.seen == [2]
 
 
@@ -249,7 +275,7 @@ def test_three_scores_worked_by_hand():
     # A hit narrows a side by its share of misses, such as 10 % for the level of 80 %, and a miss
     # widens it by the rest; the rate falls like one over the root of the scores.
     assert bands.levels == (0.8, 0.9, 0.95)
-    rates = 1 / np.sqrt([1, 2, 3])
+    rates = 1 / np.sqrt([8, 9, 10])
     share = np.array([0.1, 0.05, 0.025])
     low, high = (np.array(missed)[:, None] - share for missed in ([0, 1, 0], [0, 0, 1]))
     np.testing.assert_allclose(bands.reach[0, 0], start * np.exp(rates @ low))
@@ -290,24 +316,25 @@ MULTIPLE = 1.3 * 1.6448536269514722 / 0.53  # of a band of 90 %, before anything
 START = NaiveErrors.start(seasons=2, level=0.9)
 
 
-def of_sizes(*sizes):
+def of_sizes(*sizes, expected=5.0):
     """Return the state after first errors of these sizes: of week, day and last reading."""
-    return START.observe(0, sizes[0], list(sizes), least=1e-9)
+    return START.observe(0, sizes[0], list(sizes), least=1e-9, expected=expected)
 
 
-def offsets(naive, values=(50.0,), least=0.1, best=0):
-    return naive.offsets(best, np.array(values), least, (0.9,))
+def mean_of(*sizes, expected=5.0):
+    """Return the mean of the errors that are expected, and of others one after the other."""
+    total, weight = EXPECTED * expected, EXPECTED
+    for size in sizes:
+        total, weight = KEEP * total + size, KEEP * weight + 1
+    return total / weight
 
 
-def test_before_any_error_the_band_reaches_as_far_as_the_values():
-    below, above = offsets(START, (-7.0, 5.0))
-
-    np.testing.assert_allclose(below, -7 * MULTIPLE)
-    np.testing.assert_allclose(above, 7 * MULTIPLE)
+def test_before_any_error_it_is_as_large_as_the_value():
+    assert START.size(0, -7.0, least=0.1) == 7.0
 
 
-def test_before_any_error_a_value_of_zero_has_the_least_band():
-    np.testing.assert_allclose(offsets(START, (0.0, 0.0))[1], 0.1 * MULTIPLE)
+def test_before_any_error_a_value_of_zero_has_the_least():
+    assert START.size(0, 0.0, least=0.1) == 0.1
 
 
 @pytest.mark.parametrize(
@@ -327,51 +354,48 @@ def test_without_a_season_the_last_reading_is_all_there_is():
     assert NaiveErrors.start(seasons=0, level=0.9).best(seasonal=True) == 0
 
 
-def test_the_first_error_says_how_large_they_are_but_is_no_miss():
-    below, above = offsets(of_sizes(40.0, 1.0, 1.0))
+@pytest.mark.parametrize("best", [0, 1])
+def test_first_errors_count_beside_the_size_that_is_expected(best):
+    naive = of_sizes(40.0, 3.0, 1.0).observe(0, 20.0, [20.0, 6.0, 1.0], least=0.1, expected=99.0)
 
-    np.testing.assert_allclose([below[0, 0], above[0, 0]], [-40 * MULTIPLE, 40 * MULTIPLE])
-
-
-def test_the_band_belongs_to_the_best_forecast():
-    _, above = offsets(of_sizes(40.0, 3.0, 1.0), best=1)
-
-    assert above[0, 0] == pytest.approx(3 * MULTIPLE)
+    assert naive.size(best, 50.0, least=0.1) == pytest.approx(
+        (mean_of(40.0, 20.0), mean_of(3.0, 6.0))[best]
+    )
 
 
-def test_sizes_follow_recent_errors():
-    naive = of_sizes(10.0, 1.0, 1.0).observe(0, 20.0, [20.0, 1.0, 1.0], least=0.1)
+def test_the_size_that_is_expected_fades():
+    naive = START
+    for _ in range(400):
+        naive = naive.observe(0, 1.0, [1.0, 1.0, 1.0], least=0.1, expected=5.0)
 
-    assert naive.errors.means[0] == pytest.approx((10 * KEEP + 20) / (KEEP + 1))
+    assert naive.size(0, 50.0, least=0.1) == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize(("share", "rate"), [(1.0001, 0.95), (0.9999, -0.05)])
 def test_an_error_is_held_against_the_size_before_it(share, rate):
     naive = of_sizes(10.0, 1.0, 1.0)
-    error = share * 10 * MULTIPLE
+    error = share * mean_of(10.0) * MULTIPLE
 
-    after = naive.observe(0, error, 3 * [error], least=0.1)
+    after = naive.observe(0, error, 3 * [error], least=0.1, expected=5.0)
 
-    # The first score moves the multiples at a rate of one.
-    assert after.bands.reach[0, 1, 0] == pytest.approx(MULTIPLE * np.exp(rate))
+    # The first score moves the multiples at a rate of one over the root of eight.
+    assert after.bands.reach[0, 1, 0] == pytest.approx(MULTIPLE * np.exp(rate / np.sqrt(8)))
 
 
-def test_the_band_is_never_narrower_than_the_least_error():
-    _, above = offsets(of_sizes(0.0, 0.0, 0.0), least=2.0)
-
-    assert above[0, 0] == pytest.approx(2 * MULTIPLE)
+def test_it_is_never_smaller_than_the_least_error():
+    assert of_sizes(0.0, 0.0, 0.0).size(0, 50.0, least=9.0) == 9.0
 
 
 def test_an_error_after_none_is_held_against_the_least_error():
-    naive, sizes = of_sizes(0.0, 0.0, 0.0), 3 * [0.1]
+    naive, sizes = of_sizes(0.0, 0.0, 0.0, expected=0.0), 3 * [0.1]
 
     # A third of the least error is no miss, however small errors were.
-    assert naive.observe(0, 0.1, sizes, least=0.3).bands.reach[0, 1] < MULTIPLE
-    assert naive.observe(0, 0.1, sizes, least=0.001).bands.reach[0, 1] > MULTIPLE
+    assert naive.observe(0, 0.1, sizes, least=0.3, expected=0.0).bands.reach[0, 1] < MULTIPLE
+    assert naive.observe(0, 0.1, sizes, least=0.001, expected=0.0).bands.reach[0, 1] > MULTIPLE
 
 
 def test_a_state_is_restored():
-    naive = of_sizes(4.0, 2.0, 1.0).observe(2, -9.0, [9.0, 1.0, 9.0], least=0.1)
+    naive = of_sizes(4.0, 2.0, 1.0).observe(2, -9.0, [9.0, 1.0, 9.0], least=0.1, expected=5.0)
 
     resumed = START.restore(naive.state())
 

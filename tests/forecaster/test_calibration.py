@@ -29,7 +29,8 @@ def too_low_by_two(steps):
 
 def made_at(step, *, raw, values, spreads, mean=0.0):
     parts = (np.array(part, dtype=float) for part in (raw, values, spreads))
-    return ModelForecast(step, *parts, np.ones(len(raw)), np.full(len(HALF_LIVES), mean))
+    ones = np.ones(len(raw))
+    return ModelForecast(step, *parts, ones, ones, np.full(len(HALF_LIVES), mean))
 
 
 class TestCorrection:
@@ -179,6 +180,37 @@ def test_a_state_continues_bit_for_bit():
         )
     for name, array in state.state().items():
         np.testing.assert_array_equal(array, resumed.state()[name])
+
+
+class TestSizes:
+    def test_the_first_ones_are_those_of_the_model(self):
+        np.testing.assert_allclose(started(horizon=2).smoothed(np.array([3.0, 4.0])), [3.0, 4.0])
+
+    def test_they_are_smooth_in_time(self):
+        state, widths = started(), []
+        for step, spread in enumerate(20 * [1.0, 9.0]):
+            sizes = state.smoothed(np.array([spread]))
+            made = state.forecast(step, np.zeros(1), sizes, NO_LIMITS)
+            state = state.observe(step, 0.0, made, learns=True)
+            widths.append(sizes.item())
+
+        # The ratio of neighbours is the cube root of nine, not nine.
+        ratios = np.array(widths[11:]) / np.array(widths[10:-1])
+        np.testing.assert_allclose(np.maximum(ratios, 1 / ratios), 9 ** (1 / 3), rtol=1e-3)
+
+    def test_they_grow_with_the_steps_ahead_and_hardly_shrink(self):
+        sizes = started(horizon=4).smoothed(np.array([2.0, 8.0, 1.0, 9.0]))
+
+        np.testing.assert_allclose(sizes, [2.0, 8.0, 8 * np.exp(-0.1), 9.0])
+
+    def test_a_silence_does_not_count_as_a_size(self):
+        state = started()
+        made = state.forecast(0, np.zeros(1), np.ones(1), NO_LIMITS, wider=np.array([5.0]))
+
+        after = state.observe(0, 0.0, made, learns=True)
+
+        assert made.spreads == [5.0]
+        assert after.smoothed(np.ones(1)) == [1.0]
 
 
 class TestVolatility:

@@ -114,7 +114,7 @@ def test_other_changes_are_followed_by_the_third_day_and_given_up_within_two(how
 
     assert errors(forecasts, values)[day(14)].mean() < largest
     assert held(forecasts, values)[day(14)].mean() > 0.75
-    assert sources(forecasts, day(17)) <= {"model", "seasonal"}
+    assert [each.source for each in forecasts[day(17)]].count("last") < DAY / 4
     assert errors(forecasts, values)[day(17)].mean() < 8
 
 
@@ -206,3 +206,72 @@ def test_a_fault_value_that_is_repeated_is_not_believed_within_a_season():
 
     assert forecaster.counts["implausible"] == 20
     assert forecaster.predict().upper[0] < 300
+
+
+def test_intervals_follow_noise_that_is_six_times_as_large():
+    covered = []
+    for seed in range(2):
+        values, loud = daily(16 * DAY, seed=seed), daily(16 * DAY, seed=seed, noise=18.0)
+        values[13 * DAY :] = loud[13 * DAY :]
+        covered.append(held(live(small(), values), values)[13 * DAY :])
+
+    assert np.mean(covered) > 0.75
+
+
+class TestSilence:
+    def test_intervals_hold_the_values_of_the_second_and_third_day(self):
+        covered = []
+        for seed in range(3):
+            values = daily(33 * DAY, seed=seed, noise=8.0)
+            forecaster = small(warmup=30 * DAY)
+            live(forecaster, values[: 30 * DAY])
+            silent = live(forecaster, [None] * (3 * DAY), first=30 * DAY)
+            covered.append(held(silent, values[30 * DAY :])[DAY:])
+
+        assert 0.82 < np.mean(covered) < 0.98
+
+    def test_the_size_of_errors_is_that_of_the_time_of_day(self):
+        values = daily(20 * DAY, noise=1.0)
+        rough = np.arange(20 * DAY) % DAY == 15
+        values[rough] += np.random.default_rng(5).normal(0, 40, rough.sum())
+        forecaster = small(warmup=30 * DAY, level=0.9)
+        live(forecaster, values)
+
+        silent = live(forecaster, [None] * (2 * DAY), first=20 * DAY)
+
+        widths = (column(silent, "upper") - column(silent, "lower"))[DAY:]
+        assert widths[15] > 1.5 * widths[5]
+
+
+def test_two_equal_readings_have_an_interval_like_a_poisson_count():
+    forecaster = small()
+
+    forecast = live(forecaster, [57.0, 57.0, None])[-1]
+
+    half = 1.645 * np.sqrt(57)
+    assert forecast.upper[0] - 57 == pytest.approx(57 - forecast.lower[0])
+    assert half < forecast.upper[0] - 57 < 3 * half
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """Return a forecaster of a sensor that is read from 8 to 16 only, and its forecasts."""
+    values = daily(14 * DAY)
+    is_open = (np.arange(len(values)) % DAY >= 8) & (np.arange(len(values)) % DAY < 16)
+    forecaster = small(lags=16)
+    return forecaster, values, live(forecaster, np.where(is_open, values, np.nan))
+
+
+class TestOpenHours:
+    def test_closed_hours_are_filled_with_the_last_reading(self, opened):
+        forecaster, values, _ = opened
+        newest = forecaster._history.timeline.newest
+
+        assert forecaster._history.timeline.value(newest) == values[13 * DAY + 15]
+
+    def test_the_first_hour_of_the_day_is_learned_and_forecast(self, opened):
+        forecaster, values, forecasts = opened
+        first = np.arange(9 * DAY + 8, 14 * DAY, DAY)
+
+        assert (forecaster._model.training.t % DAY == forecaster._history.next_step % DAY + 8).any()
+        assert errors(forecasts, values)[first].mean() < 12

@@ -181,3 +181,57 @@ def test_the_source_is_the_kind_of_member_with_most_of_the_weight():
     assert sources[49] == "model"
     assert sources[119] == "seasonal"
     assert sources[-1] == "last"
+
+
+class TestAfterAJump:
+    def lived(self, values, model):
+        """Return what was issued; the model says `model`, the last member the value before."""
+        members, issued, last = ensemble(has_baseline=False, day=96), [], 10.0
+        for step, value in enumerate(values):
+            forecast = mixed(members, step, [[model], [model], [last]])
+            issued.append(members.issued(forecast, large=2.0)[0].item())
+            members = members.observe(step, value, forecast, learns=True, plausible=True)
+            last = value
+        return np.array(issued), members
+
+    def test_the_last_reading_is_issued_after_two_large_errors(self):
+        issued, _ = self.lived(50 * [10.0] + 6 * [100.0], model=10.0)
+
+        assert issued[50] == 10.0
+        assert issued[51] == pytest.approx(55.0)  # both were wrong: halfway
+        assert (issued[52:] > 80).all()
+
+    def test_it_is_also_issued_where_ten_small_errors_exceed_its_own(self):
+        issued, _ = self.lived(50 * [10.0] + 30 * [11.5], model=10.0)
+
+        assert abs(issued[60:] - 11.5).max() < 0.4
+
+    def test_errors_as_usual_change_nothing(self):
+        rng = np.random.default_rng(0)
+        members, last = ensemble(has_baseline=False, day=96), 0.0
+        for step, value in enumerate(rng.normal(0, 1, 200)):
+            forecast = mixed(members, step, [[0.0], [0.0], [last]])
+            assert members.issued(forecast, large=5.0)[0] is forecast.values
+            members = members.observe(step, value, forecast, learns=True, plausible=True)
+            last = value
+
+    def test_it_is_restored(self):
+        _, members = self.lived(5 * [10.0] + 3 * [100.0], model=10.0)
+
+        again = ensemble(has_baseline=False, day=96).restore(members.state())
+
+        np.testing.assert_array_equal(again.latest, members.latest)
+
+    def test_a_model_that_was_bad_for_days_comes_back(self):
+        rng = np.random.default_rng(0)
+        members = ensemble(has_baseline=False, day=24)
+        for step in range(24 * 12):
+            value = rng.normal(0, 10)
+            forecasts = value + rng.normal(size=3) * [50 if 48 <= step < 72 else 1, 4, 4]
+            forecast = mixed(members, step, forecasts[:, None])
+            members = members.observe(step, value, forecast, learns=True, plausible=True)
+            if step == 71:
+                shut_out = members.weights(ALL)[0, 0]
+
+        assert shut_out < 0.1
+        assert members.weights(ALL)[0, 0] > 0.5

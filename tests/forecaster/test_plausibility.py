@@ -33,11 +33,22 @@ def test_a_reading_is_judged_by_its_error_and_by_the_recent_range(value, error, 
 
 def test_many_strange_readings_in_a_row_are_believed():
     judge, verdicts = CALM, []
-    for step in range(CONVINCING + 3):
-        verdict, judge = judge.judge(5000.0 + step, 4900.0, 20.0)
+    for step in range(CONVINCING + 3):  # each is far from the one before
+        verdict, judge = judge.judge(5000.0 + 900 * step, 4900.0, 20.0)
         verdicts.append(verdict)
 
     assert verdicts == ["implausible"] * CONVINCING + ["good"] * 3
+
+
+def test_a_second_strange_reading_near_the_first_is_kept_and_not_yet_learned_from():
+    verdicts, _ = verdicts_of(CALM, [5000.0 + step for step in range(CONVINCING + 2)])
+
+    assert verdicts == ["implausible"] + ["outlier"] * (CONVINCING - 1) + ["good"] * 2
+
+
+@pytest.mark.parametrize("second", [5000.0, 5041.0, 4959.0], ids=["equal", "above", "below"])
+def test_a_strange_reading_that_is_equal_or_farther_than_the_range_is_wide_confirms_nothing(second):
+    assert verdicts_of(CALM, [5000.0, second])[0] == ["implausible"] * 2
 
 
 def test_outliers_in_a_row_are_believed_until_one_reading_is_none():
@@ -113,10 +124,10 @@ def test_before_anything_is_known_nothing_is_doubted():
 
 def test_forecasts_stay_within_twice_the_range_and_above_zero():
     np.testing.assert_array_equal(
-        clipped(np.array([-500.0, 100.0, 1e9]), CALM.limits), np.array([40.0, 100.0, 160.0])
+        clipped(np.array([-500.0, 100.0, 1e9]), CALM.limits(100.0)), np.array([40.0, 100.0, 160.0])
     )
-    assert of(-5.0, 5.0).limits == (-15.0, 15.0)
-    assert clipped(np.array([-9.0]), of(1.0, 5.0).limits) == [0.0]
+    assert of(-5.0, 5.0).limits(0.0) == (-15.0, 15.0)
+    assert clipped(np.array([-9.0]), of(1.0, 5.0).limits(3.0)) == [0.0]
 
 
 def test_a_state_is_restored():
@@ -147,17 +158,22 @@ def test_three_ranges_away_is_just_plausible(edge, beyond):
 
 
 def test_one_plausible_reading_restarts_the_count_of_strange_ones():
-    strange = [5000.0 + step for step in range(CONVINCING)]
+    strange = [5000.0 + 900 * step for step in range(CONVINCING)]
 
     verdicts, _ = verdicts_of(CALM, [*strange, 100.0, *strange])
 
     assert verdicts == ["implausible"] * CONVINCING + ["good"] + ["implausible"] * CONVINCING
 
 
-def test_a_new_level_that_is_believed_is_the_new_range():
+def test_a_new_level_that_is_believed_extends_the_range():
     _, judge = verdicts_of(CALM, [5000.0 + step for step in range(CONVINCING + 1)])
 
-    assert (judge.low, judge.high) == (5000.0 + CONVINCING, 5000.0 + CONVINCING)
+    assert (judge.low, judge.high) == (80.0, 5000.0 + CONVINCING)
+
+
+def test_forecasts_may_stay_at_the_latest_value_and_beyond_it():
+    assert CALM.limits(200.0) == (0.0, 320.0)
+    assert CALM.limits(-20.0) == (-160.0, 260.0)
 
 
 def test_equal_readings_count_in_a_row_only():
@@ -188,8 +204,12 @@ def test_a_sensor_that_never_changed_may_change():
     constant = of(5.0, 5.0, 5.0)
 
     assert constant.judge(9.0, 0.1, 1.0)[0] == "good"
-    np.testing.assert_array_equal(clipped(np.array([-3.0, 900.0]), constant.limits), [0.0, 900.0])
+    np.testing.assert_array_equal(
+        clipped(np.array([-3.0, 900.0]), constant.limits(5.0)), [0.0, 900.0]
+    )
 
 
 def test_zero_is_not_below_zero():
-    np.testing.assert_array_equal(clipped(np.array([-9.0, 11.0]), of(0.0, 5.0).limits), [0.0, 10.0])
+    np.testing.assert_array_equal(
+        clipped(np.array([-9.0, 11.0]), of(0.0, 5.0).limits(1.0)), [0.0, 10.0]
+    )

@@ -43,12 +43,12 @@ def test_expected_errors_grow_during_silence_up_to_those_of_a_naive_forecast(sil
     calibration = Calibration.start(1, 0.9, corrects=True)
     naive = history.naive_offsets(np.array([size]), (0.9,))
 
-    (wider,) = calibration.widened(np.array([size]), silence, naive)
+    (wider,) = calibration.widening(np.array([size]), silence, naive)
 
     # The value a day ago has hardly any band of its own, but no band gets narrower.
-    below, above = calibration.bands.offsets(np.array([1.0]), (0.9,))
-    most = ((naive[1] - naive[0]) / (above - below)).item()
-    assert wider == pytest.approx(min(size * np.sqrt(1 + silence), max(size, most)))
+    below, above = calibration.bands.offsets(np.array([size]), (0.9,))
+    most = ((naive[1] - naive[0]) / (above - below)).item() / np.sqrt(2)
+    assert wider == pytest.approx(min(np.sqrt(1 + silence), max(1.0, most)))
 
 
 def test_after_silence_the_last_reading_is_no_forecast():

@@ -95,20 +95,26 @@ class PlainVolatility:
 
     def __init__(self):
         self.late, self.usual = {2: 1.0, 8: 1.0, 32: 1.0}, 1.0
-        self.fits, self.seen = dict.fromkeys(self.late, 0.0), 0
+        self.fits = {(each, power): 0.0 for each in self.late for power in (0.5, 1.0)}
+        self.seen = 0
 
     def factor(self):
         weights = {each: math.exp(fit - max(self.fits.values())) for each, fit in self.fits.items()}
-        logs = {each: math.log(mean / self.usual) / 2 for each, mean in self.late.items()}
+        logs = {each: self.of(*each) for each in self.fits}
         return math.exp(sum(weights[each] * logs[each] for each in logs) / sum(weights.values()))
 
+    def of(self, half_life, power):
+        """Return the logarithm of the factor of one candidate."""
+        return power * math.log(self.late[half_life] / self.usual)
+
     def learn(self, score):
-        score = min(max(score, 0.01), 8 * self.usual)
+        score = min(max(score, 0.01), 8 * max(self.usual, *self.late.values()))
         first = 1 / (8 + self.seen)
+        for each in self.fits:
+            likelihood = -self.of(*each) - score / (self.usual * math.exp(self.of(*each)))
+            self.fits[each] = (1 - 1 / 200) * self.fits[each] + likelihood
         for half_life, mean in self.late.items():
-            expected = math.sqrt(mean * self.usual)
-            likelihood = math.log(self.usual / expected) - score / expected
-            self.fits[half_life] = (1 - 1 / 200) * self.fits[half_life] + likelihood
             self.late[half_life] += max(1 - 0.5 ** (1 / half_life), first) * (score - mean)
-        self.usual += max(1 - 0.5 ** (1 / 480), first) * (score - self.usual)
+        usual = min(score, 2 * self.usual)
+        self.usual += max(1 - 0.5 ** (1 / 480), first) * (usual - self.usual)
         self.seen += 1

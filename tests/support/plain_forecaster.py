@@ -34,9 +34,24 @@ def gaussian(level):
 
 
 def lately(sizes):
-    """Return a mean in which sizes count half after 24 later ones; infinite without any."""
+    """Return a mean in which sizes count half after 24 later ones; infinite without any.
+
+    The first one is the size that was expected, and counts as four.
+    """
     weights = 0.5 ** (np.arange(len(sizes))[::-1] / 24)
+    weights[:1] *= 4
     return np.average(sizes, weights=weights) if sizes else np.inf
+
+
+def unit(reading):
+    """Return the unit of a reading's last digit, at most one."""
+    return next(10.0**-k for k in range(400) if k == 399 or reading == round(reading, k))
+
+
+def expected(reading):
+    """Return the size of error to expect before there is any."""
+    size = max(abs(reading), unit(reading))
+    return np.sqrt(size * max(unit(reading), 1e-3 * size))
 
 
 class Bands:
@@ -50,7 +65,7 @@ class Bands:
         self.seen = [0] * horizon
 
     def learn(self, h, error, spread):
-        rate = max(0.05, 1 / np.sqrt(1 + self.seen[h]))
+        rate = max(0.05, 1 / np.sqrt(8 + self.seen[h]))
         for level, reach in self.learned.items():
             for side, excess in enumerate((-error / spread, error / spread)):
                 missed = excess > reach[h, side]
@@ -88,7 +103,7 @@ class PlainForecaster:
         self.silent, self.resolution = 0, np.inf
         self.naive = Bands(1, settings.levels)
         self.naive_sizes = [[] for _ in (0, *settings.periods)]
-        self.model_sizes = []
+        self.last_sizes, self.latest_squares = None, np.zeros((2, 2))
         self.bands, self.made = Bands(self.horizon, settings.levels), []
         self.said, self.issued_log = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
@@ -116,8 +131,9 @@ class PlainForecaster:
 
     @property
     def least(self):
-        smallest = self.resolution / 2 if self.resolution < np.inf else 0.0
-        return max(smallest, 1e-9 * max(abs(self.past.latest), 1.0))
+        latest = self.past.latest
+        smallest = self.resolution if self.resolution < np.inf else unit(latest)
+        return max(smallest / 2, 1e-9 * abs(latest))
 
     def naive_values(self, step):
         """Return the values seasons ago, the longest first, and the last reading."""
@@ -145,10 +161,36 @@ class PlainForecaster:
 
     def naive_reach(self, level, values):
         """Return how far the bands of the best naive forecast reach below and above."""
-        size = lately(self.naive_sizes[self.best()])
+        best = self.best()
+        size = lately(self.naive_sizes[best])
         size = size if size < np.inf else np.abs(values).max()
-        below, above = self.naive.reach(level)[0] * max(size, self.least)
-        return np.full(self.horizon, -below), np.full(self.horizon, above)
+        sizes = []
+        for h in range(self.horizon):
+            seen = self.seen_errors(best, h)
+            known = np.quantile(seen, 0.9 * 29 / 28) if len(seen) >= 28 else None
+            multiple = self.naive.reach(0.9)[0].mean()
+            sizes.append(max(size if known is None else known / multiple, self.least))
+        below, above = np.transpose(self.naive.reach(level)) * np.array(sizes)
+        return -below, above
+
+    def seen_errors(self, best, h):
+        """Return what the naive forecast of that age missed at about this time, in four weeks."""
+        periods, past = self.settings.periods, self.past
+        if not periods:
+            return []
+        step = past.newest + 1 + h
+        age = h + 1 + self.silent
+        if best < len(periods):
+            season = periods[::-1][best]
+            age = round(season * np.ceil(age / season))
+        wide = int(periods[0] // 48) + 1
+        ends = [
+            step - round(periods[0] * day) + beside
+            for day in range(1, 29)
+            for beside in range(-wide, wide + 1)
+        ]
+        ends = [end for end in ends if past.is_trusted(end) and past.is_trusted(end - age)]
+        return [abs(past.value_at(end) - past.value_at(end - age)) for end in ends]
 
     def is_possible(self, value):
         """Return whether a reading lies within the known bounds."""
@@ -157,11 +199,11 @@ class PlainForecaster:
 
     def bounded(self, values):
         """Return values within known bounds; with a guard also near those of late, from zero on."""
-        guarded = self.settings.guard
-        floor = 0.0 if guarded and self.low >= 0 else -np.inf
-        width = self.high - self.low
-        if guarded and width > 0:
-            values = np.clip(values, max(self.low - width, floor), self.high + width)
+        guarded, latest = self.settings.guard, self.past.latest
+        floor = 0.0 if guarded and min(self.low, latest) >= 0 else -np.inf
+        if guarded and self.high > self.low:
+            low, high = min(self.low, latest), max(self.high, latest)
+            values = np.clip(values, max(low - (high - low), floor), high + (high - low))
         lower, upper = self.settings.bounds or (None, None)
         values = np.maximum(np.maximum(values, floor), -np.inf if lower is None else lower)
         return np.minimum(values, np.inf if upper is None else upper)
@@ -193,14 +235,12 @@ class PlainForecaster:
         step = self.past.newest + 1
         x, _ = self.past.row(step, self.learner.rates(self.learner.lam))
         raw, spreads = self.learner.predict(step, x)
-        spreads = np.maximum(spreads, self.least)
-        if len(self.model_sizes) >= 8:
-            spreads *= max(1.0, 0.15 * lately(self.model_sizes) / np.mean(spreads))
-        raw, spreads = self.bounded(raw), self.widened(spreads)
+        sizes = self.smoothed(np.maximum(spreads, self.least))
+        raw, spreads = self.bounded(raw), self.widened(sizes.copy())
         factors = np.array([volatility.factor() for volatility in self.volatility])
         means = self.mean_errors
         values = self.bounded(self.corrected(raw, means))
-        made = (step, raw, values, spreads * factors, factors, means)
+        made = (step, raw, values, spreads * factors, factors, means, sizes)
         if not (self.settings.guard and self.settings.learn):
             return values, made, "model"
         return self.mixed(made, self.learner.baseline(step, x))
@@ -221,7 +261,21 @@ class PlainForecaster:
         if lower is not None or upper is not None:
             mixture = np.clip(mixture, lower, upper)
         self.said_by_all = (step, small, means, opinions, spoken, mixture)
-        return mixture, (step, raw, mixture, *rest), self.source(opinions[:, 0])
+        issued, source = self.issued(mixture, naive[-1], rest)
+        source = source or self.source(opinions[:, 0])
+        return issued, (step, raw, issued, *rest), source
+
+    def issued(self, mixture, last, rest):
+        """Return the mixture, or what lies towards the last reading while its errors are large."""
+        spreads, factors = rest[:2]
+        large = 3 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
+        fast, slow = self.latest_squares
+        of_mixture, of_last = fast if fast[0] > large**2 else slow
+        is_lost = fast[0] > large**2 or slow[0] > 2 * slow[1]
+        if not is_lost or np.isnan(last[0]):
+            return mixture, None
+        share = of_mixture**2 / (of_mixture**2 + of_last**2)
+        return (1 - share) * mixture + share * last, "last" if share >= 0.5 else None
 
     def source(self, opinions):
         """Return what the next forecast is mostly: of a model, or else of which naive forecast."""
@@ -230,14 +284,21 @@ class PlainForecaster:
             return "model"
         return "last" if weights[-1] == max(weights[2:]) else "seasonal"
 
+    def smoothed(self, spreads):
+        """Return the sizes of error to expect: smooth in time, hardly shrinking with the steps."""
+        sizes = spreads if self.last_sizes is None else np.sqrt(self.last_sizes) * np.sqrt(spreads)
+        for h in range(1, self.horizon):
+            sizes[h] = max(sizes[h], sizes[h - 1] * np.exp(-0.1))
+        return sizes
+
     def widened(self, spreads):
-        """Return the sizes of error to expect after silence, up to those of a naive forecast."""
+        """Return the sizes of error to expect after silence, up to those around a season's mean."""
         if not self.silent:
             return spreads
         reach = self.bands.reach(0.9)
         below, above = self.naive_reach(0.9, spreads)
         for h in range(self.horizon):
-            most = (above[h] - below[h]) / (sum(reach[h]) * spreads[h])
+            most = (above[h] - below[h]) / (sum(reach[h]) * spreads[h]) / np.sqrt(2)
             wider = min(np.sqrt((self.silent + h + 1) / (h + 1)), most)
             spreads[h] *= max(wider, 1.0)
         return spreads
@@ -309,11 +370,32 @@ class PlainForecaster:
             self.happened["missing"] += 1
             for said in (self.said, self.small_said):
                 said.append(0.0)
-            self.past.push(values[0], read=False, trusted=False)
+            never = self.silent <= self.patience and self.is_never_read()
+            fill = self.naive_values(self.past.newest + 1)[-1] if never else values[0]
+            self.past.push(fill, read=False, trusted=False)
             self.silent += 1
             self.pass_over()
         else:
             self.take(value, values[0], max(above[0], -below[0]) / volatility, made)
+
+    def is_never_read(self):
+        """Return whether the next step was in a gap of nine or more steps in three seasons."""
+        past = self.past
+        for period in self.settings.periods:
+            at = [past.newest + 1 - round(period * k) for k in (1, 2, 3)]
+            if at[-1] - 8 < past.oldest or at[0] + 8 > past.newest:
+                continue
+            gaps, half = [], round(period) // 2
+            around = [range(each - half, each - half + round(period)) for each in at]
+            if not all(any(map(past.is_trusted, each)) for each in around):
+                continue
+            for each in at:
+                before = next((k for k in range(9) if past.is_trusted(each - k)), 9)
+                after = next((k for k in range(9) if past.is_trusted(each + k)), 9)
+                gaps.append(before + after - 1)
+            if min(gaps) >= 9:
+                return True
+        return False
 
     def take(self, value, forecast, band, made):
         step = self.past.newest + 1
@@ -360,6 +442,7 @@ class PlainForecaster:
         earlier = [self.past.value_at(max(step, self.past.start)) for step in latest]
         sizes[-1] = np.mean([sizes[-1], *(abs(value - each) for each in earlier)])
         for every, each in zip(self.naive_sizes, sizes, strict=True):
+            every += [] if every else [expected(self.past.latest)]
             every.append(each)
 
     def is_implausible(self, value):
@@ -371,9 +454,7 @@ class PlainForecaster:
         is_strange = self.is_implausible(value) or abs(error) > 5 * band
         verdict = self.verdict(value, error, band)
         self.judged.append((value, is_strange and verdict != "stuck"))
-        if verdict == "good" and self.is_implausible(value):
-            self.low = self.high = value
-        elif verdict == "good":
+        if verdict == "good":
             self.low, self.high = np.fmin(self.low, value), np.fmax(self.high, value)
         return verdict
 
@@ -384,11 +465,17 @@ class PlainForecaster:
         while equal <= len(self.judged) and self.judged[-equal][0] == value:
             equal += 1
         is_stuck = max(8, self.usual_run) < equal <= max(self.patience, 24)
-        if self.is_implausible(value):
-            return "good" if convinced and not is_stuck else "implausible"
+        is_far = self.is_implausible(value)
+        if is_far and (is_stuck or not (convinced or self.confirms(value))):
+            return "implausible"
         if is_stuck:
             return "stuck"
-        return "outlier" if abs(error) > 5 * band and not convinced else "good"
+        return "outlier" if (is_far or abs(error) > 5 * band) and not convinced else "good"
+
+    def confirms(self, value):
+        """Return whether a value is near the last one, which was implausible, and not equal."""
+        last = self.judged[-1][0] if self.judged else np.nan
+        return self.is_implausible(last) and 0 < abs(value - last) <= self.high - self.low
 
     def renew_range(self):
         """Take the range of the trusted readings, and the third longest run of all, for usual."""
@@ -403,17 +490,16 @@ class PlainForecaster:
     def calibrate(self, step, value, made, verdict):
         """Let the forecasts of this step, made in time, teach the bands and the correction."""
         self.made += [] if made is None else [made]
-        added, sizes = self.added(self.mean_errors), []
-        for first, raw, values, spreads, factors, means in self.made[-self.horizon :]:
+        added = self.added(self.mean_errors)
+        self.last_sizes = self.last_sizes if made is None else made[-1]
+        for first, raw, values, spreads, factors, means, _ in self.made[-self.horizon :]:
             h = step - first
             if h < self.horizon:
-                sizes.append(abs(value - values[h]))
                 self.bands.learn(h, value - values[h], spreads[h])
                 if verdict != "implausible":
                     self.volatility[h].learn(abs(value - values[h]) / (spreads[h] / factors[h]))
                 if verdict == "good":
                     self.corrections[h].learn(value - raw[h], means)
-        self.model_sizes += [np.mean(sizes)] if sizes and verdict != "implausible" else []
         says = made is not None and verdict == "good"
         if says and self.settings.preset.corrects:
             self.issued_log[step] = added
@@ -432,6 +518,10 @@ class PlainForecaster:
             if verdict == "good":
                 self.small_corrections[h].learn(value - small[h], means)
                 self.learner.duel.append(value - opinions[:2, h])
+        if told and verdict != "implausible" and not np.isnan(told[3][-1, 0]):
+            errors = value - np.array([told[5][0], told[3][-1, 0]])
+            fast, slow = self.latest_squares
+            self.latest_squares = [(fast + errors**2) / 2, 0.9 * slow + 0.1 * errors**2]
         self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):

@@ -98,7 +98,7 @@ class PlainPast:
         self.trusts[step - self.start] = False
 
     def course(self, at, seasons, now, weights):
-        """Return the mean of the trusted values seasons before a step, and whether it is sound.
+        """Return the mean of the trusted values seasons before a step, if sound, and if known.
 
         The values of each season back have a weight.
         Where the last of the seasons has none, the one before it stands in; where none has any, the
@@ -118,16 +118,17 @@ class PlainPast:
         if known:
             each = weights[season.name]
             total = sum([each[k] * self.ever(s) for s, k in known])
-            return total / sum([each[k] for _, k in known]), True
+            return total / sum([each[k] for _, k in known]), True, True
         if len(seasons) > 1:
             return self.course(at, seasons[:-1], now, weights)
         stands_in = min(steps[0][0], now - 1)
-        return self.value_at(stands_in), self.is_sound(stands_in)
+        return self.value_at(stands_in), self.is_sound(stands_in), False
 
     def row(self, step, rates):
         """Return the features of a step at rates of forgetting, and whether they can be learned.
 
-        Nothing that they rest on may be in doubt, and a quarter of the lags must have been read.
+        Nothing that they rest on may be in doubt. A quarter of the lags must have been read, or be
+        at times that never are.
         """
         f = self.features
         rates = iter(rates)
@@ -138,13 +139,15 @@ class PlainPast:
         }
         lags = max((season.lags for season in f.seasons), default=f.lags + 1)
         around = range(step - lags, step + f.ahead + 1)
-        x, read = [self.value_at(step - 1)], True
+        x, read, never = [self.value_at(step - 1)], True, set()
         if not f.seasons:
             x += [self.value_at(step - k) - self.value_at(step - k - 1) for k in range(1, lags)]
         for i, season in enumerate(f.seasons):
             course = {at: self.course(at, f.seasons[: i + 1], step, weights) for at in around}
-            typical = {at: value for at, (value, _) in course.items()}
-            read = read and all(known for _, known in course.values())
+            typical = {at: value for at, (value, _, _) in course.items()}
+            read = read and all(is_sound for _, is_sound, _ in course.values())
+            if i == 0:
+                never = {at for at, (_, is_sound, known) in course.items() if is_sound > known}
             x += [self.value_at(step - k) - typical[step - k] for k in range(1, season.lags + 1)]
             x += [typical[step]]
             x += [typical[step + k] - typical[step + k - 1] for k in range(f.ahead + 1)]
@@ -153,7 +156,7 @@ class PlainPast:
         angles = [2 * np.pi * (at % period / period) for period, at in places.items()]
         x += [np.sin(angle) for angle in angles] + [np.cos(angle) for angle in angles]
         behind = range(step - lags, step)
-        enough = sum(map(self.is_trusted, behind)) >= 0.25 * lags
+        enough = sum(self.is_trusted(at) or at in never for at in behind) >= 0.25 * lags
         return np.array(x), read and enough and all(map(self.is_sound, behind))
 
     def forget_before(self, step):

@@ -15,7 +15,8 @@ from streamridge.samples import Inputs, Layout, Samples
 from streamridge.series.clock import AnyClock
 from streamridge.series.times import Steps
 
-# The share of its lags that must have been read; forecasts may fill in the others.
+# The share of its lags that must have been read, or are at times that never are. Forecasts may fill
+# in the others.
 LEAST_READ = 0.25
 
 

@@ -138,16 +138,19 @@ class Profiles:
         recent = past.values(windows.steps)[windows.at[:, lags - 1 :: -1]]
         behind = windows.at[:, :lags]
         trusted, sound = timeline.trusted(windows.steps), timeline.sound(windows.steps)
-        complete = enough_read(trusted[behind], sound[behind])
-        blocks = [recent[:, :1]]
+        blocks, read, filled = [recent[:, :1]], trusted[behind], sound[behind]
         if self.seasons:
             values, usable, before, at = self._seen(past, windows)
             profiles, known = self._means(values, usable, at)
             sound = timeline.sound(before[0])
-            complete &= (known | (sound if at is None else sound[at])).all(axis=1)
+            sound = sound if at is None else sound[at]
+            # A time of day that is never read is part of the season, and no lost reading.
+            read = read | (sound & ~known)[:, :lags]
+            complete = enough_read(read, filled) & (known | sound).all(axis=1)
             for season, profile in zip(self.seasons, profiles, strict=True):
                 blocks += self._against(profile, recent, season.lags)
         else:
+            complete = enough_read(read, filled)
             blocks.append(recent[:, :-1] - recent[:, 1:])
         blocks.append(self._calendar(past, steps))
         if self.extras:

@@ -2,9 +2,10 @@ r"""Sizes of recent errors, volatility, and adaptive conformal bands that learn 
 
 A model predicts the size of an error from its input. But error sizes also cluster in time: for
 hours they are larger than usual, or smaller. The score of a forecast is its error divided by the
-size that the model expected. The next sizes are multiplied by $\sqrt{r / u}$, with the mean $r$ of
-the recent scores and their usual mean $u$. The best half-life of "recent" depends on the stream, so
-several candidates run in parallel, weighted by the likelihood of the recent scores.
+size that the model expected. The next sizes are multiplied by $(r / u)^p$, with the mean $r$ of the
+recent scores and their usual mean $u$. In usual times the power 1/2 is best, since a mean of few
+scores is uncertain; after a change of the noise it is 1. The best half-life of "recent" depends on
+the stream as well. So several candidates run in parallel, weighted by the likelihood of the scores.
 
 A band extends from the forecast by a multiple of the expected size on either side. The multiples
 follow the quantiles of the scores: after each score,
@@ -37,22 +38,27 @@ from streamridge.forecaster.forecast import JUDGED, Level, Levels, gaussian_quan
 # An error counts half in a mean after this many later errors.
 HALF_LIFE = 24
 KEEP = 0.5 ** (1 / HALF_LIFE)
-# Fewer errors than this say little about a mean.
+# Fewer errors than this say little.
 FEW = 8
-ENOUGH = (1 - KEEP**FEW) / (1 - KEEP)
+# The weight of the size that is expected before any error is known, in errors.
+EXPECTED = 4
 
-# The candidates of volatility: recent scores count half after one of these numbers of scores, (L,).
-HALF_LIVES = np.array([2.0, 8.0, 32.0])
+# Volatility: recent scores count half after one of these numbers of scores, (L,), and usual scores
+# after this number. Each candidate has one of the half-lives and one of the powers, (P,).
+HALF_LIVES, USUAL_HALF_LIFE = np.array([2.0, 8.0, 32.0]), 480
+POWERS = (0.5, 1.0)
 # Weight of the newest score in the recent means, and in the usual mean.
-NEW, USUAL_NEW = (1 - 0.5 ** (1 / HALF_LIVES)).tolist(), 1 - 0.5 ** (1 / 480)
-# A product with these is half a sum over the candidates.
-HALVES = np.full(len(HALF_LIVES), 0.5)
+NEW, USUAL_NEW = (1 - 0.5 ** (1 / HALF_LIVES)).tolist(), 1 - 0.5 ** (1 / USUAL_HALF_LIFE)
+# The power of each candidate, (P L,).
+EXPONENTS = np.repeat(POWERS, len(HALF_LIVES))
 # Discount, per score, of the likelihoods that candidates are weighted by.
 WEIGHING = 1 - 1 / 200
 # Before any score, all means are one, with the weight of this number of scores.
 PRIOR = 8
-# A score counts at least this much, and at most this multiple of the usual score.
+# A score counts at least this much, and at most this multiple of the usual and of recent scores.
 LEAST_SCORE, MOST_SCORE = 1e-2, 8.0
+# The same for the usual mean, which must not follow a change before the model does.
+MOST_USUAL = 2.0
 
 
 @dataclass(frozen=True)
@@ -76,16 +82,15 @@ class RecentErrors:
         """Return the state before any error is known."""
         return cls(np.zeros(count), np.zeros(count))
 
+    def expecting(self, size: float) -> RecentErrors:
+        """Return the state that expects errors of this size, before any error is known."""
+        return RecentErrors(self.totals + EXPECTED * size, self.weights + EXPECTED)
+
     @cached_property
     def means(self) -> Vector:
         """Return the mean sizes, shape (K,); infinite where no error is known."""
         pairs = zip(self.totals.tolist(), self.weights.tolist(), strict=True)
         return np.array([total / weight if weight else np.inf for total, weight in pairs])
-
-    @property
-    def are_few(self) -> bool:
-        """Return whether there are too few errors to trust the means."""
-        return min(self.weights.tolist()) < ENOUGH
 
     def observe(self, sizes: list[float]) -> RecentErrors:
         """Return the state after new errors of these sizes; NaN for none."""
@@ -117,32 +122,34 @@ class Volatility:
     >>> for score in 200 * [1.0] + 20 * [4.0]:
     ...     volatility = volatility.observe(0, score)
     >>> volatility.factors().round(1)
-    array([1.8])
+    array([3.6])
     """
 
     recent: Matrix  # (H, L), means of the recent scores, one for each half-life
     usual: Vector  # (H,), means of the scores of the last weeks
-    fits: Matrix  # (H, L), discounted log likelihoods of the scores under each candidate
+    fits: Matrix  # (H, P L), discounted log likelihoods of the scores under each candidate
     seen: Vector  # (H,), the number of scores so far
 
     @classmethod
     def start(cls, horizon: int) -> Volatility:
         """Return the state before any score is known."""
-        recent = np.ones((horizon, len(HALF_LIVES)))
-        return cls(recent, np.ones(horizon), np.zeros_like(recent), np.zeros(horizon))
+        recent, fits = np.ones((horizon, len(HALF_LIVES))), np.zeros((horizon, len(EXPONENTS)))
+        return cls(recent, np.ones(horizon), fits, np.zeros(horizon))
 
     @property
     def half_life(self) -> float:
         """Return the half-life of recent scores one step ahead, a mean over the candidates."""
-        return float(np.exp(self.weights()[0] @ np.log(HALF_LIVES)))
+        return float(np.exp(self.weights()[0] @ np.tile(np.log(HALF_LIVES), len(POWERS))))
 
     def factors(self) -> Vector:
         """Return the factors for the sizes of the next errors, shape (H,)."""
         logs = np.log(self.recent / self.usual[:, None])
-        return np.exp((self.weights() * logs).dot(HALVES))
+        return np.exp(
+            (self.weights() * np.concatenate(len(POWERS) * [logs], axis=1)).dot(EXPONENTS)
+        )
 
     def weights(self) -> Matrix:
-        """Return the weight of each candidate, shape (H, L); a row sums to one."""
+        """Return the weight of each candidate, shape (H, P L); a row sums to one."""
         weights = np.exp(self.fits - np.maximum.reduce(self.fits, axis=1, keepdims=True))
         return weights / np.add.reduce(weights, axis=1, keepdims=True)
 
@@ -152,14 +159,18 @@ class Volatility:
             each.copy() for each in (self.recent, self.usual, self.fits, self.seen)
         )
         u, first = float(usual[horizon]), 1 / (PRIOR + float(seen[horizon]))
-        score = min(max(score, LEAST_SCORE), MOST_SCORE * u)
+        means = recent[horizon].tolist()
+        score = min(max(score, LEAST_SCORE), MOST_SCORE * max(u, *means))
         # Plain numbers: for a few candidates, arrays would take three times as long.
-        for i, (mean, new) in enumerate(zip(recent[horizon].tolist(), NEW, strict=True)):
+        for i, (mean, new) in enumerate(zip(means, NEW, strict=True)):
             # The density of a score with the expected mean f u is exp(-s/(f u))/(f u).
-            factor = sqrt(mean / u)
-            fits[horizon, i] = WEIGHING * fits[horizon, i] - log(factor) - score / (factor * u)
+            for j, power in enumerate(POWERS):
+                factor, at = (mean / u) ** power, i + j * len(means)
+                fits[horizon, at] = (
+                    WEIGHING * fits[horizon, at] - log(factor) - score / (factor * u)
+                )
             recent[horizon, i] = mean + max(new, first) * (score - mean)
-        usual[horizon] = u + max(USUAL_NEW, first) * (score - u)
+        usual[horizon] = u + max(USUAL_NEW, first) * (min(score, MOST_USUAL * u) - u)
         seen[horizon] += 1
         return Volatility(recent, usual, fits, seen)
 
@@ -177,7 +188,7 @@ class Volatility:
         return Volatility(**arrays)
 
 
-# How fast the multiples follow: a miss widens its side by 5 %, and by more at the start.
+# How fast the multiples follow: a miss widens its side by 5 %, and by more among the first scores.
 RATE = 0.05
 # How fast they follow the share of misses among many errors, such as the errors of a day.
 BATCH_RATE = 1.0
@@ -233,7 +244,7 @@ class ConformalBands:
     def observe(self, horizon: int, error: float, spread: float) -> ConformalBands:
         """Return the bands after the error of a forecast is known; `horizon` counts from 0."""
         reach, seen = self.reach.copy(), self.seen.copy()
-        rate = max(RATE, 1 / sqrt(1 + float(seen[horizon])))
+        rate = max(RATE, 1 / sqrt(FEW + float(seen[horizon])))
         # Plain numbers: for a few levels, arrays would take four times as long.
         for side, score in enumerate((-error / spread, error / spread)):
             for i, q in enumerate(reach[horizon, side].tolist()):
@@ -256,6 +267,11 @@ class ConformalBands:
             reach[horizon, side] = np.clip(moved, LEAST, MOST)
         seen[horizon] += 1
         return ConformalBands(self.levels, reach, seen)
+
+    @property
+    def mean_multiple(self) -> float:
+        """Return the mean multiple of the band that readings are judged by, one step ahead."""
+        return float(self.reach[0, :, self.levels.index(JUDGED)].mean())
 
     def half_width(self, spread: float) -> float:
         """Return the wider half of the band that readings are judged by, one step ahead."""
@@ -341,21 +357,22 @@ class NaiveErrors:
         means = self.errors.means
         return int((means[:-1] if seasonal and len(means) > 1 else means).argmin())
 
-    def offsets(
-        self, best: int, values: Vector, least: float, levels: Levels
-    ) -> tuple[Matrix, Matrix]:
-        """Return how far bands reach below and above forecasts; wide until an error is known."""
+    def size(self, best: int, value: float, least: float) -> float:
+        """Return the mean recent error of a forecast; the value until an error is known."""
         size = float(self.errors.means[best])
-        size = max(size if isfinite(size) else float(abs(values).max()), least)
-        below, above = self.bands.offsets(np.array([size]), levels)
-        return np.repeat(below, len(values), axis=0), np.repeat(above, len(values), axis=0)
+        return max(size if isfinite(size) else abs(value), least)
 
-    def observe(self, best: int, error: float, sizes: list[float], least: float) -> NaiveErrors:
-        """Return the state after a reading, given the error of the best forecast, and all sizes."""
-        size, errors = float(self.errors.means[best]), self.errors.observe(sizes)
+    def observe(
+        self, best: int, error: float, sizes: list[float], least: float, expected: float
+    ) -> NaiveErrors:
+        """Return the state after a reading, given the error of the best forecast, and all sizes.
+
+        `expected` is the size of error to expect before there is any.
+        """
+        size, errors = float(self.errors.means[best]), self.errors
         if not isfinite(size):
-            return NaiveErrors(errors, self.bands)
-        return NaiveErrors(errors, self.bands.observe(0, error, max(size, least)))
+            return NaiveErrors(errors.expecting(expected).observe(sizes), self.bands)
+        return NaiveErrors(errors.observe(sizes), self.bands.observe(0, error, max(size, least)))
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""

@@ -2,7 +2,9 @@
 
 The members are the self-tuned model, its baseline fit, and naive forecasts. Three mixtures of all
 members follow changes within a day, within days and within weeks. A final mixture combines the
-model with these three, so they cost next to nothing where the model is right.
+model with these three, so they cost next to nothing where the model is right. Weights need many
+readings to follow a jump of the level. Until then the last reading replaces the mixture: while the
+errors of the last two readings are large, or the errors of the last ten exceed its own errors.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ MIXTURE_DAYS, FINAL_DAYS = (1, 4, 16), 7
 MODEL, BASELINE, LAST = "model", "start", "last"
 # The places of the model and its baseline among the members.
 FITTED = slice(0, 2)
+# The weights of the newest squared error in the two means that show a jump, and how many times as
+# large as that of the last reading the slower mean may be.
+NEWEST, MOST = np.array([[0.5], [0.1]]), 2.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,9 @@ class Ensemble:
     # their number.
     squares: Vector = field(default_factory=lambda: np.zeros(2))
     seen: int = 0
+    # (2, 2), fast and slow means of the last squared errors one step ahead, of the mixture and of
+    # the last reading.
+    latest: Matrix = field(default_factory=lambda: np.zeros((2, 2)))
 
     @classmethod
     def start(
@@ -118,6 +126,22 @@ class Ensemble:
         means = np.zeros(len(KEEPS)) if self.correction is None else self.correction.means
         return EnsembleForecast(step, raw, means, every, values)
 
+    def issued(self, forecast: EnsembleForecast, large: float) -> tuple[Vector, Source]:
+        """Return the forecast to issue, and its kind: the mixture, unless it missed a jump.
+
+        It missed one if its last errors are large, or larger than those of the last reading. It
+        then moves to the last reading, as far as that had smaller errors.
+        """
+        fast, slow = self.latest.tolist()
+        values, reading = forecast.values, forecast.members[len(self.names) - 1]
+        is_lost = fast[0] > large * large
+        if isnan(reading.item(0)) or not (is_lost or slow[0] > MOST * slow[1]):
+            return values, self.source(forecast)
+        mixture, last = fast if is_lost else slow
+        share = mixture * mixture / (mixture * mixture + last * last)
+        moved = np.where(reading == values, values, (1 - share) * values + share * reading)
+        return moved, "last" if share >= 0.5 else self.source(forecast)
+
     def source(self, forecast: EnsembleForecast) -> Source:
         """Return the kind of forecast that has most of the weight in a mixture."""
         members = forecast.members[: len(self.names), 0]
@@ -167,7 +191,7 @@ class Ensemble:
         pending = self.pending if forecast is None else (forecast, *self.pending)
         horizon = self.final.largest.shape[1]
         mixtures, final, correction = self.mixtures, self.final, self.correction
-        squares, seen, count = self.squares, self.seen, len(self.names)
+        squares, seen, count, latest = self.squares, self.seen, len(self.names), self.latest
         for each in pending:
             h = step - each.step
             if h >= horizon:
@@ -182,12 +206,24 @@ class Ensemble:
                 squares, seen = squares + np.square(value - each.members[FITTED, h]), seen + 1
                 if correction is not None:
                     correction = correction.learn(h, error, each.means)
+        if forecast is not None and plausible:
+            both = np.array([forecast.values[0], forecast.members[count - 1, 0]])
+            if not isnan(both[1]):
+                latest = latest + NEWEST * (np.square(value - both) - latest)
         if correction is not None:
             error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
             correction = correction.forget() if isnan(error) else correction.observe(error)
         waiting = tuple(each for each in pending if step - each.step < horizon - 1)
         return Ensemble(
-            self.names, mixtures, final, self.has_baseline, correction, waiting, squares, seen
+            self.names,
+            mixtures,
+            final,
+            self.has_baseline,
+            correction,
+            waiting,
+            squares,
+            seen,
+            latest,
         )
 
     def after_refit(self) -> Ensemble:
@@ -208,6 +244,7 @@ class Ensemble:
                 "correction": {} if self.correction is None else self.correction.state(),
                 "pending": {"steps": steps, **stacked(self.pending, self._shapes(len(steps)))},
                 "window": {"squares": self.squares, "seen": np.array(self.seen)},
+                "latest": {"squares": self.latest},
             }
         )
 
@@ -220,8 +257,9 @@ class Ensemble:
             require_shape("pending", columns[-1], shape)
         require_finite("values", columns[-1])
         forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
-        squares = require_finite("squares", window["squares"])
-        require_shape("squares", squares, (2,))
+        squares, latest = window["squares"], state["latest.squares"]
+        for each, shape in ((squares, (2,)), (latest, (2, 2))):
+            require_shape("squares", require_finite("squares", each), shape)
         return Ensemble(
             self.names,
             self.mixtures.restore(part(state, "mixtures")),
@@ -231,6 +269,7 @@ class Ensemble:
             tuple(EnsembleForecast(*each) for each in forecasts),
             squares,
             require_count("seen", window["seen"], least=0),
+            latest,
         )
 
     def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:

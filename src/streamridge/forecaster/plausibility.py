@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -65,20 +64,18 @@ class Plausibility:
         run = self.run + 1 if value == self.value else 1
         strange, low, high = self.strange + 1, self.low, self.high
         is_stuck = max(RUN, self.longest_run) < run <= self.stuck_for
-        is_outlier = abs(error) > OUTLIER * half_width
-        if self.is_implausible(value):
-            if self.strange < CONVINCING or is_stuck:
-                verdict = "implausible"
-            else:
-                low = high = value
+        is_far, is_new = self.is_implausible(value), self.strange >= CONVINCING
+        is_strange = is_far or abs(error) > OUTLIER * half_width
+        if is_far and (is_stuck or not (is_new or self._confirms(value))):
+            verdict = "implausible"
         elif is_stuck:
             verdict, strange = "stuck", 0
-        elif is_outlier and self.strange < CONVINCING:
+        elif is_strange and not is_new:
             verdict = "outlier"
         else:
             # Python's min and max return the first of two numbers if the other one is NaN.
             low, high = min(value, low), max(value, high)
-            strange = strange if is_outlier else 0
+            strange = strange if is_strange else 0
         after = Plausibility(low, high, self.longest_run, value, run, strange, self.stuck_for)
         return verdict, after
 
@@ -86,6 +83,11 @@ class Plausibility:
         """Return whether a value is implausibly far outside the recent range."""
         reach = IMPLAUSIBLE * (self.high - self.low)
         return bool(reach > 0 and not self.low - reach <= value <= self.high + reach)
+
+    def _confirms(self, value: float) -> bool:
+        """Return whether a value confirms a new level: close to an implausible one, not equal."""
+        near = 0 < abs(value - self.value) <= self.high - self.low
+        return near and self.is_implausible(self.value)
 
     def renewed(self, readings: Vector, trusted: Mask) -> Plausibility:
         """Return the check with the range of the trusted readings, and the runs of all readings."""
@@ -100,17 +102,18 @@ class Plausibility:
             longest_run=int(runs[-min(USUAL, len(runs))]),
         )
 
-    @cached_property
-    def limits(self) -> Limits:
-        """Return the smallest and the largest plausible forecast.
+    def limits(self, latest: float) -> Limits:
+        """Return the smallest and the largest plausible forecast after a value.
 
-        It is the recent range, extended by its width on both sides. Forecasts are never negative if
-        no recent reading was.
+        It is the recent range with this value, extended by its width on both sides. Forecasts are
+        never negative if no recent reading was.
         """
-        reach, floor = self.high - self.low, 0.0 if self.low >= 0 else -np.inf
-        if not reach > 0:  # nothing is known, or nothing has ever changed
+        floor = 0.0 if self.low >= 0 and latest >= 0 else -np.inf
+        if not self.high > self.low:  # nothing is known, or nothing has ever changed
             return floor, np.inf
-        return max(self.low - reach, floor), self.high + reach
+        low, high = min(latest, self.low), max(latest, self.high)
+        reach = high - low
+        return max(low - reach, floor), high + reach
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
+from math import isfinite, sqrt
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, joined, part
+from streamridge.arrays import Mask, Matrix, Vector, joined, part
 from streamridge.features.base import Past
 from streamridge.features.timeline import Timeline
 from streamridge.forecaster.bands import NaiveErrors
-from streamridge.forecaster.forecast import Levels
+from streamridge.forecaster.forecast import JUDGED, Levels
 from streamridge.forecaster.plausibility import (
     Limits,
     Plausibility,
@@ -31,10 +31,16 @@ from streamridge.series.time_format import TimeFormat
 
 # The smallest size of error, as a share of the value.
 ROUNDING = 1e-9
+# Digits of a reading beyond these say nothing about its errors.
+DIGITS = 1e-3
 # The last reading is a forecast until this number of steps have passed without a reading.
 RECENT = 8
 # Equal readings are doubted for a season, but for at least this many.
 SHORTEST_DOUBT = 24
+# A time is never read if it was within a gap of more than `RECENT` steps in this many seasons.
+SEASONS = 3
+# Naive forecasts are compared with readings at about the same time on this number of days.
+DAYS = 28
 
 NaiveSource = Literal["seasonal", "last"]
 Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
@@ -77,9 +83,10 @@ class SensorHistory:
 
     @property
     def least(self) -> float:
-        """Return the smallest size of error: half the smallest change seen, or a rounding."""
-        smallest = self._resolution / 2 if isfinite(self._resolution) else 0.0
-        return max(smallest, ROUNDING * max(abs(self.timeline.latest), 1.0))
+        """Return the smallest size of error: half the smallest change, or half the last digit."""
+        latest = self.timeline.latest
+        smallest = self._resolution if isfinite(self._resolution) else unit_of(latest)
+        return max(smallest / 2, ROUNDING * abs(latest))
 
     @property
     def limits(self) -> Limits:
@@ -87,7 +94,7 @@ class SensorHistory:
         settings = self._settings
         if not settings.guard:
             return settings.limits
-        low, high = self._plausibility.limits
+        low, high = self._plausibility.limits(self.timeline.latest)
         if settings.bounds is None:
             return low, high
         least, most = settings.limits
@@ -129,7 +136,35 @@ class SensorHistory:
 
     def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
-        return self._naive.offsets(self._best(), values, self.least, levels)
+        best, least, bands = self._best(), self.least, self._naive.bands
+        sizes = np.full(len(values), self._naive.size(best, float(abs(values).max()), least))
+        if self._settings.periods:
+            seen = self._seen_errors(best) / bands.mean_multiple
+            sizes = np.where(np.isnan(seen), sizes, np.maximum(seen, least))
+        return bands.offsets(sizes, levels)
+
+    def _seen_errors(self, best: int) -> Vector:
+        """Return the size that 90 % of a naive forecast's errors had, (H,); NaN if there are few.
+
+        They are the errors of forecasts of the same age, at about the same time on the last days.
+        """
+        steps, timeline = self.next_step + np.arange(self.horizon), self.timeline
+        ages, day = steps - timeline.newest + self.silent, self._settings.periods[0]
+        if best < len(self._settings.periods):
+            season = self._settings.periods[-1 - best]
+            ages = np.rint(season * np.ceil(ages / season)).astype(np.int64)
+        beside = np.arange(-int(day // 48) - 1, int(day // 48) + 2)
+        back = np.rint(day * np.arange(1, DAYS + 1)).astype(np.int64)
+        ends = steps[:, None] - (back[:, None] + beside).ravel()
+        starts = ends - ages[:, None]
+        pairs = timeline.trusted(ends) & timeline.trusted(starts)
+        sizes = np.abs(timeline.values(ends) - timeline.values(starts))
+        found = [each[both] for each, both in zip(sizes, pairs, strict=True)]
+        # As for any sample, the next error exceeds a quantile more often: one day more counts.
+        share = JUDGED * (1 + 1 / DAYS)
+        return np.array(
+            [np.quantile(each, share) if len(each) >= DAYS else np.nan for each in found]
+        )
 
     def naive_values(self, step: int) -> list[float]:
         """Return the naive forecasts of a step: the longest season ago first, last reading last."""
@@ -181,15 +216,42 @@ class SensorHistory:
             earlier = self.timeline.newest - np.arange(1, horizon)
             readings = self.past().values(np.maximum(earlier, self.timeline.start))
             sizes[-1] = float(sizes[-1] + np.abs(value - readings).sum()) / horizon
-        self._naive = self._naive.observe(best, value - forecasts[best], sizes, self.least)
+        expected = expected_error(self.timeline.latest)
+        self._naive = self._naive.observe(
+            best, value - forecasts[best], sizes, self.least, expected
+        )
 
-    def push_gap(self, fill: float, columns: Vector | None) -> None:
-        """Add a step without a reading, filled in by a forecast."""
+    def push_gap(self, forecast: float, columns: Vector | None) -> None:
+        """Add a step without a reading.
+
+        Its forecast fills it in, or the last reading if there is never a reading at this time:
+        forecasts of forecasts would go astray where nothing was learned.
+        """
+        by_model = self.silent <= self._settings.patience
+        never = by_model and self._is_never_read()
+        fill = self.naive_values(self.next_step)[-1] if never else forecast
         self.silent += 1
         self.timeline.push(fill, read=False, trusted=False, extras=columns)
         first = max(self.next_step - self.silent, self.timeline.after_holes)
         if self.next_step - first >= 2 * self.reach:  # no row looks back at all of a long silence
             self.timeline.cut(first, self.next_step - self.reach)
+
+    def _is_never_read(self) -> bool:
+        """Return whether the next step is at a time of a season that is never read."""
+        around, timeline = np.arange(-RECENT, RECENT + 1), self.timeline
+        for period in self._settings.periods:
+            back = np.rint(period * np.arange(1, SEASONS + 1)).astype(np.int64)
+            at = self.past().ago(np.array(self.next_step), back)
+            if at[-1] - RECENT < timeline.oldest or at[0] + RECENT > timeline.newest:
+                continue
+            season = np.arange(round(period)) - round(period) // 2
+            if not timeline.trusted(at[:, None] + season).any(axis=1).all():
+                continue  # there was a longer gap
+            unread = ~timeline.trusted(at[:, None] + around)
+            gaps = [np.cumprod(side, axis=1).sum(axis=1) for side in _sides(unread)]
+            if (gaps[0] + gaps[1] > RECENT + 1).all():
+                return True
+        return False
 
     @property
     def patience(self) -> int:
@@ -273,3 +335,39 @@ class SensorHistory:
         self._resolution, silent = state["own.numbers"].tolist()
         self.silent = int(silent)
         self.excluded = tuple((int(first), int(last)) for first, last in state["own.excluded"])
+
+
+def _sides(around: Mask) -> tuple[Mask, Mask]:
+    """Return what is before and after the middle column, which both have first."""
+    middle = around.shape[1] // 2
+    return around[:, middle::-1], around[:, middle:]
+
+
+def unit_of(reading: float) -> float:
+    """Return the unit of the last decimal digit of a reading, at most one.
+
+    Examples
+    --------
+    >>> unit_of(57.0), unit_of(20.15), unit_of(1e-7)
+    (1.0, 0.01, 1e-07)
+    """
+    if reading == int(reading):
+        return 1.0
+    digits, _, power = repr(reading).partition("e")
+    return 10.0 ** (int(power or 0) - len(digits.partition(".")[2].rstrip("0")))
+
+
+def expected_error(reading: float) -> float:
+    """Return the size of error to expect before any error is known.
+
+    It is the geometric mean of a reading and of the unit of its last digit. For counts this is the
+    deviation of a Poisson variable.
+
+    Examples
+    --------
+    >>> expected_error(100.0), expected_error(0.0), round(expected_error(20.1), 2)
+    (10.0, 1.0, 1.42)
+    """
+    unit = unit_of(reading)
+    size = max(abs(reading), unit)
+    return sqrt(size * max(unit, DIGITS * size))

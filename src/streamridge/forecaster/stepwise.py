@@ -34,6 +34,8 @@ from streamridge.series.series import Series
 
 # A first fit needs at least this many rows.
 LEAST_ROWS = 12
+# Errors of more than this number of half bands are large: five deviations at 90 %.
+LARGE = 3.0
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,12 @@ class StepwiseForecaster:
             step, limits = history.next_step, history.limits
             inputs = input_at(model.features, history.past(upcoming), step)
             raw, spreads, baseline = model.forecast(inputs)
-            spreads = self._calibration.at_least_recent(np.maximum(spreads, history.least))
+            sizes = self._calibration.smoothed(np.maximum(spreads, history.least))
+            wider: Vector | float = 1.0
             if history.silent:
-                naive = history.naive_offsets(spreads, (JUDGED,))
-                spreads = self._calibration.widened(spreads, history.silent, naive)
-            made = self._calibration.forecast(step, raw, spreads, limits)
+                naive = history.naive_offsets(sizes, (JUDGED,))
+                wider = self._calibration.widening(sizes, history.silent, naive)
+            made = self._calibration.forecast(step, raw, sizes, limits, wider)
             if ensemble is None:
                 forecast = NextForecast(made.values, "model", made)
             else:
@@ -135,8 +138,8 @@ class StepwiseForecaster:
         bounds = None if settings.bounds is None else settings.limits
         naive = history.naive_forecasts()
         mixed = ensemble.mix(made.step, made.values, baseline, naive, history.limits, bounds)
-        issued = replace(made, values=mixed.values)
-        return NextForecast(mixed.values, ensemble.source(mixed), issued, mixed)
+        values, source = ensemble.issued(mixed, LARGE * self._judged_width(made))
+        return NextForecast(values, source, replace(made, values=values), mixed)
 
     def _offsets(self, forecast: NextForecast, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the next forecast reach below and above it, (H, L) each."""
@@ -211,10 +214,14 @@ class StepwiseForecaster:
         if not (self._settings.guard and self._model is not None):
             return None
         made = forecast.by_model
-        if made is not None:  # without volatility: a glitch must not make the next one plausible
-            return self._calibration.bands.half_width(float(made.spreads[0] / made.factors[0]))
+        if made is not None:
+            return self._judged_width(made)
         below, above = self._history.naive_offsets(forecast.values, (JUDGED,))
         return float(max(above[0, 0], -below[0, 0]))
+
+    def _judged_width(self, made: ModelForecast) -> float:
+        """Return half the band without volatility: a glitch must not make the next one usual."""
+        return self._calibration.bands.half_width(float(made.spreads[0] / made.factors[0]))
 
     def _window(self) -> tuple[CorrectionLog | None, Vector | None]:
         """Return the issued forecasts since the last refit, and losses of model and baseline.
