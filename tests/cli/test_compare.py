@@ -186,7 +186,7 @@ def test_compare_has_the_flags_of_replay():
 
 def test_help_ends_with_an_example_that_runs(invoke):
     example = invoke("compare", "--help").stdout.partition("Example:\n  ")[2].strip()
-    made = invoke("simulate", "--out", "roads.csv", "--days", "5", "--detectors", "3")
+    made = invoke("simulate", "--out", "roads.csv", "--days", "8", "--detectors", "3")
     assert made.exit_code == 0, made.output
 
     result = invoke(

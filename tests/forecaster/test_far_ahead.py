@@ -47,7 +47,8 @@ def test_the_model_forecasts_the_next_hours_only(step, horizon, near):
     settings = Forecaster(step=step, horizon=horizon).settings
 
     assert settings.near == near
-    assert near_steps(horizon, settings.step, None) == horizon  # without seasonal columns
+    assert near_steps(horizon, settings.step, None, None) == horizon  # without seasonal columns
+    assert Forecaster(step=step, horizon=horizon, update_every=2).settings.near == 2
 
 
 @pytest.mark.parametrize(

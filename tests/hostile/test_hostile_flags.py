@@ -104,7 +104,7 @@ FLAGS = {
     "more steps ahead than between refits": refused(
         LONG,
         "horizon must be at most update_every (5), got 30",
-        *("--horizon", "30", "--update-every", "5"),
+        *("--model", "paper", "--horizon", "30", "--update-every", "5"),
     ),
     "a model that nobody knows": refused(GOOD, "Invalid value for '--model'", "--model", "foo"),
     "a layout that nobody knows": refused(GOOD, "Invalid value for '--layout'", "--layout", "x"),

@@ -24,7 +24,6 @@ def _days(local: Times) -> Any:
 
 
 _PARTS_OF_TIME: tuple[Callable[[Times], Any], ...] = (
-    lambda local: (local - local[:1]) / _HOUR,  # as the number of a row is
     lambda local: (local - local.astype("M8[D]")) / _HOUR,
     lambda local: np.floor((local - local.astype("M8[D]")) / _HOUR),
     lambda local: (local - local.astype("M8[h]")) / _HOUR,
@@ -58,10 +57,15 @@ def reason_for_no_sensor(local: Times, values: Vector) -> str:
 def _is_calendar(local: Times, values: Vector) -> bool:
     """Return whether values are a part of the time, times a number and plus a number."""
     some = np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)
-    return any(
+    return _is_row_number(values) or any(
         _is_affine(part(local[some]), values[some]) and _is_affine(part(local), values)
         for part in _PARTS_OF_TIME
     )
+
+
+def _is_row_number(values: Vector) -> bool:
+    """Return whether values count from 0 or 1; another straight line may be a sensor's."""
+    return values[0] in (0, 1) and bool((np.diff(values) == 1).all())
 
 
 def _is_affine(part: Any, values: Vector) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.errors import InvalidInputError, listed
+from streamridge.errors import InvalidInputError, listed, option
 from streamridge.files.layouts import VALUE
 from streamridge.files.reading import read_one_sensor
 from streamridge.files.reading_options import ReadingOptions
@@ -51,10 +51,10 @@ def choose_sensor(names: Sequence[str], own: str | None, requested: str | None =
         return names[0]
     raise InvalidInputError(
         f"the readings must have a column {name!r}, got {listed(names)}. "
-        "Rename the column, or pass its name with --sensor on the command line."
+        f"Rename the column, or pass its name with {option('sensor')}."
         if name is not None
         else f"the readings must have one sensor, got {listed(names)}. "
-        "Pass one of them with --sensor on the command line."
+        f"Pass one of them with {option('sensor')}."
     )
 
 

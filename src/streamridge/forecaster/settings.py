@@ -171,7 +171,7 @@ class Settings:
     @cached_property
     def near(self) -> int:
         """Return the number of steps ahead that the model forecasts; see `FarAhead` for others."""
-        return near_steps(self.horizon, self.step, self.columns)
+        return near_steps(self.horizon, self.step, self.columns, self.update_every)
 
     @cached_property
     def columns(self) -> SeasonalColumns | None:
@@ -229,12 +229,18 @@ NEAR, LEAST_NEAR, MOST_NEAR = 3 * UNITS["h"], 4, 12
 LONGEST_REFERENCE = 60 * DAY
 
 
-def near_steps(horizon: int, step: Length, columns: SeasonalColumns | None) -> int:
-    """Return the number of steps ahead that the model forecasts; all if there are no columns."""
+def near_steps(
+    horizon: int, step: Length, columns: SeasonalColumns | None, update_every: int | None
+) -> int:
+    """Return the number of steps ahead that the model forecasts; all if there are no columns.
+
+    A row waits for its labels until the next refit, so they are at most `update_every` steps away.
+    """
     if columns is None:
         return horizon
     near = MOST_NEAR if isinstance(step, int) else round(NEAR / step)
-    return min(horizon, max(LEAST_NEAR, min(near, MOST_NEAR)))
+    near = min(horizon, max(LEAST_NEAR, min(near, MOST_NEAR)))
+    return near if update_every is None else min(near, update_every)
 
 
 def seasonal_columns(seasons: tuple[Length, ...], step: Length) -> SeasonalColumns | None:
@@ -338,7 +344,9 @@ def chosen_settings(
     require_count("train_size", train_size)
     has_columns = others["guard"] and not names
     columns = seasonal_columns(lengths, length) if has_columns else None
-    near = near_steps(horizon, length, columns)
+    if update_every is not None:
+        require_count("update_every", update_every)
+    near = near_steps(horizon, length, columns, update_every)
     if preset is None:
         preset = size.preset(lengths, length, lags=lags, horizon=near, extras=names)
     periods = tuple(amount(season) / amount(length) for season in lengths)

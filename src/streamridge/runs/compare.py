@@ -251,7 +251,7 @@ def compare(
     >>> roads = simulate_roads(np.random.default_rng(0), detectors=1, days=6)
     >>> table = compare(roads.frame(), ["ohl", "random", "fixed"], train_size=96, tune_every=96)
     >>> [row["method"] for row in table.rows()], table.run("random").counts["tunings"]
-    (['ohl', 'random', 'fixed'], 4)
+    (['ohl', 'random', 'fixed'], 3)
     """
     names = parse_methods([methods] if isinstance(methods, str) else methods)
     require_options("compare", options, (*OPTION_NAMES, *SHARED_SETTINGS))
