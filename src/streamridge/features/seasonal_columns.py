@@ -50,9 +50,10 @@ class Deviations:
         return np.nan_to_num(np.clip(self.values, -most, most))
 
     @cached_property
-    def sums(self) -> Vector:
-        """Return the sums of the first deviations, shape (L + 1,)."""
-        return np.append(0.0, np.add.accumulate(self.clipped))
+    def _sums(self) -> Matrix:
+        """Return the sums of the first deviations and of their sizes, shape (2, L + 1)."""
+        both = np.stack([self.clipped, np.abs(self.clipped)])
+        return np.hstack([np.zeros((2, 1)), np.add.accumulate(both, axis=1)])
 
     def at(self, steps: Steps) -> Vector:
         """Return the clipped deviations at some steps, zero where they are not known."""
@@ -62,9 +63,16 @@ class Deviations:
 
     def means(self, first: Steps, end: Steps) -> Vector:
         """Return the mean deviations from `first` up to, not including, `end`; zero for none."""
+        return self._means(self._sums[0], first, end)
+
+    def mean_sizes(self, first: Steps, end: Steps) -> Vector:
+        """Return the mean sizes of deviations from `first` up to, not including, `end`."""
+        return self._means(self._sums[1], first, end)
+
+    def _means(self, sums: Vector, first: Steps, end: Steps) -> Vector:
         low, high = (np.clip(self._places(each), 0, len(self.values)) for each in (first, end))
         high = np.maximum(low, high)
-        return (self.sums[high] - self.sums[low]) / np.maximum(high - low, 1)
+        return (sums[high] - sums[low]) / np.maximum(high - low, 1)
 
     def after(self, new: Vector) -> Deviations:
         """Return the deviations with those of the next steps."""
@@ -88,6 +96,7 @@ class SeasonalRows:
     columns: Matrix  # (n, p), zero where nothing is known
     seasons: Matrix  # (8, n), the values that the reference is the median of; NaN if not known
     days: Matrix  # (7, n), the values on the last days; NaN if not known, empty without days
+    sizes: Vector  # (n,), the mean size of the latest deviations about the same time of day
 
     @property
     def profiles(self) -> Matrix:
@@ -150,7 +159,7 @@ class SeasonalColumns:
     ) -> SeasonalRows:
         """Return the rows of some origins and leads."""
         reference, seasons = self.reference(past, origins, leads)
-        days = np.empty((0, len(leads)))
+        days, sizes = np.empty((0, len(leads))), deviations.mean_sizes(*self._season(origins))
         if self.day is not None:
             days, _ = _ago(past, origins, leads, self.day, DAYS)
         ahead, now = (leads - 1) / self.unit, origins + 1
@@ -159,7 +168,7 @@ class SeasonalColumns:
         columns = [
             *(of_hour * np.exp(-ahead / fade) for fade in HOUR_FADES),
             *(of_unit * np.exp(-ahead / fade) for fade in UNIT_FADES),
-            deviations.means(now - round(self.season), now),
+            deviations.means(*self._season(origins)),
             deviations.at(_latest(past, origins, leads, self.season)),
             mean(seasons[:RECENT_SEASONS]) - reference,
             seasons[0] - reference,
@@ -167,10 +176,12 @@ class SeasonalColumns:
         if self.day is not None:
             latest = _latest(past, origins, leads, self.day)
             columns += self._days(deviations, origins, latest, days, reference)
+            sizes = mean(deviations.mean_sizes(*self._around(latest - self._back, origins)))
         if isinstance(past.clock, Clock) and self.season == past.clock.week:
             dates = past.clock.days(origins + leads)
             columns += self._special_days(past, special, dates, origins, leads, reference)
-        return SeasonalRows(reference, np.nan_to_num(np.stack(columns, axis=1)), seasons, days)
+        stacked = np.nan_to_num(np.stack(columns, axis=1))
+        return SeasonalRows(reference, stacked, seasons, days, sizes)
 
     def _days(
         self,
@@ -181,18 +192,29 @@ class SeasonalColumns:
         reference: Vector,
     ) -> list[Vector]:
         """Return the columns of the same time on the last days."""
-        back = np.rint(self.unit * np.arange(DAYS)).astype(np.int64)[:, None]
-        same = deviations.at(latest - back)
-        end = np.minimum(latest + self.hour, origins) + 1
+        same = deviations.at(latest - self._back)
         return [
             same[0],
             mean(same[:LATEST_DAYS]),
             mean(same),
-            deviations.means(latest - self.hour, end),
+            deviations.means(*self._around(latest, origins)),
             days[0] - reference,
             median(days[:LATEST_DAYS]) - reference,
             median(days) - reference,
         ]
+
+    @cached_property
+    def _back(self) -> Steps:
+        """Return the steps of the last days before the latest one, (7, 1)."""
+        return np.rint(self.unit * np.arange(DAYS)).astype(np.int64)[:, None]
+
+    def _around(self, steps: Steps, origins: Steps) -> tuple[Steps, Steps]:
+        """Return the spans from an hour before to an hour after some steps, up to the origins."""
+        return steps - self.hour, np.minimum(steps + self.hour, origins) + 1
+
+    def _season(self, origins: Steps) -> tuple[Steps, Steps]:
+        """Return the spans of the season that ends at each origin."""
+        return origins + 1 - round(self.season), origins + 1
 
     def _special_days(
         self,

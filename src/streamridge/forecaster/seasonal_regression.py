@@ -28,7 +28,6 @@ from streamridge.features.seasonal_columns import (
     Deviations,
     SeasonalColumns,
     SeasonalRows,
-    mean,
 )
 from streamridge.features.special_days import SpecialDays
 from streamridge.series.clock import Clock
@@ -115,8 +114,7 @@ class SeasonalRegression:
         values = rows.reference
         if self.weight:
             values = values + rows.columns.dot(self.coefficients)
-        apart = mean(np.abs(rows.seasons - rows.reference))
-        return np.vstack([values, rows.profiles]), (apart + self.error) / 2
+        return np.vstack([values, rows.profiles]), np.maximum(rows.sizes, self.error / 4)
 
     @cached_property
     def coefficients(self) -> Vector:
