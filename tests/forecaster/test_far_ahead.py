@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamridge import Forecaster
@@ -111,7 +112,7 @@ def test_a_history_at_once_equals_reading_by_reading():
     values = series(40)
     clock, far = (
         Clock(timedelta(hours=1)),
-        FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 48), 0.9),
+        FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 48)),
     )
     timeline = Timeline()
     timeline.start_at(int(START.astype("M8[h]").astype(int)))
@@ -132,7 +133,7 @@ def test_the_regression_solves_its_weighted_least_squares():
     for value in values.tolist():
         timeline.push(value, read=True, trusted=True)
     past = Past(timeline, Clock(timedelta(hours=1)))
-    far = FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 48), 0.9).caught_up(past)
+    far = FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 48)).caught_up(past)
     regression = far.regression
 
     w, gram, moments = regression.coefficients, regression.gram, regression.moments
@@ -145,7 +146,7 @@ def test_the_regression_solves_its_weighted_least_squares():
 
 def stream(values):
     """Return the state of far forecasts after each third hour, with the hours known by then."""
-    far = FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 36), 0.9)
+    far = FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 36))
     timeline = Timeline()
     timeline.start_at(int(START.astype("M8[h]").astype(int)))
     past = Past(timeline, Clock(timedelta(hours=1)))
@@ -153,7 +154,7 @@ def stream(values):
         timeline.push(value, read=True, trusted=True)
         if hour % 3 == 0:
             far = far.caught_up(past)
-            yield hour, far, far.forecast(past, np.zeros(32), 1e-9, (0.0, np.inf))
+            yield hour, far, far.forecast(past, np.zeros(32), 900.0, 1e-9, (0.0, np.inf))
 
 
 def test_far_forecasts_are_better_than_last_week_and_like_the_median_where_days_differ_by_chance():
@@ -197,6 +198,22 @@ def test_intervals_cover_their_share():
             inside.append((below[:, 0] <= errors) & (errors <= above[:, 0]))
 
     assert 0.85 < np.mean(inside) < 0.95
+
+
+@pytest.mark.parametrize("days", [4, 9, 14, 24])
+def test_intervals_are_sensible_from_the_first_days_on(days):
+    inside, widths = [], []
+    for seed in range(8):
+        values = series(days + 2, seed=20 + seed)
+        history = pd.DataFrame({"time": START + np.arange(days * DAY) * HOUR})
+        history["value"] = values[: days * DAY]
+        forecast = Forecaster.start(history, horizon=24, train_size=100).predict()
+        actual = values[days * DAY : days * DAY + 24]
+        inside.append(((forecast.lower <= actual) & (actual <= forecast.upper))[4:])
+        widths.append((forecast.upper - forecast.lower)[4:])
+
+    assert np.mean(inside) > 0.6
+    assert np.mean(widths) < 3 * values.mean()
 
 
 def test_a_date_that_was_special_a_year_ago_is_forecast_as_special():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol, Self, TypeGuard
 
 import numpy as np
@@ -53,7 +54,8 @@ class Past:
         """
         clock, timeline = self.clock, self.timeline
         for period in reversed(periods):
-            season = round(period)
+            ahead = max(1, ceil((step - timeline.newest) / period))
+            season = round(period * ahead)
             if clock.holidays is not None and period == clock.week:
                 season -= int(clock.before_sunday(np.array([step]))[0])
             at = step - season + clock.shift(step) - clock.shift(step - season)

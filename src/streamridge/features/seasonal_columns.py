@@ -1,7 +1,7 @@
 """Columns for forecasts any number of steps ahead, relative to a seasonal reference.
 
 The reference of a step is the median of the values at the same time of the last seasons, such as
-the last eight weeks. The columns tell how a forecast should differ from it: by the latest
+up to eight weeks. The columns tell how a forecast should differ from it: by the latest
 deviations from the reference, by the same time on the last days, by other profiles, and by what
 happened on the same date a year ago. Deviations are clipped, so that an unusual day affects the
 days after it less.
@@ -31,6 +31,8 @@ DAYS, LATEST_DAYS = 7, 3
 HOUR_FADES, UNIT_FADES = (0.02, 0.08, 0.33, 1.3), (0.33, 1.3, np.inf)
 # The number of columns about special days.
 SPECIAL = 4
+# A column below this share of its reference counts as zero.
+ROUNDING = 1e-9
 # Deviations count up to this multiple of their usual size.
 LARGEST = 2.0
 
@@ -51,9 +53,9 @@ class Deviations:
 
     @cached_property
     def _sums(self) -> Matrix:
-        """Return the sums of the first deviations and of their sizes, shape (2, L + 1)."""
-        both = np.stack([self.clipped, np.abs(self.clipped)])
-        return np.hstack([np.zeros((2, 1)), np.add.accumulate(both, axis=1)])
+        """Return sums of deviations, of their sizes, and of known ones, shape (3, L + 1)."""
+        each = np.stack([self.clipped, np.abs(self.clipped), ~np.isnan(self.values)])
+        return np.hstack([np.zeros((3, 1)), np.add.accumulate(each, axis=1)])
 
     def at(self, steps: Steps) -> Vector:
         """Return the clipped deviations at some steps, zero where they are not known."""
@@ -63,16 +65,18 @@ class Deviations:
 
     def means(self, first: Steps, end: Steps) -> Vector:
         """Return the mean deviations from `first` up to, not including, `end`; zero for none."""
-        return self._means(self._sums[0], first, end)
+        low, high = self._ends(first, end)
+        return (self._sums[0, high] - self._sums[0, low]) / np.maximum(high - low, 1)
 
     def mean_sizes(self, first: Steps, end: Steps) -> Vector:
-        """Return the mean sizes of deviations from `first` up to, not including, `end`."""
-        return self._means(self._sums[1], first, end)
+        """Return the mean sizes of the known deviations of such spans; NaN if none is known."""
+        low, high = self._ends(first, end)
+        _, sizes, known = self._sums[:, high] - self._sums[:, low]
+        return np.where(known > 0, sizes / np.maximum(known, 1), np.nan)
 
-    def _means(self, sums: Vector, first: Steps, end: Steps) -> Vector:
+    def _ends(self, first: Steps, end: Steps) -> tuple[Steps, Steps]:
         low, high = (np.clip(self._places(each), 0, len(self.values)) for each in (first, end))
-        high = np.maximum(low, high)
-        return (sums[high] - sums[low]) / np.maximum(high - low, 1)
+        return low, np.maximum(low, high)
 
     def after(self, new: Vector) -> Deviations:
         """Return the deviations with those of the next steps."""
@@ -96,7 +100,7 @@ class SeasonalRows:
     columns: Matrix  # (n, p), zero where nothing is known
     seasons: Matrix  # (8, n), the values that the reference is the median of; NaN if not known
     days: Matrix  # (7, n), the values on the last days; NaN if not known, empty without days
-    sizes: Vector  # (n,), the mean size of the latest deviations about the same time of day
+    sizes: Vector  # (n,), mean size of the latest deviations about this time of day; NaN for none
 
     @property
     def profiles(self) -> Matrix:
@@ -181,6 +185,8 @@ class SeasonalColumns:
             dates = past.clock.days(origins + leads)
             columns += self._special_days(past, special, dates, origins, leads, reference)
         stacked = np.nan_to_num(np.stack(columns, axis=1))
+        # Differences that are only rounding would be scaled up.
+        stacked[np.abs(stacked) <= ROUNDING * np.abs(reference)[:, None]] = 0.0
         return SeasonalRows(reference, stacked, seasons, days, sizes)
 
     def _days(
@@ -259,8 +265,12 @@ def _ago(
 
 def _latest(past: Past, origins: Steps, leads: Steps, period: float) -> Steps:
     """Return the last steps at the same time of a season that are not after the origins."""
-    back = np.rint(period * np.ceil(leads / period)).astype(np.int64)
-    return past.ago(origins + leads, back)
+    first = np.ceil(leads / period)
+    at, before = (
+        past.ago(origins + leads, np.rint(period * each).astype(np.int64))
+        for each in (first, first + 1)
+    )
+    return np.where(at > origins, before, at)  # clocks may have gone forward in between
 
 
 def median(values: Matrix) -> Vector:

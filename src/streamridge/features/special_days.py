@@ -30,6 +30,18 @@ LEAST_DAYS = 60
 LEAST_CHANGE, MOST_CHANGE = 0.01, 3.0
 
 
+def year_before(days: Days) -> Days:
+    """Return the same dates a year before; 29 February is 1 March there.
+
+    >>> days = np.array(["2024-02-28", "2024-12-25"], "M8[D]").astype(np.int64)
+    >>> year_before(days).astype("M8[D]").astype(str).tolist()
+    ['2023-02-28', '2023-12-25']
+    """
+    dates = days.astype("M8[D]")
+    months = dates.astype("M8[M]")
+    return ((months - 12).astype("M8[D]") + (dates - months.astype("M8[D]"))).astype(np.int64)
+
+
 def days_to_sunday(days: Days) -> Days:
     """Return the number of days to the Sunday of the same week; weeks begin on Monday.
 
@@ -64,7 +76,7 @@ class SpecialDays:
         The strength is the change in units of the usual change. Both are zero where nothing is
         known.
         """
-        at = days - YEAR - (self.newest - len(self.means) + 1)
+        at = year_before(days) - (self.newest - len(self.means) + 1)
         known = (at >= 0) & (at < len(self.means))
         change = (
             np.where(known, self._changes[np.where(known, at, 0)], 0.0)

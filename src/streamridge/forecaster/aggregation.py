@@ -143,7 +143,8 @@ class MLPoly:
     ) -> MLPoly:
         """Return the state after n values at once, whose forecasts, (K, n), had the same weights.
 
-        They count as one observation. No forecast is missing; `mixtures` are (G, n).
+        They count as one observation. No forecast is missing; `mixtures` are (G, n). The loss is
+        the absolute error here: the regret of an expert is sign(mixture - y) (mixture - x_k).
         """
         count = len(values)
         gained = np.sign(mixtures - values)[:, None] * (mixtures[:, None] - forecasts)

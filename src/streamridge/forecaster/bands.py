@@ -190,8 +190,6 @@ class Volatility:
 
 # How fast the multiples follow: a miss widens its side by 5 %, and by more among the first scores.
 RATE = 0.05
-# How fast they follow the share of misses among many errors, such as the errors of a day.
-BATCH_RATE = 1.0
 # Multiples stay between these limits, so they can always recover.
 LEAST, MOST = 1e-3, 1e6
 # The typical size of a Gaussian error, exp(E log |z|), and the ratio of errors to residuals.
@@ -250,21 +248,6 @@ class ConformalBands:
             for i, q in enumerate(reach[horizon, side].tolist()):
                 moved = q * exp(rate * ((score > q) - (1 - self.levels[i]) / 2))
                 reach[horizon, side, i] = min(max(moved, LEAST), MOST)
-        seen[horizon] += 1
-        return ConformalBands(self.levels, reach, seen)
-
-    def observe_all(self, horizon: int, scores: Vector) -> ConformalBands:
-        """Return the bands after many scores at once: errors divided by their expected sizes.
-
-        The share of misses counts as one observation, at a rate for so many.
-        """
-        reach, seen = self.reach.copy(), self.seen.copy()
-        rate = max(BATCH_RATE, 6 / (1 + float(seen[horizon])))
-        shares = (1 - np.array(self.levels)) / 2
-        for side, signed in enumerate((-scores, scores)):
-            misses = (signed[:, None] > reach[horizon, side]).mean(axis=0)
-            moved = reach[horizon, side] * np.exp(rate * (misses - shares))
-            reach[horizon, side] = np.clip(moved, LEAST, MOST)
         seen[horizon] += 1
         return ConformalBands(self.levels, reach, seen)
 

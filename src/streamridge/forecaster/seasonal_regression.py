@@ -37,16 +37,16 @@ from streamridge.series.times import Steps
 LONG_AGO = -(2**60)
 # Leads per target that the regression learns from.
 LEADS = 4
-# Sums remember about this number of days.
+# Sums remember about this number of days, or of seasons if there are no days.
 MEMORY = 90
 # The penalty on weights, for columns with a root mean square of one.
 RIDGE = 5e-2
 # Errors beyond this multiple of the usual error count less.
 OUTLYING = 4.5
-# The usual error is a mean over about this number of days.
+# The usual error is a mean over about this number of them.
 ERROR_MEMORY = 20
-# The smallest size of error, as a share of the largest value, and if all values are zero.
-ROUNDING, TINY = 1e-9, 1e-9
+# The smallest size of error, as a share of the largest value.
+ROUNDING = 1e-9
 # Leads of successive targets follow the golden ratio, which spreads them evenly.
 GOLDEN = 0.6180339887498949
 
@@ -99,6 +99,16 @@ class SeasonalRegression:
         regression = regression._extended(past, np.arange(first, end + 1))
         return regression._learned(past, end) if (end + 1) % day == 0 else (regression, None)
 
+    @property
+    def seasons_learned(self) -> float:
+        """Return the number of seasons that have been learned from; old ones count less."""
+        return self.weight / (LEADS * self.columns.season)
+
+    @property
+    def is_sure(self) -> bool:
+        """Return whether most times of a season have been learned from, so that sizes are known."""
+        return self.seasons_learned >= 0.5
+
     def forecast(self, past: Past) -> tuple[Matrix, Vector]:
         """Return the forecasts of all leads, (K, F), and the sizes of error to expect, (F,).
 
@@ -114,7 +124,7 @@ class SeasonalRegression:
         values = rows.reference
         if self.weight:
             values = values + rows.columns.dot(self.coefficients)
-        return np.vstack([values, rows.profiles]), np.maximum(rows.sizes, self.error / 4)
+        return np.vstack([values, rows.profiles]), np.fmax(rows.sizes, self.error / 4)
 
     @cached_property
     def coefficients(self) -> Vector:
@@ -148,14 +158,15 @@ class SeasonalRegression:
             return regression, None
         members, spreads = regression._forecasts(rows)
         values = timeline.values(steps)
-        least = ROUNDING * float(np.abs(values).max())
+        least = ROUNDING * float(np.abs(values).max()) or 1.0
         errors = SeasonalErrors(
             np.where(np.isnan(members), members[0], members)[:, known],
-            np.maximum(spreads[known], max(least, TINY)),
+            np.fmax(spreads[known], least),
             values[known],
             leads[known],
         )
-        return regression._with(rows.columns[known], (values - rows.reference)[known]), errors
+        learned = regression._with(rows.columns[known], (values - rows.reference)[known])
+        return learned, errors if self.is_sure else None  # before, errors had no expected size
 
     def _with(self, rows: Matrix, targets: Vector) -> SeasonalRegression:
         """Return the regression after some targets, relative to their references."""

@@ -299,11 +299,17 @@ class SensorHistory:
         steps, values, _ = self.timeline.readings()
         self.timeline.distrust(steps[far_from_most(values)])
 
+    def has_unneeded(self, count: int) -> bool:
+        """Return whether `forget_unneeded` would forget readings; it does now and then."""
+        return self.timeline.oldest + count < self._oldest_needed(count)
+
     def forget_unneeded(self, count: int) -> None:
         """Forget, now and then, readings that a first fit to `count` rows does not need."""
-        oldest = self.timeline.newest - count - self.horizon - self.reach
-        if self.timeline.oldest + count < oldest:
-            self.timeline.forget_before(oldest)
+        if self.has_unneeded(count):
+            self.timeline.forget_before(self._oldest_needed(count))
+
+    def _oldest_needed(self, count: int) -> int:
+        return self.timeline.newest - count - self.horizon - self.reach
 
     def mark_refit(self, oldest: float) -> None:
         """Remember the readings that a refit saw; forget what rows from `oldest` do not need."""

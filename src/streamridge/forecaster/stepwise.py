@@ -114,7 +114,11 @@ class StepwiseForecaster:
         if self._next_far is None:
             history, settings = self._history, self._settings
             naive, _ = history.naive_forecast(settings.near, settings.horizon)
-            self._next_far = far.forecast(history.past(), naive, history.least, history.limits)
+            below, above = history.naive_offsets(naive[: settings.near], (JUDGED,))
+            width = float((above - below).max())
+            self._next_far = far.forecast(
+                history.past(), naive, width, history.least, history.limits
+            )
         return self._next_far
 
     def _upcoming(self, columns: Matrix | None) -> Matrix | None:
@@ -181,11 +185,11 @@ class StepwiseForecaster:
             self._counts["missing"] += not (impossible or excluded)
             self._skip(1)
             history.push_gap(float(forecast.values[0]), own)
+            self._catch_up()
             if self._model is not None:
                 self._model.skip(step)
         else:
             self._learn(step, value, forecast, own)
-        self._catch_up()
 
     def _learn(
         self, step: int, value: float, forecast: NextForecast, columns: Vector | None
@@ -193,6 +197,7 @@ class StepwiseForecaster:
         """Learn from a reading and its forecast."""
         half_width = self._half_width(forecast)
         verdict = self._history.push(value, float(forecast.values[0]), half_width, columns)
+        self._catch_up()  # before a first fit forgets or doubts readings
         learns, plausible = verdict == "good", verdict != "implausible"
         self._calibration = self._calibration.observe(
             step, value, forecast.by_model, learns=learns, plausible=plausible
@@ -294,9 +299,9 @@ class StepwiseForecaster:
             history.push_gap(float(history.naive_forecast()[0][0]), columns)
         else:
             history.timeline.start_at(history.next_step + 1)
-        if len(history.timeline) % self._settings.day == 0:  # before readings are forgotten
+        if history.has_unneeded(self._settings.kept_steps):
             self._catch_up()
-        history.forget_unneeded(self._settings.kept_steps)
+            history.forget_unneeded(self._settings.kept_steps)
 
     @property
     def _first_try(self) -> int:
@@ -416,7 +421,7 @@ def _far_ahead_of(settings: Settings) -> FarAhead | None:
     if settings.columns is None or settings.horizon == settings.near:
         return None
     leads = settings.near + 1, settings.horizon
-    return FarAhead.start(settings.columns, leads, settings.levels)
+    return FarAhead.start(settings.columns, leads)
 
 
 def _ensemble_of(settings: Settings) -> Ensemble:
