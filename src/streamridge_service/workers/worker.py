@@ -342,11 +342,12 @@ class Worker:
     def _start_refit(self) -> None:
         """Give the next refit to the second thread, if it is idle."""
         while self._waiting and self._refitter.sensor is None:
-            sensor, _ = self._waiting.popitem(last=False)
-            job = None
-            with self._processing(sensor):
-                tracker = self._tracker(sensor)
-                job = None if tracker is None else self._refit_job(tracker)
+            sensor, job = next(iter(self._waiting)), None
+            if not self._failures.defer(sensor):
+                with self._processing(sensor):
+                    self._load_if_absent(sensor)
+                    job = self._refit_job(self._trackers[sensor])
+            del self._waiting[sensor]
             if job is None:  # it was loaded again, and the refit is not due any more
                 self._send(RefitEnded(sensor))
             else:
