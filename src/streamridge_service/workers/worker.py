@@ -417,9 +417,9 @@ class Worker:
         return SensorState(tracker.sensor.id, tracker.seq, tracker.summary.shown)
 
     def _allowed_bytes(self) -> int:
-        """Return how much memory the process may hold; room for the first refit is kept free."""
+        """Return how much memory the process may hold; it reserves the memory of refits."""
         limit: int = self._shared[LIMIT]
-        return limit if self._refitter.has_run else limit - refit_bytes(self._plan)
+        return limit if self._refitter.has_full_fit else limit - refit_bytes(self._plan)
 
     def _send_snapshot(self, snapshot: Snapshot, tracker: Tracker, seconds: float) -> None:
         """Send a snapshot to be stored; until then, the sensor is loaded from this one."""

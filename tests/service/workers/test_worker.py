@@ -1,5 +1,7 @@
 """The rules of a worker, without its process."""
 
+from multiprocessing.connection import wait
+
 import msgspec
 import pytest
 
@@ -13,6 +15,8 @@ from streamridge_service.workers.messages import (
     RunAction,
     TakeReadings,
 )
+from streamridge_service.workers.refitter import Refitter, RefitJob
+from streamridge_service.workers.tracker import Tracker
 from streamridge_service.workers.worker import LIMIT, SHARED, Worker, WorkerConfig
 from tests.support.workers.logs import PLAN, SENSOR, START, STEP, World, daily, entries
 
@@ -78,3 +82,24 @@ def test_a_waiting_start_runs_although_its_parked_sensor_must_be_loaded_again(wo
     assert not {RefitEnded, RefitQueued} & set(kinds)
     assert worker._refitter.sensor == SENSOR.id
     assert not worker._waiting
+
+
+def test_only_a_fit_of_full_size_ends_the_reserve_of_memory_for_refits(lived):
+    young, refitter = Tracker(SENSOR, PLAN), Refitter()
+    for reading in lived.log:
+        young.process(reading)
+        if young.due_refit is not None:
+            break
+    saved = lived.tracker.saved_state()
+    refit = msgspec.structs.replace(saved.point, kind="refit")
+    full = msgspec.structs.replace(saved, point=refit)
+
+    seen = []
+    for state in (young.due_refit, saved, full, saved):
+        refitter.submit(RefitJob(state))
+        assert wait([refitter.ready], 60)
+        kinds = [result.outcome.point.kind for result in refitter.finished()]
+        seen.append((*kinds, refitter.has_full_fit))
+    refitter.stop()
+
+    assert seen == [("kept", False), ("kept", False), ("refit", True), ("kept", True)]
