@@ -70,6 +70,9 @@ PAIR_BYTES, ROW_BYTES = 25, 17_000
 # for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
 SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
 
+# Seconds without a message after which a worker checks its memory limit, which may have changed.
+IDLE_CHECK = 5.0
+
 # Signals that end the service, which then stops its workers.
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
@@ -152,6 +155,8 @@ class Worker:
         ready = wait([self._connection, self._refitter.ready], self._timeout())
         if not ready and self._to_load:
             self._load_waiting(self._to_load.popleft())
+        elif not ready:
+            self._trackers.limit_memory()
         if self._connection not in ready:
             return True
         try:
@@ -173,9 +178,12 @@ class Worker:
                 return False
         return True
 
-    def _timeout(self) -> float | None:
-        """Return how long to wait for a message: until the next attempt to load a sensor."""
-        return 0.0 if self._to_load else self._failures.next_attempt
+    def _timeout(self) -> float:
+        """Return how long to wait for a message: until a sensor must be loaded, or for a check."""
+        attempt = self._failures.next_attempt
+        if self._to_load:
+            return 0.0
+        return IDLE_CHECK if attempt is None else min(attempt, IDLE_CHECK)
 
     @contextmanager
     def _processing(self, sensor: int, seq: int = 0) -> Iterator[None]:
@@ -198,6 +206,7 @@ class Worker:
             with self._processing(sensor):
                 self._send_result(0, self._load(sensor), [self._state(self._trackers[sensor])])
                 self._failures.remove(sensor)
+            self._trackers.use(sensor)
 
     def _load_waiting(self, sensor: int) -> None:
         """Load a sensor whose refit may be due, so that it need not wait for a reading."""
