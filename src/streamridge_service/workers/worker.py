@@ -33,6 +33,7 @@ from streamridge_service.ledger.records import (
     Snapshot,
     StoredReading,
 )
+from streamridge_service.memory import refit_bytes
 from streamridge_service.plan import Plan
 from streamridge_service.workers import messages
 from streamridge_service.workers.failures import SensorFailures
@@ -64,8 +65,6 @@ from streamridge_service.workers.steps import LogItem
 from streamridge_service.workers.tracker import OutOfOrderError, Tracker
 from streamridge_service.workers.tracker_cache import TrackerCache
 
-# Bytes of a refit: of the default model per pair of rows, and of models with landmarks per row.
-PAIR_BYTES, ROW_BYTES = 25, 17_000
 # Places in the memory that a worker shares with the service: the sensor that is being processed, 0
 # for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
 SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
@@ -92,12 +91,6 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     # is 0 for new starts.
     never_refit: frozenset[tuple[int, int]] = frozenset()
     log_level: str = "info"
-
-
-def refit_bytes(plan: Plan) -> int:
-    """Return about how much memory refits take in a worker, which keeps it for the next ones."""
-    rows = plan.train_size
-    return PAIR_BYTES * rows**2 if plan.model == "default" else ROW_BYTES * rows
 
 
 def run_worker(connection: Connection, config: WorkerConfig, shared: Array[c_longlong]) -> None:
