@@ -23,7 +23,7 @@ from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.plan_log import record_plan
 from streamridge_service.ledger.records import Kind, StoredReading
 from streamridge_service.memory import fixed_bytes
-from streamridge_service.plan import SECOND
+from streamridge_service.plan import NEVER, SECOND
 from streamridge_service.problems import Problem
 from streamridge_service.service.alerts import Alerts, destinations_of
 from streamridge_service.service.answers import (
@@ -50,7 +50,7 @@ from streamridge_service.service.sensor_status import SensorStatuses
 from streamridge_service.service.writer import Writer
 from streamridge_service.settings import ServiceSettings, bytes_of
 from streamridge_service.stream_clock import StreamClock
-from streamridge_service.workers.sensor_state import NEVER, SensorSummary
+from streamridge_service.workers.sensor_state import SensorSummary
 from streamridge_service.workers.worker import WorkerConfig
 
 VERSION = version("streamridge")
