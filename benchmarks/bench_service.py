@@ -178,9 +178,13 @@ def children_of(process: subprocess.Popen[str]) -> list[str]:
 
 def memory_of(process: subprocess.Popen[str], kind: str = "VmRSS") -> float:
     """Return the resident memory of a process and its children, in MB; "VmHWM" is the highest."""
-    pids = str(process.pid), *children_of(process)
-    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
-    return sum(int(re.findall(rf"{kind}:\s+(\d+)", each)[0]) for each in statuses) * 1024 / 1e6
+    return sum(status_mb(pid, kind) for pid in (process.pid, *children_of(process)))
+
+
+def status_mb(pid: int | str, name: str) -> float:
+    """Return a memory figure of a process, such as VmRSS, in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.findall(rf"{name}:\s+(\d+)", status)[0]) * 1024 / 1e6
 
 
 def processor_seconds(*pids: int) -> float:

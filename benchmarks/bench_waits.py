@@ -40,7 +40,7 @@ from time import monotonic, process_time, sleep, time
 
 import msgspec
 import numpy as np
-from bench_service import STEP, Prober, ask, post, rows, served, worked_off
+from bench_service import STEP, Prober, ask, post, rows, served, status_mb, worked_off
 
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.errors import InUseError
@@ -322,12 +322,12 @@ def attacked(folder: str, options: argparse.Namespace) -> dict[str, float]:
             ExitStack() as connections,
         ):
             allow_files(MANY_FILES)
-            before = memory(process.pid, "VmRSS")
+            before = status_mb(process.pid, "VmRSS")
             Path(f"/proc/{process.pid}/clear_refs").write_text("5")  # forget the peak
             with Prober(port, every_time_new=True) as prober:
                 attack(port, connections)
             found[f"{name}_livez_s"] = prober.longest
-            found[f"{name}_growth_mb"] = memory(process.pid, "VmHWM") - before
+            found[f"{name}_growth_mb"] = status_mb(process.pid, "VmHWM") - before
     return found
 
 
@@ -346,12 +346,6 @@ def allow_files(most: int) -> None:
     """Set how many files this process, and those that it starts, may open."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-def memory(pid: int, name: str) -> float:
-    """Return a memory figure of a process, in MB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.findall(rf"{name}:\s+(\d+)", status)[0]) / 1000
 
 
 def endless_headers(port: int, connections: ExitStack) -> None:

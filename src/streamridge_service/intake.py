@@ -20,14 +20,12 @@ import msgspec
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import Kind, SensorRow, StoredReading
 from streamridge_service.ledger.revisions import find_readings, readings_of_keys
-from streamridge_service.plan import DAY, MINUTE, SECOND, Declaration, Plan
+from streamridge_service.plan import DAY, FOREVER, MINUTE, NEVER, SECOND, Declaration, Plan
 from streamridge_service.rows import Batch, Refusal, Row
 from streamridge_service.stream_clock import FAR, StreamClock
 
 # Readings up to this far ahead of the machine's clock are normal, and up to that far they are held.
 AHEAD, HOLD = 10 * MINUTE, 2 * DAY
-# Earlier and later than all readings.
-NEVER, FOREVER = -(1 << 62), 1 << 62
 
 OnConflict = Literal["keep", "replace"]
 Mode = Literal["live", "backfill"]

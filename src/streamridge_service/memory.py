@@ -1,4 +1,4 @@
-"""Memory of the machine and of processes, as the operating system reports it."""
+"""Memory of the machine and of processes, as measured, and the memory that a service needs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from streamridge_service.plan import Plan
+
 # The share of the machine's memory that a service may use by default. The rest is for the cache of
 # the file system, and for other programs.
 DEFAULT_SHARE = 0.5
 # The file with the memory limit of a control group, by the folder of its version.
 GROUP_LIMITS = {"": "memory.max", "memory": "memory.limit_in_bytes"}
+# Bytes that the server and each worker hold without sensors. A worker has memory for a refit, too.
+SERVER_BYTES, WORKER_BYTES = 150_000_000, 120_000_000
+# Bytes of a refit: of the default model per pair of rows, and of models with landmarks per row.
+REFIT_PAIR_BYTES, REFIT_ROW_BYTES = 25, 17_000
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # The function of the GNU C library that returns free memory; other libraries have none.
@@ -53,6 +59,17 @@ def _group_limits(root: Path) -> Iterator[int]:
         for each in (path, *path.parents):
             with suppress(OSError, ValueError):  # "max" is no limit
                 yield int((top / each / GROUP_LIMITS[controllers]).read_text())
+
+
+def refit_bytes(plan: Plan) -> int:
+    """Return about how much memory refits take in a worker, which keeps it for the next ones."""
+    rows = plan.train_size
+    return REFIT_PAIR_BYTES * rows**2 if plan.model == "default" else REFIT_ROW_BYTES * rows
+
+
+def fixed_bytes(plan: Plan, workers: int) -> int:
+    """Return about how much memory a service needs without sensors."""
+    return SERVER_BYTES + workers * (WORKER_BYTES + refit_bytes(plan))
 
 
 def resident_bytes(pid: int | None = None) -> int:

@@ -16,6 +16,8 @@ from streamridge.errors import InvalidInputError
 # All times of the service are whole microseconds.
 US = timedelta(microseconds=1)
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
+# Earlier and later than any reading. Stored summaries hold the first.
+NEVER, FOREVER = -(1 << 60), 1 << 60
 # Times may deviate from the grid by this share of a step.
 GRID_TOLERANCE = 0.1
 

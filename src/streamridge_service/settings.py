@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from ipaddress import ip_network
-from os import cpu_count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,8 +13,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamridge import Forecaster, parse_length
 from streamridge.errors import InvalidInputError
-from streamridge_service.memory import default_memory
-from streamridge_service.plan import US, ModelSize, Plan, Rule
+from streamridge_service.memory import default_memory, fixed_bytes
+from streamridge_service.plan import MINUTE, US, ModelSize, Plan, Rule
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -96,7 +96,7 @@ class ServiceSettings(BaseSettings):
         "machine", description="the current time: the machine's clock, or the time of the readings"
     )
     workers: int = Field(
-        default_factory=lambda: cpu_count() or 1,
+        default_factory=lambda: default_workers(usable_cores(), bytes_of(default_memory())),
         ge=1,
         le=256,
         description="number of worker processes",
@@ -184,6 +184,25 @@ def _faults(error: ValidationError) -> str:
         got = "" if "got" in reason else f", got {each.get('input')!r}."
         lines.append(f"{each['loc'][0]}: {reason}{got}"[:300])
     return "\n".join(lines)
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def default_workers(cores: int, memory: int) -> int:
+    """Return a worker for each core, but no more than the memory holds at the default settings.
+
+    Examples
+    --------
+    >>> default_workers(cores=4, memory=4_000_000_000), default_workers(4, 500_000_000)
+    (4, 1)
+    """
+    plan = Plan(15 * MINUTE)
+    return max([1, *(n for n in range(1, cores + 1) if fixed_bytes(plan, n) <= memory)])
 
 
 def bytes_of(text: str) -> int:

@@ -27,7 +27,7 @@ COMMANDS = [
     "doctor", "token create", "token list", "token revoke",
 ]  # fmt: skip
 
-SMALL = ["--train-size", "96", "--workers", "1", "--memory", "200MB", "--clock", "stream"]
+SMALL = ["--train-size", "96", "--workers", "1", "--memory", "400MB", "--clock", "stream"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

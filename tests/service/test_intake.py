@@ -405,7 +405,7 @@ class TestOldRows:
         assert asked == []
 
     def test_readings_between_times_far_apart_are_not_read(self, desk, asked):
-        far = 10 * revisions.SPAN
+        far = 2 * revisions.GAP
         desk.take(("a", NOW, 1.0))
 
         desk.take(("a", NOW - far * STEP, 1.0), ("a", NOW - STEP, 1.0), ("a", NOW - 3 * STEP, 1.0))

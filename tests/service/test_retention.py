@@ -9,12 +9,11 @@ import pytest
 from streamridge_service.ledger import layout, pruning
 from streamridge_service.ledger.errors import DiskFullError
 from streamridge_service.ledger.opening import open_ledger
-from streamridge_service.plan import DAY, Plan
+from streamridge_service.plan import DAY, NEVER, Plan
 from streamridge_service.problems import Problem
 from streamridge_service.service import retention as module
 from streamridge_service.service import service as service_module
 from streamridge_service.service.retention import Retention
-from streamridge_service.workers.sensor_state import NEVER
 from streamridge_service.workers.snapshots import history_span
 from tests.support.ledger.samples import NOON, STEP, entries, forecast, sensor, snapshot
 from tests.support.service.in_process import NAMES, fed, serving

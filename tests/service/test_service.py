@@ -11,6 +11,7 @@ import apsw
 import msgspec
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.errors import StorageAwayError
@@ -62,9 +63,12 @@ class TestRestart:
         record_property("row", "A8")
         record_property("cases", 1)
         work = lambda service: fed(service, 0, FITTED)  # noqa: E731
-        serving(work, tmp_path / "a.db", workers=workers, memory=memory)
+        with capture_logs() as lines:
+            serving(work, tmp_path / "a.db", workers=workers, memory=memory)
 
         assert digest_of(tmp_path / "a.db") == digest
+        warned = any("--memory" in line["event"] for line in lines)
+        assert warned == (memory == "1MB"), "less than the processes need is logged"
 
     def test_forecasts_that_were_not_stored_are_made_after_a_restart(self, lived, tmp_path):
         # The power fails after the readings are stored, and before the forecasts are.

@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamridge_service.plan import HOUR, MINUTE, SECOND
+from streamridge_service.plan import HOUR, MINUTE, NEVER, SECOND
 from streamridge_service.problems import Problem
 from streamridge_service.service.health import Health
 from streamridge_service.service.machine_clock import MachineClock
-from streamridge_service.workers.sensor_state import NEVER
 
 START = 500_000 * HOUR
 FRESH = START + 75 * MINUTE

@@ -10,7 +10,6 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, timedelta
-from os import cpu_count
 from pathlib import Path
 from time import thread_time, time_ns
 from typing import Literal
@@ -24,20 +23,17 @@ from streamridge.errors import StreamRidgeError, counted
 from streamridge_service.ledger.acknowledged import AcknowledgedFile
 from streamridge_service.ledger.opening import is_postgres, open_ledger, sqlite_path
 from streamridge_service.ledger.sqlite_connection import is_safe
-from streamridge_service.memory import machine_bytes
+from streamridge_service.memory import fixed_bytes, machine_bytes
 from streamridge_service.plan import SECOND, Declaration, Plan
 from streamridge_service.service.answers import iso
-from streamridge_service.settings import ServiceSettings, bytes_of
-from streamridge_service.workers.worker import refit_bytes
+from streamridge_service.settings import ServiceSettings, bytes_of, usable_cores
 
 # The highest load of the processors.
 BUSY = 0.6
 # Steps that are timed after the first fit.
 TIMED_STEPS = 50
-# Bytes that the server and each worker hold without sensors. A worker has memory for a refit, too.
-SERVER_BYTES, WORKER_BYTES = 150_000_000, 120_000_000
 # Bytes of a sensor between its steps: per row of its training set and horizon, and a constant.
-ROW_BYTES, SENSOR_BYTES = 32, 45_000
+REST_ROW_BYTES, SENSOR_BYTES = 32, 45_000
 # Open files that a service with many clients needs.
 OPEN_FILES = 1024
 
@@ -125,7 +121,8 @@ def disk(settings: ServiceSettings) -> Finding:
 
 def memory(settings: ServiceSettings) -> Finding:
     """Return whether the machine has the memory that the service may use, and if it is enough."""
-    there, limit, least = machine_bytes(), bytes_of(settings.memory), fixed_bytes(settings)
+    there, limit = machine_bytes(), bytes_of(settings.memory)
+    least = fixed_bytes(settings.plan, settings.workers)
     words = f"{there / 1e9:.1f} GB, of which the service may use {settings.memory}"
     if limit > 0.8 * there:
         return Finding("memory", "wrong", f"{words}. Pass a smaller --memory.")
@@ -134,11 +131,6 @@ def memory(settings: ServiceSettings) -> Finding:
         advice = "Pass a larger --memory or fewer --workers."
         return Finding("memory", "wrong", f"{words}; it needs about {needed}. {advice}")
     return Finding("memory", "fine", words)
-
-
-def fixed_bytes(settings: ServiceSettings) -> int:
-    """Return about how much memory a service needs without sensors."""
-    return SERVER_BYTES + settings.workers * (WORKER_BYTES + refit_bytes(settings.plan))
 
 
 def open_files(_: ServiceSettings) -> Finding:
@@ -212,11 +204,11 @@ def capacity(settings: ServiceSettings) -> Finding:
     """Return how many sensors the machine can serve, from a short measurement."""
     plan = settings.plan
     cost = measured(plan)
-    processes = min(settings.workers, cpu_count() or 1)
+    processes = min(settings.workers, usable_cores())
     seconds = cost.step + cost.refit / cost.every
     by_time = int(BUSY * processes * plan.step / SECOND / seconds)
-    each = SENSOR_BYTES + ROW_BYTES * plan.train_size * plan.horizon
-    by_memory = max(bytes_of(settings.memory) - fixed_bytes(settings), 0) // each
+    each = SENSOR_BYTES + REST_ROW_BYTES * plan.train_size * plan.horizon
+    by_memory = max(bytes_of(settings.memory) - fixed_bytes(plan, settings.workers), 0) // each
     limit = "the processors" if by_time < by_memory else "--memory"
     words = (
         f"about {_rounded(min(by_time, by_memory)):,} sensors, limited by {limit}: a step takes "

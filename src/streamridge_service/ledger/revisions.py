@@ -8,8 +8,8 @@ from streamridge_service.ledger.reading import LedgerQueries
 from streamridge_service.ledger.records import Kind, StoredReading
 from streamridge_service.plan import Plan
 
-# Steps whose readings are in memory at once.
-SPAN = 50_000
+# Steps whose readings are in memory at once, and steps between two keys that are read for nothing.
+SPAN, GAP = 50_000, 100
 
 
 def find_readings(
@@ -17,11 +17,11 @@ def find_readings(
 ) -> dict[int, StoredReading]:
     """Return the stored readings of some keys that count, by key.
 
-    A query reads all readings of the sensor in its buckets, so that one query for a span of keys
-    takes about as long as a query for one key.
+    A query reads all readings of the sensor in its buckets, so that one query for a span of near
+    keys takes about as long as a query for one key.
     """
     found: dict[int, StoredReading] = {}
-    for first, last in _spans(sorted(keys), SPAN * plan.step):
+    for first, last in _spans(sorted(keys), plan.step):
         readings = readings_of_keys(ledger, sensor, plan, first, last)
         found |= counting_readings(
             (each for each in readings if plan.key_of(each.time) in keys), plan
@@ -38,11 +38,11 @@ def readings_of_keys(
     return [each for each in found if each.kind != Kind.HELD]
 
 
-def _spans(keys: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last key of spans of at most a length, which cover sorted keys."""
+def _spans(keys: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last key of spans that cover sorted keys, without wide gaps."""
     first = last = keys[0]
     for key in keys:
-        if key - first > length:
+        if key - first > SPAN * step or key - last > GAP * step:
             yield first, last
             first = key
         last = key

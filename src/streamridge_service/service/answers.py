@@ -14,9 +14,8 @@ from msgspec import Meta
 
 from streamridge_service.ledger.records import Event, IssuedForecast
 from streamridge_service.limits import SENSOR_NAME
-from streamridge_service.plan import SECOND, GroupName, Label, Position, Unit, Zone
+from streamridge_service.plan import NEVER, SECOND, GroupName, Label, Position, Unit, Zone
 from streamridge_service.service.sensor_status import SensorStatus, StateName
-from streamridge_service.workers.sensor_state import NEVER
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from streamridge.errors import counted
-from streamridge_service.plan import HOUR
+from streamridge_service.plan import HOUR, NEVER
 from streamridge_service.problems import CATALOGUE, Problem
 from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.service.writer import Writer
-from streamridge_service.workers.sensor_state import NEVER
 
 # Disk growth is extrapolated only after this many hours.
 LEAST_HOURS = 0.05

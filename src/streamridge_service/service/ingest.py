@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from streamridge_service.intake import IngestOptions, Intake, NewRows, Receipt
 from streamridge_service.ledger.records import Kind, SensorRow
-from streamridge_service.plan import HOUR
+from streamridge_service.plan import HOUR, NEVER
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch
 from streamridge_service.service.events import EventLog
@@ -17,7 +17,6 @@ from streamridge_service.service.forecasts import Forecasts
 from streamridge_service.service.health import Health
 from streamridge_service.service.machine_clock import MachineClock
 from streamridge_service.service.writer import Writer
-from streamridge_service.workers.sensor_state import NEVER
 
 # Messages that may wait for workers before requests must try again: one step of many sensors.
 MAX_WAITING = 2000

@@ -12,12 +12,11 @@ import msgspec
 from streamridge.errors import counted
 from streamridge_service.ledger.errors import StorageError
 from streamridge_service.ledger.ledger import Ledger
-from streamridge_service.plan import DAY, Plan
+from streamridge_service.plan import DAY, NEVER, Plan
 from streamridge_service.problems import Problem
 from streamridge_service.service.events import EventLog
 from streamridge_service.service.health import Health
 from streamridge_service.service.writer import Writer
-from streamridge_service.workers.sensor_state import NEVER
 from streamridge_service.workers.snapshots import history_span
 
 # Seconds between two transactions that delete rows.

@@ -16,10 +16,10 @@ import msgspec
 
 from streamridge.errors import counted
 from streamridge_service.ledger.records import Event, IssuedForecast, SensorRow
-from streamridge_service.plan import DAY, HOUR, MINUTE, Declaration, Plan
+from streamridge_service.plan import DAY, HOUR, MINUTE, NEVER, Declaration, Plan
 from streamridge_service.stream_clock import StreamClock
 from streamridge_service.workers.error_scores import Scores
-from streamridge_service.workers.sensor_state import NEVER, SensorSummary
+from streamridge_service.workers.sensor_state import SensorSummary
 
 # A sensor is forecast for this long after its last step.
 LOST = 7 * 24 * HOUR

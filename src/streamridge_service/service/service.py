@@ -22,7 +22,8 @@ from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.plan_log import record_plan
 from streamridge_service.ledger.records import Kind, StoredReading
-from streamridge_service.plan import SECOND
+from streamridge_service.memory import fixed_bytes
+from streamridge_service.plan import NEVER, SECOND
 from streamridge_service.problems import Problem
 from streamridge_service.service.alerts import Alerts, destinations_of
 from streamridge_service.service.answers import (
@@ -49,7 +50,7 @@ from streamridge_service.service.sensor_status import SensorStatuses
 from streamridge_service.service.writer import Writer
 from streamridge_service.settings import ServiceSettings, bytes_of
 from streamridge_service.stream_clock import StreamClock
-from streamridge_service.workers.sensor_state import NEVER, SensorSummary
+from streamridge_service.workers.sensor_state import SensorSummary
 from streamridge_service.workers.worker import WorkerConfig
 
 VERSION = version("streamridge")
@@ -61,6 +62,10 @@ SEARCHED_BUCKETS = 8
 CLOCK_WARNING = (
     "The machine's clock jumped by {} seconds. The time before the jump is in use until readings "
     "agree with the new time. To use the new time now, POST /v1/clock/trust."
+)
+TOO_LITTLE_MEMORY = (
+    "--memory is less than the processes need without sensors: pass a larger --memory or fewer "
+    "--workers"
 )
 # Seconds between checks of the state, and between measurements of the storage.
 CHECK_EVERY, MEASURE_EVERY = 1.0, 10.0
@@ -110,7 +115,10 @@ class Service:
         self.queries = Queries(self._reader, lambda: self.writer.is_storing)
         self._connect()
         self._restore()
-        memory = bytes_of(settings.memory)
+        memory, least = bytes_of(settings.memory), fixed_bytes(plan, settings.workers)
+        if memory < least:
+            needed = f"about {least / 1e6:.0f} MB"
+            log.warning(TOO_LITTLE_MEMORY, memory=settings.memory, needed=needed)
         config = WorkerConfig(
             settings.database,
             plan,

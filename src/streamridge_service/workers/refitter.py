@@ -10,7 +10,7 @@ from time import monotonic
 
 import msgspec
 
-from streamridge import Settings, Workspace
+from streamridge import Forecaster, Settings, Workspace
 from streamridge_service.ledger.records import Snapshot
 from streamridge_service.workers.sensor_state import SavedState
 from streamridge_service.workers.snapshots import StartHistory, refitted, started
@@ -51,7 +51,8 @@ class Refitter:
         self._finished: SimpleQueue[RefitResult] = SimpleQueue()
         self.ready, self._wake = os.pipe()
         self.sensor: int | None = None  # the sensor of the running job
-        self.has_run = False  # whether a job has finished, so that its memory is allocated
+        # Whether a job has fitted a full training set, so that the memory of refits is allocated.
+        self.has_full_fit = False
         Thread(target=self._run, daemon=True).start()
 
     def submit(self, job: RefitJob) -> None:
@@ -63,8 +64,9 @@ class Refitter:
         """Yield the result of the finished job, if there is one."""
         if not self._finished.empty():
             os.read(self.ready, 1)
-            self.sensor, self.has_run = None, True
-            yield self._finished.get()
+            self.sensor, result = None, self._finished.get()
+            self.has_full_fit = self.has_full_fit or _is_full_fit(result.outcome)
+            yield result
 
     def stop(self) -> None:
         """End the thread after its job."""
@@ -80,3 +82,12 @@ class Refitter:
                 outcome = error
             self._finished.put(RefitResult(job, outcome, monotonic() - begun))
             os.write(self._wake, b".")
+
+
+def _is_full_fit(outcome: Snapshot | Exception) -> bool:
+    """Return whether a job has fitted a model to about as many rows as a training set has."""
+    if isinstance(outcome, Exception) or outcome.point.kind in ("kept", "failed"):
+        return False
+    forecaster = Forecaster.from_bytes(outcome.state)
+    is_full = forecaster.counts.get("readings", 0) >= forecaster.settings.train_size
+    return is_full and forecaster.tuning.has_model

@@ -14,10 +14,8 @@ from threadpoolctl import threadpool_info
 from streamridge import Box, Forecaster, Settings, Workspace
 from streamridge.errors import FitError
 from streamridge_service.ledger.records import RefitPoint
+from streamridge_service.plan import NEVER
 from streamridge_service.workers.error_scores import ErrorHistory, Scores
-
-# Earlier than any reading.
-NEVER = -(1 << 60)
 
 
 class SensorSummary(msgspec.Struct, frozen=True):

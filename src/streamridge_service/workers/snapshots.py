@@ -21,9 +21,8 @@ from streamridge_service.ledger.records import (
     Snapshot,
     StoredReading,
 )
-from streamridge_service.plan import Declaration, Plan
+from streamridge_service.plan import NEVER, Declaration, Plan
 from streamridge_service.workers.sensor_state import (
-    NEVER,
     SavedState,
     SensorSummary,
     fingerprint,

@@ -56,7 +56,7 @@ class ParkedTracker(msgspec.Struct, frozen=True):
     restart: Literal["", "start", "reset"]
     failed_actions: dict[int, str]
     open_step: dict[int, StoredReading]
-    pending: SavedState | None
+    pending: SavedState | None  # its state, too, without what the snapshot holds
 
 
 class Tracker:
@@ -99,11 +99,19 @@ class Tracker:
         tracker.forecaster = Forecaster.from_bytes(whole, parked.changes)
         tracker.summary, tracker.seq, tracker.point = parked.summary, parked.seq, parked.point
         tracker.restart, tracker.failed_actions = parked.restart, parked.failed_actions
-        tracker._open_step, tracker._pending = parked.open_step, parked.pending
+        tracker._open_step, pending = parked.open_step, parked.pending
+        if pending is not None:
+            whole = pending.state if snapshot is None else snapshot.state
+            state = reproducible_bytes(Forecaster.from_bytes(whole, pending.state))
+            tracker._pending = msgspec.structs.replace(pending, state=state)
         return tracker
 
     def parked(self) -> ParkedTracker:
         """Return the state that the last snapshot does not hold, for `unparked`."""
+        pending = self._pending
+        if pending is not None:
+            changes = Forecaster.from_bytes(pending.state).to_bytes(since_refit=True)
+            pending = msgspec.structs.replace(pending, state=changes)
         return ParkedTracker(
             self.forecaster.to_bytes(since_refit=True),
             self.summary,
@@ -112,7 +120,7 @@ class Tracker:
             self.restart,
             self.failed_actions,
             self._open_step,
-            self._pending,
+            pending,
         )
 
     @property

@@ -33,6 +33,7 @@ from streamridge_service.ledger.records import (
     Snapshot,
     StoredReading,
 )
+from streamridge_service.memory import refit_bytes
 from streamridge_service.plan import Plan
 from streamridge_service.workers import messages
 from streamridge_service.workers.failures import SensorFailures
@@ -64,11 +65,12 @@ from streamridge_service.workers.steps import LogItem
 from streamridge_service.workers.tracker import OutOfOrderError, Tracker
 from streamridge_service.workers.tracker_cache import TrackerCache
 
-# Bytes of a refit: of the default model per pair of rows, and of models with landmarks per row.
-PAIR_BYTES, ROW_BYTES = 25, 17_000
 # Places in the memory that a worker shares with the service: the sensor that is being processed, 0
 # for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
 SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
+
+# Seconds without a message after which a worker checks its memory limit, which may have changed.
+IDLE_CHECK = 5.0
 
 # Signals that end the service, which then stops its workers.
 STOPPING = (signal.SIGINT, signal.SIGTERM)
@@ -89,12 +91,6 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     # is 0 for new starts.
     never_refit: frozenset[tuple[int, int]] = frozenset()
     log_level: str = "info"
-
-
-def refit_bytes(plan: Plan) -> int:
-    """Return about how much memory refits take in a worker, which keeps it for the next ones."""
-    rows = plan.train_size
-    return PAIR_BYTES * rows**2 if plan.model == "default" else ROW_BYTES * rows
 
 
 def run_worker(connection: Connection, config: WorkerConfig, shared: Array[c_longlong]) -> None:
@@ -152,6 +148,8 @@ class Worker:
         ready = wait([self._connection, self._refitter.ready], self._timeout())
         if not ready and self._to_load:
             self._load_waiting(self._to_load.popleft())
+        elif not ready:
+            self._trackers.limit_memory()
         if self._connection not in ready:
             return True
         try:
@@ -173,9 +171,12 @@ class Worker:
                 return False
         return True
 
-    def _timeout(self) -> float | None:
-        """Return how long to wait for a message: until the next attempt to load a sensor."""
-        return 0.0 if self._to_load else self._failures.next_attempt
+    def _timeout(self) -> float:
+        """Return how long to wait for a message: until a sensor must be loaded, or for a check."""
+        attempt = self._failures.next_attempt
+        if self._to_load:
+            return 0.0
+        return IDLE_CHECK if attempt is None else min(attempt, IDLE_CHECK)
 
     @contextmanager
     def _processing(self, sensor: int, seq: int = 0) -> Iterator[None]:
@@ -198,6 +199,7 @@ class Worker:
             with self._processing(sensor):
                 self._send_result(0, self._load(sensor), [self._state(self._trackers[sensor])])
                 self._failures.remove(sensor)
+            self._trackers.use(sensor)
 
     def _load_waiting(self, sensor: int) -> None:
         """Load a sensor whose refit may be due, so that it need not wait for a reading."""
@@ -342,11 +344,12 @@ class Worker:
     def _start_refit(self) -> None:
         """Give the next refit to the second thread, if it is idle."""
         while self._waiting and self._refitter.sensor is None:
-            sensor, _ = self._waiting.popitem(last=False)
-            job = None
-            with self._processing(sensor):
-                tracker = self._tracker(sensor)
-                job = None if tracker is None else self._refit_job(tracker)
+            sensor, job = next(iter(self._waiting)), None
+            if not self._failures.defer(sensor):
+                with self._processing(sensor):
+                    self._load_if_absent(sensor)
+                    job = self._refit_job(self._trackers[sensor])
+            del self._waiting[sensor]
             if job is None:  # it was loaded again, and the refit is not due any more
                 self._send(RefitEnded(sensor))
             else:
@@ -416,9 +419,9 @@ class Worker:
         return SensorState(tracker.sensor.id, tracker.seq, tracker.summary.shown)
 
     def _allowed_bytes(self) -> int:
-        """Return how much memory the process may hold; room for the first refit is kept free."""
+        """Return how much memory the process may hold; it reserves the memory of refits."""
         limit: int = self._shared[LIMIT]
-        return limit if self._refitter.has_run else limit - refit_bytes(self._plan)
+        return limit if self._refitter.has_full_fit else limit - refit_bytes(self._plan)
 
     def _send_snapshot(self, snapshot: Snapshot, tracker: Tracker, seconds: float) -> None:
         """Send a snapshot to be stored; until then, the sensor is loaded from this one."""

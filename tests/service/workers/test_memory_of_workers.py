@@ -8,14 +8,14 @@ import pytest
 from streamridge import Workspace
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import SensorRow
-from streamridge_service.memory import resident_bytes
+from streamridge_service.memory import refit_bytes, resident_bytes
 from streamridge_service.plan import Plan
 from streamridge_service.workers import pool
 from streamridge_service.workers.messages import TakeReadings
 from streamridge_service.workers.pool import WorkerHandle
 from streamridge_service.workers.snapshots import StartHistory, started
 from streamridge_service.workers.tracker import Tracker
-from streamridge_service.workers.worker import ITEMS, WorkerConfig, refit_bytes
+from streamridge_service.workers.worker import ITEMS, WorkerConfig
 from tests.support.waiting import wait_until
 from tests.support.workers.logs import SENSOR, START, STEP, daily, entries
 

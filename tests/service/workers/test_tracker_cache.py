@@ -122,7 +122,7 @@ def test_sensors_out_of_use_leave_before_others(fitted):
 def test_a_sensor_that_is_parked_between_readings_continues_bit_for_bit(rule):
     plan = msgspec.structs.replace(PLAN, rule=rule)
     log = entries(daily(450))
-    stays, leaves = World(plan=plan), World(plan=plan)
+    stays, leaves, pending = World(plan=plan), World(plan=plan), []
 
     for reading in log:
         stays.take(reading)
@@ -130,8 +130,11 @@ def test_a_sensor_that_is_parked_between_readings_continues_bit_for_bit(rule):
         if reading.seq % 5 == 0 or reading.seq > 420:
             parked = leaves.tracker.parked()
             snapshot = leaves.snapshots[-1] if parked.summary.fitted else None
+            if snapshot is not None and parked.pending is not None:
+                pending.append(len(parked.pending.state) / len(snapshot.state))
             leaves.tracker = Tracker.unparked(SENSOR, plan, parked, snapshot)
 
     assert leaves.tracker.summary.fitted
+    assert 0 < max(pending) < 0.7, "a pending refit is parked without its snapshot, too"
     assert leaves.digest == stays.digest
     assert leaves.issued == stays.issued

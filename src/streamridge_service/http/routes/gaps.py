@@ -13,11 +13,10 @@ from streamridge_service.http.routes.history import measured
 from streamridge_service.http.routes.sensors import sensor_filter
 from streamridge_service.http.routing import HttpRequest, Routes, context_of, service_of, status_of
 from streamridge_service.ledger.ledger import Ledger
-from streamridge_service.plan import DAY, HOUR, SECOND, GroupName, Label
+from streamridge_service.plan import DAY, HOUR, NEVER, SECOND, GroupName, Label
 from streamridge_service.service.answers import Answer, Name, StepSeconds, Time, iso
 from streamridge_service.service.sensor_status import SensorStatus
 from streamridge_service.service.service import Service
-from streamridge_service.workers.sensor_state import NEVER
 
 # Hours of one response: a month for one sensor, a week for many; and sensors of one response.
 MAX_HOURS, MAX_HOURS_OF_MANY, MAX_SENSORS = 744, 168, 1000

@@ -23,12 +23,12 @@ from streamridge_service.http.routing import (
     context_of,
     service_of,
 )
-from streamridge_service.plan import SECOND
+from streamridge_service.plan import NEVER, SECOND
 from streamridge_service.service.answers import Answer
 from streamridge_service.service.ingest import OUTCOMES
 from streamridge_service.service.service import VERSION
 from streamridge_service.settings import bytes_of
-from streamridge_service.workers.sensor_state import NEVER, fingerprint
+from streamridge_service.workers.sensor_state import fingerprint
 
 # The metrics in their order: type, help, and the name of the label if there is one.
 METRICS: dict[str, tuple[Literal["counter", "gauge"], str, str | None]] = {
