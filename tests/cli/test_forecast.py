@@ -1,6 +1,7 @@
 """The next steps from the command line: of files and saved forecasters; help and versions."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -136,6 +137,17 @@ def test_forecasts_go_to_a_file(ending, invoke, flows, tmp_path):
     written = read(tmp_path / f"next{ending}")
     assert list(written.columns) == ["sensor", "time", "value", "lower", "upper"]
     assert written["value"].tolist() == forecast(flows, horizon=24, train_size=48)["value"].tolist()
+
+
+def test_a_pipe_is_read_once(invoke, flows):
+    read, write = os.pipe()
+    with os.fdopen(write, "w") as pipe:
+        flows.to_csv(pipe, index=False)
+
+    result = invoke("forecast", f"/dev/fd/{read}", *QUICK, "--json")
+
+    os.close(read)
+    assert result.stdout == invoke("forecast", "flows.csv", *QUICK, "--json").stdout != ""
 
 
 def test_csv_and_json_go_to_standard_output(invoke, flows):

@@ -180,7 +180,7 @@ def saved_files(files: Sequence[str]) -> list[Path] | None:
                     f"the folder must hold saved forecasters ({SAVED}), got none in {name!r}."
                 )
             found += inside
-        elif path.suffix == SAVED or is_checkpoint(path):
+        elif path.suffix == SAVED or (path.is_file() and is_checkpoint(path)):
             found.append(path)
         else:
             others.append(name)
