@@ -213,6 +213,32 @@ def test_two_forecasters_of_one_sensor_learn_from_the_same_readings(invoke, save
     assert values[:2] == values[2:]
 
 
+OTHER_KINDS = {
+    "levels": ("2021-06-13T00:00", "0.8", "levels must be the same for one table, got 80% for 'x'"),
+    "an index": ("0", None, "times must be of one kind for one table, got whole numbers for 'x'"),
+    "offsets": ("2021-06-13T00:00+02:00", None, "got dates with an offset for 'x' and dates with"),
+}
+
+
+@pytest.mark.parametrize(("first", "level", "message"), OTHER_KINDS.values(), ids=OTHER_KINDS)
+def test_forecasters_of_other_kinds_need_no_joint_table(first, level, message, invoke, tmp_path):
+    for name, time, own in (("x", first, level), ("y", "2021-06-13T00:00", None)):
+        other = Forecaster(1 if time == "0" else "1h", sensor=name, level=float(own or 0.9))
+        other.observe(int(time) if time == "0" else time, 5.0)
+        other.save(tmp_path / f"{name}.sr")
+
+    shown = invoke("forecast", "x.sr", "y.sr")
+    lines = invoke("forecast", "x.sr", "y.sr", "--json").stdout.splitlines()
+    table = invoke("forecast", "x.sr", "y.sr", "--out", "next.csv", "--quiet")
+
+    assert shown.exit_code == 0, shown.output
+    assert [json.loads(line)["sensor"] for line in lines] == ["x", "y"]
+    assert table.exit_code == 3
+    assert message in table.stderr
+    assert table.stderr.count("\n") == 1
+    assert not (tmp_path / "next.csv").exists()
+
+
 def test_ctrl_c_leaves_what_is_complete(invoke, flows, tmp_path, monkeypatch):
     press_after(monkeypatch, 2)
 

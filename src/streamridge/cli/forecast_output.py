@@ -194,11 +194,11 @@ def _write_files(
 
     The table of an interrupted command has another name, and there is no figure.
     """
-    with PredictionsTable(outputs.table, output, errors.append) as table:
-        table.add(forecast_columns(made))
-        written = table.finish(interrupted=interrupted)
-    if written is not None:
-        console.print(f"Forecasts: {written}")
+    if outputs.table is not None:
+        try:
+            _write_table(made, outputs.table, output, errors, console, interrupted=interrupted)
+        except StreamRidgeError as error:
+            errors.append(str(error))
     if outputs.plot is not None and not interrupted:
         try:
             _draw(made, outputs.plot, outputs.unit)
@@ -207,6 +207,24 @@ def _write_files(
                 console.print(f"The figure has the first {MOST_DRAWN} of {len(made)} sensors.")
         except StreamRidgeError as error:
             errors.append(str(error))
+
+
+def _write_table(
+    made: Sequence[Forecast],
+    path: Path,
+    output: StandardOutput,
+    errors: list[str],
+    console: Messages,
+    *,
+    interrupted: bool,
+) -> None:
+    """Write the table; raise if the forecasts do not fit into one."""
+    columns = forecast_columns(made)
+    with PredictionsTable(path, output, errors.append) as table:
+        table.add(columns)
+        written = table.finish(interrupted=interrupted)
+    if written is not None:
+        console.print(f"Forecasts: {written}")
 
 
 def _draw(made: Sequence[Forecast], path: Path, unit: str) -> None:

@@ -23,7 +23,7 @@ from streamridge.files.reading_options import (
     require_options,
 )
 from streamridge.forecaster.extra_columns import LAST_KNOWN, GivenExtras, steps_ahead
-from streamridge.forecaster.forecast import Forecast, Levels, band_columns
+from streamridge.forecaster.forecast import Forecast, Levels, band_columns, in_percent
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.settings import Settings
@@ -221,9 +221,12 @@ def forecast_task(
 def forecast_columns(forecasts: Sequence[Forecast]) -> dict[str, Any]:
     """Return forecasts of several sensors as columns of one table.
 
-    Times have the format of the readings; in UTC if offsets differ between sensors.
+    Times have the format of the readings; in UTC if offsets differ between sensors. Times of
+    different kinds, and different levels, are an error.
     """
     first = forecasts[0]
+    for each in forecasts:
+        _require_one_table(first, each)
     ends = [band_columns(each.levels, each.lower, each.upper) for each in forecasts]
     names = np.repeat([each.sensor or "" for each in forecasts], list(map(len, forecasts)))
     times = np.concatenate([each.time for each in forecasts])
@@ -233,6 +236,31 @@ def forecast_columns(forecasts: Sequence[Forecast]) -> dict[str, Any]:
         "value": np.concatenate([each.value for each in forecasts]),
         **{name: np.concatenate([each[name] for each in ends]) for name in ends[0]},
     }
+
+
+def _require_one_table(first: Forecast, other: Forecast) -> None:
+    """Raise unless two forecasts fit into one table."""
+    kinds = [_kind_of_times(first), _kind_of_times(other)]
+    if kinds[0] != kinds[1]:
+        raise InvalidInputError(
+            f"times must be of one kind for one table, got {kinds[0]} for {first.sensor!r} and "
+            f"{kinds[1]} for {other.sensor!r}. Forecast them separately."
+        )
+    if first.levels != other.levels:
+        raise InvalidInputError(
+            f"levels must be the same for one table, got {in_percent(first.levels)} for "
+            f"{first.sensor!r} and {in_percent(other.levels)} for {other.sensor!r}. "
+            "Pass --level 0.9."
+        )
+
+
+def _kind_of_times(forecast: Forecast) -> str:
+    if forecast.time.dtype.kind != "M":
+        return "whole numbers"
+    written = forecast.time_format
+    if written.zone is not None and not written.zoned:
+        return f"dates in {written.zone}"
+    return f"dates {'with' if written.zoned else 'without'} an offset"
 
 
 def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeFormat:
