@@ -213,6 +213,22 @@ def test_two_forecasters_of_one_sensor_learn_from_the_same_readings(invoke, save
     assert values[:2] == values[2:]
 
 
+def test_forecasters_without_a_name_are_called_after_their_files(invoke, tmp_path):
+    for name in ("north", "south"):
+        forecaster = Forecaster("1h")
+        forecaster.observe("2021-06-13T00:00", 5.0)
+        forecaster.save(tmp_path / f"{name}.sr")
+
+    shown = invoke("forecast", "north.sr", "south.sr").stdout
+    lines = invoke("forecast", "north.sr", "south.sr", "--json").stdout.splitlines()
+    rows = invoke("forecast", "north.sr", "south.sr", "--out", "-").stdout.splitlines()
+
+    assert "north: 1 step of 1h" in shown
+    assert "south: 1 step of 1h" in shown
+    assert [json.loads(line)["sensor"] for line in lines] == ["north", "south"]
+    assert [row.split(",")[0] for row in rows] == ["sensor", "north", "south"]
+
+
 OTHER_KINDS = {
     "levels": ("2021-06-13T00:00", "0.8", "levels must be the same for one table, got 80% for 'x'"),
     "an index": ("0", None, "times must be of one kind for one table, got whole numbers for 'x'"),

@@ -241,7 +241,7 @@ def _from_saved(
             series = None if new_readings is None else new_readings.series(own, *columns)
             content = forecaster.to_bytes()
             tasks.append(ForecastTask(name, series, saved=content, save_to=path, **shared))
-            settings.append(own)
+            settings.append(replace(own, sensor=name))
         except StreamRidgeError as error:
             if len(paths) == 1:
                 raise

@@ -137,8 +137,9 @@ def write_forecasts(
         if outcome.error is not None:
             errors.append(f"{task.sensor}: {outcome.error}")
         if outcome.forecast is not None:
+            settings = prepared.settings[outcome.number]
             shown = outcome.forecast.first(horizon or len(outcome.forecast))
-            made.append((shown, prepared.settings[outcome.number]))
+            made.append((replace(shown, sensor=settings.sensor), settings))
             if task.save_to is not None and outcome.error is None:
                 console.print(f"Saved: {task.save_to}")
     output = StandardOutput()

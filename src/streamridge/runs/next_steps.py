@@ -277,7 +277,9 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
     """Return the forecaster of a task after it has learned, and what a user should know."""
     if task.saved is not None:
         forecaster = Forecaster.from_bytes(task.saved)
-        return forecaster, [] if task.series is None else [_learn(forecaster, task.series)]
+        return forecaster, [] if task.series is None else [
+            _learn(forecaster, task.sensor, task.series)
+        ]
     if task.settings is None or task.series is None:
         raise InvalidInputError("a task must have a saved forecaster, or settings and a series.")
     settings = replace(task.settings, sensor=task.sensor or None)
@@ -291,12 +293,12 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
     ]
 
 
-def _learn(forecaster: Forecaster, series: Series) -> str:
+def _learn(forecaster: Forecaster, name: str, series: Series) -> str:
     """Let a saved forecaster learn from a series; return the effect in words."""
     expected, before = forecaster.next_time, forecaster.counts
     forecaster.observe(series)
     known = 0 if expected is None else int(np.searchsorted(series.times, expected - _half(series)))
-    return learned_text(series.sensor, len(series) - known, known, before, forecaster.counts)
+    return learned_text(name, len(series) - known, known, before, forecaster.counts)
 
 
 def _half(series: Series) -> Any:
