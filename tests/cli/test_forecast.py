@@ -213,6 +213,17 @@ def test_two_forecasters_of_one_sensor_learn_from_the_same_readings(invoke, save
     assert values[:2] == values[2:]
 
 
+def test_notes_about_new_readings_are_printed(invoke, tmp_path):
+    Forecaster("1h", sensor="a").save(tmp_path / "a.sr")
+    rows = FLOWS.melt("time", var_name="sensor", value_name="flow").assign(speed=50.5)
+    rows.iloc[:4].to_csv(tmp_path / "rows.csv", index=False)
+
+    result = invoke("forecast", "a.sr", "--readings", "rows.csv")
+
+    assert result.stderr.count("'flow' is read, column 'speed' is left out") == 1
+    assert "a: the history is too short for a model, which needs 72 steps" in result.stderr
+
+
 def test_forecasters_without_a_name_are_called_after_their_files(invoke, tmp_path):
     for name in ("north", "south"):
         forecaster = Forecaster("1h")

@@ -160,7 +160,10 @@ def forecast(
         for name, value in (settings | given | own).items():
             flag = name.replace("_", "-").replace("hyperparameters", "hyperparameter")
             require_none(flag, value, "because the saved forecaster decides it")
-        prepared = _from_saved(saved, readings or [], reading, horizon, names, shared)
+        columns = reading.pop("sensors", None) or []
+        new_readings = NewReadingsOf(readings, reading) if readings else None
+        prepared = _from_saved(saved, new_readings, columns, horizon, names, shared)
+        console.print_each(() if new_readings is None else new_readings.notes)
     prepared = outputs.with_saved_forecasters(prepared)
     write_forecasts(prepared, runner, outputs, horizon, console)
 
@@ -217,27 +220,25 @@ def _from_readings(
 
 def _from_saved(
     paths: Sequence[Path],
-    files: Sequence[str],
-    reading: dict[str, Any],
+    new_readings: NewReadingsOf | None,
+    columns: Sequence[str],
     horizon: int | None,
     extras: Sequence[str],
     shared: Mapping[str, Any],
 ) -> Prepared:
     """Return the tasks of saved forecasters, with the new readings of each."""
-    columns = reading.pop("sensors", None) or []
     if columns and len(columns) + len(paths) > 2:
         raise InvalidInputError(
             "--sensor must name the column of one saved forecaster, "
             f"got {counted(len(columns), 'name')} for {counted(len(paths), 'forecaster')}."
         )
-    new_readings = NewReadingsOf(files, reading) if files else None
     tasks, settings, failures = [], [], []
     for path in paths:
         name = path.stem
         try:
             forecaster = Forecaster.load(path)
             own, name = forecaster.settings, forecaster.settings.sensor or name
-            _require_suitable(path, forecaster, horizon, extras, bool(files))
+            _require_suitable(path, forecaster, horizon, extras, new_readings is not None)
             series = None if new_readings is None else new_readings.series(own, *columns)
             content = forecaster.to_bytes()
             tasks.append(ForecastTask(name, series, saved=content, save_to=path, **shared))
@@ -256,6 +257,12 @@ class NewReadingsOf:
         self._files, self._reading = list(files), reading
         self._collectors: dict[ReadingOptions, tuple[Collector, Sequence[str]]] = {}
         self._series: dict[tuple[ReadingOptions, str], Series] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the decisions about formats that a user may want to check, each once."""
+        every = (note for collector, _ in self._collectors.values() for note in collector.notes)
+        return list(dict.fromkeys(every))
 
     def series(self, settings: Settings, column: str | None = None) -> Series:
         """Return the new readings of the sensor of a forecaster, in its step and zone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -45,8 +44,6 @@ from streamridge.series.lengths import Length
 from streamridge.series.series import Series
 from streamridge.series.time_format import UTC_FORMAT, TimeFormat, time_columns
 from streamridge.series.times import time_text
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,8 @@ def forecast(
     Notes
     -----
     A sensor that fails does not stop the others: a warning names it, and the frame lacks it. A
-    series that is too short for a model has a naive forecast.
+    series that is too short for a model has a naive forecast, and a warning says so. Decisions
+    about the format of the data that you may want to check are warnings as well.
 
     Examples
     --------
@@ -147,9 +145,8 @@ def forecast(
         raise StreamRidgeError(f"every forecast failed, the first one: {failed[0]}")
     for text in (*map(str, read.left_out), *failed):
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-    for outcome in outcomes:
-        for note in outcome.notes:
-            logger.info("%s", note)
+    for text in (*read.notes, *(note for outcome in outcomes for note in outcome.notes)):
+        warnings.warn(text, UserWarning, stacklevel=2)
     return make_frame(forecast_columns(made), backend_of(sources[0]))
 
 
@@ -277,19 +274,23 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
     """Return the forecaster of a task after it has learned, and what a user should know."""
     if task.saved is not None:
         forecaster = Forecaster.from_bytes(task.saved)
-        return forecaster, [] if task.series is None else [
-            _learn(forecaster, task.sensor, task.series)
-        ]
+        learned = [] if task.series is None else [_learn(forecaster, task.sensor, task.series)]
+        return forecaster, [*learned, *_naive_note(task.sensor, forecaster)]
     if task.settings is None or task.series is None:
         raise InvalidInputError("a task must have a saved forecaster, or settings and a series.")
     settings = replace(task.settings, sensor=task.sensor or None)
     forecaster = Forecaster.from_settings(settings, task.series)
+    return forecaster, _naive_note(task.sensor, forecaster)
+
+
+def _naive_note(name: str, forecaster: Forecaster) -> list[str]:
+    """Return why a forecast is naive, if the history is too short for a model."""
     if forecaster.tuning.has_model:
-        return forecaster, []
-    steps = counted(len(task.series), "step")
-    return forecaster, [
-        f"{task.sensor}: {steps} are too few for a model, which needs {settings.warmup} and "
-        f"{counted(settings.horizon, 'row')}; this is a naive forecast"
+        return []
+    needed = counted(forecaster.settings.warmup, "step")
+    return [
+        f"{name}: the history is too short for a model, which needs {needed}; "
+        "this is a naive forecast"
     ]
 
 
