@@ -524,6 +524,21 @@ REFUSED = {
     ),
     "a column for each h1": (day_rows([f"h{hour}" for hour in range(1, 25)]), {}, A_DAY),
     "a column for each Hour_01": (day_rows([f"Hour_{h:02}" for h in range(1, 25)]), {}, A_DAY),
+    "a column for each 0000": (
+        day_rows([f"{h:02}{m:02}" for h in range(24) for m in (0, 30)]),
+        {},
+        A_DAY,
+    ),
+    "a column for each interval": (
+        day_rows([f"{h:02}:00-{h + 1:02}:00" for h in range(24)]),
+        {},
+        A_DAY,
+    ),
+    "a column for each 12 AM": (
+        day_rows([f"{h or 12} {half}" for half in ("AM", "PM") for h in range(12)]),
+        {},
+        "and add the hour of each row to its date",
+    ),
     "a day of hours after a month of quarters": (
         table("time,a", [*QUARTERS, *NEXT_DAY], 1),
         {},
