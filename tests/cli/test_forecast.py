@@ -324,7 +324,10 @@ REFUSED = {
     ),
     "a zone of a saved forecaster": (["ramp.sr", "--tz", "UTC"], "--tz must be left out"),
     "readings for a file": (["flows.csv", "--readings", "flows.csv"], "--readings must be left"),
-    "unknown extras": (["ramp.sr", "--extras", "rain=1"], "extras must be among none"),
+    "unknown extras": (
+        ["ramp.sr", "--extras", "rain=1"],
+        "extras must be left out, since ramp.sr has no extras",
+    ),
     "a flag as a folder": (["ramp.sr", "--save", "--json"], "--save must be a folder"),
     "no such file": (["nothing.csv"], "nothing.csv must be a file that can be read"),
 }

@@ -292,9 +292,9 @@ def _require_suitable(
         )
     unknown = [name for name in extras if name not in known]
     if unknown:
-        raise InvalidInputError(
-            f"extras must be among {listed(known)}, the extras of {path}, got {unknown[0]!r}."
-        )
+        must = f"must be among {listed(known)}, the extras of {path}"
+        none = f"must be left out, since {path} has no extras"
+        raise InvalidInputError(f"extras {must if known else none}, got {unknown[0]!r}.")
     if forecaster.next_time is None and not learns:
         raise InvalidInputError(
             f"{path} must have at least one reading, got none. Pass some with --readings."
