@@ -88,6 +88,17 @@ def test_decisions_about_columns_are_warnings():
     assert len(made) == 2 * DAY
 
 
+def test_a_sensor_that_stopped_early_is_named():
+    stopped = FLOWS.assign(b=FLOWS["b"].where(FLOWS.index < STEPS - 9))
+
+    with pytest.warns(
+        UserWarning, match="^b: its last reading is of 2021-06-17T14:00. The forecast"
+    ):
+        made = sr.forecast(stopped, **SMALL)
+
+    assert made["time"].iloc[DAY] == FLOWS["time"].iloc[STEPS - 9]
+
+
 def test_times_with_offsets_and_zones_stay_as_they_are():
     zoned = FLOWS.assign(time=FLOWS["time"].dt.tz_localize("Europe/Berlin"))
     texts = FLOWS.assign(time=FLOWS["time"].dt.strftime("%Y-%m-%dT%H:%M+02:00"))

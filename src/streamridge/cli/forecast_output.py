@@ -37,7 +37,7 @@ from streamridge.forecaster.forecast import Forecast, band_columns, in_percent, 
 from streamridge.forecaster.settings import Settings
 from streamridge.plots.axes import new_figure
 from streamridge.runs.engines import Engine
-from streamridge.runs.next_steps import ForecastTask, forecast_columns, forecast_task
+from streamridge.runs.next_steps import ForecastTask, forecast_columns, forecast_task, stopped_notes
 from streamridge.runs.run_tasks import run_tasks
 from streamridge.runs.tasks import TaskOutcome
 from streamridge.series.lengths import step_name
@@ -146,6 +146,7 @@ def write_forecasts(
     interrupted = done < len(prepared.tasks)
     if made:
         forecasts = [each for each, _ in made]
+        console.print_each(stopped_notes(forecasts))
         _write_files(forecasts, outputs, output, errors, console, interrupted=interrupted)
         if outputs.as_json:
             lines = (line for each in made for line in json_lines(*each))

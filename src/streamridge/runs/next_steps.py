@@ -43,7 +43,7 @@ from streamridge.runs.tasks import (
 from streamridge.series.lengths import Length
 from streamridge.series.series import Series
 from streamridge.series.time_format import UTC_FORMAT, TimeFormat, time_columns
-from streamridge.series.times import time_text
+from streamridge.series.times import Times, time_text
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def forecast(
         raise StreamRidgeError(f"every forecast failed, the first one: {failed[0]}")
     for text in (*map(str, read.left_out), *failed):
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-    for text in (*read.notes, *(note for outcome in outcomes for note in outcome.notes)):
+    notes = [note for outcome in outcomes for note in outcome.notes]
+    for text in (*read.notes, *notes, *stopped_notes(made)):
         warnings.warn(text, UserWarning, stacklevel=2)
     return make_frame(forecast_columns(made), backend_of(sources[0]))
 
@@ -233,6 +234,29 @@ def forecast_columns(forecasts: Sequence[Forecast]) -> dict[str, Any]:
         "value": np.concatenate([each.value for each in forecasts]),
         **{name: np.concatenate([each[name] for each in ends]) for name in ends[0]},
     }
+
+
+def stopped_notes(forecasts: Iterable[Forecast]) -> list[str]:
+    """Return a note for each sensor whose forecast begins before the last reading of another."""
+    last = [(each, _last_reading(each)) for each in forecasts]
+    known = [(each, time) for each, time in last if len(time)]
+    newest: dict[str, Any] = {}
+    for each, time in known:
+        kind = _kind_of_times(each)
+        newest[kind] = max(time[0], newest.get(kind, time[0]))
+    return [
+        f"{each.sensor}: its last reading is of {each.time_format.texts(time, 'minutes')[0]}. "
+        "The forecast starts there, before the last reading of other sensors"
+        for each, time in known
+        if each.time[0] < newest[_kind_of_times(each)]
+    ]
+
+
+def _last_reading(forecast: Forecast) -> Times:
+    """Return the time of the last reading before a forecast, (1,), or (0,) if none is known."""
+    if forecast.recent is None:
+        return forecast.time[:0]
+    return forecast.recent.times[~np.isnan(forecast.recent.values)][-1:]
 
 
 def _require_one_table(first: Forecast, other: Forecast) -> None:
