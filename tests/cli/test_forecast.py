@@ -213,6 +213,17 @@ def test_two_forecasters_of_one_sensor_learn_from_the_same_readings(invoke, save
     assert values[:2] == values[2:]
 
 
+def test_forecasters_of_two_kinds_share_standard_input(invoke, flows, tmp_path):
+    for name, tz in (("a", None), ("b", "Europe/London")):
+        Forecaster("1h", sensor=name, tz=tz).save(tmp_path / f"{name}.sr")
+    rows = flows[:4].to_csv(index=False)
+
+    result = invoke("forecast", "a.sr", "b.sr", "--readings", "-", "--json", input=rows)
+
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 2
+
+
 def test_notes_about_new_readings_are_printed(invoke, tmp_path):
     Forecaster("1h", sensor="a").save(tmp_path / "a.sr")
     rows = FLOWS.melt("time", var_name="sensor", value_name="flow").assign(speed=50.5)
