@@ -1,6 +1,7 @@
 """The next steps from the command line: of files and saved forecasters; help and versions."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -138,6 +139,17 @@ def test_forecasts_go_to_a_file(ending, invoke, flows, tmp_path):
     assert written["value"].tolist() == forecast(flows, horizon=24, train_size=48)["value"].tolist()
 
 
+def test_a_pipe_is_read_once(invoke, flows):
+    read, write = os.pipe()
+    with os.fdopen(write, "w") as pipe:
+        flows.to_csv(pipe, index=False)
+
+    result = invoke("forecast", f"/dev/fd/{read}", *QUICK, "--json")
+
+    os.close(read)
+    assert result.stdout == invoke("forecast", "flows.csv", *QUICK, "--json").stdout != ""
+
+
 def test_csv_and_json_go_to_standard_output(invoke, flows):
     rows = invoke("forecast", "flows.csv", *QUICK, "--out", "-").stdout.splitlines()
     lines = invoke("forecast", "flows.csv", *QUICK, "--json").stdout.splitlines()
@@ -201,6 +213,70 @@ def test_two_forecasters_of_one_sensor_learn_from_the_same_readings(invoke, save
     assert values[:2] == values[2:]
 
 
+def test_forecasters_of_two_kinds_share_standard_input(invoke, flows, tmp_path):
+    for name, tz in (("a", None), ("b", "Europe/London")):
+        Forecaster("1h", sensor=name, tz=tz).save(tmp_path / f"{name}.sr")
+    rows = flows[:4].to_csv(index=False)
+
+    result = invoke("forecast", "a.sr", "b.sr", "--readings", "-", "--json", input=rows)
+
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 2
+
+
+def test_notes_about_new_readings_are_printed(invoke, tmp_path):
+    Forecaster("1h", sensor="a").save(tmp_path / "a.sr")
+    rows = FLOWS.melt("time", var_name="sensor", value_name="flow").assign(speed=50.5)
+    rows.iloc[:4].to_csv(tmp_path / "rows.csv", index=False)
+
+    result = invoke("forecast", "a.sr", "--readings", "rows.csv")
+
+    assert result.stderr.count("'flow' is read, column 'speed' is left out") == 1
+    assert "a: the history is too short for a model, which needs 72 steps" in result.stderr
+
+
+def test_forecasters_without_a_name_are_called_after_their_files(invoke, tmp_path):
+    for name in ("north", "south"):
+        forecaster = Forecaster("1h")
+        forecaster.observe("2021-06-13T00:00", 5.0)
+        forecaster.save(tmp_path / f"{name}.sr")
+
+    shown = invoke("forecast", "north.sr", "south.sr").stdout
+    lines = invoke("forecast", "north.sr", "south.sr", "--json").stdout.splitlines()
+    rows = invoke("forecast", "north.sr", "south.sr", "--out", "-").stdout.splitlines()
+
+    assert "north: 1 step of 1h" in shown
+    assert "south: 1 step of 1h" in shown
+    assert [json.loads(line)["sensor"] for line in lines] == ["north", "south"]
+    assert [row.split(",")[0] for row in rows] == ["sensor", "north", "south"]
+
+
+OTHER_KINDS = {
+    "levels": ("2021-06-13T00:00", "0.8", "levels must be the same for one table, got 80% for 'x'"),
+    "an index": ("0", None, "times must be of one kind for one table, got whole numbers for 'x'"),
+    "offsets": ("2021-06-13T00:00+02:00", None, "got dates with an offset for 'x' and dates with"),
+}
+
+
+@pytest.mark.parametrize(("first", "level", "message"), OTHER_KINDS.values(), ids=OTHER_KINDS)
+def test_forecasters_of_other_kinds_need_no_joint_table(first, level, message, invoke, tmp_path):
+    for name, time, own in (("x", first, level), ("y", "2021-06-13T00:00", None)):
+        other = Forecaster(1 if time == "0" else "1h", sensor=name, level=float(own or 0.9))
+        other.observe(int(time) if time == "0" else time, 5.0)
+        other.save(tmp_path / f"{name}.sr")
+
+    shown = invoke("forecast", "x.sr", "y.sr")
+    lines = invoke("forecast", "x.sr", "y.sr", "--json").stdout.splitlines()
+    table = invoke("forecast", "x.sr", "y.sr", "--out", "next.csv", "--quiet")
+
+    assert shown.exit_code == 0, shown.output
+    assert [json.loads(line)["sensor"] for line in lines] == ["x", "y"]
+    assert table.exit_code == 3
+    assert message in table.stderr
+    assert table.stderr.count("\n") == 1
+    assert not (tmp_path / "next.csv").exists()
+
+
 def test_ctrl_c_leaves_what_is_complete(invoke, flows, tmp_path, monkeypatch):
     press_after(monkeypatch, 2)
 
@@ -259,7 +335,10 @@ REFUSED = {
     ),
     "a zone of a saved forecaster": (["ramp.sr", "--tz", "UTC"], "--tz must be left out"),
     "readings for a file": (["flows.csv", "--readings", "flows.csv"], "--readings must be left"),
-    "unknown extras": (["ramp.sr", "--extras", "rain=1"], "extras must be among none"),
+    "unknown extras": (
+        ["ramp.sr", "--extras", "rain=1"],
+        "extras must be left out, since ramp.sr has no extras",
+    ),
     "a flag as a folder": (["ramp.sr", "--save", "--json"], "--save must be a folder"),
     "no such file": (["nothing.csv"], "nothing.csv must be a file that can be read"),
 }

@@ -80,6 +80,18 @@ WRONG = {
         "ramp: time must have no offset",
     ),
     "another sensor": (FRAME.rename(columns={"ramp": "x"}), "must have a column 'ramp', got 'x'"),
+    "finer rows": (
+        SERIES.resample("15min").ffill(),
+        "ramp: readings must be 1h apart.*got rows 15min apart. Aggregate the rows first.",
+    ),
+    "rarer rows": (
+        pd.Series(VALUES[:26], TIMES[HISTORY] + 2 * (TIMES[:26] - TIMES[0]), name="ramp"),
+        "ramp: readings must be 1h apart.*got rows 2h apart. Start a forecaster of that step.",
+    ),
+    "a Series of another step": (
+        read(SERIES[::2], step="2h").series["ramp"],
+        "ramp: readings must be 1h apart",
+    ),
     "a time alone": ("2021-06-20T00:00", "value must be given with a time"),
     "a number": (5, "sources must be"),
 }
@@ -93,6 +105,14 @@ def test_after_an_error_nothing_has_changed(frame, message, content):
         forecaster.observe(frame)
 
     assert forecaster.to_bytes() == content
+
+
+def test_few_rows_may_have_rows_missing_between_them(content):
+    forecaster = Forecaster.from_bytes(content)
+
+    forecaster.observe(FRAME.iloc[[0, 2, 4, 6]])
+
+    assert forecaster.next_time == np.datetime64(TIMES[HISTORY + 7])
 
 
 def test_local_times_belong_to_the_zone_of_the_forecaster():

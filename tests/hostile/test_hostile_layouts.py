@@ -318,7 +318,13 @@ READ = {
         "time,a,b\n2021-06-01,5,\n2021-06-02,6,1\n2021-06-03,7,\n",
         {},
         {"a": [5, 6, 7]},
-        "b: step must be given for a single reading",
+        "b: left out, it has one reading. Pass --step 15min",
+    ),
+    "years and months with a dash": (
+        stamps("2020-11", "2020-12", "2021-01"),
+        {},
+        {"a": [5, 6, 7]},
+        "",
     ),
     "a sensor at no rate": (
         lines(
@@ -328,7 +334,7 @@ READ = {
         ),
         {},
         {"a": list(range(9))},
-        "b: readings must be equally far apart",
+        "b: left out, readings must be equally far apart",
     ),
     "a constant beside a sensor": (
         table("time,a,lanes", HOURS, N, 4),
@@ -524,6 +530,29 @@ REFUSED = {
     ),
     "a column for each h1": (day_rows([f"h{hour}" for hour in range(1, 25)]), {}, A_DAY),
     "a column for each Hour_01": (day_rows([f"Hour_{h:02}" for h in range(1, 25)]), {}, A_DAY),
+    "text above the header": (
+        "Report of a station\nexported in 2021\ntime,a\n2021-06-01,5\n2021-06-02,6\n",
+        {},
+        'or --skip-lines 2 (skip_lines="2" in Python) if line 3 is the header',
+    ),
+    "quarters": (stamps("2021Q1", "2021Q2"), {}, "or write the first day of each quarter."),
+    "weeks": (stamps("2021-W01", "2021-W02"), {}, "or write the first day of each week."),
+    "a month among others": (stamps("2021-06", "2021-07", "x"), {}, "such as 2021-06, as the oth"),
+    "a column for each 0000": (
+        day_rows([f"{h:02}{m:02}" for h in range(24) for m in (0, 30)]),
+        {},
+        A_DAY,
+    ),
+    "a column for each interval": (
+        day_rows([f"{h:02}:00-{h + 1:02}:00" for h in range(24)]),
+        {},
+        A_DAY,
+    ),
+    "a column for each 12 AM": (
+        day_rows([f"{h or 12} {half}" for half in ("AM", "PM") for h in range(12)]),
+        {},
+        "and add the hour of each row to its date",
+    ),
     "a day of hours after a month of quarters": (
         table("time,a", [*QUARTERS, *NEXT_DAY], 1),
         {},

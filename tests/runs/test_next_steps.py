@@ -73,9 +73,30 @@ def test_a_sensor_that_fails_is_named_and_costs_only_itself():
 
 
 def test_a_short_series_has_a_naive_forecast():
-    made = sr.forecast(FLOWS[:30], **SMALL)
+    with pytest.warns(UserWarning, match="a: the history is too short for a model, which needs"):
+        made = sr.forecast(FLOWS[:30], sensor="a", **SMALL)
 
     np.testing.assert_array_equal(made["value"][:6], FLOWS["a"][6:12])
+
+
+def test_decisions_about_columns_are_warnings():
+    rows = FLOWS.melt("time", var_name="sensor", value_name="flow").assign(speed=50.5)
+
+    with pytest.warns(UserWarning, match="'flow' is read, column 'speed' is left out"):
+        made = sr.forecast(rows, **SMALL)
+
+    assert len(made) == 2 * DAY
+
+
+def test_a_sensor_that_stopped_early_is_named():
+    stopped = FLOWS.assign(b=FLOWS["b"].where(FLOWS.index < STEPS - 9))
+
+    with pytest.warns(
+        UserWarning, match="^b: its last reading is of 2021-06-17T14:00. The forecast"
+    ):
+        made = sr.forecast(stopped, **SMALL)
+
+    assert made["time"].iloc[DAY] == FLOWS["time"].iloc[STEPS - 9]
 
 
 def test_times_with_offsets_and_zones_stay_as_they_are():

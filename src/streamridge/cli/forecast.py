@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +19,7 @@ from streamridge.cli.replay import given_holidays
 from streamridge.cli.terminal import Messages
 from streamridge.errors import InvalidInputError, StreamRidgeError, counted, listed
 from streamridge.files.collector import Collector
+from streamridge.files.open_files import STDIN, open_source, source_name
 from streamridge.files.reading import read_readings, read_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.files.written_files import is_checkpoint
@@ -160,7 +165,10 @@ def forecast(
         for name, value in (settings | given | own).items():
             flag = name.replace("_", "-").replace("hyperparameters", "hyperparameter")
             require_none(flag, value, "because the saved forecaster decides it")
-        prepared = _from_saved(saved, readings or [], reading, horizon, names, shared)
+        columns = reading.pop("sensors", None) or []
+        new_readings = NewReadingsOf(readings, reading) if readings else None
+        prepared = _from_saved(saved, new_readings, columns, horizon, names, shared)
+        console.print_each(() if new_readings is None else new_readings.notes)
     prepared = outputs.with_saved_forecasters(prepared)
     write_forecasts(prepared, runner, outputs, horizon, console)
 
@@ -180,7 +188,7 @@ def saved_files(files: Sequence[str]) -> list[Path] | None:
                     f"the folder must hold saved forecasters ({SAVED}), got none in {name!r}."
                 )
             found += inside
-        elif path.suffix == SAVED or is_checkpoint(path):
+        elif path.suffix == SAVED or (path.is_file() and is_checkpoint(path)):
             found.append(path)
         else:
             others.append(name)
@@ -217,36 +225,47 @@ def _from_readings(
 
 def _from_saved(
     paths: Sequence[Path],
-    files: Sequence[str],
-    reading: dict[str, Any],
+    new_readings: NewReadingsOf | None,
+    columns: Sequence[str],
     horizon: int | None,
     extras: Sequence[str],
     shared: Mapping[str, Any],
 ) -> Prepared:
     """Return the tasks of saved forecasters, with the new readings of each."""
-    columns = reading.pop("sensors", None) or []
     if columns and len(columns) + len(paths) > 2:
         raise InvalidInputError(
             "--sensor must name the column of one saved forecaster, "
             f"got {counted(len(columns), 'name')} for {counted(len(paths), 'forecaster')}."
         )
-    new_readings = NewReadingsOf(files, reading) if files else None
-    tasks, settings, failures = [], [], []
+    loaded, tasks, settings = [], [], []
+    failures: list[str] = []
+    alone = len(paths) == 1
     for path in paths:
-        name = path.stem
-        try:
+        with _collected(failures, path.stem, alone):
             forecaster = Forecaster.load(path)
-            own, name = forecaster.settings, forecaster.settings.sensor or name
-            _require_suitable(path, forecaster, horizon, extras, bool(files))
-            series = None if new_readings is None else new_readings.series(own, *columns)
-            content = forecaster.to_bytes()
-            tasks.append(ForecastTask(name, series, saved=content, save_to=path, **shared))
-            settings.append(own)
-        except StreamRidgeError as error:
-            if len(paths) == 1:
-                raise
-            failures.append(f"{name}: {error.reason}")
+            name = forecaster.settings.sensor or path.stem
+            with _collected(failures, name, alone):
+                _require_suitable(path, forecaster, horizon, extras, new_readings is not None)
+                task = ForecastTask(name, saved=forecaster.to_bytes(), save_to=path, **shared)
+                loaded.append((task, forecaster.settings))
+    with nullcontext() if new_readings is None else new_readings.for_each(own for _, own in loaded):
+        for task, own in loaded:
+            with _collected(failures, task.sensor, alone):
+                series = None if new_readings is None else new_readings.series(own, *columns)
+                tasks.append(replace(task, series=series))
+                settings.append(replace(own, sensor=task.sensor))
     return Prepared(tasks, settings, failures)
+
+
+@contextmanager
+def _collected(failures: list[str], name: str, alone: bool) -> Iterator[None]:
+    """Add an error within the block to the failures; raise it if there is one forecaster alone."""
+    try:
+        yield
+    except StreamRidgeError as error:
+        if alone:
+            raise
+        failures.append(f"{name}: {error.reason}")
 
 
 class NewReadingsOf:
@@ -257,12 +276,30 @@ class NewReadingsOf:
         self._collectors: dict[ReadingOptions, tuple[Collector, Sequence[str]]] = {}
         self._series: dict[tuple[ReadingOptions, str], Series] = {}
 
+    @contextmanager
+    def for_each(self, settings: Iterable[Settings]) -> Iterator[None]:
+        """Let forecasters of several kinds read what can be read only once, within the block."""
+        kinds = {self._options(each) for each in settings}
+        if len(kinds) < 2:
+            yield
+            return
+        most = next(iter(kinds)).most_bytes
+        with TemporaryDirectory() as folder:
+            self._files = [
+                _copied(file, Path(folder, f"{at}-{source_name(file).rpartition('/')[2]}"), most)
+                for at, file in enumerate(self._files)
+            ]
+            yield
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the decisions about formats that a user may want to check, each once."""
+        every = (note for collector, _ in self._collectors.values() for note in collector.notes)
+        return list(dict.fromkeys(every))
+
     def series(self, settings: Settings, column: str | None = None) -> Series:
         """Return the new readings of the sensor of a forecaster, in its step and zone."""
-        extras = settings.preset.features.extras
-        options = ReadingOptions.of(
-            self._reading, step=settings.step, tz=settings.tz, extras=extras
-        )
+        options = self._options(settings)
         if options not in self._collectors:
             collector = read_readings(self._files, options)
             self._collectors[options] = collector, collector.names
@@ -271,6 +308,20 @@ class NewReadingsOf:
         if (options, name) not in self._series:
             self._series[options, name] = options.to_series(collector.take(name))
         return self._series[options, name]
+
+    def _options(self, settings: Settings) -> ReadingOptions:
+        """Return the reading options of a kind of forecaster."""
+        extras = settings.preset.features.extras
+        return ReadingOptions.of(self._reading, step=settings.step, tz=settings.tz, extras=extras)
+
+
+def _copied(file: str, to: Path, most_bytes: int | None) -> str:
+    """Return the path of a file; standard input and pipes are copied."""
+    if file != STDIN and (os.path.isfile(file) or not os.path.exists(file)):
+        return file
+    with open_source(file, most_bytes) as source, open(to, "wb") as copy:
+        shutil.copyfileobj(source, copy)
+    return str(to)
 
 
 def _require_suitable(
@@ -285,9 +336,9 @@ def _require_suitable(
         )
     unknown = [name for name in extras if name not in known]
     if unknown:
-        raise InvalidInputError(
-            f"extras must be among {listed(known)}, the extras of {path}, got {unknown[0]!r}."
-        )
+        must = f"must be among {listed(known)}, the extras of {path}"
+        none = f"must be left out, since {path} has no extras"
+        raise InvalidInputError(f"extras {must if known else none}, got {unknown[0]!r}.")
     if forecaster.next_time is None and not learns:
         raise InvalidInputError(
             f"{path} must have at least one reading, got none. Pass some with --readings."

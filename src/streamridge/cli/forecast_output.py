@@ -37,7 +37,7 @@ from streamridge.forecaster.forecast import Forecast, band_columns, in_percent, 
 from streamridge.forecaster.settings import Settings
 from streamridge.plots.axes import new_figure
 from streamridge.runs.engines import Engine
-from streamridge.runs.next_steps import ForecastTask, forecast_columns, forecast_task
+from streamridge.runs.next_steps import ForecastTask, forecast_columns, forecast_task, stopped_notes
 from streamridge.runs.run_tasks import run_tasks
 from streamridge.runs.tasks import TaskOutcome
 from streamridge.series.lengths import step_name
@@ -137,14 +137,16 @@ def write_forecasts(
         if outcome.error is not None:
             errors.append(f"{task.sensor}: {outcome.error}")
         if outcome.forecast is not None:
+            settings = prepared.settings[outcome.number]
             shown = outcome.forecast.first(horizon or len(outcome.forecast))
-            made.append((shown, prepared.settings[outcome.number]))
+            made.append((replace(shown, sensor=settings.sensor), settings))
             if task.save_to is not None and outcome.error is None:
                 console.print(f"Saved: {task.save_to}")
     output = StandardOutput()
     interrupted = done < len(prepared.tasks)
     if made:
         forecasts = [each for each, _ in made]
+        console.print_each(stopped_notes(forecasts))
         _write_files(forecasts, outputs, output, errors, console, interrupted=interrupted)
         if outputs.as_json:
             lines = (line for each in made for line in json_lines(*each))
@@ -194,11 +196,11 @@ def _write_files(
 
     The table of an interrupted command has another name, and there is no figure.
     """
-    with PredictionsTable(outputs.table, output, errors.append) as table:
-        table.add(forecast_columns(made))
-        written = table.finish(interrupted=interrupted)
-    if written is not None:
-        console.print(f"Forecasts: {written}")
+    if outputs.table is not None:
+        try:
+            _write_table(made, outputs.table, output, errors, console, interrupted=interrupted)
+        except StreamRidgeError as error:
+            errors.append(str(error))
     if outputs.plot is not None and not interrupted:
         try:
             _draw(made, outputs.plot, outputs.unit)
@@ -207,6 +209,24 @@ def _write_files(
                 console.print(f"The figure has the first {MOST_DRAWN} of {len(made)} sensors.")
         except StreamRidgeError as error:
             errors.append(str(error))
+
+
+def _write_table(
+    made: Sequence[Forecast],
+    path: Path,
+    output: StandardOutput,
+    errors: list[str],
+    console: Messages,
+    *,
+    interrupted: bool,
+) -> None:
+    """Write the table; raise if the forecasts do not fit into one."""
+    columns = forecast_columns(made)
+    with PredictionsTable(path, output, errors.append) as table:
+        table.add(columns)
+        written = table.finish(interrupted=interrupted)
+    if written is not None:
+        console.print(f"Forecasts: {written}")
 
 
 def _draw(made: Sequence[Forecast], path: Path, unit: str) -> None:

@@ -174,7 +174,7 @@ BoundsText = Annotated[
     typer.Option(
         "--bounds",
         metavar="LEAST,GREATEST",
-        help="Least and greatest possible value; one may be left out, as in --bounds 0, for "
+        help="Least and greatest possible value; one may be left out, as in --bounds '0,' for "
         "counts. Forecasts and intervals stay within the bounds; readings outside are implausible.",
     ),
 ]

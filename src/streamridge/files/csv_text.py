@@ -11,7 +11,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from streamridge.errors import InvalidInputError, listed, option
+from streamridge.errors import InvalidInputError, counted, listed, option
 from streamridge.files.date_formats import WRITTEN, DateFormat
 from streamridge.files.encodings import naming_lines
 from streamridge.files.layouts import PEMS_COLUMNS, is_station_row
@@ -34,6 +34,8 @@ _DELIMITER = re.compile(r"[,;\t|]")
 # Excel understands a line before the header that names the delimiter.
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?', re.IGNORECASE)
 COMMENT = "#"
+# A header has at most this number of lines of other text above it.
+MOST_LINES_ABOVE = 100
 
 
 def read_csv(
@@ -120,9 +122,17 @@ class _CsvTable:
             if len(cells) == width:
                 yield self.lines_read, cells
             else:
-                must = f" must have {width} cells like the first line, got {len(cells)}"
-                self.origin.refuse(self.lines_read, must, "rows")
+                must = f" must have {counted(width, 'cell')} like the first line, got {len(cells)}"
+                self.origin.refuse(self.lines_read, must, "rows", self._header_remedy(cells))
                 self.ragged += 1
+
+    def _header_remedy(self, cells: Sequence[str]) -> str:
+        """Return the remedy for text above the header, if this row looks like the header."""
+        far = self.lines_read > MOST_LINES_ABOVE or self.origin.gap == "skip"
+        if far or len(cells) <= len(self.names) or _are_numbers(cells) or _holds_readings(cells):
+            return ""
+        lines = self.lines_read - 1
+        return f", or {option('skip_lines', str(lines))} if line {lines + 1} is the header"
 
     def _first_line(self) -> str:
         """Return the first line that is neither blank nor a comment."""

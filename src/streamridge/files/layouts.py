@@ -35,11 +35,14 @@ PEMS_COLUMNS = (
 LEAST_OBSERVED = 50.0
 # Each column that is read from Parquet takes a page of memory, often 1 MB.
 SENSORS_TOGETHER = 32
-# Names of the hours or times of a day, and how many of them make a day.
+# Names of the hours or times of a day, such as h1, 00:15, 0015, 12 AM or 00:00-01:00.
 _HOUR_NAME = re.compile(
-    r"(?:h|hr|hour|he)?[ _]?(?P<hour>\d{1,2})(?:h|:(?P<minute>[0-5]\d)(?::00)?)?", re.ASCII
+    r"(?:h|hr|hour|he)?[ _]?(?:(?P<hour>\d{1,2})(?:h|:(?P<minute>[0-5]\d)(?::00)?)?"
+    r"|(?P<hour_before>\d\d)(?P<minute_after>[0-5]\d))"
+    r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?:-|\u2013|to) ?\d{1,2}(?::?[0-5]\d)*(?: ?[ap]\.?m\.?)?)?",
+    re.ASCII,
 )
-HOURS_OF_A_DAY = 24
+MINUTES_OF_A_DAY = 24 * 60
 
 
 def layout_of(table: RawTable, options: ReadingOptions) -> Layout:
@@ -198,20 +201,37 @@ def _value_column(table: RawTable, options: ReadingOptions, used: Sequence[str])
 
 def _require_no_row_per_day(table: RawTable, time: str, sensors: Sequence[str]) -> None:
     """Raise if each row is a day and the columns are its hours."""
-    found = [_HOUR_NAME.fullmatch(name.strip().lower()) for name in sensors]
-    of_day = [60 * int(each["hour"]) + int(each["minute"] or 0) for each in found if each]
-    if len(set(of_day)) < HOURS_OF_A_DAY or len(set(np.diff(of_day).tolist())) > 1:
+    minutes = {name: _minute_of_day(name) for name in sensors}
+    of_day = [each for each in minutes.values() if each is not None]
+    apart = set(np.diff(of_day).tolist())
+    if len(apart) != 1 or len(of_day) * min(apart) < MINUTES_OF_A_DAY:
         return
     stamps = table.columns[time].times[0]
     whole_days = stamps == stamps.astype("M8[D]")
-    if whole_days.all() and (stamps >= INDEX_END).all() and max(of_day) <= 24 * 60:
-        hours = [name for name, each in zip(sensors, found, strict=True) if each]
+    if whole_days.all() and (stamps >= INDEX_END).all() and max(of_day) <= MINUTES_OF_A_DAY:
+        hours = [name for name in sensors if minutes[name] is not None]
+        others = [name for name in table.columns if name and name not in hours]
         raise InvalidInputError(
             f"{table.origin.name} must have a row for each reading, got a row for each day and a "
             f"column for each hour, {hours[0]!r} to {hours[-1]!r}. Rewrite it, for example with "
-            f"pandas: frame.melt([{time!r}]). Pass {option('layout', 'wide')} if these columns are "
-            "sensors."
+            f"pandas: frame.melt({others}), and add the hour of each row to its date. Pass "
+            f"{option('layout', 'wide')} if these columns are sensors."
         )
+
+
+def _minute_of_day(name: str) -> int | None:
+    """Return the minute of the day that a column is named after, None for another name.
+
+    >>> [_minute_of_day(name) for name in ("h1", "00:15", "0030", "12 AM", "1:00-2:00", "ramp")]
+    [60, 15, 30, 0, 60, None]
+    """
+    found = _HOUR_NAME.fullmatch(name.strip().lower())
+    if found is None:
+        return None
+    hour = int(found["hour"] or found["hour_before"])
+    if found["half"] is not None:
+        hour = hour % 12 + 12 * (found["half"] == "p")
+    return 60 * hour + int(found["minute"] or found["minute_after"] or 0)
 
 
 def _add(

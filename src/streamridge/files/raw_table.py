@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ CELLS_IN_A_PART = 500_000
 CELLS_INSPECTED = 100
 # The longest text that may be a missing-value marker.
 LONGEST_MARKER = 12
+# Quarters and weeks, such as 2021Q2 and 2021-W24.
+_PERIOD = re.compile(r"\d{4}[- ]?(?:q[1-4]|(?P<week>w)\d{1,2})", re.ASCII | re.IGNORECASE)
 
 
 def rows_in_a_part(width: int) -> int:
@@ -210,4 +213,7 @@ class RawTable:
         likely = suggested_format(self.columns[column].texts[row] or "") if times.is_open else None
         form = option("date_format", likely or "")
         remedy = f"{form} if times are written so" if likely else f"{form} with their pattern"
+        period = _PERIOD.fullmatch((self.columns[column].texts[row] or "").strip())
+        if period is not None:
+            remedy = f"write the first day of each {'week' if period['week'] else 'quarter'}"
         self.refuse(row, column, times.wanted, remedy if times.is_open else "")

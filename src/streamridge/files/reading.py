@@ -26,6 +26,9 @@ from streamridge.series.series import Readings, Series
 from streamridge.series.spans import parse_range
 from streamridge.series.zones import parse_zone
 
+# Why a sensor with one reading is left out.
+ONE_READING = f"it has one reading. Pass {option('step', '15min')} to read it"
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -36,6 +39,8 @@ class LeftOut:
     series: Series | None = None  # the series of a column with one value, which may be a sensor
 
     def __str__(self) -> str:
+        if ". " in self.reason:  # with a remedy
+            return visible(f"{self.sensor}: left out, {self.reason}.")
         return visible(f"{self.sensor}: {self.reason}, left out")
 
 
@@ -114,8 +119,9 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
             if sensor in options.sensor_names:
                 raise
             first_error = first_error or error
+            alone = options.step_of(sensor) is None and _has_one_reading(readings)
             reason = str(error).removeprefix(f"{sensor}: ").rstrip(".")
-            left_out.append(LeftOut(sensor, reason))
+            left_out.append(LeftOut(sensor, ONE_READING if alone else reason))
     if first_error is not None and not found:
         raise first_error
     if not found:
@@ -123,6 +129,11 @@ def read_series(source: Any, options: ReadingOptions) -> ReadResult:
             f"at least one sensor must have values, got none in {listed(names)}."
         )
     return ReadResult(found, tuple(left_out), tuple(collector.notes))
+
+
+def _has_one_reading(readings: Readings) -> bool:
+    """Return whether all values have the same time."""
+    return len(set(readings.times[~np.isnan(readings.values)].tolist())) == 1
 
 
 def _no_sensor(collector: Collector, options: ReadingOptions, sensor: str, reason: str) -> LeftOut:

@@ -18,11 +18,23 @@ from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.extra_columns import steps_ahead
 from streamridge.forecaster.sensor_history import SensorHistory
 from streamridge.forecaster.settings import Settings, require_readings
+from streamridge.series.lengths import Length, amount, step_name
 from streamridge.series.series import Readings, Series, datetimes_of
+from streamridge.series.step_detection import (
+    DRIFT,
+    JITTER,
+    WINDOW,
+    length_of,
+    rates_of,
+    stands_for,
+)
+from streamridge.series.time_format import TimeFormat
 from streamridge.series.times import index_of
 
 # A time, a value, and the extra columns of its step and of steps after it, (A, E), if any.
 NewRow: TypeAlias = tuple[object, float, Matrix | None]
+# The fewest rows whose distances show a rate.
+LEAST_ROWS = 3
 
 
 def new_rows(given: Any, settings: Settings, history: SensorHistory) -> Iterator[NewRow]:
@@ -66,10 +78,12 @@ def _columns(given: Any, settings: Settings) -> tuple[list[Any], Vector, Matrix 
     source: Series | Readings
     if isinstance(given, Series):
         source, times = given, datetimes_of(given, given.times)
+        _require_step(given.clock.step, settings.step)
     else:
         options = ReadingOptions(tz=settings.tz, extras=names)
         source = read_one_sensor(given, options, partial(choose_sensor, own=settings.sensor))
         times = _datetimes(source)
+        _require_rate(source, settings)
     missing = [name for name in names if name not in source.extras]
     if missing:
         raise InvalidInputError(
@@ -79,6 +93,36 @@ def _columns(given: Any, settings: Settings) -> tuple[list[Any], Vector, Matrix 
     for at, name in enumerate(names):
         require_readings(name, np.asarray(extras)[:, at])
     return times, source.values, extras
+
+
+def _require_rate(readings: Readings, settings: Settings) -> None:
+    """Raise if the rows come at another rate than the step of the forecaster.
+
+    Few rows may be further apart than a step, since others may be missing.
+    """
+    if readings.indexed != isinstance(settings.step, int):
+        return  # the clock refuses such times
+    known = readings.part(~np.isnan(readings.values))
+    if len(known.times) < LEAST_ROWS:
+        return
+    calendar = TimeFormat(zone=settings.tz) if settings.tz else readings.time_format
+    for segment in rates_of(known, calendar):
+        step = None if segment.step is None else length_of(known, segment.step)
+        rare = step is not None and amount(step) > amount(settings.step)
+        if step is not None and (not rare or len(known.times) > WINDOW):
+            _require_step(step, settings.step)
+
+
+def _require_step(step: Length, own: Length) -> None:
+    """Raise unless readings have the step of the forecaster, apart from drifting clocks."""
+    if stands_for(step, own) or 1 - JITTER <= amount(step) / amount(own) <= 1 + DRIFT:
+        return
+    finer = amount(step) < amount(own)
+    remedy = "Aggregate the rows first." if finer else "Start a forecaster of that step."
+    raise InvalidInputError(
+        f"readings must be {step_name(own)} apart, the step of the forecaster, got rows "
+        f"{step_name(step)} apart. {remedy}"
+    )
 
 
 def _datetimes(readings: Readings) -> list[Any]:

@@ -16,6 +16,12 @@ WORDS = {
     "conflicts": "different from a known reading, dropped",
     "too_late": "too late, dropped",
 }
+# The words for a single reading, where they differ.
+SINGULAR = {
+    "implausible": "implausible, replaced by a forecast",
+    "outlier": "outlier, not learned from",
+    "excluded": "in an excluded span, not learned from",
+}
 
 
 def learned_text(
@@ -29,11 +35,18 @@ def learned_text(
     --------
     >>> learned_text("ramp-3", 5, 2, {"late": 1}, {"late": 2, "implausible": 4})
     'ramp-3: 5 new steps, 1 late, 1 known and skipped; 4 implausible, replaced by forecasts'
+    >>> learned_text("ramp-3", 1, 0, {}, {"outlier": 1})
+    'ramp-3: 1 new step; 1 outlier, not learned from'
     """
     late = after.get("late", 0) - before.get("late", 0)
     steps = [counted(new, "new step")]
     steps += [f"{late} late"] if late else []
     steps += [f"{known - late} known and skipped"] if known > late else []
     counts = {name: after.get(name, 0) - before.get(name, 0) for name in WORDS}
-    doubted = [f"{count} {WORDS[name]}" for name, count in counts.items() if count]
+    single = WORDS | SINGULAR
+    doubted = [
+        f"{count} {(single if count == 1 else WORDS)[name]}"
+        for name, count in counts.items()
+        if count
+    ]
     return f"{sensor}: " + "; ".join([", ".join(steps), *doubted])

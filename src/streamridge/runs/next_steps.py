@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -23,7 +22,7 @@ from streamridge.files.reading_options import (
     require_options,
 )
 from streamridge.forecaster.extra_columns import LAST_KNOWN, GivenExtras, steps_ahead
-from streamridge.forecaster.forecast import Forecast, Levels, band_columns
+from streamridge.forecaster.forecast import Forecast, Levels, band_columns, in_percent
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.settings import Settings
@@ -44,9 +43,7 @@ from streamridge.runs.tasks import (
 from streamridge.series.lengths import Length
 from streamridge.series.series import Series
 from streamridge.series.time_format import UTC_FORMAT, TimeFormat, time_columns
-from streamridge.series.times import time_text
-
-logger = logging.getLogger(__name__)
+from streamridge.series.times import Times, time_text
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,8 @@ def forecast(
     Notes
     -----
     A sensor that fails does not stop the others: a warning names it, and the frame lacks it. A
-    series that is too short for a model has a naive forecast.
+    series that is too short for a model has a naive forecast, and a warning says so. Decisions
+    about the format of the data that you may want to check are warnings as well.
 
     Examples
     --------
@@ -147,9 +145,9 @@ def forecast(
         raise StreamRidgeError(f"every forecast failed, the first one: {failed[0]}")
     for text in (*map(str, read.left_out), *failed):
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-    for outcome in outcomes:
-        for note in outcome.notes:
-            logger.info("%s", note)
+    notes = [note for outcome in outcomes for note in outcome.notes]
+    for text in (*read.notes, *notes, *stopped_notes(made)):
+        warnings.warn(text, UserWarning, stacklevel=2)
     return make_frame(forecast_columns(made), backend_of(sources[0]))
 
 
@@ -221,9 +219,12 @@ def forecast_task(
 def forecast_columns(forecasts: Sequence[Forecast]) -> dict[str, Any]:
     """Return forecasts of several sensors as columns of one table.
 
-    Times have the format of the readings; in UTC if offsets differ between sensors.
+    Times have the format of the readings; in UTC if offsets differ between sensors. Times of
+    different kinds, and different levels, are an error.
     """
     first = forecasts[0]
+    for each in forecasts:
+        _require_one_table(first, each)
     ends = [band_columns(each.levels, each.lower, each.upper) for each in forecasts]
     names = np.repeat([each.sensor or "" for each in forecasts], list(map(len, forecasts)))
     times = np.concatenate([each.time for each in forecasts])
@@ -233,6 +234,54 @@ def forecast_columns(forecasts: Sequence[Forecast]) -> dict[str, Any]:
         "value": np.concatenate([each.value for each in forecasts]),
         **{name: np.concatenate([each[name] for each in ends]) for name in ends[0]},
     }
+
+
+def stopped_notes(forecasts: Iterable[Forecast]) -> list[str]:
+    """Return a note for each sensor whose forecast begins before the last reading of another."""
+    last = [(each, _last_reading(each)) for each in forecasts]
+    known = [(each, time) for each, time in last if len(time)]
+    newest: dict[str, Any] = {}
+    for each, time in known:
+        kind = _kind_of_times(each)
+        newest[kind] = max(time[0], newest.get(kind, time[0]))
+    return [
+        f"{each.sensor}: its last reading is of {each.time_format.texts(time, 'minutes')[0]}. "
+        "The forecast starts there, before the last reading of other sensors"
+        for each, time in known
+        if each.time[0] < newest[_kind_of_times(each)]
+    ]
+
+
+def _last_reading(forecast: Forecast) -> Times:
+    """Return the time of the last reading before a forecast, (1,), or (0,) if none is known."""
+    if forecast.recent is None:
+        return forecast.time[:0]
+    return forecast.recent.times[~np.isnan(forecast.recent.values)][-1:]
+
+
+def _require_one_table(first: Forecast, other: Forecast) -> None:
+    """Raise unless two forecasts fit into one table."""
+    kinds = [_kind_of_times(first), _kind_of_times(other)]
+    if kinds[0] != kinds[1]:
+        raise InvalidInputError(
+            f"times must be of one kind for one table, got {kinds[0]} for {first.sensor!r} and "
+            f"{kinds[1]} for {other.sensor!r}. Forecast them separately."
+        )
+    if first.levels != other.levels:
+        raise InvalidInputError(
+            f"levels must be the same for one table, got {in_percent(first.levels)} for "
+            f"{first.sensor!r} and {in_percent(other.levels)} for {other.sensor!r}. "
+            "Pass --level 0.9."
+        )
+
+
+def _kind_of_times(forecast: Forecast) -> str:
+    if forecast.time.dtype.kind != "M":
+        return "whole numbers"
+    written = forecast.time_format
+    if written.zone is not None and not written.zoned:
+        return f"dates in {written.zone}"
+    return f"dates {'with' if written.zoned else 'without'} an offset"
 
 
 def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeFormat:
@@ -249,26 +298,32 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
     """Return the forecaster of a task after it has learned, and what a user should know."""
     if task.saved is not None:
         forecaster = Forecaster.from_bytes(task.saved)
-        return forecaster, [] if task.series is None else [_learn(forecaster, task.series)]
+        learned = [] if task.series is None else [_learn(forecaster, task.sensor, task.series)]
+        return forecaster, [*learned, *_naive_note(task.sensor, forecaster)]
     if task.settings is None or task.series is None:
         raise InvalidInputError("a task must have a saved forecaster, or settings and a series.")
     settings = replace(task.settings, sensor=task.sensor or None)
     forecaster = Forecaster.from_settings(settings, task.series)
+    return forecaster, _naive_note(task.sensor, forecaster)
+
+
+def _naive_note(name: str, forecaster: Forecaster) -> list[str]:
+    """Return why a forecast is naive, if the history is too short for a model."""
     if forecaster.tuning.has_model:
-        return forecaster, []
-    steps = counted(len(task.series), "step")
-    return forecaster, [
-        f"{task.sensor}: {steps} are too few for a model, which needs {settings.warmup} and "
-        f"{counted(settings.horizon, 'row')}; this is a naive forecast"
+        return []
+    needed = counted(forecaster.settings.warmup, "step")
+    return [
+        f"{name}: the history is too short for a model, which needs {needed}; "
+        "this is a naive forecast"
     ]
 
 
-def _learn(forecaster: Forecaster, series: Series) -> str:
+def _learn(forecaster: Forecaster, name: str, series: Series) -> str:
     """Let a saved forecaster learn from a series; return the effect in words."""
     expected, before = forecaster.next_time, forecaster.counts
     forecaster.observe(series)
     known = 0 if expected is None else int(np.searchsorted(series.times, expected - _half(series)))
-    return learned_text(series.sensor, len(series) - known, known, before, forecaster.counts)
+    return learned_text(name, len(series) - known, known, before, forecaster.counts)
 
 
 def _half(series: Series) -> Any:

@@ -226,7 +226,7 @@ def require_one_kind_of_time(every: Iterable[Series]) -> None:
         raise InvalidInputError(
             f"times must have an offset for all sensors, or for none, got one for "
             f"{offsets[True]!r} and none for {offsets[False]!r}. Run them separately with "
-            f"{option('sensors')}."
+            f"{option('sensor')}."
         )
 
 
