@@ -271,7 +271,7 @@ def _require_one_table(first: Forecast, other: Forecast) -> None:
         raise InvalidInputError(
             f"levels must be the same for one table, got {in_percent(first.levels)} for "
             f"{first.sensor!r} and {in_percent(other.levels)} for {other.sensor!r}. "
-            "Pass --level 0.9."
+            f"Pass {option('level', '0.9')}."
         )
 
 

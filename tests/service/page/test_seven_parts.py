@@ -223,7 +223,7 @@ def test_an_empty_service_explains_how_to_send_the_first_reading(open_page):
         body = json.loads(re.search(r"-d '(.*)'", command)[1])
         assert set(body[0]) == {"sensor", "time", "value"}
         assert not page.is_visible("#sensor")
-        assert "No events in the last hour." in page.inner_text("#changes")
+        page.locator("#changes").get_by_text("No events in the last hour.").wait_for()
 
 
 def test_the_first_view_is_small(service, open_page, record_property):

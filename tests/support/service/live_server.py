@@ -30,7 +30,7 @@ from tests.support.waiting import LIMIT
 
 YEAR = 365 * 86_400_000_000
 NOW = time.time_ns() // 1000
-SMALL = {"workers": 1, "train_size": 96, "memory": "200MB", "clock": "stream", "port": 0}
+SMALL = {"workers": 1, "train_size": 96, "memory": "400MB", "clock": "stream", "port": 0}
 
 
 class Live:

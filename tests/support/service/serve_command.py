@@ -17,7 +17,7 @@ import httpx
 from tests.support.paths import ROOT
 from tests.support.waiting import LIMIT, wait_until
 
-SMALL = {"port": 0, "workers": 1, "train_size": 96, "memory": "200MB", "clock": "stream"}
+SMALL = {"port": 0, "workers": 1, "train_size": 96, "memory": "400MB", "clock": "stream"}
 
 
 class Served:
