@@ -15,7 +15,7 @@ def walk(weights, values, opinions):
     mixtures = []
     for value, said in zip(values, opinions, strict=True):
         mixtures.append(weights.mixed(said[:, None])[:, 0])
-        weights = weights.observe(0, said, mixtures[-1], value)
+        weights = weights.observe(said[:, None], mixtures[-1][:, None], value)
     return np.array(mixtures)[:, 0], weights
 
 
@@ -33,7 +33,7 @@ class TestMLPoly:
             np.testing.assert_allclose(weights, [plain.of(said) for plain in every], rtol=1e-9)
             mixtures = ours.mixed(said[:, None])[:, 0]
             np.testing.assert_allclose(mixtures, [plain.mix(said) for plain in every])
-            ours = ours.observe(0, said, mixtures, value)
+            ours = ours.observe(said[:, None], mixtures[:, None], value)
             for plain, mixture in zip(every, mixtures, strict=True):
                 plain.learn(said, mixture, value)
 
@@ -55,7 +55,7 @@ class TestMLPoly:
             said = np.where(np.arange(2) == trusted, 1.0, 0.0)
             mixture = weights.mixed(said[:, None])[:, 0]
             own, losses = own + float(mixture[0]) ** 2, losses + said**2
-            weights = weights.observe(0, said, mixture, value=0.0)
+            weights = weights.observe(said[:, None], mixture[:, None], value=0.0)
 
         assert own - losses.min() < 4 * np.sqrt(2000)
 
@@ -98,9 +98,28 @@ class TestMLPoly:
     def test_numbers_too_large_to_square_teach_nothing(self):
         weights = MLPoly.start(1, EVEN, (10.0,))
 
-        after = weights.observe(0, np.array([1e200, 0.0, 1.0]), np.array([1e200]), value=-1e200)
+        said = np.array([[1e200], [0.0], [1.0]])
+        after = weights.observe(said, np.array([[1e200]]), value=-1e200)
 
-        assert after is weights
+        np.testing.assert_equal(after.state(), weights.state())
+
+    def test_leads_learn_apart_and_those_without_a_forecast_learn_nothing(self):
+        values, opinions = noisy(7, 60)
+        both = MLPoly.start(2, EVEN, (20.0,))
+        alone = [MLPoly.start(1, EVEN, (20.0,)) for _ in range(2)]
+
+        for i, value in enumerate(values):
+            said = np.column_stack([opinions[i], opinions[i][::-1]])
+            said[1, 0] = np.nan if i % 7 == 0 else said[1, 0]
+            mixed = np.column_stack([alone[h].mixed(said[:, [h]])[:, 0] for h in range(2)])
+            mixed[:, 1], said[:, 1] = (np.nan, np.nan) if i % 3 == 0 else (mixed[:, 1], said[:, 1])
+            both = both.observe(said, mixed, value)
+            for h in range(2 if i % 3 else 1):
+                alone[h] = alone[h].observe(said[:, [h]], mixed[:, [h]], value)
+
+        for name, array in both.state().items():
+            joint = np.concatenate([each.state()[name] for each in alone], axis=1)
+            np.testing.assert_array_equal(array, joint)
 
     def test_restored_it_continues_and_refuses_other_shapes(self):
         values, opinions = noisy(6, 50)

@@ -28,6 +28,7 @@ TINY = float(np.finfo(float).tiny)
 class Weighting:
     """The constant parameters of the weights of K experts with G memories."""
 
+    horizon: int  # H
     prior: Vector  # (K,), the weights while no expert is ahead of the mixture
     memories: Vector  # (G,), the number of observations that sums remember
     # (K,), a constant bonus of each expert, in units of the largest regret. An expert with a bonus
@@ -35,12 +36,13 @@ class Weighting:
     lead: Vector
 
     @cached_property
-    def keep(self) -> Matrix:
-        """Return the discount of the sums per observation, (G, K), in full shape.
+    def keep(self) -> NDArray[np.float64]:
+        """Return the discount of the sums per observation, (G, H, K), in full shape.
 
         NumPy takes three times as long to broadcast it.
         """
-        return np.repeat((1 - 1 / self.memories)[:, None], len(self.prior), axis=1)
+        discounts = (1 - 1 / self.memories)[:, None, None]
+        return np.tile(discounts, (1, self.horizon, len(self.prior)))
 
     @cached_property
     def has_lead(self) -> bool:
@@ -57,7 +59,7 @@ class MLPoly:
     >>> experts = MLPoly.start(1, np.array([0.5, 0.5]), memories=(100,))
     >>> for _ in range(20):
     ...     forecasts = np.array([[3.0], [1.0]])
-    ...     experts = experts.observe(0, forecasts[:, 0], experts.mixed(forecasts)[:, 0], value=1.0)
+    ...     experts = experts.observe(forecasts, experts.mixed(forecasts), value=1.0)
     >>> experts.weights(np.array([True, True])).round(2)
     array([[[0., 1.]]])
     """
@@ -78,7 +80,7 @@ class MLPoly:
         """Return the state before any observation; by default no expert has a bonus."""
         zeros = np.zeros((len(memories), horizon, len(prior)))
         ahead = np.zeros(len(prior)) if lead is None else lead
-        weighting = Weighting(prior, np.array(memories, dtype=np.float64), ahead)
+        weighting = Weighting(horizon, prior, np.array(memories, dtype=np.float64), ahead)
         return cls(weighting, zeros, zeros, zeros[..., 0])
 
     def weights(self, awake: Mask | None = None) -> NDArray[np.float64]:
@@ -114,51 +116,51 @@ class MLPoly:
         awake = ~np.isnan(forecasts[:, 0])
         return np.einsum("ghk,kh->gh", self.weights(awake)[..., awake], forecasts[awake])
 
-    def observe(self, horizon: int, forecasts: Vector, mixtures: Vector, value: float) -> MLPoly:
-        """Return the state after a value is known, given (K,) forecasts of it and (G,) mixtures.
+    def observe(self, forecasts: Matrix, mixtures: Matrix, value: float) -> MLPoly:
+        """Return the state after a value, given (K, H) forecasts of it and (G, H) mixtures.
 
-        `horizon` counts from 0. An expert without a forecast has NaN.
+        NaN is an expert without a forecast, or a horizon at which the value was not forecast.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            gained = (2 * (mixtures - value))[:, None] * (mixtures[:, None] - forecasts)
-            squared, awake = gained * gained, None
-        most = np.maximum.reduce(squared, axis=1)
-        if not all(map(isfinite, most.tolist())):  # a forecast is missing, or a number is too large
-            awake = ~np.isnan(forecasts)
-            gained, squared = (np.where(awake, each, 0.0) for each in (gained, squared))
-            most = squared.max(axis=1)
-            if not np.isfinite(most).all():
-                return self
-        keep, largest = self.weighting.keep, self.largest.copy()
-        largest[:, horizon] = np.maximum(keep[:, 0] * largest[:, horizon], most)
-        return MLPoly(
-            self.weighting,
-            _faded(self.regrets, horizon, keep, gained, awake),
-            _faded(self.squares, horizon, keep, squared, awake),
-            largest,
-        )
+            errors = 2 * (mixtures - value)
+            gained = errors[..., None] * (mixtures[..., None] - forecasts.T)
+        return self._after(gained, np.isnan(mixtures[0]))
 
-    def observe_all(
-        self, horizon: int, forecasts: Matrix, mixtures: Matrix, values: Vector
-    ) -> MLPoly:
+    def observe_all(self, forecasts: Matrix, mixtures: Matrix, values: Vector) -> MLPoly:
         """Return the state after n values at once, whose forecasts, (K, n), had the same weights.
 
-        They count as one observation. No forecast is missing; `mixtures` are (G, n). The loss is
-        the absolute error here: the regret of an expert is sign(mixture - y) (mixture - x_k).
+        They count as one observation at one horizon. No forecast is missing; `mixtures` are (G, n).
+        The loss is the absolute error here: the regret of an expert is
+        sign(mixture - y) (mixture - x_k).
         """
-        count = len(values)
-        gained = np.sign(mixtures - values)[:, None] * (mixtures[:, None] - forecasts)
-        gained = gained.mean(axis=2)
-        squared = gained * gained
-        if not np.isfinite(squared).all() or not count:
+        if not len(values):
             return self
-        keep, largest = self.weighting.keep, self.largest.copy()
-        largest[:, horizon] = np.maximum(keep[:, 0] * largest[:, horizon], squared.max(axis=1))
+        gained = np.sign(mixtures - values)[:, None] * (mixtures[:, None] - forecasts)
+        return self._after(gained.mean(axis=2)[:, None], np.zeros(1, dtype=bool))
+
+    def _after(self, gained: NDArray[np.float64], absent: Mask) -> MLPoly:
+        """Return the state after new regrets, (G, H, K), except at horizons that are absent."""
+        keep = self.weighting.keep
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared = gained * gained
+        most = np.maximum.reduce(squared, axis=2)
+        if all(map(isfinite, most.ravel().tolist())):  # as a rule
+            return MLPoly(
+                self.weighting,
+                keep * self.regrets + gained,
+                keep * self.squares + squared,
+                np.maximum(keep[..., 0] * self.largest, most),
+            )
+        awake = ~np.isnan(gained)
+        gained, squared = (np.where(awake, each, 0.0) for each in (gained, squared))
+        most = squared.max(axis=2)
+        learns = np.isfinite(most).all(axis=0) & ~absent  # numbers too large teach nothing
+        awake &= learns[:, None]
         return MLPoly(
             self.weighting,
-            _faded(self.regrets, horizon, keep, gained, None),
-            _faded(self.squares, horizon, keep, squared, None),
-            largest,
+            np.where(awake, keep * self.regrets + gained, self.regrets),
+            np.where(awake, keep * self.squares + squared, self.squares),
+            np.where(learns, np.maximum(keep[..., 0] * self.largest, most), self.largest),
         )
 
     def state(self) -> dict[str, NDArray[np.float64]]:
@@ -180,13 +182,3 @@ def _shares(unscaled: NDArray[np.float64], prior: Vector) -> NDArray[np.float64]
         return unscaled / total
     chosen = np.where(total > 0, unscaled, prior)
     return np.array(chosen / chosen.sum(axis=-1, keepdims=True))
-
-
-def _faded(
-    sums: NDArray[np.float64], horizon: int, keep: Matrix, new: Matrix, awake: Mask | None
-) -> NDArray[np.float64]:
-    """Return discounted sums after a new term at one horizon, for experts with a forecast."""
-    after, before = sums.copy(), sums[:, horizon]
-    now = keep * before + new
-    after[:, horizon] = now if awake is None else np.where(awake, now, before)
-    return after

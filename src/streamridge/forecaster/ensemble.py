@@ -189,20 +189,18 @@ class Ensemble:
         learns from, and only such values compare the model with its baseline.
         """
         pending = self.pending if forecast is None else (forecast, *self.pending)
-        horizon = self.final.largest.shape[1]
         mixtures, final, correction = self.mixtures, self.final, self.correction
         squares, seen, count, latest = self.squares, self.seen, len(self.names), self.latest
-        for each in pending:
+        horizon = self.horizon
+        if pending and plausible:
+            members, values = self._forecasts_of(step, pending)
+            voters = members[_voters(count, len(mixtures.largest))]
+            mixtures = mixtures.observe(members[:count], members[count:], value)
+            final = final.observe(voters, values, value)
+        for each in pending if learns and self.has_baseline else ():
             h = step - each.step
-            if h >= horizon:
-                continue
-            if plausible:
-                members = each.members[:, h]
-                voters = members[_voters(count, len(mixtures.largest))]
-                mixtures = mixtures.observe(h, members[:count], members[count:], value)
-                final = final.observe(h, voters, np.array([float(each.values[h])]), value)
-            error = value - float(each.raw[h])
-            if learns and self.has_baseline and not isnan(error):
+            error = value - each.raw.item(h) if h < horizon else np.nan
+            if not isnan(error):
                 squares, seen = squares + np.square(value - each.members[FITTED, h]), seen + 1
                 if correction is not None:
                     correction = correction.learn(h, error, each.means)
@@ -225,6 +223,23 @@ class Ensemble:
             seen,
             latest,
         )
+
+    def _forecasts_of(
+        self, step: int, pending: tuple[EnsembleForecast, ...]
+    ) -> tuple[Matrix, Matrix]:
+        """Return the forecasts of a step by lead: of the members, (K + G, H), and issued, (1, H).
+
+        They are NaN at leads at which the step was not forecast.
+        """
+        if self.horizon == 1:
+            return pending[0].members, pending[0].values[None]
+        members = np.full(pending[0].members.shape, np.nan)
+        values = np.full((1, self.horizon), np.nan)
+        for each in pending:
+            h = step - each.step
+            if h < self.horizon:
+                members[:, h], values[:, h] = each.members[:, h], each.values[h]
+        return members, values
 
     def after_refit(self) -> Ensemble:
         """Return the ensemble after a refit: a new comparison of model and baseline begins."""

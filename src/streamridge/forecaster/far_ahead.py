@@ -116,7 +116,7 @@ class FarAhead:
     def _learned(self, errors: SeasonalErrors) -> FarAhead:
         """Return the state after the errors of a day."""
         mixed = self._mixed(errors.members)
-        experts = self.experts.observe_all(0, errors.members, mixed[None], errors.targets)
+        experts = self.experts.observe_all(errors.members, mixed[None], errors.targets)
         groups, scores = self._groups(errors.leads), self.scores.copy()
         for group in range(GROUPS):
             new = ((errors.targets - mixed) / errors.spreads)[groups == group]
