@@ -66,7 +66,7 @@ class PlainLearner:
     def renew(self):
         """Move and refit, and return what happened."""
         rates = self.rates(self.lam)
-        rows = self.past.known_rows(rates, after=self.training[-1].t)
+        rows = self.past.known_rows(rates, after=self.refit_time - self.settings.horizon + 1)
         self.teach(self.past.with_slopes(rows, rates))
         self.move()
         self.refit()
@@ -77,7 +77,7 @@ class PlainLearner:
         return events
 
     def teach(self, rows):
-        """Keep the gradients of rows after the training set, as they are walked."""
+        """Keep the gradients of rows whose last label came after the refit, as they are walked."""
         fit, lam, training = self.fit, self.lam, self.training
         units = np.std([row.y - row.x[0] for row in training], axis=0)
         predicted = [fit.predict(self.stack([row]).inputs)[0] for row in rows]
@@ -113,11 +113,11 @@ class PlainLearner:
         kept = self.past.known_rows(rates)[-self.settings.train_size - self.settings.horizon + 1 :]
         self.training = self.past.with_slopes(kept[-self.settings.train_size :], rates)
         self.fit = self.model.fit(self.stack(self.training), self.lam)
-        self.steps, self.past.late = 0, {}
+        self.refit_time, self.steps = self.newest, 0
         self.past.forget_before(kept[0].t - self.past.reach)
 
     def assign(self, values):
-        """Set hyperparameters and refit; rows forecast before are trained on but teach nothing."""
+        """Set hyperparameters and refit; gradients of fits before are forgotten."""
         self.lam = self.space.assigned(self.lam, values)
         self.gradients = []
         self.refit()

@@ -36,6 +36,7 @@ class Progress(Generic[FitT]):
     current: RebuildableFit[FitT]  # the fit in force
     policy: Policy  # how hyperparameters are chosen, with everything it remembers
     newest: float  # time of the newest value
+    refit_time: float  # time of the newest value when the fit in force was made
     oldest: float  # time of the oldest row that the fits and the next search need
     steps: int = 0  # observations since the last refit
     refits: int = 1  # fits made so far
@@ -213,16 +214,16 @@ class RefittedModel(Generic[FitT]):
     def _learned(
         self, progress: Progress[FitT], memory: Workspace, issued: IssuedForecasts | None
     ) -> Policy:
-        """Return the policy after learning from the rows that the fit in force has not seen.
+        """Return the policy after learning from the rows whose last label came after the refit.
 
-        With several horizons, the fit before predicted some of them: their labels were not known in
-        time for the refit between.
+        The fit in force was not trained on them. With several horizons, the fit before predicted
+        the first H - 1 of them.
         """
         policy, rows, current = progress.policy, self._rows, progress.current
         if not policy.learns:
             return policy
         lam, trained = current.lam, times_of(current.runs)
-        window = rows.between(float(trained[-1]), progress.newest, lam)
+        window = rows.between(progress.refit_time - self.horizon + 1, progress.newest, lam)
         if not len(window):
             return policy
         with self.costs.spending("tuning"):
@@ -247,7 +248,7 @@ class RefittedModel(Generic[FitT]):
             fit = self.model.fit(samples, lam, memory.spare(self.model))
         fitted = RebuildableFit(lam, runs_of(samples.t), held=(samples, fit))
         memory.keep(fitted, self.model, fit)
-        return Progress(fitted, policy, newest, oldest, refits=refits)
+        return Progress(fitted, policy, newest, newest, oldest, refits=refits)
 
     def _wanted(self, policy: Policy) -> int:
         """Return how many samples a fit and a search need at most, with H - 1 between the two."""
@@ -263,7 +264,7 @@ class RefittedModel(Generic[FitT]):
     def _state(self) -> dict[str, Matrix | float]:
         """Return everything that changes, except the rows, as arrays and numbers."""
         progress = self.progress
-        names = ("newest", "oldest", "steps", "refits")
+        names = ("newest", "refit_time", "oldest", "steps", "refits")
         state: dict[str, Matrix | float] = {name: getattr(progress, name) for name in names}
         state |= {f"policy.{name}": value for name, value in progress.policy.state().items()}
         state |= packed_fit("current", progress.current)
@@ -281,6 +282,7 @@ class RefittedModel(Generic[FitT]):
             self._unpacked_fit("current", state),
             policy.restore(part(state, "policy")),
             require_number("newest", state["newest"]),
+            require_number("refit_time", state["refit_time"]),
             require_number("oldest", state["oldest"]),
             steps,
             require_count("refits", state["refits"]),

@@ -40,8 +40,8 @@ class RowSource(Protocol):
     def tangents(self, times: Vector, predicted: Vector, lam: Vector) -> Tangents | None:
         """Return the derivatives of rows with respect to the numbers they are built with.
 
-        The rows are the training set of a fit, and the rows that this fit has predicted. None if
-        rows do not depend on hyperparameters.
+        The rows are the training set of a fit, and the rows after it. None if rows do not depend on
+        hyperparameters.
         """
 
 
