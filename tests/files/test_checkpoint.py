@@ -5,7 +5,7 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from streamridge import FormerFormatError, Forecaster, InvalidInputError, StateError
+from streamridge import Forecaster, FormerFormatError, InvalidInputError, StateError
 from streamridge.files import checkpoint
 from streamridge.files.checkpoint import decoded, encoded, read_checkpoint, write_checkpoint
 from streamridge.forecaster.saving import build, describe

@@ -260,7 +260,10 @@ class TestDeferredRefits:
 
         for i, reading in enumerate(troubled()):
             take(forecaster, reading)
-            if forecaster.refit_due and i % 5 == 0 or i in (FIRST + 9, FIRST + 10):  # two in a row
+            if (forecaster.refit_due and i % 5 == 0) or i in (
+                FIRST + 9,
+                FIRST + 10,
+            ):  # two in a row
                 forecaster.refit()
 
         times = [t for _, window in taught for t in window]

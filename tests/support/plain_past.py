@@ -1,6 +1,5 @@
 """A sensor's past once more, and the rows that are made of it, on whole lists."""
 
-
 import numpy as np
 
 from tests.support.plain_learner import Row
