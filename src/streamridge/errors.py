@@ -61,7 +61,7 @@ class StateError(StreamRidgeError, ValueError):
 
 
 class FormerFormatError(StateError):
-    """An error about a state that a development version saved before formats restarted at 1."""
+    """An error about a state in a format of an earlier version."""
 
 
 class MissingExtraError(StreamRidgeError, ImportError):

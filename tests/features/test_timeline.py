@@ -20,14 +20,14 @@ def filled_in(timeline, steps):
 
 @dataclass(frozen=True)
 class Known:
-    """The data of one step; `then` holds the data at the last two refits."""
+    """The data of one step; `then` holds the data at the last refit."""
 
     value: float
     extra: float = np.nan
     read: bool = False
     trusted: bool = False
     filled: bool = False
-    then: tuple = (None, None)
+    then: "Known | None" = None
 
 
 @dataclass
@@ -61,7 +61,7 @@ class PlainTimeline:
 
     def mark_refit(self):
         for step, known in self.steps.items():
-            self.change(step, then=(replace(known, then=(None, None)), known.then[0]))
+            self.change(step, then=replace(known, then=None))
 
     def forget_before(self, step):
         self.steps = {each: known for each, known in self.steps.items() if each >= step}
@@ -167,18 +167,12 @@ class Both:
         timeline = self.timeline
         assert timeline.trusted(steps).tolist() == [one.trusted for one in each]
         assert filled_in(timeline, steps).tolist() == [one.filled for one in each]
-        for refits_ago in (0, 1):
-            view, then = timeline.as_at_refit(refits_ago), [one.then[refits_ago] for one in each]
-            assert view.trusted(steps).tolist() == [bool(one and one.trusted) for one in then]
-            # Steps that were neither trusted nor filled were not learned from.
-            known = [i for i, one in enumerate(then) if one and (one.trusted or one.filled)]
-            assert filled_in(view, steps[known]).tolist() == [then[i].filled for i in known]
-            values = [then[i].value for i in known]
-            np.testing.assert_array_equal(view.values(steps[known]), values)
-            if refits_ago == 0:  # and before that refit, it is the same with what came since
-                np.testing.assert_array_equal(
-                    timeline.without_late_readings().values(steps[known]), values
-                )
+        view, then = timeline.as_at_refit(), [one.then for one in each]
+        assert view.trusted(steps).tolist() == [bool(one and one.trusted) for one in then]
+        # Steps that were neither trusted nor filled were not learned from.
+        known = [i for i, one in enumerate(then) if one and (one.trusted or one.filled)]
+        assert filled_in(view, steps[known]).tolist() == [then[i].filled for i in known]
+        np.testing.assert_array_equal(view.values(steps[known]), [then[i].value for i in known])
 
 
 COUNTS, PLACES = st.integers(1, 40), st.integers(0, 400)
@@ -206,38 +200,20 @@ def test_a_timeline_equals_a_dictionary_of_steps_after_any_actions(acts):
         both.check()
 
 
-def test_readings_since_a_refit_are_known_unless_they_came_late():
-    timeline = grown()
-    timeline.push(5.0, read=False, trusted=False)
-    timeline.mark_refit()
-    timeline.push(6.0, read=True, trusted=True)
-    timeline.push(7.0, read=False, trusted=False)
-    timeline.correct(5, 77.0)
-    timeline.correct(7, 78.0)
-
-    view, steps = timeline.without_late_readings(), np.arange(4, 8)
-
-    assert view.values(steps).tolist() == [4, 5, 6, 7]
-    assert view.trusted(steps).tolist() == [True, False, True, False]
-    assert filled_in(view, steps).tolist() == [False, True, False, True]
-
-
-def test_a_late_reading_is_undone_for_the_refits_before_it():
+def test_a_late_reading_is_undone_for_the_refit_before_it():
     timeline = grown()
     timeline.push(5.0, read=False, trusted=False)
     timeline.mark_refit()
     timeline.correct(5, 77.0)
     step = np.array([5])
 
-    for refits in range(3):
-        views = [timeline.as_at_refit(refits_ago) for refits_ago in (0, 1)]
-        filled = [bool(filled_in(view, step)[0]) for view in views]
-        assert filled == [refits == 0, refits < 2]
-        wanted = [5.0 if each else 77.0 for each in filled]
-        assert [view.value(5) for view in views] == wanted
+    for filled, value in ((True, 5.0), (False, 77.0)):
+        view = timeline.as_at_refit()
+        assert filled_in(view, step).tolist() == [filled]
+        assert view.value(5) == value
         timeline.mark_refit()
 
-    assert len(timeline.state()["replaced"]) == 0  # no refit that may be asked for saw the fill
+    assert len(timeline.state()["replaced"]) == 0  # the last refit did not see the fill
 
 
 def grown(count=5):

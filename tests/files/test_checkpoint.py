@@ -5,7 +5,7 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, StateError
+from streamridge import Forecaster, FormerFormatError, InvalidInputError, StateError
 from streamridge.files import checkpoint
 from streamridge.files.checkpoint import decoded, encoded, read_checkpoint, write_checkpoint
 from streamridge.forecaster.saving import build, describe
@@ -104,6 +104,20 @@ def test_a_file_of_the_former_numbering_is_refused_and_says_what_to_do(saved):
     saved.write_bytes(former)
 
     with pytest.raises(StateError, match=r"development version .* Start again from the readings"):
+        Forecaster.load(saved)
+
+    assert saved.read_bytes() == former
+
+
+def test_an_earlier_format_is_refused_and_says_what_to_do(saved, monkeypatch):
+    forecaster = Forecaster.load(saved)
+    monkeypatch.setattr(checkpoint, "VERSION", 1)
+    forecaster.save(saved)
+    former = saved.read_bytes()
+    monkeypatch.undo()
+
+    message = r"has format 1, and this version reads format 2\. Start again from the readings"
+    with pytest.raises(FormerFormatError, match=message):
         Forecaster.load(saved)
 
     assert saved.read_bytes() == former

@@ -68,14 +68,14 @@ def test_the_gradient_is_the_derivative_of_the_loss_refit_included(horizon):
     fitted, fit = forecaster._model.progress.current, forecaster._model.fit
 
     def window_at(lam):
-        return rows.between(fitted.since, np.inf, lam)
+        return rows.between(forecaster._model.progress.refit_time - horizon + 1, np.inf, lam)
 
     def loss(lam):
-        known = rows.at(times_of(fitted.runs), lam, 0)
+        known = rows.at(times_of(fitted.runs), lam)
         return model.fit(known, lam).window_loss(window_at(lam))
 
     window = window_at(fitted.lam)
-    tangents = rows.tangents(times_of(fitted.runs), window.t, fitted.lam, 0)
+    tangents = rows.tangents(times_of(fitted.runs), window.t, fitted.lam)
     g = fit.loss_and_gradient(window, tangents)[1]
 
     names = list(forecaster.hyperparameters)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster, InvalidInputError, KernelRidge, StateError, Workspace
+from streamridge.learners.online import GradientPolicy
 from streamridge.learners.refitted_model import RefittedModel
+from streamridge.learners.workspace import times_of
 from streamridge.tuners import RandomSearch
 from tests.support.forecasters import DAY, HOUR, START, daily, live, same, small, state_of
 from tests.support.tiers import each_horizon, tiered
@@ -76,6 +78,24 @@ def rows(forecaster):
     return forecaster._model.training
 
 
+def watched_lessons(monkeypatch):
+    """Return a list that gets, of each lesson, the last time trained on and the times learned."""
+    taught, learned = [], RefittedModel._learned
+
+    def watched(model, progress, *rest):
+        def lesson(policy, fit, lam, window, *more):
+            taught.append((times_of(progress.current.runs)[-1], window.t.tolist()))
+            return teach(policy, fit, lam, window, *more)
+
+        teach = GradientPolicy.learned
+        with monkeypatch.context() as patch:
+            patch.setattr(GradientPolicy, "learned", lesson)
+            return learned(model, progress, *rest)
+
+    monkeypatch.setattr(RefittedModel, "_learned", watched)
+    return taught
+
+
 @pytest.mark.parametrize(
     ("way", "horizon", "defer"),
     tiered(
@@ -114,31 +134,26 @@ def test_rebuilt_rows_equal_the_original_rows(horizon):
     for i, reading in enumerate(troubled()):
         take(forecaster, reading)
         if i > FIRST:
-            model = forecaster._model
-            for fitted in filter(None, (model.progress.current, model.progress.retired)):
-                were, _ = model._in_memory(fitted)
-                fitted.release()
-                again, _ = model._in_memory(fitted)
-                for letter in "txy":
-                    assert getattr(again, letter).tobytes() == getattr(were, letter).tobytes()
+            were = rows(forecaster)
+            forecaster._model.progress.current.release()
+            again = rows(forecaster)
+            for letter in "txy":
+                assert getattr(again, letter).tobytes() == getattr(were, letter).tobytes()
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_rows_of_the_previous_fit_are_rebuilt_with_its_own_trust(way, tmp_path):
+def test_rows_of_the_fit_in_force_are_rebuilt_with_the_trust_of_its_refit(way, tmp_path):
     forecaster, values = small(horizon=4, train_size=60), daily(5 * DAY)
     late, values[4 * DAY] = values[4 * DAY], np.nan
     live(forecaster, values)
     forecaster.refit()
     trained = rows(forecaster)
     forecaster.observe(START + 4 * DAY * HOUR, late)
-    forecaster.refit()
 
     forecaster = way(forecaster, tmp_path)
     forecaster.workspace = None
 
-    retired = forecaster._model.progress.retired
-    assert forecaster._model._in_memory(retired)[0].x.tobytes() == trained.x.tobytes()
-    assert len(rows(forecaster)) == len(trained)
+    assert rows(forecaster).x.tobytes() == trained.x.tobytes()
 
 
 class TestDeferredRefits:
@@ -238,34 +253,42 @@ class TestDeferredRefits:
 
         assert forecaster.refit_due
 
-    def test_a_refit_soon_after_another_teaches_each_row_by_the_fit_that_forecast_it(self):
-        forecaster = small(horizon=4, defer_refits=True)
-        live(forecaster, daily(4 * DAY))
+    @each_horizon(1, 4)
+    def test_each_row_teaches_once_by_a_fit_that_was_not_trained_on_it(self, horizon, monkeypatch):
+        forecaster = small(horizon=horizon, train_size=60, defer_refits=True)
+        taught = watched_lessons(monkeypatch)
+
+        for i, reading in enumerate(troubled()):
+            take(forecaster, reading)
+            if (forecaster.refit_due and i % 5 == 0) or i in (
+                FIRST + 9,
+                FIRST + 10,
+            ):  # two in a row
+                forecaster.refit()
+
+        times = [t for _, window in taught for t in window]
+        assert len(times) == len(set(times))
+        assert all(min(window) > trained for trained, window in taught)
+        assert max(times) == rows(forecaster).t[-1]
+
+    @each_horizon(1, 4)
+    def test_a_late_reading_of_a_step_before_the_refit_teaches_nothing(self, horizon, monkeypatch):
+        forecaster, values = small(horizon=horizon, defer_refits=True), daily(7 * DAY)
+        live(forecaster, values[: 4 * DAY])
         forecaster.refit()
-        live(forecaster, daily(4 * DAY + 9)[4 * DAY :], 4 * DAY)
-        first, taught = forecaster._model.progress.current, []
+        live(forecaster, [*values[4 * DAY : 5 * DAY], *[np.nan] * DAY], 4 * DAY)
         forecaster.refit()
-        live(forecaster, daily(4 * DAY + 10)[4 * DAY + 9 :], 4 * DAY + 9)
-        learned = RefittedModel._learned
+        for step in range(5 * DAY, 6 * DAY - horizon):
+            forecaster.observe(START + step * HOUR, values[step])
+        live(forecaster, values[6 * DAY :], 6 * DAY)
+        refit_time = forecaster._model.progress.refit_time
+        taught = watched_lessons(monkeypatch)
 
-        def watched(model, progress, fitted, after, until, *rest):
-            window = model._rows.between(after, until, fitted.lam)
-            if len(window):
-                taught.append((fitted.since, window.t.tolist()))
-            return learned(model, progress, fitted, after, until, *rest)
+        forecaster.refit()
 
-        monkeypatch = pytest.MonkeyPatch()
-        monkeypatch.setattr(RefittedModel, "_learned", watched)
-        try:
-            forecaster.refit()
-            live(forecaster, daily(4 * DAY + 15)[4 * DAY + 10 :], 4 * DAY + 10)
-            forecaster.refit()
-        finally:
-            monkeypatch.undo()
-
-        assert taught[0][0] == first.since
-        for since, times in taught:
-            assert min(times) > since
+        ((trained, window),) = taught
+        assert trained == refit_time - DAY - horizon + 1  # no row of the silent day is trained on
+        assert min(window) > refit_time - horizon + 1
 
     def test_a_search_waits_too(self):
         forecaster = small(defer_refits=True, tuner=RandomSearch(2), tune_every=DAY)

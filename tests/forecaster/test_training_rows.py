@@ -1,4 +1,4 @@
-"""Rows to learn from, as they are known now and as they were at past refits."""
+"""Rows to learn from, as they are known now and as they were at the last refit."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_the_latest_rows_are_found_behind_gaps(count, wanted):
     assert times(recalled(18, gaps=gaps).rows.latest(count, LAM)) == wanted
 
 
-def test_rows_that_waited_for_labels_stay_as_the_refit_saw_them():
+def test_rows_that_waited_for_labels_are_made_of_what_is_known_now():
     history = recalled(12, gaps=[FIRST + 9])
     history.mark_refit(FIRST)
     timeline = history.timeline
@@ -40,15 +40,10 @@ def test_rows_that_waited_for_labels_stay_as_the_refit_saw_them():
         timeline.push(float(FIRST + step), read=True, trusted=True)
     timeline.correct(FIRST + 9, -1.0)
 
-    waited, now = (
-        history.rows.between(FIRST + 9, FIRST + 12, LAM, at_last_refit=each)
-        for each in (True, False)
-    )
+    waited = history.rows.between(FIRST + 9, FIRST + 12, LAM)
 
-    assert times(waited) == times(now) == [10, 11, 12]
-    assert waited.x[0, 0] == FIRST + 9  # what filled the gap
-    assert now.x[0, 0] == -1.0
-    np.testing.assert_array_equal(waited.y, now.y)
+    assert times(waited) == [10, 11, 12]
+    assert waited.x[0, 0] == -1.0  # the late reading, and not the value that filled the gap
 
 
 def test_a_refit_forgets_no_reading_that_its_rows_need_and_keeps_none_that_they_do_not():
@@ -59,7 +54,7 @@ def test_a_refit_forgets_no_reading_that_its_rows_need_and_keeps_none_that_they_
 
     assert history.timeline.oldest == rows.t[0] - LAGS
     assert times(history.rows.latest(9, LAM)) == times(rows)
-    np.testing.assert_array_equal(history.rows.at(rows.t, LAM, 0).x, rows.x)
+    np.testing.assert_array_equal(history.rows.at(rows.t, LAM).x, rows.x)
 
 
 def test_rows_whose_readings_are_forgotten_are_not_made():
@@ -69,7 +64,7 @@ def test_rows_whose_readings_are_forgotten_are_not_made():
     assert times(history.rows.between(-np.inf, FIRST + 15, LAM)) == [14, 15]
 
 
-def test_rows_are_those_of_their_own_refit():
+def test_rows_are_those_of_the_last_refit():
     gap = FIRST + 9
     history = recalled(20, gaps=[gap])
     first = history.rows.latest(99, LAM)
@@ -80,9 +75,9 @@ def test_rows_are_those_of_their_own_refit():
     history.timeline.distrust(np.array([FIRST + 4]))
 
     assert len(history.rows.latest(99, LAM)) < len(second) > len(first)
-    for refits_ago, rows in ((1, first), (0, second)):
-        again = history.rows.at(rows.t, LAM, refits_ago)
-        assert again.x.tobytes() == rows.x.tobytes()
-        assert again.y.tobytes() == rows.y.tobytes()
+    again = history.rows.at(second.t, LAM)
+    assert again.x.tobytes() == second.x.tobytes()
+    assert again.y.tobytes() == second.y.tobytes()
+    history.mark_refit(FIRST)
     with pytest.raises(StateError, match=f"readings must make all {len(second)} rows .* got"):
-        history.rows.at(second.t, LAM, 1)
+        history.rows.at(second.t, LAM)

@@ -380,7 +380,7 @@ def test_active_bounds_are_reported_by_name(samples):
 
 
 class TestHorizon:
-    """Labels are used only once they are known, by the fit that made the forecast."""
+    """Labels are used only once they are known, by the fit in force at the end of the window."""
 
     H = 3
 
@@ -421,9 +421,7 @@ class TestHorizon:
         np.testing.assert_array_equal(trained.y[-1], samples.y[last])
         assert len(learner.state()["rows.waiting.t"]) == self.H - 1
 
-    def test_the_first_move_follows_the_complete_rows_and_the_second_the_late_ones_too(
-        self, samples
-    ):
+    def test_a_move_follows_the_rows_after_the_training_set_of_the_fit_in_force(self, samples):
         model = KernelRidge(Periodic(12.0) + Matern(np.full(4, 0.2)))
         learner = self.make_learner(samples, step=ConstantStep(1e-3), coordinates=Chart.natural)
         path = []
@@ -432,15 +430,14 @@ class TestHorizon:
         space = model.space
         # Two labels of the last two samples of the history had not come when it ended.
         first_fit = model.fit(samples[: N - 2])
-        early, late = samples[N - 2 : N + M - 2], samples[N + M - 2 : N + M]
-        g = first_fit.loss_and_gradient(early)[1] * space.learned
+        g = first_fit.loss_and_gradient(samples[N - 2 : N + M - 2])[1] * space.learned
         lam = space.feasible.project(space.values - 1e-3 * g / M)
         np.testing.assert_allclose(path[M - 1], lam, rtol=1e-9)
 
         second_fit = model.fit(samples[M - 2 : N + M - 2], lam)
-        window = samples[N + M : N + 2 * M - 2]
-        g = first_fit.loss_and_gradient(late)[1] + second_fit.loss_and_gradient(window)[1]
-        lam = space.feasible.project(lam - 1e-3 * g * space.learned / M)
+        # The first fit predicted two of these rows. Their labels came after the refit.
+        g = second_fit.loss_and_gradient(samples[N + M - 2 : N + 2 * M - 2])[1] * space.learned
+        lam = space.feasible.project(lam - 1e-3 * g / M)
         np.testing.assert_allclose(path[2 * M - 1], lam, rtol=1e-9)
 
     def test_every_row_is_trained_on_once_and_in_order(self, samples):
@@ -457,19 +454,21 @@ class TestHorizon:
 
         assert len(factored) == learner.refits == 5
 
-    def test_the_watcher_gets_the_point_of_the_late_gradients(self, samples):
+    def test_the_watcher_gets_the_gradient_of_each_row_once(self, samples):
         seen = []
-        learner = self.make_learner(samples, watch=lambda z, g: seen.append((z, len(g))))
+        learner = self.make_learner(samples, watch=lambda z, g: seen.append((z, g)))
 
-        learn(learner, samples[N : N + 2 * M])
+        learn(learner, samples[N : N + 3 * M + 1])
 
-        (first, full), (late, two), (second, rest) = seen
-        assert (full, two, rest) == (M, self.H - 1, M - self.H + 1)
-        np.testing.assert_array_equal(first, late)
-        assert (first != second).any()
+        points, gradients = zip(*seen, strict=True)
+        assert [len(g) for g in gradients] == [M, M, M]
+        assert len(np.unique(np.vstack(gradients), axis=0)) == 3 * M
+        assert len(np.unique(points, axis=0)) == 3
 
     @pytest.mark.parametrize("after", [0, 1, 4])
-    def test_after_a_new_setting_only_its_own_fit_teaches(self, samples, after):
+    def test_after_a_new_setting_its_fit_teaches_all_rows_it_was_not_trained_on(
+        self, samples, after
+    ):
         seen = []
         learner = self.make_learner(samples, watch=lambda z, g: seen.append((z, len(g))))
         learn(learner, samples[N : N + M + after])
@@ -478,9 +477,9 @@ class TestHorizon:
         learner.assign({"regularization": 2.0})
         learn(learner, samples[N + M + after : N + 2 * M + after])
 
-        # Rows of fits before still wait for labels, but the gradients of these fits are forgotten.
+        # Two rows waited for labels when it was fitted.
         ((z, rows),) = seen[told:]
-        assert rows == M - self.H + 1
+        assert rows == M
         assert np.exp(z[-1]) == pytest.approx(2.0)
 
     @pytest.mark.parametrize("after", [0, 1, 4])
@@ -495,19 +494,33 @@ class TestHorizon:
         np.testing.assert_array_equal(np.diff(times), 1.0)
         assert times[-1] == samples.t[N + 3 * M + after - self.H]
 
-    @pytest.mark.parametrize(("released", "needed"), [(False, 0), (True, 1)])
-    def test_a_released_learner_makes_the_factor_of_the_retired_fit_again_for_late_labels(
+    @pytest.mark.parametrize(("released", "needed"), [(False, 1), (True, 2)])
+    def test_a_released_learner_makes_one_factor_more_and_gives_the_same_numbers(
         self, samples, factored, released, needed
     ):
-        learner = self.make_learner(samples)
-        learn(learner, samples[N : N + M])
+        learner, twin = self.make_learner(samples), self.make_learner(samples)
+        for each in (learner, twin):
+            learn(each, samples[N : N + M + 1])
+        learn(twin, samples[N + M + 1 : N + 2 * M])
         if released:
             learner.release()
         factored.clear()
 
-        learn(learner, samples[N + M : N + M + self.H])
+        learn(learner, samples[N + M + 1 : N + 2 * M])
 
         assert len(factored) == needed
+        assert_same_state(learner.state(), twin.state())
+
+    @pytest.mark.parametrize("after", range(1, M))
+    def test_restored_in_a_window_it_continues_bit_for_bit(self, samples, after):
+        learner, twin = self.make_learner(samples), self.make_learner(samples)
+        learn(learner, samples[N : N + M + after])
+
+        twin.restore(learner.state())
+
+        for each in (learner, twin):
+            learn(each, samples[N + M + after : N + 3 * M])
+        assert_same_state(learner.state(), twin.state())
 
     def test_a_window_may_be_as_short_as_the_horizon(self, samples):
         learner = self.make_learner(samples, update_every=self.H)
@@ -687,7 +700,6 @@ DAMAGED = {
     "policy.g": (np.zeros(3), r"state is damaged: g must have shape \(9,\), got \(3,\)"),
     "policy.memory": (np.full(9, np.inf), "state is damaged: memory must be finite"),
     "current.lam": (np.full(9, np.nan), "state is damaged: lam must be finite"),
-    "retired.lam": (np.ones(9), r"state must hold 'retired\.runs'"),
     "current.fit.dual_weights": (np.zeros((3, 1)), "dual_weights must have shape"),
     "rows.window.t": (
         np.float64(3.0),

@@ -83,7 +83,7 @@ def test_a_refit_settles_known_rows_and_drops_old_rows():
 def test_rows_are_found_by_time():
     record = kept(5)
 
-    rows = record.at(np.array([1.0, 3.0]), LAM, 0)
+    rows = record.at(np.array([1.0, 3.0]), LAM)
 
     assert (times(rows), rows.x.tolist(), rows.y.tolist()) == (
         [1, 3],
@@ -95,7 +95,7 @@ def test_rows_are_found_by_time():
 @pytest.mark.parametrize("wanted", [[1.5], [3.0, 4.0], [-1.0]], ids=["between", "after", "before"])
 def test_a_row_that_is_not_there_is_an_error(wanted):
     with pytest.raises(StateError, match="state must hold all rows that were trained on, got 4"):
-        kept(5).at(np.array(wanted), LAM, 0)
+        kept(5).at(np.array(wanted), LAM)
 
 
 def test_restored_it_continues():

@@ -161,7 +161,7 @@ def test_what_a_window_taught_is_forgotten_when_hyperparameters_are_set(samples)
     assert np.log(learner.hyperparameters["regularization"]) == pytest.approx(expected, rel=1e-12)
 
 
-def test_what_labels_taught_after_a_window_is_forgotten_when_hyperparameters_are_set():
+def test_rows_that_had_all_labels_before_a_setting_teach_nothing():
     rng = np.random.default_rng(1)
     series = np.sin(np.arange(120) / 5) + 0.1 * rng.standard_normal(120)
     samples = Features(lags=4).samples(series, horizon=3)
@@ -200,7 +200,7 @@ def test_a_refit_after_setting_keeps_rows_that_wait_for_labels():
 
 
 @pytest.mark.parametrize("into_the_window", [1, M - 1])
-def test_rows_that_wait_for_labels_teach_nothing_after_setting(into_the_window):
+def test_rows_that_wait_for_labels_teach_by_the_fit_of_the_new_setting(into_the_window):
     rng = np.random.default_rng(1)
     series = np.sin(np.arange(120) / 5) + 0.1 * rng.standard_normal(120)
     samples = Features(lags=4).samples(series, horizon=3)
@@ -212,9 +212,9 @@ def test_rows_that_wait_for_labels_teach_nothing_after_setting(into_the_window):
     lam, fit = learner.lam, learner.fit
     walk(learner, samples[start : start + M])
 
-    # Of the ten rows since, eight have all three labels at the window's end.
-    _, g = fit.loss_and_gradient(samples[start : start + M - 2])
-    expected = np.log(lam[-1]) - 0.01 * g[-1] * lam[-1] / (M - 2)
+    # Two rows waited for labels when it was fitted, and two wait at the window's end.
+    _, g = fit.loss_and_gradient(samples[start - 2 : start + M - 2])
+    expected = np.log(lam[-1]) - 0.01 * g[-1] * lam[-1] / M
     assert np.log(learner.hyperparameters["regularization"]) == pytest.approx(expected, rel=1e-12)
     assert set(samples.t[N:start]) <= set(learner.training.t)
 

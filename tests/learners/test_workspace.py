@@ -43,9 +43,7 @@ class OtherModel(CountedModel):
 def fitted_to(samples):
     """Return a fit that has just been made, and has learned nothing else."""
     lam = MODEL.space.values
-    return RebuildableFit(
-        lam, float(samples.t[-1]), runs_of(samples.t), held=(samples, MODEL.fit(samples, lam))
-    )
+    return RebuildableFit(lam, runs_of(samples.t), held=(samples, MODEL.fit(samples, lam)))
 
 
 @pytest.fixture
@@ -86,7 +84,7 @@ class TestRebuildableFit:
         assert again.numbers.keys() == fitted.numbers.keys()
 
     def test_missing_numbers_are_named(self, samples):
-        fitted = RebuildableFit(MODEL.space.values, 0.0, runs_of(samples.t), {})
+        fitted = RebuildableFit(MODEL.space.values, runs_of(samples.t), {})
 
         with pytest.raises(StateError, match=r"state of a fit must hold '.*', got none"):
             fitted.rebuild(MODEL, samples)
@@ -123,8 +121,7 @@ class TestWorkspace:
         lam = model.space.values
         fits = [model.fit(samples, lam) for _ in range(2)]
         fitted, other = (
-            RebuildableFit(lam, float(samples.t[-1]), runs_of(samples.t), held=(samples, fit))
-            for fit in fits
+            RebuildableFit(lam, runs_of(samples.t), held=(samples, fit)) for fit in fits
         )
         memory = other.held[1].fit.system.memory
         keep(workspace, model, other)
@@ -145,16 +142,6 @@ class TestWorkspace:
         model.fit(samples, first.lam, workspace.spare(model))
 
         assert model.given == [first.held[1], None]
-
-    def test_a_fit_that_is_spared_stays(self, samples):
-        model, workspace = CountedModel(), Workspace()
-        spared = fitted_to(samples)
-        keep(workspace, model, spared)
-
-        model.fit(samples, spared.lam, workspace.spare(model, spared))
-
-        assert model.given == [None]
-        assert workspace.solved(spared, model, samples) is spared.held[1]
 
     def test_memory_of_another_kind_of_model_is_not_taken(self, samples):
         model, workspace = CountedModel(), Workspace()

@@ -35,8 +35,8 @@ class PlainLearner:
         self.in_logs = np.concatenate(in_logs)
         self.walked, self.moves, self.frozen = [], 0, set()
         self.newest, self.training, self.path = past.newest, [], []
-        self.gradients, self.retired, self.duel = [], None, []
-        self.refit(None)
+        self.gradients, self.duel = [], []
+        self.refit()
         self.trust()
         self.remember()
 
@@ -59,35 +59,26 @@ class PlainLearner:
         """Learn from the value at a step, and return what happened."""
         self.newest = t
         self.steps += 1
-        if self.retired is not None and t >= self.since + self.settings.horizon - 1:
-            before = self.past.without_late_readings()
-            _, lam, _ = self.retired
-            first = self.since - self.settings.horizon + 1
-            rows = before.known_rows(self.rates(lam), after=first)
-            rows = [row for row in rows if row.t <= self.since]
-            self.teach(self.retired, before.with_slopes(rows, self.rates(lam)))
-            self.retired = None
         if self.steps < self.settings.update_every:
             return []
         return self.renew()
 
     def renew(self):
         """Move and refit, and return what happened."""
-        retiring = (self.fit, self.lam, self.training)
         rates = self.rates(self.lam)
-        rows = self.past.known_rows(rates, after=self.since)
-        self.teach(retiring, self.past.with_slopes(rows, rates))
+        rows = self.past.known_rows(rates, after=self.refit_time - self.settings.horizon + 1)
+        self.teach(self.past.with_slopes(rows, rates))
         self.move()
-        self.refit(retiring)
+        self.refit()
         watched = self.settings.guard and self.settings.learn
         events = ["fits", "rollbacks"] if watched and self.watch() else ["fits"]
         self.duel = []
         self.remember()
         return events
 
-    def teach(self, fitted, rows):
-        """Keep the gradients of rows by the fit that forecast them, as they are walked."""
-        fit, lam, training = fitted
+    def teach(self, rows):
+        """Keep the gradients of rows whose last label came after the refit, as they are walked."""
+        fit, lam, training = self.fit, self.lam, self.training
         units = np.std([row.y - row.x[0] for row in training], axis=0)
         predicted = [fit.predict(self.stack([row]).inputs)[0] for row in rows]
         errors = [row.y - each for row, each in zip(rows, predicted, strict=True)]
@@ -115,24 +106,21 @@ class PlainLearner:
         self.lam = self.space.feasible.project(moved)
         self.moves += 1
 
-    def refit(self, retiring):
-        """Fit the last N rows that are known; forget what no row of this and the last fit needs."""
-        several = self.settings.horizon > 1
-        oldest = [self.training[0].t] if retiring is not None and several else []
+    def refit(self):
+        """Fit the last N rows that are known; forget what no row needs."""
         # A search would use H - 1 rows more.
         rates = self.rates(self.lam)
         kept = self.past.known_rows(rates)[-self.settings.train_size - self.settings.horizon + 1 :]
         self.training = self.past.with_slopes(kept[-self.settings.train_size :], rates)
         self.fit = self.model.fit(self.stack(self.training), self.lam)
-        self.retired = retiring if several else None
-        self.since, self.steps, self.past.late = self.newest, 0, {}
-        self.past.forget_before(min([kept[0].t, *oldest]) - self.past.reach)
+        self.refit_time, self.steps = self.newest, 0
+        self.past.forget_before(kept[0].t - self.past.reach)
 
     def assign(self, values):
-        """Set hyperparameters and refit; rows forecast before are trained on but teach nothing."""
+        """Set hyperparameters and refit; gradients of fits before are forgotten."""
         self.lam = self.space.assigned(self.lam, values)
         self.gradients = []
-        self.refit(None)
+        self.refit()
 
     def trust(self):
         """Let the guard start from here."""

@@ -1,7 +1,5 @@
 """A sensor's past once more, and the rows that are made of it, on whole lists."""
 
-from copy import copy
-
 import numpy as np
 
 from tests.support.plain_learner import Row
@@ -16,7 +14,6 @@ class PlainPast:
         self.reach = reach  # how far back a row may look
         self.holidays, self.day = set(), None
         self.values, self.read, self.trusts, self.filled = [], [], [], []
-        self.late = {}  # what had filled the steps that were read late since the last refit
 
     def __len__(self):
         return len(self.values)
@@ -79,20 +76,8 @@ class PlainPast:
     def correct(self, step, value):
         """Put a reading that came late in its place."""
         at = step - self.start
-        self.late[step] = self.values[at]
         self.values[at], self.read[at], self.trusts[at] = value, True, True
         self.filled[at] = False
-
-    def without_late_readings(self):
-        """Return the past without what came late since the last refit."""
-        past = copy(self)
-        past.values, past.trusts, past.filled = (
-            each.copy() for each in (self.values, self.trusts, self.filled)
-        )
-        for step, fill in self.late.items():
-            at = step - self.start
-            past.values[at], past.trusts[at], past.filled[at] = fill, False, True
-        return past
 
     def distrust(self, step):
         self.trusts[step - self.start] = False

@@ -13,9 +13,9 @@ from streamridge.arrays import Mask, Matrix, Vector, require_shape
 from streamridge.errors import StateError
 from streamridge.series.times import Steps
 
-# The flags of a step: it was read, its reading is trusted, it was trusted at the last refit and at
-# the refit before, it has changed since the last refit, and it is filled in by a forecast.
-READ, TRUSTED, AT_REFIT, AT_REFIT_BEFORE, CHANGED, FILLED = (np.uint8(1 << bit) for bit in range(6))
+# The flags of a step: it was read, its reading is trusted, it was trusted at the last refit, it has
+# changed since then, and it is filled in by a forecast.
+READ, TRUSTED, AT_REFIT, CHANGED, FILLED = (np.uint8(1 << bit) for bit in range(5))
 # The flags of a new step, given whether it was read and whether it is trusted.
 NEW = {
     (read, trusted): (READ if read else FILLED) | (TRUSTED if trusted else np.uint8(0)) | CHANGED
@@ -121,29 +121,30 @@ class Timeline:
         self._add_hole(first, end)
 
     def mark_refit(self) -> None:
-        """Store which steps are trusted at this refit, and which were at the last."""
-        before = np.where(self._flags & AT_REFIT, AT_REFIT_BEFORE, np.uint8(0))
+        """Store which steps are trusted at this refit."""
         now = np.where(self._flags & TRUSTED, AT_REFIT, np.uint8(0))
-        kept = self._flags & (READ | TRUSTED | FILLED)
-        self._flags = kept | now | before  # and no longer CHANGED
-        # A filled value that both refits saw replaced is not needed again.
+        self._flags = self._flags & (READ | TRUSTED | FILLED) | now  # and no longer CHANGED
+        # A filled value that the refit saw replaced is not needed again.
         self._replaced = {
             step: fill
             for step, fill in self._replaced.items()
-            if not self._flags[self._slot(step)] & AT_REFIT_BEFORE
+            if not self._flags[self._slot(step)] & AT_REFIT
         }
 
-    def as_at_refit(self, refits_ago: int) -> Timeline:
-        """Return the timeline as the last refit saw it (0), or the refit before (1).
+    def as_at_refit(self) -> Timeline:
+        """Return the timeline as the last refit saw it.
 
         The values of steps that were trusted then, or filled in, are still known.
         """
-        flag = AT_REFIT_BEFORE if refits_ago else AT_REFIT
-        return self._before_late(flag, kept=FILLED)
-
-    def without_late_readings(self) -> Timeline:
-        """Return the timeline as the last refit saw it, plus the readings in time since then."""
-        return self._before_late(AT_REFIT, kept=FILLED | TRUSTED)
+        view = copy(self)
+        view._flags = np.where(self._flags & AT_REFIT, TRUSTED, self._flags & FILLED)
+        if self._replaced:
+            view._values = self._values.copy()
+            for step, fill in self._replaced.items():
+                at = self._slot(step)
+                if not self._flags[at] & AT_REFIT:
+                    view._values[at], view._flags[at] = fill, FILLED
+        return view
 
     def forget_before(self, step: int) -> None:
         """Drop the steps before this one, and free their memory."""
@@ -293,18 +294,6 @@ class Timeline:
         self._replaced = {int(step): fill for step, fill in state["replaced"].tolist()}
         self._grow(1)
         return self._slot(newest + 1)
-
-    def _before_late(self, flag: np.uint8, kept: np.uint8) -> Timeline:
-        """Return the timeline as a refit saw it; steps it did not trust keep the flags `kept`."""
-        view = copy(self)
-        view._flags = np.where(self._flags & flag, TRUSTED, self._flags & kept)
-        if self._replaced:
-            view._values = self._values.copy()
-            for step, fill in self._replaced.items():
-                at = self._slot(step)
-                if not self._flags[at] & flag:
-                    view._values[at], view._flags[at] = fill, FILLED
-        return view
 
     def _unset(self, steps: Steps, flags: np.uint8) -> None:
         at, _ = self._found(steps)

@@ -24,7 +24,8 @@ from streamridge.errors import FormerFormatError, StateError
 from streamridge.files.atomic import replacing
 
 MAGIC = b"streamridge state file\n"
-VERSION = 1
+# Format 2 has no second fit of a learner, and other flags of a timeline.
+VERSION = 2
 # The first line of files that development versions wrote in formats 1 to 7 of another numbering.
 FORMER_MAGIC = b"streamridge checkpoint\n"
 DIGEST_BYTES = 32
@@ -120,6 +121,11 @@ def decoded(content: bytes, path: str) -> tuple[Header, dict[str, NDArray[Any]]]
         raise StateError(
             f"{path} is damaged: it was cut short or altered since it was written. "
             "Load another copy, or start again from the readings."
+        )
+    if version < VERSION:
+        raise FormerFormatError(
+            f"{path} has format {version}, and this version reads format {VERSION}. "
+            "Start again from the readings."
         )
     length = int.from_bytes(body[len(MAGIC) + 4 : _START], "little")
     try:

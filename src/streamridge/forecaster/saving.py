@@ -167,7 +167,6 @@ TIMELINE = "history.timeline"
 REFIT = ("model.learner.current.", "model.path.")
 UNCHANGED = (
     *REFIT,
-    "model.learner.retired.",
     "model.learner.start.",
     "model.comparison.",
     "model.schedule.",

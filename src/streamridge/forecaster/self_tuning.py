@@ -119,7 +119,7 @@ class SelfTuningModel(RefittedModel[Any]):
         """Return the model after its first fit, which is made in this memory."""
         model, newest = cls(settings, history, costs), float(history.timeline.newest)
         model.workspace = workspace
-        model._start(_policy(settings, costs), newest, newest)
+        model._start(_policy(settings, costs), newest)
         if model._schedule is not None:
             model._schedule = model._schedule.after_refit()
             model._search_start(model._schedule)
@@ -207,16 +207,16 @@ class SelfTuningModel(RefittedModel[Any]):
         `issued` are the forecasts since the last refit; None if as predicted. `losses` are the mean
         squared errors of the model and of its baseline in this window, (2,), if known.
         """
-        memory, t = self.workspace or Workspace(), float(step)
+        t = float(step)
         try:
-            progress = self._observed(self.progress, t, memory, issued)
+            progress = self._observed(self.progress, t)
             if self.deferred or progress.steps < self.update_every:
                 self.progress = progress
                 return ()
-            self.progress = self._refitted(progress, memory, issued)
+            self.progress = self._refitted(progress, self.workspace or Workspace(), issued)
         except FitError as error:
             self._keep_fit(error)
-            self.progress = self._observed(self.progress, t, memory, issued)
+            self.progress = self._observed(self.progress, t)
             return ("failed_refits",)
         return self._checked(losses)
 
@@ -356,8 +356,7 @@ class SelfTuningModel(RefittedModel[Any]):
         except FitError:  # the model may fail in the same way, and reports it
             self._baseline = None
             return
-        since = self.progress.current.since
-        self._baseline = RebuildableFit(self._initial, since, runs_of(rows.t), held=(rows, fit))
+        self._baseline = RebuildableFit(self._initial, runs_of(rows.t), held=(rows, fit))
         self._baseline.release()  # its matrices are not needed again
 
     def _keep_fit(self, error: FitError) -> None:

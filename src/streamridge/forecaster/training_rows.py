@@ -50,23 +50,16 @@ class TrainingRows:
                 return rows[-count:]
             tried = 2 * tried
 
-    def between(
-        self, after: float, until: float, lam: Vector, *, at_last_refit: bool = False
-    ) -> Samples:
-        """Return the rows later than `after`, up to `until`, whose labels are all known.
-
-        Readings that arrived late after the last refit are ignored if `at_last_refit` is True.
-        """
-        steps, timeline = self._candidates(), self._timeline
+    def between(self, after: float, until: float, lam: Vector) -> Samples:
+        """Return the rows later than `after`, up to `until`, whose labels are all known."""
+        steps = self._candidates()
         steps = steps[(steps > after) & (steps <= until)]
-        past = Past(
-            timeline.without_late_readings() if at_last_refit else timeline, self._clock.known
-        )
+        past = Past(self._timeline, self._clock.known)
         return samples_at(with_parameters(self._features, lam), past, steps, self._horizon)
 
-    def at(self, times: Vector, lam: Vector, refits_ago: int) -> Samples:
-        """Return the rows of a training set as they were at the last refit, or before it."""
-        past = Past(self._timeline.as_at_refit(refits_ago), self._clock.known)
+    def at(self, times: Vector, lam: Vector) -> Samples:
+        """Return the rows of a training set as they were at the last refit."""
+        past = Past(self._timeline.as_at_refit(), self._clock.known)
         features, steps = with_parameters(self._features, lam), times.astype(np.int64)
         rows = samples_at(features, past, steps, self._horizon)
         if len(rows) < len(times):
@@ -75,17 +68,14 @@ class TrainingRows:
             )
         return rows
 
-    def tangents(
-        self, times: Vector, predicted: Vector, lam: Vector, refits_ago: int
-    ) -> Tangents | None:
+    def tangents(self, times: Vector, predicted: Vector, lam: Vector) -> Tangents | None:
         """Return the derivatives of rows with respect to the numbers of the features."""
         features, timeline = with_parameters(self._features, lam), self._timeline
         if not has_parameters(features):
             return None
-        seen = timeline.without_late_readings() if refits_ago else timeline
         training, window = (
             features.tangents(Past(each, self._clock.known), steps.astype(np.int64))
-            for each, steps in ((timeline.as_at_refit(refits_ago), times), (seen, predicted))
+            for each, steps in ((timeline.as_at_refit(), times), (timeline, predicted))
         )
         return Tangents(training, window)
 

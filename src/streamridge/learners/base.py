@@ -102,7 +102,7 @@ class Policy(Protocol):
 
     @property
     def learns(self) -> bool:
-        """Return whether the policy learns from the rows that fits have predicted."""
+        """Return whether the policy learns from the rows after a training set."""
 
     @property
     def look_back(self) -> int:
@@ -127,7 +127,7 @@ class Policy(Protocol):
         tangents: Tangents | None,
         loss: WindowLoss | None,  # the loss of the errors; None for squared errors
     ) -> Self:
-        """Return the policy after learning from rows that a fit at `lam` has predicted."""
+        """Return the policy after learning from rows that a fit at `lam` was not trained on."""
 
     def moved(self) -> Self:
         """Return the policy at the end of a window, before the refit."""

@@ -27,7 +27,7 @@ from streamridge.models.base import (
 )
 from streamridge.samples import Samples
 
-# Called with the coordinates z of a fit and the gradients of rows that it predicted.
+# Called with the coordinates z of a fit and the gradients of rows that it was not trained on.
 Watcher = Callable[[Vector, Matrix], None]
 
 
@@ -80,10 +80,7 @@ class GradientPolicy:
 
     @property
     def tally(self) -> Tally:
-        """Return the amount of tuning so far: one gradient per window, and no extra fit.
-
-        A window's gradient is computed in two parts if some labels come after the window's end.
-        """
+        """Return the amount of tuning so far: one gradient per window, and no extra fit."""
         return Tally(gradients=self.descent.moves + self.descent.skipped)
 
     @property
@@ -104,7 +101,7 @@ class GradientPolicy:
         tangents: Tangents | None,
         loss: WindowLoss | None,
     ) -> Self:
-        """Return the policy with the gradients of a window that a fit predicted, lines 13-14."""
+        """Return the policy with the gradients of a window by a fit, lines 13-14."""
         if self.watch is None:
             g = self.chart.pull_back(lam, fit.loss_and_gradient(window, tangents, loss)[1])
             return replace(self, descent=self.descent.add(g, len(window)))
@@ -177,15 +174,16 @@ class OnlineLearner(StreamLearner[FitT]):
     learn
         False keeps every hyperparameter fixed and computes no gradient.
     watch
-        Function that is called with the coordinates of the fit that made the forecasts, and the
-        gradient of every step: at each window's end, and again once later labels are known.
+        Function that is called at each window's end, with the coordinates of the fit in force and
+        the gradient of every row that was learned from.
     costs
         Counter of the seconds spent; a new one by default.
 
     Notes
     -----
-    Paper: Algorithm 2. With more than one horizon, a row is learned from once its last label is
-    known, with the gradient of the fit that predicted it.
+    Paper: Algorithm 2. A row is learned from once, at the end of the window in which its last label
+    became known, with the gradient of the fit in force. With H horizons, the first H - 1 rows of a
+    window were predicted by the fit before. The fit in force was not trained on them either.
 
     Examples
     --------

@@ -36,9 +36,8 @@ class Progress(Generic[FitT]):
     current: RebuildableFit[FitT]  # the fit in force
     policy: Policy  # how hyperparameters are chosen, with everything it remembers
     newest: float  # time of the newest value
+    refit_time: float  # time of the newest value when the fit in force was made
     oldest: float  # time of the oldest row that the fits and the next search need
-    # The previous fit, while rows that it predicted wait for labels; else None.
-    retired: RebuildableFit[FitT] | None = None
     steps: int = 0  # observations since the last refit
     refits: int = 1  # fits made so far
 
@@ -73,12 +72,12 @@ class RefittedModel(Generic[FitT]):
         self._rows = rows
         self.progress: Progress[FitT]
 
-    def _start(self, policy: Policy, newest: float, since: float) -> None:
-        """Make the first fit; rows later than `since` count as predicted by it."""
+    def _start(self, policy: Policy, newest: float) -> None:
+        """Make the first fit."""
         if policy.search_due:
             policy = policy.searched(self._rows.latest(self._wanted(policy), policy.lam))
         memory = self.workspace or Workspace()
-        self.progress = self._fitted(policy, newest, since, None, 1, memory)
+        self.progress = self._fitted(policy, newest, 1, memory)
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -145,9 +144,8 @@ class RefittedModel(Generic[FitT]):
         """Set hyperparameters by name and refit; other weights of a simplex share the rest."""
         progress, space = self.progress, self.model.space
         policy = progress.policy.moved_to(space.assigned(progress.policy.lam, values))
-        # Rows that were predicted before are not learned from, so no fit is kept for them.
         newest, memory = progress.newest, self.workspace or Workspace()
-        self.progress = self._fitted(policy, newest, newest, None, progress.refits + 1, memory)
+        self.progress = self._fitted(policy, newest, progress.refits + 1, memory)
 
     def freeze(self, *names: str) -> None:
         """Keep hyperparameters constant; naming one weight of a simplex freezes them all."""
@@ -171,8 +169,6 @@ class RefittedModel(Generic[FitT]):
     def rest(self) -> None:
         """Drop the training set and the matrices; they are rebuilt when they are needed."""
         self.progress.current.release()
-        if self.progress.retired is not None:
-            self.progress.retired.release()
 
     def release(self) -> None:
         """Drop everything that can be recomputed, at the cost of a factorization later."""
@@ -192,34 +188,21 @@ class RefittedModel(Generic[FitT]):
             progress = replace(progress, steps=max(progress.steps, counted))
         self.progress = replace(progress, newest=t)
 
-    def _observed(
-        self,
-        progress: Progress[FitT],
-        t: float,
-        memory: Workspace,
-        issued: IssuedForecasts | None,
-    ) -> Progress[FitT]:
+    def _observed(self, progress: Progress[FitT], t: float) -> Progress[FitT]:
         """Return the progress after a value at time t, and after a search if one is due."""
         progress = replace(
             progress, policy=progress.policy.observed(), newest=t, steps=progress.steps + 1
         )
-        if self.deferred:
+        if self.deferred or not progress.policy.search_due:
             return progress
-        if progress.retired is not None and t >= progress.current.since + self.horizon - 1:
-            progress = self._without_retired(progress, memory, issued)
-        return self._searched(progress) if progress.policy.search_due else progress
+        return self._searched(progress)
 
     def _refitted(
         self, progress: Progress[FitT], memory: Workspace, issued: IssuedForecasts | None
     ) -> Progress[FitT]:
         """Return the progress after learning from its window, and a new fit."""
-        if progress.retired is not None:
-            progress = self._without_retired(progress, memory, issued)
-        current, newest = progress.current, progress.newest
-        policy = self._learned(progress, current, current.since, newest, memory, issued)
-        retiring = current if self.horizon > 1 else None
-        refits = progress.refits + 1
-        return self._fitted(policy.moved(), newest, newest, retiring, refits, memory)
+        policy = self._learned(progress, memory, issued)
+        return self._fitted(policy.moved(), progress.newest, progress.refits + 1, memory)
 
     def _searched(self, progress: Progress[FitT]) -> Progress[FitT]:
         """Return the progress after a search."""
@@ -228,46 +211,30 @@ class RefittedModel(Generic[FitT]):
         known = self._rows.latest(count, progress.current.lam)
         return replace(progress, policy=policy.searched(known))
 
-    def _without_retired(
-        self, progress: Progress[FitT], memory: Workspace, issued: IssuedForecasts | None
-    ) -> Progress[FitT]:
-        """Return the progress after learning from the rows of the retired fit, if there is one."""
-        retired, until = progress.retired, progress.current.since
-        if retired is None:
-            return progress
-        after = max(until - self.horizon + 1, retired.since)
-        policy = self._learned(progress, retired, after, until, memory, issued)
-        return replace(progress, retired=None, policy=policy)
-
     def _learned(
-        self,
-        progress: Progress[FitT],
-        fitted: RebuildableFit[FitT],
-        after: float,
-        until: float,
-        memory: Workspace,
-        issued: IssuedForecasts | None,
+        self, progress: Progress[FitT], memory: Workspace, issued: IssuedForecasts | None
     ) -> Policy:
-        """Return the policy after learning from the rows of a span that `fitted` predicted."""
-        policy, rows, lam = progress.policy, self._rows, fitted.lam
+        """Return the policy after learning from the rows whose last label came after the refit.
+
+        The fit in force was not trained on them. With several horizons, the fit before predicted
+        the first H - 1 of them.
+        """
+        policy, rows, current = progress.policy, self._rows, progress.current
         if not policy.learns:
             return policy
-        window = rows.between(after, until, lam, at_last_refit=fitted is progress.retired)
+        lam, trained = current.lam, times_of(current.runs)
+        window = rows.between(progress.refit_time - self.horizon + 1, progress.newest, lam)
         if not len(window):
             return policy
         with self.costs.spending("tuning"):
-            fit = memory.solved(fitted, self.model, self._in_memory(fitted)[0])
-            tangents = rows.tangents(times_of(fitted.runs), window.t, lam, fitted.refits_ago)
+            fit = memory.solved(current, self.model, self._in_memory(current)[0])
             loss = None if issued is None else issued.loss(window.t)
-            return policy.learned(fit, lam, window, tangents, loss)
+            return policy.learned(fit, lam, window, rows.tangents(trained, window.t, lam), loss)
 
     def _fitted(
         self,
         policy: Policy,
         newest: float,  # time of the newest value
-        since: float,  # time from which on this fit predicts
-        # The fit before, if rows that it predicted wait for labels.
-        retiring: RebuildableFit[FitT] | None,
         refits: int,  # the number of fits, with this one
         memory: Workspace,
     ) -> Progress[FitT]:
@@ -278,12 +245,10 @@ class RefittedModel(Generic[FitT]):
             raise FitError("a fit needs at least one row, got none: no recent reading is usable.")
         samples, oldest = known[-self.train_size :], float(known.t[0])
         with self.costs.spending("fitting"):
-            fit = self.model.fit(samples, lam, memory.spare(self.model, retiring))
-        fitted = RebuildableFit(lam, since, runs_of(samples.t), held=(samples, fit))
+            fit = self.model.fit(samples, lam, memory.spare(self.model))
+        fitted = RebuildableFit(lam, runs_of(samples.t), held=(samples, fit))
         memory.keep(fitted, self.model, fit)
-        if retiring is not None:
-            retiring.refits_ago, oldest = 1, min(oldest, float(retiring.runs[0, 0]))
-        return Progress(fitted, policy, newest, oldest, retiring, refits=refits)
+        return Progress(fitted, policy, newest, newest, oldest, refits=refits)
 
     def _wanted(self, policy: Policy) -> int:
         """Return how many samples a fit and a search need at most, with H - 1 between the two."""
@@ -293,18 +258,16 @@ class RefittedModel(Generic[FitT]):
         """Return the training set of a fit and the fit, rebuilt if they were dropped."""
         if fitted.held is not None:
             return fitted.held
-        rows = self._rows.at(times_of(fitted.runs), fitted.lam, fitted.refits_ago)
+        rows = self._rows.at(times_of(fitted.runs), fitted.lam)
         return fitted.rebuild(self.model, rows)
 
     def _state(self) -> dict[str, Matrix | float]:
         """Return everything that changes, except the rows, as arrays and numbers."""
         progress = self.progress
-        names = ("newest", "oldest", "steps", "refits")
+        names = ("newest", "refit_time", "oldest", "steps", "refits")
         state: dict[str, Matrix | float] = {name: getattr(progress, name) for name in names}
         state |= {f"policy.{name}": value for name, value in progress.policy.state().items()}
         state |= packed_fit("current", progress.current)
-        if progress.retired is not None:
-            state |= packed_fit("retired", progress.retired)
         return {name: np.copy(value) if np.ndim(value) else value for name, value in state.items()}
 
     def _restored(self, state: State, policy: Policy) -> Progress[FitT]:
@@ -315,15 +278,12 @@ class RefittedModel(Generic[FitT]):
                 f"state must have fewer than {self.update_every} steps since its refit, got "
                 f"{steps}."
             )
-        retired = self._unpacked_fit("retired", state) if "retired.lam" in state else None
-        if retired is not None:
-            retired.refits_ago = 1
         return Progress(
             self._unpacked_fit("current", state),
             policy.restore(part(state, "policy")),
             require_number("newest", state["newest"]),
+            require_number("refit_time", state["refit_time"]),
             require_number("oldest", state["oldest"]),
-            retired,
             steps,
             require_count("refits", state["refits"]),
         )
@@ -339,11 +299,10 @@ class RefittedModel(Generic[FitT]):
         if not feasible.contains(lam):
             raise StateError(f"state must hold feasible hyperparameters, got {lam.tolist()}.")
         numbers = {key: np.array(value) for key, value in part(state, f"{name}.fit").items()}
-        since = require_number("since", state[f"{name}.since"])
-        return RebuildableFit(lam, since, runs.copy(), numbers)
+        return RebuildableFit(lam, runs.copy(), numbers)
 
 
 def packed_fit(name: str, fitted: RebuildableFit[Any]) -> dict[str, Matrix | float]:
     """Return a fit as arrays and numbers, each under its name."""
-    parts = {f"{name}.{key}": getattr(fitted, key) for key in ("lam", "runs", "since")}
+    parts = {f"{name}.{key}": getattr(fitted, key) for key in ("lam", "runs")}
     return parts | {f"{name}.fit.{key}": value for key, value in fitted.numbers.items()}

@@ -31,24 +31,17 @@ class RowSource(Protocol):
     def latest(self, count: int, lam: Vector) -> Samples:
         """Return the last `count` rows whose labels are all known, in order of time."""
 
-    def between(
-        self, after: float, until: float, lam: Vector, *, at_last_refit: bool = False
-    ) -> Samples:
-        """Return the rows later than `after`, up to `until`, whose labels are all known.
+    def between(self, after: float, until: float, lam: Vector) -> Samples:
+        """Return the rows later than `after`, up to `until`, whose labels are all known."""
 
-        Readings that arrived late after the last refit are ignored if `at_last_refit` is True.
-        """
+    def at(self, times: Vector, lam: Vector) -> Samples:
+        """Return the rows of a training set as they were at the last refit."""
 
-    def at(self, times: Vector, lam: Vector, refits_ago: int) -> Samples:
-        """Return the rows of a training set as they were at the last refit (0) or before it (1)."""
-
-    def tangents(
-        self, times: Vector, predicted: Vector, lam: Vector, refits_ago: int
-    ) -> Tangents | None:
+    def tangents(self, times: Vector, predicted: Vector, lam: Vector) -> Tangents | None:
         """Return the derivatives of rows with respect to the numbers they are built with.
 
-        The rows are the training set of a fit, and the rows that this fit has predicted. None if
-        rows do not depend on hyperparameters.
+        The rows are the training set of a fit, and the rows after it. None if rows do not depend on
+        hyperparameters.
         """
 
 
@@ -125,12 +118,10 @@ class KeptRows:
     def latest(self, count: int, lam: Vector) -> Samples:
         return self._known()[-count:]
 
-    def between(
-        self, after: float, until: float, lam: Vector, *, at_last_refit: bool = False
-    ) -> Samples:
+    def between(self, after: float, until: float, lam: Vector) -> Samples:
         return self._stacked(tuple(row for row in self.window if after < row.t <= until))
 
-    def at(self, times: Vector, lam: Vector, refits_ago: int) -> Samples:
+    def at(self, times: Vector, lam: Vector) -> Samples:
         settled = self.settled
         rows = np.searchsorted(settled.t, times)
         if (rows == len(settled)).any() or not np.array_equal(settled.t[rows], times):
@@ -139,7 +130,7 @@ class KeptRows:
             Inputs(settled.t[rows], settled.x[rows], settled.inputs.layout), settled.y[rows]
         )
 
-    def tangents(self, times: Vector, predicted: Vector, lam: Vector, refits_ago: int) -> None:
+    def tangents(self, times: Vector, predicted: Vector, lam: Vector) -> None:
         """Return None: kept rows do not depend on hyperparameters."""
 
     def state(self) -> dict[str, Matrix]:

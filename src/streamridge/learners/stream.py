@@ -56,7 +56,7 @@ class StreamLearner(RefittedModel[FitT]):
         )
         self._layout = history.inputs.layout
         self._rows: KeptRows
-        self._start(policy, float(history.t[-1]), float(rows.settled.t[-1]))
+        self._start(policy, float(history.t[-1]))
         self._rows = rows.after_refit(self.progress.oldest)
 
     def predict(self, time: float, x: ArrayLike) -> Vector:
@@ -84,10 +84,9 @@ class StreamLearner(RefittedModel[FitT]):
         kept = self._rows
         self._rows = kept.with_value(row, t, require_number("y", y))
         try:
-            memory = self.workspace or Workspace()
-            progress = self._observed(self.progress, t, memory, None)
+            progress = self._observed(self.progress, t)
             if progress.steps >= self.update_every:
-                progress = self._refitted(progress, memory, None)
+                progress = self._refitted(progress, self.workspace or Workspace(), None)
         except BaseException:
             self._rows = kept
             raise
@@ -125,9 +124,7 @@ class StreamLearner(RefittedModel[FitT]):
             arrays = {key: np.asarray(value) for key, value in part(state, "rows").items()}
             self._rows = self._rows.restore(arrays)
             self.progress = self._restored(state, self.progress.policy)
-            for fitted in (self.progress.current, self.progress.retired):
-                if fitted is not None:
-                    self._in_memory(fitted)  # it raises if numbers and rows do not match
+            self._in_memory(self.progress.current)  # it raises if numbers and rows do not match
         except BaseException as error:
             self.progress, self._rows = before
             if isinstance(error, KeyError):

@@ -21,7 +21,6 @@ class RebuildableFit(Generic[FitT]):
     def __init__(
         self,
         lam: Vector,  # (d,), the hyperparameters it was fitted at
-        since: float,  # time of the refit; the rows after it are predicted by this fit
         # (n, 2), the times of its training set as runs of whole steps: the first, and the length.
         runs: Matrix,
         # The state of the fit, from which it is rebuilt.
@@ -30,11 +29,9 @@ class RebuildableFit(Generic[FitT]):
         held: tuple[Samples, FitT] | None = None,
     ) -> None:
         self.lam = lam
-        self.since = since
         self.runs = runs
         self.held = held
         self._predictor: Predictor | None = None  # the part that predicts, while only it is held
-        self.refits_ago = 0  # 1 once a newer fit has replaced it
         self._numbers = dict(numbers or {})
 
     @property
@@ -124,14 +121,14 @@ class Workspace:
         """Free all memory."""
         self._solved = []
 
-    def spare(self, model: Model[FitT], sparing: RebuildableFit[FitT] | None = None) -> FitT | None:
+    def spare(self, model: Model[FitT]) -> FitT | None:
         """Return an earlier fit of such a model whose memory a new fit may use, if there is one.
 
-        All fits but `sparing` are forgotten.
+        All fits are forgotten.
         """
         kind = kind_of(model)
-        free = [fit for owner, of, fit in self._solved if owner is not sparing and of is kind]
-        self._solved = [each for each in self._solved if each[0] is sparing]
+        free = [fit for _, of, fit in self._solved if of is kind]
+        self._solved = []
         return free[0] if free else None
 
 

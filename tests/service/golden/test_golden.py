@@ -1,16 +1,21 @@
 """Databases of every earlier format open, continue, and replay to the same forecasts."""
 
 import gzip
+from hashlib import blake2b
 
+import msgspec
 import pytest
 
 from streamridge import Forecaster
 from streamridge.errors import StateError
+from streamridge.files import checkpoint
 from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.ledger.plan_log import read_plans
 from streamridge_service.ledger.schema import current_format
 from streamridge_service.verification.comparison import forecast_fault, nearly_equal
 from streamridge_service.verification.log_replay import SensorLog, replayed_refits
 from streamridge_service.verification.verify import check_sensor
+from streamridge_service.workers.snapshots import load_tracker
 from tests.support.service.golden_storage import FOLDER, HOURS, NAMES, SETTINGS, fed
 from tests.support.service.in_process import serving, settled
 
@@ -59,6 +64,26 @@ def test_snapshots_of_an_earlier_version_are_rebuilt_once(database):
             kinds = [point.kind for point in ledger.refit_points(sensor.id)]
             assert kinds.count("rebuilt") == 1
             assert Forecaster.from_bytes(ledger.snapshot(sensor.id).state).tuning.has_model
+
+
+def in_format_1(state):
+    """Return a state as if it were of format 1, with a valid digest."""
+    place, size = len(checkpoint.MAGIC), checkpoint.DIGEST_BYTES
+    body = state[:place] + (1).to_bytes(4, "little") + state[place + 4 : -size]
+    return body + blake2b(body, digest_size=size).digest()
+
+
+def test_a_snapshot_of_format_1_is_rebuilt_from_the_readings_and_not_served(database):
+    with open_ledger(str(database)) as ledger:
+        sensor, plan, done = ledger.sensors()[0], read_plans(ledger).latest, ledger.done_seq()
+        _, _, rebuilt = load_tracker(ledger, sensor, plan, done)
+        earlier = msgspec.structs.replace(rebuilt, state=in_format_1(rebuilt.state))
+
+        kept = load_tracker(ledger, sensor, plan, done, newer=rebuilt)[2]
+        again = load_tracker(ledger, sensor, plan, done, newer=earlier)[2]
+
+    assert kept is None
+    assert again == rebuilt
 
 
 def test_a_former_state_is_not_compared_and_its_forecasts_are(database):
