@@ -19,10 +19,9 @@ from streamridge.tuners.base import Tuner
 
 
 class SharedArguments(TypedDict, total=False):
-    """The settings that several sensors can share; see `Forecaster`."""
+    """The settings that several sensors can share, and no function has itself."""
 
     seasons: tuple[str | int | timedelta, ...] | None
-    horizon: int
     level: Level
     lags: int
     budget: str | None
@@ -47,6 +46,7 @@ class ForecasterArguments(SharedArguments, total=False):
     step: str | int | timedelta | None
     tz: str | None
     model: SizeName
+    horizon: int
     warmup: int | None
     extras: tuple[str, ...]
     sensor: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,14 +23,12 @@ from streamridge.errors import (
 )
 from streamridge.files.frames import frame_library
 from streamridge.files.reading import LeftOut, read_series
-from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.files.reading_options import (
     OPTION_NAMES,
     ReadingOptions,
     reading_arguments,
     require_options,
 )
-from streamridge.forecaster.arguments import SharedArguments
 from streamridge.forecaster.forecast import named
 from streamridge.forecaster.methods import parse_methods
 from streamridge.plots.axes import new_figure, plain
@@ -42,6 +40,7 @@ from streamridge.runs.run_tasks import TaskProgress, parse_engine, run_tasks
 from streamridge.runs.tasks import (
     SHARED_SETTINGS,
     ModelName,
+    RunArguments,
     Task,
     TaskOutcome,
     make_tasks,
@@ -57,10 +56,10 @@ logger.addHandler(logging.NullHandler())  # silent unless the user sets up loggi
 PAPER_METHODS = ("ohl", "hoag", "random", "fixed")
 
 
-class CompareArguments(SharedArguments, ReadingArguments, total=False):
+class CompareArguments(RunArguments, total=False):
     """The reading options and settings that `compare` accepts."""
 
-    hyperparameters: Mapping[str, float] | None
+    horizon: int
 
 
 @dataclass(frozen=True)

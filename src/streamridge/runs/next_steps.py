@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from streamridge.runs.step_loop import StepProgress, reason_of
 from streamridge.runs.tasks import (
     SHARED_SETTINGS,
     ModelName,
+    RunArguments,
     TaskOutcome,
     fitted_in_time,
     model_settings,
@@ -72,6 +73,12 @@ class ForecastTask:
         return None
 
 
+class ForecastArguments(RunArguments, total=False):
+    """The reading options and settings that `forecast` accepts."""
+
+    warmup: int | None
+
+
 @reading_arguments()
 def forecast(
     data: Any,
@@ -81,7 +88,7 @@ def forecast(
     jobs: int = 1,
     engine: str | Engine | Executor = "local",
     progress: TaskProgress | None = None,
-    **options: Any,
+    **options: Unpack[ForecastArguments],
 ) -> Any:
     """Return the forecast of the next steps of every sensor, as one frame.
 
@@ -129,10 +136,11 @@ def forecast(
     """
     require_options("forecast", options, (*OPTION_NAMES, *SHARED_SETTINGS))
     chosen = parse_engine(engine, jobs=jobs)
-    reading = {name: options.pop(name) for name in OPTION_NAMES if name in options}
+    given = dict[str, Any](options)
+    reading = {name: given.pop(name) for name in OPTION_NAMES if name in given}
     reading["extras"], fills = parse_extras(reading.get("extras") or ())
     shared = {name: reading[name] for name in ("tz", "extras") if name in reading}
-    settings_of = forecast_settings(model, horizon=horizon, **options, **shared)
+    settings_of = forecast_settings(model, horizon=horizon, **given, **shared)
     sources = listed_sources(data)
     read = read_series(sources, ReadingOptions.of(reading))
     tasks = new_tasks(read.series, settings_of, fills=fills)

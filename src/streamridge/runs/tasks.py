@@ -13,6 +13,8 @@ from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, counted, listed, option
 from streamridge.files.atomic import replacing
 from streamridge.files.reading import LeftOut, ReadResult
+from streamridge.files.reading_arguments import ReadingArguments
+from streamridge.forecaster.arguments import SharedArguments
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at, tuned_by
@@ -285,3 +287,9 @@ SHARED_SETTINGS = (
     *(each for each in signature(Forecaster).parameters if each not in ("step", "sensor", "model")),
     "hyperparameters",
 )
+
+
+class RunArguments(SharedArguments, ReadingArguments, total=False):
+    """The reading options and settings that `compare` and `forecast` share."""
+
+    hyperparameters: Mapping[str, float] | None
