@@ -81,6 +81,16 @@ def test_forecasts_are_finite_and_ordered_from_the_first_reading_on():
         assert (np.diff(np.c_[forecast.lower[:, ::-1], forecast.value, forecast.upper]) >= 0).all()
 
 
+@pytest.mark.parametrize("horizon", [5, 6, 7, 8, 9])
+def test_a_few_far_steps_are_forecast_too(horizon):
+    near = observed(Forecaster(step="1h", horizon=horizon, train_size=100), series(5))
+
+    made = near.predict()
+
+    assert len(made) == horizon > near.settings.near
+    assert np.isfinite(made.value).all()
+
+
 def test_a_saved_forecaster_continues_bit_for_bit(forecaster):
     more = series(20)[18 * DAY :]
     copies = [Forecaster.from_bytes(forecaster.to_bytes()) for _ in range(2)]

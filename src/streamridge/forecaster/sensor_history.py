@@ -135,9 +135,12 @@ class SensorHistory:
         return clipped(forecasts, self._settings.limits)
 
     def naive_offsets(self, values: Vector, levels: Levels) -> tuple[Matrix, Matrix]:
-        """Return how far the bands of the best naive forecast reach below and above, (H, L)."""
+        """Return how far the bands of the best naive forecast reach below and above, (H, L).
+
+        `values` show the level of the forecast; their number does not matter.
+        """
         best, least, bands = self._best(), self.least, self._naive.bands
-        sizes = np.full(len(values), self._naive.size(best, float(abs(values).max()), least))
+        sizes = np.full(self.horizon, self._naive.size(best, float(abs(values).max()), least))
         if self._settings.periods:
             seen = self._seen_errors(best) / bands.mean_multiple
             sizes = np.where(np.isnan(seen), sizes, np.maximum(seen, least))
