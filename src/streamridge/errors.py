@@ -9,15 +9,17 @@
 
 Text helpers: `shown` and `listed` format values, `counted` and `counts_text` format numbers of
 things, `option` formats an option as a flag and as a Python argument, `visible` escapes control
-characters, and `html_table` renders a small table for notebooks.
+characters, and `html_table` renders a small table for notebooks. `warn` tells notes as warnings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from inspect import currentframe
 from shlex import quote
 from unicodedata import category
+from warnings import warn as python_warn
 
 # The longest value, in characters, and the longest list that a message shows.
 LONGEST = 60
@@ -225,3 +227,12 @@ def html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _html_row(kind: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(f'<{kind}>{escape(visible(cell))}</{kind}>' for cell in cells)}</tr>"
+
+
+def warn(texts: Iterable[str], kind: type[Warning] = UserWarning) -> None:
+    """Warn of each text, at the line outside the library that called it."""
+    level, frame = 1, currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("streamridge."):
+        level, frame = level + 1, frame.f_back
+    for text in texts:
+        python_warn(visible(text), kind, stacklevel=level)

@@ -175,6 +175,29 @@ def test_a_forecaster_expects_the_next_time_of_the_calendar(times, step):
     assert "off_grid" not in restored.counts
 
 
+@pytest.mark.parametrize("zone", [BERLIN, "America/New_York", "Australia/Sydney"])
+@pytest.mark.parametrize("known", [30, 36, 40])
+def test_offsets_of_months_repeat_every_year(known, zone, tmp_path):
+    times = dates("2019-01-01", 53, "MS", zone)
+
+    forecaster = sr.Forecaster.start(read(stamps(*times[:known]), tmp_path).series["a"], horizon=12)
+    made = forecaster.predict()
+    forecaster.observe(times[known], 5.0)
+    later = sr.Forecaster.from_bytes(forecaster.to_bytes()).predict()
+
+    assert [str(stamp) for stamp in made.stamps] == times[known : known + 12]
+    assert [str(stamp) for stamp in later.stamps] == times[known + 1 : known + 13]
+    assert "off_grid" not in forecaster.counts
+
+
+def test_months_of_less_than_a_year_keep_their_last_offset(tmp_path):
+    times = dates("2019-06-01", 9, "MS", BERLIN)
+
+    forecaster = sr.Forecaster.start(read(stamps(*times), tmp_path).series["a"], horizon=3)
+
+    assert {stamp.utcoffset().seconds for stamp in forecaster.predict().stamps} == {3600}
+
+
 # Files, options, and the values of each sensor.
 READ = {
     "years and months": (
@@ -320,8 +343,20 @@ READ = {
         {"a": [5, 6, 7]},
         "b: left out, it has one reading. Pass --step 15min",
     ),
-    "years and months with a dash": (
-        stamps("2020-11", "2020-12", "2021-01"),
+    **{
+        f"years and months such as {times[0]}": (stamps(*times), {}, {"a": [5, 6, 7]}, "")
+        for times in (
+            ("2020-11", "2020-12", "2021-01"),
+            ("2020/11", "2020/12", "2021/01"),
+            ("11/2020", "12/2020", "01/2021"),
+            ("11/2020", "12/2020", "1/2021"),
+            ("11-2020", "12-2020", "01-2021"),
+            ("Nov 2020", "Dec 2020", "Jan 2021"),
+            ("November 2020", "December 2020", "January 2021"),
+        )
+    },
+    "months behind the values": (
+        "a,when\n5,11/2020\n6,12/2020\n7,01/2021\n",
         {},
         {"a": [5, 6, 7]},
         "",
@@ -538,6 +573,7 @@ REFUSED = {
     "quarters": (stamps("2021Q1", "2021Q2"), {}, "or write the first day of each quarter."),
     "weeks": (stamps("2021-W01", "2021-W02"), {}, "or write the first day of each week."),
     "a month among others": (stamps("2021-06", "2021-07", "x"), {}, "such as 2021-06, as the oth"),
+    "a thirteenth month": (stamps("11/2020", "12/2020", "13/2020"), {}, "such as 06/2021, as the"),
     "a column for each 0000": (
         day_rows([f"{h:02}{m:02}" for h in range(24) for m in (0, 30)]),
         {},

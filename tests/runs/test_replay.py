@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, replay
+from streamridge import Forecaster, InvalidInputError, compare, forecast, replay
 from tests.support.forecasters import DAY, START, daily, small
 from tests.support.series import frame, series
 
@@ -82,7 +82,6 @@ def test_one_of_several_sensors_must_be_named():
     with pytest.raises(InvalidInputError, match=r"sensor must be one of 'ramp', 'other', got none"):
         replay(small(), table)
     assert replay(small(), table, sensor="ramp").sensor == "ramp"
-    assert replay(small(), table.assign(other=1.0)).sensor == "ramp"  # a constant is no sensor
 
 
 def test_a_series_shorter_than_the_warm_up_is_refused():
@@ -274,3 +273,33 @@ def test_a_replay_releases_the_memory_of_refits_at_its_end():
 def test_replay_refuses_an_unknown_option(options):
     with pytest.raises(InvalidInputError, match="replay must be given options among sensor, "):
         replay(small(), frame(daily(5 * DAY)), **options)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda rows: Forecaster.start(rows, train_size=2 * DAY),
+        lambda rows: small().observe(rows),
+        lambda rows: replay(small(), rows),
+        lambda rows: compare(rows, ["fixed"], train_size=2 * DAY),
+        lambda rows: forecast(rows, train_size=2 * DAY),
+    ],
+    ids=["start", "observe", "replay", "compare", "forecast"],
+)
+def test_decisions_about_formats_are_warnings_at_the_line_of_the_caller(use):
+    rows = frame(daily(5 * DAY))
+    rows["time"] = rows["time"].dt.strftime("%d/%m/%Y %H:%M")
+
+    with pytest.warns(UserWarning, match="dates are read as day/month/year, as .13/06/") as found:
+        use(rows)
+
+    assert [each.filename for each in found] == [__file__]
+
+
+def test_a_constant_column_is_left_out_with_a_warning():
+    rows = frame(daily(5 * DAY)).assign(lanes=3)
+
+    with pytest.warns(RuntimeWarning, match="^lanes: one value throughout"):
+        run = replay(small(), rows)
+
+    assert run.sensor == "ramp"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import partial
 from itertools import islice, pairwise
 
@@ -20,6 +22,7 @@ from streamridge.files.time_text import (
     epoch_unit,
     has_dots,
     interval_of,
+    month_pattern,
     order_of,
     parse_epoch,
     parse_index_cell,
@@ -48,9 +51,8 @@ TIME_WORDS = ("time", "date", "epoch", "unix")
 # Columns with one of these words in their name may hold years and months such as 202106.
 MONTH_WORDS = ("month", "date", "period", "yyyymm")
 YEAR_AND_MONTH = "%Y%m"
-YEAR_DASH_MONTH = "%Y-%m"
+EXAMPLE = date(2021, 6, 1)  # the month that messages show
 _YEAR_AND_MONTH = re.compile(r"(?:1[89]|2[01])\d\d(?:0[1-9]|1[0-2])", re.ASCII)
-_YEAR_DASH_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])", re.ASCII)
 ORDERS = {DAY_FIRST: "day/month/year", MONTH_FIRST: "month/day/year"}
 UNITS = dict(zip(EPOCHS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))
 
@@ -102,12 +104,10 @@ class DateFormat:
             return f"a time written as {shown(self.evidence.proof.text)} above"
         if self.found in UNITS:
             return f"{UNITS[self.found]} since 1970, as the others"
-        if self.found == YEAR_AND_MONTH:
-            return "a year and a month such as 202106, as the others"
-        if self.found == YEAR_DASH_MONTH:
-            return "a year and a month such as 2021-06, as the others"
         if self.found == INDEX:
             return "a whole number of at most 7 digits, as the others"
+        if self.found not in (None, WRITTEN):
+            return f"a year and a month such as {EXAMPLE:{self.found}}, as the others"
         return TIME_EXAMPLE
 
     @property
@@ -180,9 +180,9 @@ class DateFormat:
             ):
                 return YEAR_AND_MONTH
             return WRITTEN if name in NO_INDEX else INDEX
-        months = sum(_YEAR_DASH_MONTH.fullmatch((text or "").strip()) is not None for text in known)
-        if 2 * months > len(known):
-            return YEAR_DASH_MONTH
+        patterns = Counter(filter(None, map(month_pattern, known)))
+        if 2 * max(patterns.values(), default=0) > len(known):
+            return patterns.most_common(1)[0][0]
         counts = name in TIME_NAMES or any(word in name for word in TIME_WORDS)
         return (epoch_unit(known) if counts else None) or WRITTEN
 

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from narwhals.dependencies import is_pandas_series
 
-from streamridge.errors import InvalidInputError, listed, option, shown, visible
+from streamridge.errors import InvalidInputError, listed, option, shown, visible, warn
 from streamridge.files.calendar_columns import CONSTANT
 from streamridge.files.collector import Collector
 from streamridge.files.reading_arguments import ReadingArguments
@@ -164,14 +164,21 @@ def read_one_series(
 def read_one_sensor(
     source: Any, options: ReadingOptions, choose: Callable[[Sequence[str]], str]
 ) -> Readings:
-    """Return the readings of one sensor of a source, chosen among the names of all."""
+    """Return the readings of one sensor of a source, chosen among the names of all.
+
+    Notes about the source, and columns that were left out, are warnings.
+    """
     collector = read_readings(source, options)
     try:
-        return collector.take(choose(collector.every_name))
+        chosen = choose(collector.every_name)
     except InvalidInputError:
         if not collector.left_out:
             raise
-        return collector.take(choose(collector.names))
+        chosen = choose(collector.names)
+        left_out = (LeftOut(*each) for each in collector.left_out.items())
+        warn(map(str, left_out), RuntimeWarning)
+    warn(collector.notes)
+    return collector.take(chosen)
 
 
 def read_readings(sources: Any, options: ReadingOptions) -> Collector:

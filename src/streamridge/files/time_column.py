@@ -22,6 +22,7 @@ from streamridge.files.time_text import (
     NO_TIME,
     Stamp,
     interval_of,
+    month_pattern,
     parse_iso,
     parse_ordered,
 )
@@ -121,6 +122,8 @@ def _is_time(cell: str) -> bool:
         parse_iso(start),
         *(parse_ordered(start, order) for order in (DAY_FIRST, MONTH_FIRST)),
     )
+    if month_pattern(cell) is not None:
+        return True
     return not start.isdigit() and any(way is not NO_TIME for way in ways)
 
 

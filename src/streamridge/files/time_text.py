@@ -42,8 +42,11 @@ _DIGITS_OF_DATE = re.compile(
 # Formats that messages suggest.
 _DATE_PATTERNS = (
     *("%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y"),
-    *("%b %d, %Y", "%b %d %Y", "%B %d, %Y", "%B %d %Y", "%a, %d %b %Y", "%a %d %b %Y", "%Y-%m"),
+    *("%b %d, %Y", "%b %d %Y", "%B %d, %Y", "%B %d %Y", "%a, %d %b %Y", "%a %d %b %Y"),
 )
+# Formats of a year and a month.
+_MONTH_PATTERNS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%B-%Y")
+_MONTH = re.compile(r"\d{4}[-/]\d{1,2}|\d{1,2}[-/]\d{4}|[A-Za-z]{3,9}[ -]\d{4}", re.ASCII)
 _DIGIT_PATTERNS = ("%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S")
 _CLOCK_PATTERNS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S %z")
 
@@ -147,6 +150,19 @@ def parse_pattern(text: str | None, pattern: str) -> Stamp:
         return _stamp(datetime.strptime((text or "").strip(), pattern))
     except (ValueError, OverflowError):
         return NO_TIME
+
+
+def month_pattern(text: str | None) -> str | None:
+    """Return the pattern of a year and a month, None if a cell holds something else.
+
+    >>> month_pattern("01/2015"), month_pattern("Jan 2015"), month_pattern("13/2015")
+    ('%m/%Y', '%b %Y', None)
+    """
+    cell = (text or "").strip()
+    if not _MONTH.fullmatch(cell):
+        return None
+    fitting = (each for each in _MONTH_PATTERNS if parse_pattern(cell, each) is not NO_TIME)
+    return next(fitting, None)
 
 
 def parse_epoch(text: str | None, unit: str) -> Stamp:

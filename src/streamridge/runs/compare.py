@@ -20,6 +20,7 @@ from streamridge.errors import (
     html_table,
     listed,
     visible,
+    warn,
 )
 from streamridge.files.frames import frame_library
 from streamridge.files.reading import LeftOut, read_series
@@ -240,7 +241,8 @@ def compare(
     Notes
     -----
     A sensor whose series is not longer than the warm-up is left out. A run that fails does not stop
-    the others: see `Comparison`. Ctrl-C ends early: running runs are cut short, and later runs are
+    the others: see `Comparison`. Decisions about the format of the data that you may want to check
+    are warnings. Ctrl-C ends early: running runs are cut short, and later runs are
     missing.
 
     Examples
@@ -267,6 +269,7 @@ def compare(
     )
     if keep is not None:
         tasks = with_stored_runs(Path(keep), tasks)
+    warn(read.notes)
     for sensor in left_out:
         logger.warning("%s", sensor)
     outcomes = list(run_tasks(tasks, chosen, progress))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from streamridge.errors import InvalidInputError, StreamRidgeError, counted, option
+from streamridge.errors import InvalidInputError, StreamRidgeError, counted, option, warn
 from streamridge.files.frames import make_frame
 from streamridge.files.reading import listed_sources, read_series
 from streamridge.files.reading_options import (
@@ -151,11 +150,9 @@ def forecast(
     made = [outcome.forecast for outcome in outcomes if outcome.forecast is not None]
     if not made:
         raise StreamRidgeError(f"every forecast failed, the first one: {failed[0]}")
-    for text in (*map(str, read.left_out), *failed):
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    warn((*map(str, read.left_out), *failed), RuntimeWarning)
     notes = [note for outcome in outcomes for note in outcome.notes]
-    for text in (*read.notes, *notes, *stopped_notes(made)):
-        warnings.warn(text, UserWarning, stacklevel=2)
+    warn((*read.notes, *notes, *stopped_notes(made)))
     return make_frame(forecast_columns(made), backend_of(sources[0]))
 
 

@@ -75,7 +75,8 @@ def replay(
     Notes
     -----
     Linear algebra uses one thread meanwhile, so that results repeat bit for bit. Ctrl-C ends the
-    run early; on Dask there is no run then, and the forecaster does not change.
+    run early; on Dask there is no run then, and the forecaster does not change. Decisions about the
+    format of the series that you may want to check are warnings.
 
     Examples
     --------

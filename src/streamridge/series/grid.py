@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Mask, Vector, require_one_of
 from streamridge.errors import InvalidInputError, option
-from streamridge.series.clock import containing
+from streamridge.series.clock import Clock, containing
 from streamridge.series.lengths import DAY, Length, amount, parse_step
 from streamridge.series.placement import place_on_grid
 from streamridge.series.series import Aggregate, Readings, Series, span_text
@@ -111,6 +111,8 @@ def to_series(
     )
     known_at = arrivals(series, taken) if arrival_order else None
     time_format = _time_format(readings, taken.times, zone)
+    if isinstance(series.clock, Clock):
+        time_format = replace(time_format, yearly=series.clock.calendar.yearly)
     later = replace(readings, times=times).part(exists & (times > taken.times.max()))
     return replace(
         series,

@@ -71,6 +71,7 @@ class SensorClock:
             [(_, seconds)] = time_format.offsets
             written = clock.calendar.with_offset(candidates[0], seconds)
             clock = clock if written == clock.calendar else replace(clock, calendar=written)
+            time_format = written if written.yearly else time_format
         places = [clock.nearest(moment) for moment in candidates.astype(np.int64).tolist()]
         step, on_grid = places[0]
         if newest is not None:

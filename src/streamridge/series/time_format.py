@@ -37,6 +37,7 @@ class TimeFormat:
     # on. The first also holds before.
     offsets: tuple[tuple[int, int], ...] = ()
     unit: Unit = "us"  # the unit in which the column of a frame counts
+    yearly: bool = False  # whether the offsets of the last year repeat after the last of them
 
     @classmethod
     def of(cls, times: Times, offsets: Offsets, zone: str | None, unit: Unit = "us") -> TimeFormat:
@@ -80,7 +81,8 @@ class TimeFormat:
         if not self.offsets:
             return np.zeros(len(times), dtype=np.int64)
         since, seconds = np.array(self.offsets).T
-        at = np.searchsorted(since, times.astype("M8[us]").astype(np.int64), side="right") - 1
+        known = self._in_known_years(times) if self.yearly else times
+        at = np.searchsorted(since, known.astype("M8[us]").astype(np.int64), side="right") - 1
         return seconds[np.maximum(at, 0)]
 
     def local(self, times: Times) -> Times:
@@ -109,9 +111,26 @@ class TimeFormat:
         moment = int(since.astype("M8[us]").astype(np.int64))
         if self.zone is not None or not self.offsets or moment < self.offsets[-1][0]:
             return self
-        if self.offsets[-1][1] == seconds:
+        if self.offsets_at(np.array([since]))[0] == seconds:
             return self
         return replace(self, offsets=(*self.offsets, (moment, seconds)))
+
+    def every_year(self, times: Times) -> TimeFormat:
+        """Return the format whose offsets repeat every year, if some times are written so."""
+        yearly = replace(self, yearly=len(self.offsets) > 1)
+        return yearly if (yearly.offsets_at(times) == self.offsets_at(times)).all() else self
+
+    def _in_known_years(self, times: Times) -> Times:
+        """Return times after the last change of the offset as the same dates of known years."""
+        first, last = (np.datetime64(self.offsets[at][0], "us") for at in (0, -1))
+        known = times.astype("M8[us]")
+        while True:
+            months = known.astype("M8[M]")
+            earlier = (months - 12).astype("M8[us]") + (known - months)
+            is_later = (known > last) & (earlier >= first)
+            if not is_later.any():
+                return known
+            known = np.where(is_later, earlier, known)
 
     def datetimes(self, times: Times) -> list[Any]:
         """Return times as datetimes, with a zone or offset if the format has one."""
@@ -144,6 +163,7 @@ class TimeFormat:
             "zone": self.zone,
             "offsets": [list(pair) for pair in self.offsets],
             "unit": self.unit,
+            "yearly": self.yearly,
         }
 
     @classmethod
@@ -152,7 +172,8 @@ class TimeFormat:
         if plain is None:
             return cls()
         offsets = tuple((int(since), int(seconds)) for since, seconds in plain["offsets"])
-        return cls(bool(plain["zoned"]), plain["zone"], offsets, plain["unit"])
+        yearly = bool(plain.get("yearly"))
+        return cls(bool(plain["zoned"]), plain["zone"], offsets, plain["unit"], yearly)
 
     @property
     def _distinct(self) -> set[int]:
