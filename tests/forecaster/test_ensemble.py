@@ -1,5 +1,7 @@
 """The ensemble: weights of its members, and the comparison of the model with its baseline."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,33 @@ class TestAfterAJump:
         issued, _ = self.lived(50 * [10.0] + 30 * [11.5], model=10.0)
 
         assert abs(issued[60:] - 11.5).max() < 0.4
+
+    @pytest.mark.parametrize(
+        ("more", "less", "expected"),
+        [
+            (0.2, 0.0, 11.5),  # the last reading alone was right
+            (0.2, 0.02, 10 + 1.5 * 0.2 / 0.36),
+            (0.2, 0.03, 10.0),  # both had errors of their own
+            (0.15, 0.0, 10.0),  # small errors
+        ],
+    )
+    def test_it_is_also_issued_where_nearly_all_errors_exceed_its_own(self, more, less, expected):
+        latest = np.array([[1.0, 1.0], [1.0, 1.0], [more, less]])
+        members = replace(ensemble(has_baseline=False, day=96), latest=latest)
+
+        issued, _ = members.issued(mixed(members, 0, [[10.0], [10.0], [11.5]]), large=2.0)
+
+        assert issued.item() == pytest.approx(expected)
+
+    def test_errors_that_both_made_do_not_count(self):
+        members = ensemble(has_baseline=False, day=96)
+        for step, last in enumerate((9.0, 100.0)):
+            forecast = mixed(members, step, [[10.0], [10.0], [last]])
+            members = members.observe(step, 100.0, forecast, learns=True, plausible=True)
+            if step == 0:  # the last reading missed the jump by 91, the model by 90
+                assert members.latest[2].tolist() == [0.0, 0.25 * (91**2 - 90**2)]
+
+        assert members.latest[2, 0] > 8 * members.latest[2, 1]
 
     def test_errors_as_usual_change_nothing(self):
         rng = np.random.default_rng(0)

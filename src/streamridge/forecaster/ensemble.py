@@ -4,7 +4,9 @@ The members are the self-tuned model, its baseline fit, and naive forecasts. Thr
 members follow changes within a day, within days and within weeks. A final mixture combines the
 model with these three, so they cost next to nothing where the model is right. Weights need many
 readings to follow a jump of the level. Until then the last reading replaces the mixture: while the
-errors of the last two readings are large, or the errors of the last ten exceed its own errors.
+errors of the last two readings are large, while the errors of the last ten exceed its own errors,
+or while nearly all of the last four errors exceed its own. An error that both made, as at the jump
+itself, does not count in the last comparison.
 """
 
 from __future__ import annotations
@@ -40,9 +42,12 @@ MIXTURE_DAYS, FINAL_DAYS = (1, 4, 16), 7
 MODEL, BASELINE, LAST = "model", "start", "last"
 # The places of the model and its baseline among the members.
 FITTED = slice(0, 2)
-# The weights of the newest squared error in the two means that show a jump, and how many times as
-# large as that of the last reading the slower mean may be.
-NEWEST, MOST = np.array([[0.5], [0.1]]), 2.0
+# The weights of the newest squared error in the three means that show a jump, and how many times as
+# large as that of the last reading the second mean may be.
+NEWEST, MOST = np.array([[0.5], [0.1], [0.25]]), 2.0
+# The third mean counts errors beyond those of the other only. That of the mixture must exceed this
+# share of a large error, and this many times that of the last reading.
+NOTABLE, FAR_MORE = 0.2, 8.0
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,9 @@ class Ensemble:
     # their number.
     squares: Vector = field(default_factory=lambda: np.zeros(2))
     seen: int = 0
-    # (2, 2), fast and slow means of the last squared errors one step ahead, of the mixture and of
-    # the last reading.
-    latest: Matrix = field(default_factory=lambda: np.zeros((2, 2)))
+    # (3, 2), fast and slow means of the last squared errors one step ahead, and means of what
+    # exceeds the error of the other; of the mixture and of the last reading.
+    latest: Matrix = field(default_factory=lambda: np.zeros((3, 2)))
 
     @classmethod
     def start(
@@ -132,15 +137,23 @@ class Ensemble:
         It missed one if its last errors are large, or larger than those of the last reading. It
         then moves to the last reading, as far as that had smaller errors.
         """
-        fast, slow = self.latest.tolist()
         values, reading = forecast.values, forecast.members[len(self.names) - 1]
-        is_lost = fast[0] > large * large
-        if isnan(reading.item(0)) or not (is_lost or slow[0] > MOST * slow[1]):
+        share = self._share_of_last_reading(large)
+        if isnan(reading.item(0)) or not share:
             return values, self.source(forecast)
-        mixture, last = fast if is_lost else slow
-        share = mixture * mixture / (mixture * mixture + last * last)
         moved = np.where(reading == values, values, (1 - share) * values + share * reading)
         return moved, "last" if share >= 0.5 else self.source(forecast)
+
+    def _share_of_last_reading(self, large: float) -> float:
+        """Return how far the forecast moves to the last reading; 0 if it missed no jump."""
+        fast, slow, (more, less) = self.latest.tolist()
+        is_lost, share = fast[0] > large * large, 0.0
+        if is_lost or slow[0] > MOST * slow[1]:
+            mixture, last = fast if is_lost else slow
+            share = mixture * mixture / (mixture * mixture + last * last)
+        if more > max((NOTABLE * large) ** 2, FAR_MORE * less):
+            share = max(share, more / (more + FAR_MORE * less))
+        return share
 
     def source(self, forecast: EnsembleForecast) -> Source:
         """Return the kind of forecast that has most of the weight in a mixture."""
@@ -207,7 +220,9 @@ class Ensemble:
         if forecast is not None and plausible:
             both = np.array([forecast.values[0], forecast.members[count - 1, 0]])
             if not isnan(both[1]):
-                latest = latest + NEWEST * (np.square(value - both) - latest)
+                errors = np.square(value - both)
+                newest = np.array([errors, errors, errors - errors.min()])
+                latest = latest + NEWEST * (newest - latest)
         if correction is not None:
             error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
             correction = correction.forget() if isnan(error) else correction.observe(error)
@@ -273,7 +288,7 @@ class Ensemble:
         require_finite("values", columns[-1])
         forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
         squares, latest = window["squares"], state["latest.squares"]
-        for each, shape in ((squares, (2,)), (latest, (2, 2))):
+        for each, shape in ((squares, (2,)), (latest, (3, 2))):
             require_shape("squares", require_finite("squares", each), shape)
         return Ensemble(
             self.names,
