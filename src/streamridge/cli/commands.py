@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from functools import wraps
 from importlib.util import find_spec
 from inspect import cleandoc
-from typing import Any, ParamSpec
+from typing import Any
 
 import typer
 
-from streamridge.cli.help import GroupedCommand, with_first_view
+from streamridge.cli.help import GroupedCommand, add_first_view
 from streamridge.cli.options import with_reading_flags
 from streamridge.errors import InvalidInputError, MissingExtraError, StateError, StreamRidgeError
-
-Arguments = ParamSpec("Arguments")
 
 # Exit codes: nothing could be done; the input is wrong; some results are missing; Ctrl-C.
 FAILED, BAD_INPUT, INCOMPLETE, INTERRUPTED = 1, 2, 3, 130
@@ -70,13 +68,15 @@ class Commands:
         `typer.Typer.command`, such as `name`.
         """
         text, _, example = cleandoc(command.__doc__ or "").partition("\n\nExample: ")
+        run = _with_exit_codes(command, self.exit_codes)
+        add_first_view(run)
         self.app.command(
             cls=_command_class(self.exit_codes.usage),
             short_help=summary,
             help=text,
             epilog=f"\b\nExample:\n  {example}",
             **options,
-        )(_with_exit_codes(with_first_view(command), self.exit_codes))
+        )(run)
 
     def add_reader(
         self, command: Callable[..., None], summary: str, *, without: Collection[str] = ()
@@ -115,15 +115,16 @@ def missing_extra(modules: Sequence[str], extra: str) -> str:
     )
 
 
-def _with_exit_codes(
-    command: Callable[Arguments, None], exit_codes: ExitCodes
-) -> Callable[Arguments, None]:
-    """Return a command that prints an error as one line and exits with its code."""
+def _with_exit_codes(command: Callable[..., None], exit_codes: ExitCodes) -> Callable[..., None]:
+    """Return a command that prints an error as one line and exits with its code.
+
+    The flag `--help-all`, which many commands have, ends a command before it runs.
+    """
 
     @wraps(command)
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+    def run(*, help_all: bool = False, **flags: Any) -> None:
         try:
-            command(*args, **kwargs)
+            command(**flags)
         except StreamRidgeError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(exit_codes.of(error)) from None

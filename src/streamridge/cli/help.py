@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
@@ -58,21 +57,14 @@ HelpAll = Annotated[
 ]
 
 
-def with_first_view(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that has the flag `--help-all` if it has many flags."""
+def add_first_view(command: Callable[..., None]) -> None:
+    """Declare the flag `--help-all` of a command, if it has many flags."""
     own = signature(command, eval_str=True)
-    if not has_groups(own.parameters):
-        return command
-
-    @wraps(command)
-    def run(*, help_all: bool = False, **flags: Any) -> None:
-        command(**flags)
-
-    more = Parameter("help_all", Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll)
-    parameters = [*own.parameters.values(), more]
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    if has_groups(own.parameters):
+        more = Parameter("help_all", Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll)
+        parameters = [*own.parameters.values(), more]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
 
 
 class GroupedCommand(TyperCommand):
