@@ -7,6 +7,7 @@ import sys
 import tempfile
 from functools import cache
 
+import httpx
 import numpy as np
 import pytest
 import typer.main
@@ -36,6 +37,8 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= LEAST_FREE:
 
 # For each call of a command, the test client of Typer would build all commands.
 typer.testing._get_command = cache(typer.main.get_command)
+# Each client of httpx would load the certificates of all authorities: 28 ms, also for http.
+httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
 
 # A busy machine is no counterexample. The quick suite tries the same few examples in every run; the
 # whole suite looks for new ones.
@@ -43,7 +46,7 @@ BUSY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", derandomize=True, database=None, max_examples=40, **BUSY)
 settings.register_profile("all", **BUSY)
 
-# Results repeat to the last bit on one thread only, and two workers share two cores.
+# Results repeat to the last bit on one thread only, and the workers share few cores.
 threadpool_limits(1)
 
 
