@@ -1,8 +1,9 @@
 # The commands people type. Each sets up what it needs in .venv by itself.
 PYTHON ?= python3
 BIN := .venv/bin
-# A worker runs whole files in order, so that servers and browsers are started once.
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
+# A worker runs whole files in order, so that servers and browsers are started once. Three workers keep
+# two cores busy: tests wait for processes, browsers and timers about 30 % of the time.
+PYTEST := $(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 .PHONY: demo serve-demo test test-all lint bench recording reliability clean
 

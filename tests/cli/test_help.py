@@ -5,7 +5,7 @@ import re
 import pytest
 import typer
 
-from streamridge.cli.help import GROUP_OF, GROUPS, RARE
+from streamridge.cli.commands import GROUP_OF, GROUPS, RARE
 from streamridge.cli.main import app
 
 MANY = ["replay", "compare", "forecast"]

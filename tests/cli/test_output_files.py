@@ -236,6 +236,15 @@ def test_after_ctrl_c_results_have_names_with_interrupted(invoke, flows, tmp_pat
     assert "Stopped early: results so far follow." in result.stderr
 
 
+@pytest.fixture
+def hangups():
+    """Let hangups end a process, also if the tests were started by nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_end_of_a_terminal_stops_a_run_like_ctrl_c(
     number, invoke, flows, tmp_path, monkeypatch
@@ -248,6 +257,7 @@ def test_the_end_of_a_terminal_stops_a_run_like_ctrl_c(
     assert len(pd.read_csv(tmp_path / "p.interrupted.csv")) == 27
 
 
+@pytest.mark.usefixtures("hangups")
 def test_a_signal_while_predictions_are_finished_leaves_no_stray_file(
     invoke, flows, tmp_path, monkeypatch
 ):
@@ -262,13 +272,13 @@ def test_a_signal_while_predictions_are_finished_leaves_no_stray_file(
     assert os.listdir(tmp_path) == ["flows.csv"]
 
 
+@pytest.mark.usefixtures("hangups")
 def test_a_command_that_ignores_hangups_goes_on(invoke, flows, monkeypatch):
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     press_after(monkeypatch, 100, signal.SIGHUP)
 
     result = invoke("replay", "flows.csv", *QUICK, "--sensor", "a")
 
-    signal.signal(signal.SIGHUP, before)
     assert result.exit_code == 0, result.output
 
 

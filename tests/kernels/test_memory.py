@@ -20,10 +20,10 @@ def test_an_array_larger_than_a_slab_gets_its_own_slab():
 def test_clear_reuses_the_memory_and_grows_it_if_needed():
     arena = Arena(np.float32)
     first = arena.empty((4, 4))
-    arena.clear()
+    arena.rewind()
 
     again = arena.empty((4, 4))
-    arena.clear()
+    arena.rewind()
     larger = arena.empty((SLAB + 8,))
 
     assert first.dtype == np.float32

@@ -624,7 +624,7 @@ def test_a_refit_that_fails_changes_nothing_and_the_learner_continues(samples, m
     real = streamridge.models.kernel_ridge.solvable
 
     def fails(ridge, A, blocks, memory, times):
-        memory.clear()
+        memory.rewind()
         raise NotPositiveDefiniteError("A", times[-1], "regularization", 0.3, 0.03)
 
     # The gradient is computed with the old system; the new one has no factor.

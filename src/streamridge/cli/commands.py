@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib.util import find_spec
-from inspect import cleandoc
-from typing import Any, ParamSpec
+from inspect import Parameter, cleandoc, signature
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from streamridge.cli.help import GroupedCommand, with_first_view
 from streamridge.cli.options import with_reading_flags
 from streamridge.errors import InvalidInputError, MissingExtraError, StateError, StreamRidgeError
-
-Arguments = ParamSpec("Arguments")
 
 # Exit codes: nothing could be done; the input is wrong; some results are missing; Ctrl-C.
 FAILED, BAD_INPUT, INCOMPLETE, INTERRUPTED = 1, 2, 3, 130
@@ -70,13 +68,15 @@ class Commands:
         `typer.Typer.command`, such as `name`.
         """
         text, _, example = cleandoc(command.__doc__ or "").partition("\n\nExample: ")
+        run = _with_exit_codes(command, self.exit_codes)
+        add_first_view(run)
         self.app.command(
             cls=_command_class(self.exit_codes.usage),
             short_help=summary,
             help=text,
             epilog=f"\b\nExample:\n  {example}",
             **options,
-        )(_with_exit_codes(with_first_view(command), self.exit_codes))
+        )(run)
 
     def add_reader(
         self, command: Callable[..., None], summary: str, *, without: Collection[str] = ()
@@ -115,15 +115,16 @@ def missing_extra(modules: Sequence[str], extra: str) -> str:
     )
 
 
-def _with_exit_codes(
-    command: Callable[Arguments, None], exit_codes: ExitCodes
-) -> Callable[Arguments, None]:
-    """Return a command that prints an error as one line and exits with its code."""
+def _with_exit_codes(command: Callable[..., None], exit_codes: ExitCodes) -> Callable[..., None]:
+    """Return a command that prints an error as one line and exits with its code.
+
+    The flag `--help-all`, which many commands have, ends a command before it runs.
+    """
 
     @wraps(command)
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+    def run(*, help_all: bool = False, **flags: Any) -> None:
         try:
-            command(*args, **kwargs)
+            command(**flags)
         except StreamRidgeError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(exit_codes.of(error)) from None
@@ -147,3 +148,82 @@ def _command_class(usage: int) -> type[GroupedCommand]:
                 raise
 
     return Command
+
+
+# A command with more flags of these groups than this shows groups, and a first view.
+MOST = 25
+# The groups by name: the flags of the first view, and the flags that `--help-all` adds. A flag of
+# no group is in the first view.
+GROUPS = {
+    "Reading": (
+        "sensors sensor time value id from_ to step tz extras gap",
+        "aggregate fold layout date_format decimal missing encoding largest arrival_order "
+        "skip_lines start_time",
+    ),
+    "Model": (
+        "method model horizon level bounds seasons holidays",
+        "exclude budget train_size update_every tune_every hyperparameter lags start seed",
+    ),
+    "Running": ("warmup last_steps jobs", "steps engine scheduler keep dry_run"),
+    "Output": ("predictions report save out plot as_json", "unit event force quiet"),
+}
+RARE = {name for _, rare in GROUPS.values() for name in rare.split()}
+GROUP_OF = {name: group for group, views in GROUPS.items() for name in " ".join(views).split()}
+ARGUMENTS, OTHERS = "Arguments", "Options"
+# The key under which a context notes that all flags are requested.
+ALL = "streamridge.help_all"
+
+
+def has_groups(names: Iterable[str | None]) -> bool:
+    """Return whether the help of a command with flags of these names has groups."""
+    return sum(name in GROUP_OF for name in names) > MOST
+
+
+def print_all_flags(ctx: typer.Context, requested: bool) -> None:
+    """Print the help with the rare flags, and exit."""
+    if requested:
+        ctx.meta[ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        is_eager=True,
+        callback=print_all_flags,
+        help="Show all flags, also the rare ones, and exit.",
+    ),
+]
+
+
+def add_first_view(command: Callable[..., None]) -> None:
+    """Declare the flag `--help-all` of a command, if it has many flags."""
+    own = signature(command, eval_str=True)
+    if has_groups(own.parameters):
+        more = Parameter("help_all", Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll)
+        parameters = [*own.parameters.values(), more]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help shows the flags in groups, if there are many."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the flags."""
+        if not has_groups(param.name for param in self.params):
+            super().format_options(ctx, formatter)
+            return
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (ARGUMENTS, *GROUPS)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            is_flag = param.param_type_name == "option"
+            group = GROUP_OF.get(str(param.name), OTHERS) if is_flag else ARGUMENTS
+            if record is not None and (ctx.meta.get(ALL) or param.name not in RARE):
+                sections.setdefault(group, []).append(record)
+        for name, records in sections.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)

@@ -24,8 +24,7 @@ from streamridge.files.open_files import (
 from streamridge.files.parquet import MAGIC, open_parquet
 from streamridge.files.raw_table import Origin, RawTable, SourceFormats
 from streamridge.files.reading_options import Layout, ReadingOptions
-from streamridge.files.time_column import with_times
-from streamridge.files.time_parts import TimeParts
+from streamridge.files.time_column import TimeParts, with_times
 
 
 class SourceReader:

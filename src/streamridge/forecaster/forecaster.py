@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import numpy as np
 
-from streamridge.arrays import Matrix, require_flag
+from streamridge.arrays import require_flag
 from streamridge.errors import StateError, StreamRidgeError, about, html_table
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import UNREADABLE, read_content
@@ -456,33 +456,30 @@ class Forecaster(StepwiseForecaster):
             the forecast, but a step without its own values is not learned from.
         """
         try:
+            history, counts = self._history, self._counts
             if isinstance(value, EllipsisType):
-                for row in new_rows(time, self._settings, self._history):
-                    self._observe(*row)
-                return
-            number = require_reading("value", value)
-            columns = None if extras is None else require_observed(self._settings, extras)
-            self._observe(time, number, columns)
+                rows = new_rows(time, self._settings, history)
+            else:
+                number = require_reading("value", value)
+                columns = None if extras is None else require_observed(self._settings, extras)
+                rows = iter([(time, number, columns)])
+            for moment, number, columns in rows:
+                step, on_grid = history.place(moment)
+                counts["readings"] += not isnan(number)
+                counts["off_grid"] += not on_grid
+                if history.excluded and history.is_excluded(step):
+                    counts["excluded"] += 1
+                    number = np.nan
+                missing = step - history.next_step
+                if missing < 0:
+                    self._add_late(step, number)
+                    continue
+                if missing:
+                    self._fill_gap(missing)
+                self._advance(number, columns)
         except StreamRidgeError as error:
             error.sensor = error.sensor or self._settings.sensor
             raise
-
-    def _observe(self, time: object, number: float, columns: Matrix | None) -> None:
-        """Learn from a checked reading; NaN stands for a missing one."""
-        history, counts = self._history, self._counts
-        step, on_grid = history.place(time)
-        counts["readings"] += not isnan(number)
-        counts["off_grid"] += not on_grid
-        if history.excluded and history.is_excluded(step):
-            counts["excluded"] += 1
-            number = np.nan
-        missing = step - history.next_step
-        if missing < 0:
-            self._add_late(step, number)
-            return
-        if missing:
-            self._fill_gap(missing)
-        self._advance(number, columns)
 
     @_named
     def exclude(self, start: object, end: object) -> None:

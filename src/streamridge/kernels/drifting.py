@@ -8,7 +8,7 @@ looked up in a table. Only times without a grid need every entry of the matrix.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Protocol, Self
 
@@ -166,9 +166,6 @@ class ForgettingEvaluation(Evaluation):
     def _times(self, factor: Block | None) -> Block:
         return self.factor if factor is None else self.factor * factor
 
-    def _faded(self, W: Weights) -> Weights:
-        return Weights(W.left, W.right, self._times(W.factor), W.memory)
-
 
 @dataclass(frozen=True)
 class Drifting(Forgetting):
@@ -240,7 +237,7 @@ class DriftingEvaluation(ForgettingEvaluation):
         return np.column_stack([in_rate, self.kernel.gradient_dot(v, combined)])
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
-        faded = self._faded(W)
+        faded = replace(W, factor=self._times(W.factor))
         in_value, own = self.kernel.inner(faded, slopes and slopes.part(0))
         aged = np.multiply(self.kernel.value, self.age, out=W.memory.empty(self.factor.shape))
         in_rate = -float(np.vdot(faded.dense, aged))
@@ -344,7 +341,8 @@ class RememberingEvaluation(ForgettingEvaluation):
         return np.column_stack([*own, self.kernel.gradient_dot(v, combined)])
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
-        in_value, own = self.kernel.inner(self._faded(W), slopes and slopes.part(0))
+        faded = replace(W, factor=self._times(W.factor))
+        in_value, own = self.kernel.inner(faded, slopes and slopes.part(0))
         weighted = np.multiply(self.kernel.value, W.dense, out=W.memory.empty(self.factor.shape))
         in_factor = [np.vdot(weighted, self.lags.expand(each)) for each in self._slopes()]
         return in_value, np.concatenate([in_factor, own])

@@ -8,6 +8,7 @@ for them on the past (`rolling.SearchPolicy`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import thread_time
 from typing import Any, Protocol, Self
@@ -48,30 +49,28 @@ class Costs:
     predicting: float = 0.0
 
     def __post_init__(self) -> None:
-        self._kinds: list[str] = []  # of the `with` blocks entered so far
-        self._start = 0.0
+        self._is_counting = False
 
     @property
     def total(self) -> float:
         """Return the sum of all seconds."""
         return self.tuning + self.fitting + self.predicting
 
-    def spending(self, kind: str) -> Costs:
+    @contextmanager
+    def spending(self, kind: str) -> Iterator[None]:
         """Count the seconds of a `with` block as "tuning", "fitting" or "predicting".
 
         A block inside a counted block adds nothing: a fit made by tuning counts as tuning.
         """
-        self._kinds.append(kind)
-        return self
-
-    def __enter__(self) -> None:
-        if len(self._kinds) == 1:
-            self._start = thread_time()
-
-    def __exit__(self, *_: object) -> None:
-        kind = self._kinds.pop()
-        if not self._kinds:
-            setattr(self, kind, getattr(self, kind) + thread_time() - self._start)
+        if self._is_counting:
+            yield
+            return
+        start, self._is_counting = thread_time(), True
+        try:
+            yield
+        finally:
+            setattr(self, kind, getattr(self, kind) + thread_time() - start)
+            self._is_counting = False
 
 
 class IssuedForecasts(Protocol):

@@ -86,12 +86,6 @@ class RowGradients:
         """Return the target of some rows of the window against the whole training set."""
         return Slopes(self.window.rows(rows), self.training)
 
-    def indirect(self, rows: slice) -> Slopes:
-        """Return the target of a block of the upper triangle, whose derivatives are subtracted."""
-        return Slopes(
-            self.training.rows(rows), self.training.rows(slice(rows.start, None)), share=-1.0
-        )
-
     @property
     def along(self) -> Vector:
         """Return the derivative along each of the tangents, shape (q,)."""
@@ -195,11 +189,11 @@ def window_terms(
         u += k.T @ e
         slopes = None if slopes_of is None else slopes_of(part)
         in_kernel.append(rows.inner(Weights(e, fit.theta, memory=memory), slopes)[1])
-        memory.clear()
+        memory.rewind()
     return WindowTerms(total, u, reduce(np.add, in_kernel))
 
 
-def symmetric_inner(fit: KernelFit, v: Matrix, in_rows: RowGradients | None) -> Vector:
+def symmetric_inner(fit: KernelFit, v: Matrix, in_rows: Embedding | None) -> Vector:
     """Return v^T (dK/dlam_i) theta, summed over the horizons, from half of K; shape (d - 1,).
 
     The derivatives in the entries of rows are subtracted from `in_rows`, unless it is None.
@@ -213,7 +207,10 @@ def symmetric_inner(fit: KernelFit, v: Matrix, in_rows: RowGradients | None) -> 
         # An entry right of the diagonal square also counts for its mirror image below it.
         mirrored = right[rows.start :].copy()
         mirrored[: rows.stop - rows.start, v.shape[1] :] = 0.0
-        slopes = None if in_rows is None else in_rows.indirect(rows)
+        slopes = None
+        if in_rows is not None:
+            own, later = in_rows.rows(rows), in_rows.rows(slice(rows.start, None))
+            slopes = Slopes(own, later, share=-1.0)
         parts.append(evaluation.inner(Weights(left[rows], mirrored, memory=memory), slopes)[1])
         memory.rewind(end)
     return reduce(np.add, parts)

@@ -187,7 +187,8 @@ class KernelRidgeFit(KernelFit):
         in_rows = RowGradients.zero(embedded_tangents(self, window, tangents))
         terms = window_terms(self, window, loss, None if in_rows is None else in_rows.direct)
         v = self.system.solve_adjoint(terms.u)
-        in_kernel = terms.in_kernel - symmetric_inner(self, v, in_rows)
+        in_training = None if in_rows is None else in_rows.training
+        in_kernel = terms.in_kernel - symmetric_inner(self, v, in_training)
         in_lam = np.append(-2 * in_kernel, 2 * np.sum(v * self.theta))
         gradient = in_lam if in_rows is None else np.append(in_lam, -2 * in_rows.along)
         return terms.loss, gradient

@@ -200,7 +200,7 @@ class KernelFit(ModelFit):
         memory: Arena = system.memory if system else self.take_memory()
         for name in RECOMPUTED:
             vars(self).pop(name, None)
-        memory.clear()
+        memory.rewind()
         return memory
 
     def take_over(self, before: KernelFit) -> None:

@@ -88,7 +88,7 @@ class Clock:
 
         The step is the same as with `steps`: half a step is rounded to an even number.
         """
-        if self._months or self.follows_calendar:
+        if self._microseconds is None:
             time = np.array([moment]).astype("M8[us]")
             steps = self.steps(time)
             return int(steps[0]), bool(self.times(steps)[0] == time[0])
@@ -122,8 +122,10 @@ class Clock:
         return about[nearest, np.arange(len(local))]
 
     @cached_property
-    def _microseconds(self) -> tuple[int, int]:
-        """Return the microseconds of a step and of the phase."""
+    def _microseconds(self) -> tuple[int, int] | None:
+        """Return the microseconds of a step and of the phase; None if a calendar sets the steps."""
+        if self._months or self.follows_calendar:
+            return None
         return self.step // MICROSECOND, self.phase // MICROSECOND
 
     def shifts(self, steps: Steps) -> Steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
@@ -41,10 +42,19 @@ def parse_time(time: object) -> tuple[np.datetime64, int | None]:
     >>> parse_time("2021-06-13 24:00")
     (np.datetime64('2021-06-14T00:00:00.000000'), None)
     """
-    try:
-        return _time_and_offset(_from_text(time) if isinstance(time, str) else time)
-    except (ValueError, OverflowError):
-        raise InvalidInputError(f"time must be {TIME_EXAMPLE}, got {shown(time)}.") from None
+    with suppress(ValueError, OverflowError):
+        known = _from_text(time) if isinstance(time, str) else time
+        offset = known.utcoffset() if isinstance(known, datetime) else None
+        if isinstance(known, datetime) and offset is not None:
+            utc = np.datetime64(known.astimezone(UTC).replace(tzinfo=None), "us")
+            return utc, offset // timedelta(seconds=1)
+        if isinstance(known, date):
+            return np.datetime64(known, "us"), None
+        if isinstance(known, np.datetime64):
+            [stamp] = in_microseconds(np.array([known]))
+            if not np.isnat(stamp):
+                return stamp, None
+    raise InvalidInputError(f"time must be {TIME_EXAMPLE}, got {shown(time)}.")
 
 
 def time_text(time: np.datetime64 | np.int64, unit: Literal["m", "s"] = "s") -> str:
@@ -90,20 +100,6 @@ def is_offset(offset: timedelta) -> bool:
     """
     whole = offset % timedelta(minutes=30 if offset < timedelta(0) else 15) == timedelta(0)
     return whole and timedelta(hours=-12) <= offset <= timedelta(hours=14)
-
-
-def _time_and_offset(time: object) -> tuple[np.datetime64, int | None]:
-    offset = time.utcoffset() if isinstance(time, datetime) else None
-    if isinstance(time, datetime) and offset is not None:
-        utc = np.datetime64(time.astimezone(UTC).replace(tzinfo=None), "us")
-        return utc, offset // timedelta(seconds=1)
-    if isinstance(time, date):
-        return np.datetime64(time, "us"), None
-    if isinstance(time, np.datetime64):
-        [stamp] = in_microseconds(np.array([time]))
-        if not np.isnat(stamp):
-            return stamp, None
-    raise ValueError(time)
 
 
 def _from_text(text: str) -> datetime:

@@ -96,9 +96,9 @@ class TestParts:
 
 
 class TestSending:
-    def run(self, count, receive=None, stop_after=None):
-        """Send parts to a client; return how many were made, and what was sent."""
-        made, sent = [], []
+    def run(self, count, leave_after=None):
+        """Send parts to a client, who may leave; return how many were made, and what was sent."""
+        made, sent, leaves = [], [], asyncio.Event()
 
         async def parts():
             for part in range(count):
@@ -107,16 +107,18 @@ class TestSending:
 
         async def send(message):
             sent.append(message)
-            if len(sent) - 1 == stop_after:
+            if len(sent) - 1 == leave_after:
+                leaves.set()
                 await asyncio.sleep(LIMIT)  # the client reads no more
 
-        async def wait():
-            await asyncio.sleep(LIMIT)
+        async def receive():
+            await leaves.wait()
+            return {"type": "http.disconnect"}
 
         closed = []
         response = StreamedResponse(parts(), "text/plain", on_close=lambda: closed.append(True))
         app = response.to_asgi_response()
-        asyncio.run(app({"type": "http"}, receive or wait, send))
+        asyncio.run(app({"type": "http"}, receive, send))
         assert closed == [True]
         return made, sent
 
@@ -130,10 +132,6 @@ class TestSending:
     def test_a_part_is_made_after_the_client_has_accepted_the_one_before(self, counted):
         counted("D4", 1)
 
-        async def leave():
-            await asyncio.sleep(0.05)
-            return {"type": "http.disconnect"}
-
-        made, _ = self.run(1000, receive=leave, stop_after=2)
+        made, _ = self.run(1000, leave_after=2)
 
         assert made == [0, 1]

