@@ -92,8 +92,8 @@ class WorkerHandle:
         self._done = done or (lambda: config.done)
         self._sensors = {sensor.id: sensor for sensor in config.sensors}
         self.restarts = 0
-        # Crashes by sensor and arrival number, while items were processed, and in refits. An item
-        # that is processed later has no crashes any more.
+        # Crashes by sensor and arrival number, while items were processed, and in refits. A
+        # processed item has none.
         self._crashes: Counter[tuple[int, int]] = Counter()
         self._refit_crashes: Counter[tuple[int, int]] = Counter()
         self._crash_times: deque[float] = deque(maxlen=MANY_CRASHES)
