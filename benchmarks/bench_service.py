@@ -57,6 +57,7 @@ def main() -> None:
     parser.add_argument("--day-sensors", type=int, default=2000, help="of the simulated day")
     parser.add_argument("--memory", help="of the service; by default its own default")
     parser.add_argument("--models", action="store_true", help="of full size in the fleet")
+    parser.add_argument("--model", help="of the service; by default its own default")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--only", choices=["load", "day", "history", "fleet"])
     parser.add_argument("--json", action="store_true")
@@ -100,7 +101,7 @@ def served(
     """Run a service in a process of its own until the end of a block."""
     command = [sys.executable, "-m", "streamridge", "serve", "--database", database, "--port", "0"]
     command += ["--clock", "stream", "--log-level", "error", "--workers", str(options.workers)]
-    for name in ("train_size", "memory"):
+    for name in ("train_size", "memory", "model"):
         if getattr(options, name) is not None:
             command += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster
+from streamridge.features.timeline import Timeline
 from streamridge.forecaster.calibration import Calibration
-from streamridge.forecaster.sensor_history import SensorHistory
+from streamridge.forecaster.sensor_history import DAYS, SensorHistory, quantile
 from tests.support.forecasters import DAY, HOUR, START, column, daily, live, small
 from tests.support.sensor_histories import FIRST, HORIZON, LAGS, recalled
 from tests.support.tiers import each_horizon
@@ -49,6 +50,29 @@ def test_expected_errors_grow_during_silence_up_to_those_of_a_naive_forecast(sil
     below, above = calibration.bands.offsets(np.array([size]), (0.9,))
     most = ((naive[1] - naive[0]) / (above - below)).item() / np.sqrt(2)
     assert wider == pytest.approx(min(np.sqrt(1 + silence), max(1.0, most)))
+
+
+@pytest.mark.parametrize("days", [1, 5, 20])
+def test_naive_intervals_look_up_errors_once_enough_of_them_can_be_known(days, monkeypatch):
+    history, looked_up = exact_history(days), []
+    found = Timeline.trusted_values
+    monkeypatch.setattr(
+        Timeline, "trusted_values", lambda self, at: looked_up.append(at.size) or found(self, at)
+    )
+
+    history.naive_offsets(np.array([1.0]), (0.9,))
+
+    near = 3  # an hour is compared with itself and its neighbours
+    assert bool(looked_up) == (days * near >= DAYS)
+
+
+@pytest.mark.parametrize("count", [2, 3, 28, 29, 195, 196])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 0.9 * (1 + 1 / DAYS), 0.999])
+def test_a_quantile_equals_that_of_numpy_to_the_last_bit(count, share):
+    rng = np.random.default_rng(count)
+
+    for sample in (rng.normal(size=count) ** 2, rng.integers(0, 4, count) / 3):
+        assert quantile(sample, share) == np.quantile(sample, share)
 
 
 def test_after_silence_the_last_reading_is_no_forecast():

@@ -223,7 +223,8 @@ def test_a_refit_that_a_service_did_not_finish_is_made_when_it_starts_again(
 
 
 async def worked_off(service):
-    """Wait until the forecasts of all readings are stored."""
+    """Wait until the forecasts of all readings are stored, also of isolated sensors."""
+    pool, writer = service.forecasts.pool, service.writer
     await wait_until_async(
-        lambda: service.forecasts.pool.done >= service.writer.seq, "the forecasts of all readings"
+        lambda: pool.done >= writer.seq and not pool.failed, "the forecasts of all readings"
     )

@@ -179,6 +179,11 @@ class Timeline:
         at, found = self._found(steps)
         return found & ((self._flags[at] & TRUSTED) > 0)
 
+    def trusted_values(self, steps: Steps) -> Vector:
+        """Return the values at some steps, NaN where there is no trusted reading."""
+        at, found = self._found(steps)
+        return np.where(found & ((self._flags[at] & TRUSTED) > 0), self._values[at], np.nan)
+
     def sound(self, steps: Steps) -> Mask:
         """Return a mask of the steps with a trusted reading, or filled in by a forecast."""
         at, found = self._found(steps)

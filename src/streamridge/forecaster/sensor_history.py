@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import isfinite, sqrt
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from streamridge.series.holidays import Holidays
 from streamridge.series.lengths import DAY
 from streamridge.series.sensor_clock import SensorClock
 from streamridge.series.time_format import TimeFormat
+from streamridge.series.times import Steps
 
 # The smallest size of error, as a share of the value.
 ROUNDING = 1e-9
@@ -152,22 +154,21 @@ class SensorHistory:
         They are the errors of forecasts of the same age, at about the same time on the last days.
         """
         steps, timeline = self.next_step + np.arange(self.horizon), self.timeline
-        ages, day = steps - timeline.newest + self.silent, self._settings.periods[0]
+        lags = _lags_of_days(self._settings.periods[0])
+        lags = lags[lags <= steps[-1] - timeline.oldest]  # earlier steps are not stored
+        if len(lags) < DAYS:
+            return np.full(self.horizon, np.nan)
+        ages = steps - timeline.newest + self.silent
         if best < len(self._settings.periods):
             season = self._settings.periods[-1 - best]
             ages = np.rint(season * np.ceil(ages / season)).astype(np.int64)
-        beside = np.arange(-int(day // 48) - 1, int(day // 48) + 2)
-        back = np.rint(day * np.arange(1, DAYS + 1)).astype(np.int64)
-        ends = steps[:, None] - (back[:, None] + beside).ravel()
+        ends = steps[:, None] - lags
         starts = ends - ages[:, None]
-        pairs = timeline.trusted(ends) & timeline.trusted(starts)
-        sizes = np.abs(timeline.values(ends) - timeline.values(starts))
-        found = [each[both] for each, both in zip(sizes, pairs, strict=True)]
+        sizes = np.abs(timeline.trusted_values(ends) - timeline.trusted_values(starts))
+        found = [each[~np.isnan(each)] for each in sizes]
         # As for any sample, the next error exceeds a quantile more often: one day more counts.
         share = JUDGED * (1 + 1 / DAYS)
-        return np.array(
-            [np.quantile(each, share) if len(each) >= DAYS else np.nan for each in found]
-        )
+        return np.array([quantile(each, share) if len(each) >= DAYS else np.nan for each in found])
 
     def naive_values(self, step: int) -> list[float]:
         """Return the naive forecasts of a step: the longest season ago first, last reading last."""
@@ -350,6 +351,35 @@ def _sides(around: Mask) -> tuple[Mask, Mask]:
     """Return what is before and after the middle column, which both have first."""
     middle = around.shape[1] // 2
     return around[:, middle::-1], around[:, middle:]
+
+
+@lru_cache
+def _lags_of_days(day: float) -> Steps:
+    """Return how many steps ago it was about this time of day, on each of the last days, (n,)."""
+    beside = np.arange(-int(day // 48) - 1, int(day // 48) + 2)
+    back = np.rint(day * np.arange(1, DAYS + 1)).astype(np.int64)
+    lags = (back[:, None] + beside).ravel()
+    lags.flags.writeable = False
+    return lags
+
+
+def quantile(sample: Vector, share: float) -> float:
+    """Return a quantile of a sample, (n,) with n > 1, for a share below one.
+
+    It equals `np.quantile` to the last bit, and takes a tenth of its time for a few hundred values.
+
+    Examples
+    --------
+    >>> quantile(np.array([4.0, 1.0, 2.0]), 0.75)
+    3.0
+    """
+    place = share * (len(sample) - 1)
+    first = int(place)
+    below, above = np.sort(sample)[first : first + 2].tolist()
+    part = place - first
+    if part < 0.5:
+        return float(below + (above - below) * part)
+    return float(above - (above - below) * (1 - part))
 
 
 def unit_of(reading: float) -> float:

@@ -134,6 +134,13 @@ class SensorRecovered(msgspec.Struct, tag=True, array_like=True, frozen=True):
     sensor: int
 
 
+class ItemProcessed(msgspec.Struct, tag=True, array_like=True, frozen=True):
+    """An item during which a worker has ended before, and which is processed now."""
+
+    sensor: int
+    seq: int
+
+
 ToWorker = TakeReadings | RunAction | AskForecast | SnapshotStored | Stop
 FromWorker = (
     ReadingsTaken
@@ -145,6 +152,7 @@ FromWorker = (
     | RefitEnded
     | SensorFailed
     | SensorRecovered
+    | ItemProcessed
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -33,6 +33,7 @@ from streamridge_service.workers.messages import (
     AskForecast,
     ForecastAnswer,
     FromWorker,
+    ItemProcessed,
     ReadingsTaken,
     RefitEnded,
     RefitQueued,
@@ -44,6 +45,7 @@ from streamridge_service.workers.messages import (
     TakeReadings,
 )
 from streamridge_service.workers.worker import (
+    ASKED,
     ITEMS,
     LIMIT,
     SENSOR,
@@ -63,11 +65,11 @@ ANSWER_TIMEOUT = 120.0
 EARLY_CRASH, LONGEST_PAUSE = 5.0, 10.0
 # A worker that crashes this often within these seconds crashes repeatedly.
 MANY_CRASHES, CRASH_SPAN = 3, 60.0
-# Crashes while one item is processed, after which its sensor is isolated; and crashes during one
-# refit, after which this refit is given up. A refit is long, so chance may hit it twice.
+# Crashes in a row while one item is processed, after which its sensor is isolated; and crashes
+# during one refit, after which this refit is given up. A refit is long: chance may hit it twice.
 MOST_CRASHES, MOST_REFIT_CRASHES = 2, 3
-# Seconds for which a sensor is isolated first; they double.
-FIRST_ISOLATION = 10.0
+# Seconds for which a sensor is isolated first; they double this often, up to `LONGEST_ISOLATION`.
+FIRST_ISOLATION, MOST_DOUBLINGS = 10.0, 6
 # Seconds for which a restarted worker waits for the snapshots of the one before to be stored.
 STORE_TIMEOUT = 10.0
 # The most readings that a restarted service processes again for the sake of failed sensors.
@@ -90,10 +92,10 @@ class WorkerHandle:
         self._done = done or (lambda: config.done)
         self._sensors = {sensor.id: sensor for sensor in config.sensors}
         self.restarts = 0
-        # Crashes by sensor and arrival number, while items were processed, and in refits.
+        # Crashes by sensor and arrival number, while items were processed, and in refits. A
+        # processed item has none.
         self._crashes: Counter[tuple[int, int]] = Counter()
         self._refit_crashes: Counter[tuple[int, int]] = Counter()
-        self._isolations: Counter[int] = Counter()
         self._crash_times: deque[float] = deque(maxlen=MANY_CRASHES)
         # Sensors that wait for a refit or a new start, or may.
         self.waiting_refits = dict.fromkeys(config.refits)
@@ -176,6 +178,8 @@ class WorkerHandle:
         """Forget the failure of a sensor whose missing forecasts are stored."""
         with self._lock:
             self.failed.pop(sensor, None)
+            for item in [each for each in self._crashes if each[0] == sensor and each[1] != ASKED]:
+                del self._crashes[item]  # all its items were processed
 
     @property
     def crashes_repeatedly(self) -> bool:
@@ -243,6 +247,8 @@ class WorkerHandle:
                         self._refitting = None
                 case SensorFailed():
                     self.failed[message.sensor] = message
+                case ItemProcessed():
+                    self._crashes.pop((message.sensor, message.seq), None)
 
     def _restart(self) -> None:
         """Start the process again, and send it the unanswered messages."""
@@ -285,13 +291,18 @@ class WorkerHandle:
         self._shared[SENSOR] = 0
         if sensor:
             self._crashes[sensor, seq] += 1
-            if self._crashes[sensor, seq] >= MOST_CRASHES or self._isolations[sensor]:
-                self._isolations[sensor] += 1
-                self.failed[sensor] = SensorFailed(sensor, seq, CRASHED, CRASHED)
+            if self._isolation(sensor):
+                self._isolate(sensor, seq)
         if self._refitting is not None:
             started = self._refitting[0]
             self._refit_crashes[started.sensor, started.seq] += 1
             self._refitting = None
+
+    def _isolate(self, sensor: int, seq: int) -> None:
+        """Note that a sensor has failed; the first item that waits for it stays the same."""
+        before = self.failed.get(sensor)
+        first = before.seq if before is not None and before.seq else max(seq, 0)
+        self.failed[sensor] = SensorFailed(sensor, first, CRASHED, CRASHED)
 
     def _update_config(self, done: int) -> None:
         """Add new sensors; keep sensors and refits that have ended the worker apart."""
@@ -303,15 +314,22 @@ class WorkerHandle:
             failed=tuple(
                 (message, self._isolation(sensor)) for sensor, message in self.failed.items()
             ),
+            suspects=frozenset(self._crashes),
             never_refit=frozenset(
                 refit for refit, n in self._refit_crashes.items() if n >= MOST_REFIT_CRASHES
             ),
         )
 
     def _isolation(self, sensor: int) -> float:
-        """Return the seconds before a failed sensor is loaded again."""
-        times = self._isolations[sensor]
-        return min(FIRST_ISOLATION * 2 ** (times - 1), LONGEST_ISOLATION) if times else 0.0
+        """Return the seconds before a failed sensor is loaded again.
+
+        They are 0 unless one of its items has ended workers several times.
+        """
+        crashes = [count for (each, _), count in self._crashes.items() if each == sensor]
+        if max(crashes, default=0) < MOST_CRASHES:
+            return 0.0
+        doublings = min(sum(crashes) - MOST_CRASHES, MOST_DOUBLINGS)
+        return min(FIRST_ISOLATION * 2**doublings, LONGEST_ISOLATION)
 
 
 class WorkerPool:

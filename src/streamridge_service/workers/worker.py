@@ -41,6 +41,7 @@ from streamridge_service.workers.messages import (
     ActionDone,
     AskForecast,
     ForecastAnswer,
+    ItemProcessed,
     ReadingsTaken,
     RefitEnded,
     RefitQueued,
@@ -69,6 +70,9 @@ from streamridge_service.workers.tracker_cache import TrackerCache
 # for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
 SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
 
+# Instead of an arrival number: a sensor is loaded, or asked for its forecast.
+LOADED, ASKED = 0, -1
+
 # Seconds without a message after which a worker checks its memory limit, which may have changed.
 IDLE_CHECK = 5.0
 
@@ -87,6 +91,8 @@ class WorkerConfig(msgspec.Struct, frozen=True):
     refits: tuple[int, ...] = ()  # sensors that wait for a refit, or may
     # Sensors that have failed, or have ended workers, with seconds before they are loaded again.
     failed: tuple[tuple[SensorFailed, float], ...] = ()
+    # Items during which workers have ended, by sensor and arrival number.
+    suspects: frozenset[tuple[int, int]] = frozenset()
     # Refits that have ended workers, by sensor and arrival number of the refit point; the number
     # is 0 for new starts.
     never_refit: frozenset[tuple[int, int]] = frozenset()
@@ -128,6 +134,7 @@ class Worker:
         self._sensors = {sensor.id: sensor for sensor in config.sensors}
         self._trackers = TrackerCache(self._allowed_bytes)
         self._failures = SensorFailures(config.failed, self._send)
+        self._suspects = set(config.suspects)
         self._unstored: dict[int, Snapshot] = {}  # sent to be stored, and newer than the ledger's
         self._to_load = deque(config.refits)  # sensors that may wait for a refit
         self._waiting: OrderedDict[int, None] = OrderedDict()  # sensors that wait for a refit
@@ -179,7 +186,7 @@ class Worker:
         return IDLE_CHECK if attempt is None else min(attempt, IDLE_CHECK)
 
     @contextmanager
-    def _processing(self, sensor: int, seq: int = 0) -> Iterator[None]:
+    def _processing(self, sensor: int, seq: int = LOADED) -> Iterator[None]:
         """Let an error of a block cost this sensor alone, and remember it in case of a crash."""
         self._shared[SENSOR], self._shared[SEQ] = sensor, seq
         self._shared[ITEMS] += 1
@@ -189,7 +196,11 @@ class Worker:
             raise  # a new process begins with free memory
         except Exception as error:
             self._trackers.remove(sensor)
-            self._failures.add(sensor, seq, error)
+            self._failures.add(sensor, max(seq, 0), error)
+        else:
+            if (sensor, seq) in self._suspects:
+                self._suspects.remove((sensor, seq))
+                self._send(ItemProcessed(sensor, seq))
         self._shared[SENSOR] = 0
 
     def _retry_failed(self) -> None:
@@ -324,7 +335,7 @@ class Worker:
     def _answer_forecast(self, message: AskForecast) -> None:
         answer = ForecastAnswer(message.number)
         if not self._failures.defer(message.sensor):
-            with self._processing(message.sensor):
+            with self._processing(message.sensor, ASKED):
                 self._load_if_absent(message.sensor)
                 answer = self._forecast_answer(message)
         self._send(answer)

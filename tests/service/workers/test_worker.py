@@ -12,6 +12,8 @@ from streamridge_service.ledger.records import Action, Kind, StoredReading
 from streamridge_service.workers import messages, tracker_cache
 from streamridge_service.workers import worker as worker_module
 from streamridge_service.workers.messages import (
+    AskForecast,
+    ItemProcessed,
     RefitEnded,
     RefitQueued,
     RefitStarted,
@@ -21,7 +23,14 @@ from streamridge_service.workers.messages import (
 )
 from streamridge_service.workers.refitter import RefitJob, Refitter
 from streamridge_service.workers.tracker import Tracker
-from streamridge_service.workers.worker import LIMIT, SHARED, Worker, WorkerConfig
+from streamridge_service.workers.worker import (
+    ASKED,
+    LIMIT,
+    LOADED,
+    SHARED,
+    Worker,
+    WorkerConfig,
+)
 from tests.support.workers.logs import PLAN, SENSOR, START, STEP, World, daily, entries
 
 LIVED = 350
@@ -138,3 +147,20 @@ def test_a_failed_sensor_that_is_loaded_again_counts_as_used(ledger, monkeypatch
         hired.worker._retry_failed()
 
         assert hired.has_parked
+
+
+@pytest.mark.parametrize(
+    ("seq", "process"),
+    [
+        (LOADED, lambda worker: worker._load_waiting(SENSOR.id)),
+        (ASKED, lambda worker: worker._answer_forecast(AskForecast(1, SENSOR.id, START))),
+    ],
+)
+def test_a_suspected_item_is_cleared_once_when_it_is_processed(ledger, seq, process):
+    suspects = frozenset({(SENSOR.id, seq), (SENSOR.id, LIVED + 9)})
+    with closing(Hired(ledger, suspects=suspects)) as hired:
+        process(hired.worker)
+        process(hired.worker)
+
+        cleared = [each for each in hired.sent() if isinstance(each, ItemProcessed)]
+    assert cleared == [ItemProcessed(SENSOR.id, seq)]
