@@ -103,7 +103,7 @@ class PlainForecaster:
         self.silent, self.resolution = 0, np.inf
         self.naive = Bands(1, settings.levels)
         self.naive_sizes = [[] for _ in (0, *settings.periods)]
-        self.last_sizes, self.latest_squares = None, np.zeros((2, 2))
+        self.last_sizes, self.latest_squares = None, np.zeros((3, 2))
         self.bands, self.made = Bands(self.horizon, settings.levels), []
         self.said, self.issued_log = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
@@ -269,12 +269,16 @@ class PlainForecaster:
         """Return the mixture, or what lies towards the last reading while its errors are large."""
         spreads, factors = rest[:2]
         large = 3 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
-        fast, slow = self.latest_squares
+        fast, slow, beyond = self.latest_squares
         of_mixture, of_last = fast if fast[0] > large**2 else slow
-        is_lost = fast[0] > large**2 or slow[0] > 2 * slow[1]
-        if not is_lost or np.isnan(last[0]):
+        shares = []
+        if fast[0] > large**2 or slow[0] > 2 * slow[1]:
+            shares.append(of_mixture**2 / (of_mixture**2 + of_last**2))
+        if beyond[0] > (0.2 * large) ** 2 and beyond[0] > 8 * beyond[1]:
+            shares.append(beyond[0] / (beyond[0] + 8 * beyond[1]))
+        if not shares or np.isnan(last[0]):
             return mixture, None
-        share = of_mixture**2 / (of_mixture**2 + of_last**2)
+        share = max(shares)
         return (1 - share) * mixture + share * last, "last" if share >= 0.5 else None
 
     def source(self, opinions):
@@ -520,8 +524,13 @@ class PlainForecaster:
                 self.learner.duel.append(value - opinions[:2, h])
         if told and verdict != "implausible" and not np.isnan(told[3][-1, 0]):
             errors = value - np.array([told[5][0], told[3][-1, 0]])
-            fast, slow = self.latest_squares
-            self.latest_squares = [(fast + errors**2) / 2, 0.9 * slow + 0.1 * errors**2]
+            fast, slow, beyond = self.latest_squares
+            excess = errors**2 - min(errors**2)  # of the worse of both
+            self.latest_squares = [
+                (fast + errors**2) / 2,
+                0.9 * slow + 0.1 * errors**2,
+                0.75 * beyond + 0.25 * excess,
+            ]
         self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):

@@ -156,15 +156,15 @@ MOST = 25
 # no group is in the first view.
 GROUPS = {
     "Reading": (
-        "sensors sensor time value id from_ to step tz extras gap",
-        "aggregate fold layout date_format decimal missing encoding largest arrival_order "
+        "sensors sensor time value id from_ to step tz extras",
+        "gap aggregate fold layout date_format decimal missing encoding largest arrival_order "
         "skip_lines start_time",
     ),
     "Model": (
         "method model horizon level bounds seasons holidays",
         "exclude budget train_size update_every tune_every hyperparameter lags start seed",
     ),
-    "Running": ("warmup last_steps jobs", "steps engine scheduler keep dry_run"),
+    "Running": ("last_steps jobs", "warmup steps engine scheduler keep dry_run"),
     "Output": ("predictions report save out plot as_json", "unit event force quiet"),
 }
 RARE = {name for _, rare in GROUPS.values() for name in rare.split()}
