@@ -7,7 +7,7 @@ The history has 100 days. Forecasts of the 20 days after it are scored, with an 
 The alternatives are
 
 - the last value, the value a day and a week ago, the mean of the last 4 weeks and the median of the
-  last 8 weeks at the same time of week, of those that are known at the origin;
+  last 8 weeks at the same time of week, up to the origin;
 - regularized LightGBM, one for each number of steps ahead, fitted at the start and after ten days
   to all rows before. It forecasts the difference from the median of 8 weeks. Its columns are lags,
   profiles, deviations from the profile, and the calendar.
@@ -208,7 +208,7 @@ def columns(road: Road, origins: np.ndarray, lead: int) -> np.ndarray:
 
 
 def recent_deviations(values: np.ndarray, origins: np.ndarray, day: int) -> np.ndarray:
-    """Return how far the last values, and those of every hour of a day, are from their median."""
+    """Return how far the last values, and one value of every hour, are from their medians."""
     back = [*range(LAGS), *range(LAGS, day, day // 24)]
     medians = [np.nanmedian(ago(values, origins - b - 1, 1, 7 * day, WEEKS), axis=0) for b in back]
     return np.stack([values[origins - b] - each for b, each in zip(back, medians, strict=True)])

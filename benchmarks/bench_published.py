@@ -5,7 +5,7 @@
 DIR has the series and the published results as CSV files:
 
 - madrid-48, -480, -720: hourly traffic of 30 sensors (M_DENSE of GIFT-Eval, hourly: short, medium
-  and long), the last 20, 4 and 3 windows of so many hours.
+  and long), the last 20, 4 and 3 windows of that length.
 - madrid-168: the same (M_DENSE_1H of fev-bench), the last 10 windows of 168 hours.
 - madrid-28d: daily means (M_DENSE_1D of fev-bench), the last 10 windows of 28 days.
 - taxi: passengers every 30 minutes, five steps ahead, scored from row 10,000 on.
@@ -162,7 +162,7 @@ def window_scores(values: np.ndarray, at: int, forecast: sr.Forecast, task: Task
 
 
 def taxi(directory: Path, settings: dict[str, str], *, perturbed: bool) -> None:
-    """Print the scores five steps ahead on taxi passengers, beside the saved forecasts."""
+    """Print the scores five steps ahead on taxi passengers, next to the saved forecasts."""
     began = process_time()
     infix = "_perturb" if perturbed else ""
     name = f"nyc_taxi{infix}_30min_2014_2015_with_rivals.csv.gz"
