@@ -14,6 +14,7 @@ from streamridge.forecaster.far_ahead import FarAhead
 from streamridge.forecaster.seasonal_regression import RIDGE, SeasonalRegression
 from streamridge.forecaster.settings import near_steps, seasonal_columns
 from streamridge.series.clock import Clock
+from streamridge.series.holidays import Holidays
 
 HOUR, DAY = np.timedelta64(1, "h"), 24
 START = np.datetime64("2021-03-01T00:00")
@@ -89,6 +90,29 @@ def test_a_few_far_steps_are_forecast_too(horizon):
 
     assert len(made) == horizon > near.settings.near
     assert np.isfinite(made.value).all()
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_holidays_are_like_sundays_several_days_ahead_whatever_the_last_days_were(ahead):
+    hours, rng = np.arange(90 * DAY), np.random.default_rng(8)
+    day, holidays = hours // DAY, np.array([17, 38, 59, 73, 82])
+    free = (day % 7 == 6) | np.isin(day, holidays)
+    level = 1 + 0.3 * np.cumsum(rng.normal(size=90))[day] / 6
+    wave = level * np.where(free, 40, 200) * np.sin(np.pi * (hours % DAY) / DAY)
+    values = 50 + wave + rng.normal(scale=3, size=len(hours))
+    dates = (START.astype("M8[D]") + holidays).astype(str).tolist()
+    timeline, first = Timeline(), 83 - ahead
+    timeline.start_at(int(START.astype("M8[h]").astype(int)))
+    for value in values[: first * DAY].tolist():
+        timeline.push(value, read=True, trusted=True)
+    past = Past(timeline, Clock(timedelta(hours=1), holidays=Holidays(tuple(dates))))
+    far = FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 96)).caught_up(past)
+
+    forecast = far.forecast(past, np.zeros(92), 900.0, 1e-9, (0.0, np.inf))
+
+    errors = np.abs(forecast.values - values[first * DAY + 4 : first * DAY + 96])
+    # With the last working days as columns, errors of the last holiday were 15 and 19.
+    assert errors[day[first * DAY + 4 : first * DAY + 96] == 82].mean() < 13
 
 
 def test_a_saved_forecaster_continues_bit_for_bit(forecaster):

@@ -165,7 +165,12 @@ class SeasonalColumns:
         reference, seasons = self.reference(past, origins, leads)
         days, sizes = np.empty((0, len(leads))), deviations.mean_sizes(*self._season(origins))
         if self.day is not None:
-            days, _ = _ago(past, origins, leads, self.day, DAYS)
+            days, at = _ago(past, origins, leads, self.day, DAYS)
+            if past.clock.holidays is not None:  # working days say nothing about holidays
+                free, of_target = (
+                    past.clock.before_sunday(each) > 0 for each in (at, origins + leads)
+                )
+                days[free != of_target] = np.nan
         ahead, now = (leads - 1) / self.unit, origins + 1
         of_hour = deviations.means(now - self.hour, now)
         of_unit = deviations.means(now - round(self.unit), now)

@@ -99,6 +99,13 @@ class SeasonalRegression:
         regression = regression._extended(past, np.arange(first, end + 1))
         return regression._learned(past, end) if (end + 1) % day == 0 else (regression, None)
 
+    def caught_up(self, past: Past) -> SeasonalRegression:
+        """Return the regression after all steps of the timeline that are new to it."""
+        regression = self
+        while regression.newest < past.timeline.newest:
+            regression, _ = regression.advanced(past)
+        return regression
+
     @property
     def seasons_learned(self) -> float:
         """Return the number of seasons that have been learned from; old ones count less."""

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector, joined, part
 from streamridge.errors import FitError, InvalidInputError, counted
 from streamridge.features.base import input_at
+from streamridge.forecaster.blend import Blend, BlendedForecast
 from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import CorrectionLog
 from streamridge.forecaster.ensemble import LAST, Ensemble, EnsembleForecast
 from streamridge.forecaster.extra_columns import filled_forward, steps_ahead
 from streamridge.forecaster.far_ahead import FarAhead, FarForecast
 from streamridge.forecaster.forecast import JUDGED, Levels, Source
+from streamridge.forecaster.plausibility import clipped
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor_history import SensorHistory
 from streamridge.forecaster.settings import Settings
@@ -46,6 +48,7 @@ class NextForecast:
     source: Source
     by_model: ModelForecast | None = None  # None without a model
     by_ensemble: EnsembleForecast | None = None  # None without an ensemble
+    by_blend: BlendedForecast | None = None  # None without a blend
 
 
 class StepwiseForecaster:
@@ -69,6 +72,7 @@ class StepwiseForecaster:
         self._workspace: Workspace | None = None
         self._next_try = 0  # the number of steps at which a first fit is tried again
         self._next: dict[bytes, NextForecast] = {}  # the next forecast, by its further columns
+        self._blend = _blend_of(settings)  # None if the model forecasts all steps
         self._far = _far_ahead_of(settings)  # None if the model forecasts all steps
         self._next_far: FarForecast | None = None  # the next forecast of the far steps
 
@@ -114,7 +118,7 @@ class StepwiseForecaster:
         if self._next_far is None:
             history, settings = self._history, self._settings
             naive, _ = history.naive_forecast(settings.near, settings.horizon)
-            below, above = history.naive_offsets(naive[: settings.near], (JUDGED,))
+            below, above = history.naive_offsets(history.naive_forecast()[0], (JUDGED,))
             width = float((above - below).max())
             self._next_far = far.forecast(
                 history.past(), naive, width, history.least, history.limits
@@ -140,10 +144,14 @@ class StepwiseForecaster:
         """Return the mixture of the model's forecast with the baseline and naive forecasts."""
         history, settings = self._history, self._settings
         bounds = None if settings.bounds is None else settings.limits
-        naive = history.naive_forecasts()
-        mixed = ensemble.mix(made.step, made.values, baseline, naive, history.limits, bounds)
+        naive, limits, blended = history.naive_forecasts(), history.limits, None
+        if self._blend is not None:
+            blended = self._blend.forecast(history.past(), made.step, made.values)
+            made = replace(made, values=clipped(self._blend.blended(blended, made.values), limits))
+            baseline = baseline if baseline is None else self._blend.blended(blended, baseline)
+        mixed = ensemble.mix(made.step, made.values, baseline, naive, limits, bounds)
         values, source = ensemble.issued(mixed, LARGE * self._judged_width(made))
-        return NextForecast(values, source, replace(made, values=values), mixed)
+        return NextForecast(values, source, replace(made, values=values), mixed, blended)
 
     def _offsets(self, forecast: NextForecast, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the next forecast reach below and above it, (H, L) each."""
@@ -206,6 +214,8 @@ class StepwiseForecaster:
             self._ensemble = self._ensemble.observe(
                 step, value, forecast.by_ensemble, learns=learns, plausible=plausible
             )
+        if self._blend is not None:
+            self._blend = self._blend.observe(step, value, forecast.by_blend, learns=learns)
         if self._model is None:
             self._try_first_fit()
         elif learns:
@@ -354,9 +364,14 @@ class StepwiseForecaster:
         self._forget_window()
 
     def _catch_up(self) -> None:
-        """Let forecasts far ahead learn from the steps that are new to them."""
-        if self._far is not None and self._history.has_readings:
-            self._far = self._far.caught_up(self._history.past())
+        """Let regressions on seasonal profiles learn from the steps that are new to them."""
+        if not self._history.has_readings:
+            return
+        past = self._history.past()
+        if self._blend is not None:
+            self._blend = self._blend.caught_up(past)
+        if self._far is not None:
+            self._far = self._far.caught_up(past)
 
     def _forget_next(self) -> None:
         """Forget the next forecast, which is computed anew when it is needed."""
@@ -390,6 +405,7 @@ class StepwiseForecaster:
                 "history": self._history.state(),
                 "calibration": self._calibration.state(),
                 "ensemble": self._ensemble.state() if self._ensemble else {},
+                "blend": self._blend.state() if self._blend else {},
                 "far": self._far.state() if self._far else {},
                 "model": self._model.state() if self._model else {},
                 "costs": {"seconds": np.array(astuple(self._costs))},
@@ -408,6 +424,8 @@ class StepwiseForecaster:
         self._calibration = self._calibration.restore(part(state, "calibration"))
         if self._ensemble is not None:
             self._ensemble = self._ensemble.restore(part(state, "ensemble"))
+        if self._blend is not None:
+            self._blend = self._blend.restore(part(state, "blend"))
         if self._far is not None:
             self._far = self._far.restore(part(state, "far"))
         if header["fitted"]:
@@ -422,6 +440,16 @@ def _far_ahead_of(settings: Settings) -> FarAhead | None:
         return None
     leads = settings.near + 1, settings.horizon
     return FarAhead.start(settings.columns, leads)
+
+
+def _blend_of(settings: Settings) -> Blend | None:
+    """Return the blend of the model with a regression before any reading; None for no such.
+
+    Forecasts of few steps ahead have none: a regression costs as much time as the model's step.
+    """
+    if settings.columns is None or not settings.has_ensemble or settings.horizon == settings.near:
+        return None
+    return Blend.start(settings.columns, settings.near, settings.day)
 
 
 def _ensemble_of(settings: Settings) -> Ensemble:
