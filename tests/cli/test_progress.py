@@ -10,6 +10,7 @@ from streamridge import Forecaster
 from streamridge.cli.progress import Estimate, megabytes_of, seconds_of
 from streamridge.forecaster.methods import tuned_by
 from streamridge.forecaster.presets import on_landmarks
+from streamridge.forecaster.sizes import NAMED
 from streamridge.runs.tasks import Task
 from streamridge.series.clock import Clock
 from streamridge.series.series import Series
@@ -24,16 +25,16 @@ def task(steps=1000, *, method="ohl", sensor="a", train_size=480, update_every=2
 
 
 def test_the_cost_is_that_of_the_measured_size():
-    """The default size has 2880 rows, a refit of 0.424 s and a step of 0.53 ms."""
+    measured = NAMED["default"].measured
     default = task(6000, train_size=2880, update_every=2880, warmup=2880)
 
-    assert seconds_of(default) == pytest.approx(6000 * 0.00053 + 2 * 0.424)
+    assert seconds_of(default) == pytest.approx(6000 * measured.step + 2 * measured.refit)
 
 
 def test_a_refit_with_half_of_the_rows_costs_a_quarter():
     rare, often = (task(2000, warmup=480, update_every=every) for every in (1520, 760))
 
-    assert seconds_of(often) - seconds_of(rare) == pytest.approx(0.424 * (480 / 2880) ** 2)
+    assert seconds_of(often) - seconds_of(rare) == pytest.approx(NAMED["default"].measured.refit * (480 / 2880) ** 2)
 
 
 def test_a_low_rank_refit_costs_in_proportion_to_its_landmarks():

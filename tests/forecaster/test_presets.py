@@ -15,19 +15,19 @@ def season(*given, **named):
 @pytest.mark.parametrize(
     ("step", "seasons"),
     [
-        ("15min", (season("day", 96, 7, 16), season("week", 672, 6, 4))),
-        ("5min", (season("day", 288, 7, 16), season("week", 2016, 6, 4))),
-        ("7min", (season("day", 1440 / 7, 7, 16), season("week", 1440, 6, 4))),
+        ("15min", (season("day", 96, 28, 16), season("week", 672, 12, 4))),
+        ("5min", (season("day", 288, 28, 16), season("week", 2016, 12, 4))),
+        ("7min", (season("day", 1440 / 7, 28, 16), season("week", 1440, 12, 4))),
         (
             "1min",
             (
-                season("day", 1440, 7, 16, beside=3, apart=5),
-                season("week", 10080, 6, 4, beside=3, apart=5),
+                season("day", 1440, 28, 16, beside=3, apart=5),
+                season("week", 10080, 12, 4, beside=3, apart=5),
             ),
         ),
         (
             "1d",
-            (season("week", 7, 7, 16), season("year", 365.25, 10, 4, beside=5, apart=3)),
+            (season("week", 7, 28, 16), season("year", 365.25, 10, 4, beside=5, apart=3)),
         ),
         ("7d", (season("year", 365.25 / 7, 10, 16, beside=2),)),
         ("1mo", (season("year", 12, 10, 16),)),
@@ -43,4 +43,4 @@ def test_a_typical_value_is_the_mean_of_what_suits_the_step(step, seasons):
 def test_times_around_stay_within_a_short_season():
     (usual,) = seasonal_features((parse_step("15min"),), parse_step("10s"))
 
-    assert usual == season("15min", 90, 7, 16, beside=0, apart=30)
+    assert usual == season("15min", 90, 28, 16, beside=0, apart=30)

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streamridge import ConstantStep, FitError, Forecaster
+from streamridge import ConstantStep, FitError, Forecaster, Workspace
 from streamridge.features.base import input_at
+from streamridge.learners import refitted_model
 from streamridge.learners.restarts import DOUBTFUL_WINDOWS
-from tests.support.forecasters import DAY, daily, live, small
+from streamridge.learners.workspace import times_of
+from streamridge.models.landmarks import drawn
+from tests.support.forecasters import DAY, column, daily, live, small
 
 WORSE = np.array([2.0, 1.0])
 SEARCHED = {"start": "search", "train_size": 240, "warmup": 12 * DAY}
@@ -153,3 +156,55 @@ class TestSearch:
 
         assert forecaster.counts["tunings"] == 1
         assert forecaster.hyperparameters == pytest.approx(start)
+
+
+class TestGradientsOfFewerRows:
+    """A large training set: gradients are computed with every second row."""
+
+    SIZE, LEAST = 240, 100
+
+    @pytest.fixture(autouse=True)
+    def least_rows(self, monkeypatch):
+        monkeypatch.setattr(refitted_model, "LEAST_GRADIENT_ROWS", self.LEAST)
+
+    def lived(self, horizon=1, share=2):
+        preset = replace(small(horizon=horizon).settings.preset, gradient_share=share)
+        forecaster = small(train_size=self.SIZE, horizon=horizon, preset=preset)
+        live(forecaster, daily(14 * DAY))
+        return forecaster
+
+    def test_the_gradient_is_that_of_a_fit_to_half_of_the_rows(self):
+        forecaster = self.lived(horizon=2)
+        live(forecaster, daily(15 * DAY)[14 * DAY : -5], first=14 * DAY)
+        model, issued = forecaster._model, forecaster._window()[0]
+        progress, lam = model.progress, model.lam
+        times = times_of(progress.current.runs)
+        rows = model._rows.at(np.sort(times[drawn(times, len(times) // 2)]), lam)
+        window = model._rows.between(progress.refit_time - 1, model.newest, lam)
+        tangents = model._rows.tangents(rows.t, window.t, lam)
+        fit, loss = model.model.fit(rows, lam), issued.loss(window.t)
+
+        learned = model._learned(progress, Workspace(), issued)
+
+        wanted = fit.loss_and_gradient(window, tangents, loss)[1]
+        assert len(rows) == self.SIZE // 2
+        np.testing.assert_array_equal(learned.descent.g, learned.chart.pull_back(lam, wanted))
+
+    def test_it_depends_neither_on_the_memory_nor_on_being_saved(self):
+        values = daily(17 * DAY)[14 * DAY :]
+        held, saved, plain = (self.lived() for _ in range(3))
+        held.workspace = Workspace()
+
+        saved = Forecaster.from_bytes(saved.to_bytes())
+        forecasts = [column(live(each, values, first=14 * DAY)) for each in (held, saved, plain)]
+
+        np.testing.assert_array_equal(forecasts[0], forecasts[2])
+        np.testing.assert_array_equal(forecasts[1], forecasts[2])
+
+    def test_small_training_sets_use_all_rows(self, monkeypatch):
+        halved, exact = self.lived(), self.lived(share=None)
+        monkeypatch.setattr(refitted_model, "LEAST_GRADIENT_ROWS", self.SIZE)
+        small_enough = self.lived()
+
+        assert halved.hyperparameters != exact.hyperparameters
+        assert small_enough.hyperparameters == exact.hyperparameters

@@ -5,7 +5,14 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from streamridge import Forecaster, InvalidInputError, NystromRidge, Remembering, affordable
+from streamridge import (
+    Forecaster,
+    InvalidInputError,
+    KernelRidge,
+    NystromRidge,
+    Remembering,
+    affordable,
+)
 from streamridge.forecaster.sizes import NAMED, SIZES, Choice, parse_budget
 from streamridge.series.lengths import parse_step
 
@@ -79,12 +86,11 @@ def test_no_window_is_longer_than_its_training_set():
     assert all(choice.update_every <= choice.size.train_size for choice in choices)
 
 
-def test_single_precision_is_on_the_menu():
-    size = next(size for size in SIZES if size.single)
+def test_with_no_more_rows_than_landmarks_the_model_is_fitted_to_all_rows():
+    few, many = (Forecaster(train_size=size).settings.preset for size in (400, 401))
 
-    preset = size.preset((timedelta(days=1),), timedelta(minutes=15))
-    assert preset.model.model.factor_dtype == "float32"
-    assert "in single precision" in str(Choice.of(size, parse_step("15min"), 1))
+    assert isinstance(few.model.model, KernelRidge)
+    assert isinstance(many.model.model, NystromRidge)
 
 
 def test_finer_steps_cost_more():
@@ -128,7 +134,7 @@ def test_the_long_model_knows_more_and_forgets_at_two_rates():
     settings = Forecaster(model="long").settings
 
     kernel = settings.preset.model.model.kernel
-    assert settings.train_size == NAMED["long"].train_size > 2 * Forecaster().settings.train_size
+    assert settings.train_size == NAMED["long"].train_size > Forecaster().settings.train_size
     assert isinstance(settings.preset.model.model, NystromRidge)
     assert isinstance(kernel.kernels[0], Remembering)
     assert {"remembering.rates[0]", "remembering.rates[1]"} <= set(

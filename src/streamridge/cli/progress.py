@@ -151,8 +151,7 @@ def seconds_of(task: Task) -> float:
 def megabytes_of(task: Task) -> float:
     """Return the rough memory of a process that runs a task."""
     settings = task.settings
-    # The previous fit of a longer horizon stays until its last forecasts are scored.
-    matrices = MATRICES * (1 + (settings.horizon > 1)) + SEARCH_MATRICES * bool(settings.tuner)
+    matrices = MATRICES + SEARCH_MATRICES * bool(settings.tuner)
     numbers = settings.horizon * (1 + 2 * len(settings.levels))
     content = STEP_BYTES * len(task.series) + NUMBER_BYTES * numbers * task.length
     entries = settings.train_size * (landmarks_of(settings.preset) or settings.train_size)

@@ -28,7 +28,7 @@ from streamridge.models.standardized import Joint, Standardized
 from streamridge.series.lengths import Length, amount, season_name
 
 # Past seasons in a seasonal profile: of the shortest season, of longer seasons, and of years.
-PROFILE_SEASONS, YEARS = (7, 6), 10
+PROFILE_SEASONS, YEARS = (28, 12), 10
 # The initial rate at which a seasonal profile forgets earlier seasons, and its bounds.
 FORGETTING, FORGETTING_BOUNDS = 0.1, (0.01, 2.0)
 # Number of deviations from the profile of a season that is not the shortest.
@@ -38,6 +38,9 @@ FEW_LAGS = 4
 LONG, FINE = timedelta(days=90), timedelta(minutes=5)
 # Factor of the initial ridge constant with landmarks: few landmarks make forecasts smooth enough.
 SMOOTHED = 0.5
+# Training rows per row of the fit that gradients of large models are computed with. On eight roads
+# half of the rows and landmarks took a quarter off the cost of a day, for 0.2 % more RMSE.
+GRADIENT_SHARE = 2
 # The default step rule, which needs no learning rate.
 RATE_FREE_STEP = AgreementStep()
 
@@ -58,6 +61,9 @@ class Preset:
         "log" moves positive hyperparameters in logarithms, "natural" in their own units.
     corrects
         Whether the last errors correct the next forecast.
+    gradient_share
+        Training rows per row of the fit that gradients are computed with, if the training set is
+        large; the fit has fewer landmarks in proportion. None uses all rows.
     """
 
     features: FeatureSet
@@ -65,6 +71,7 @@ class Preset:
     step_rule: StepRule
     coordinates: Coordinates = "log"
     corrects: bool = True
+    gradient_share: int | None = None
 
     @cached_property
     def joint(self) -> Model[Any]:
@@ -156,12 +163,6 @@ def profile_preset(features: Profiles) -> Preset:
     return Preset(features, Standardized(model), RATE_FREE_STEP)
 
 
-def in_single(preset: Preset) -> Preset:
-    """Return the preset with large systems solved in single precision and refined."""
-    whole, exact = _exact(preset)
-    return replace(preset, model=replace(whole, model=replace(exact, factor_dtype="float32")))
-
-
 def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) -> Preset:
     """Return a preset of kernel ridge regression with its kernel on landmarks.
 
@@ -176,7 +177,7 @@ def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) 
         exact.centered,
         landmarks,
     )
-    return replace(preset, model=replace(whole, model=model))
+    return replace(preset, model=replace(whole, model=model), gradient_share=GRADIENT_SHARE)
 
 
 def _exact(preset: Preset) -> tuple[Standardized[Any], KernelRidge]:

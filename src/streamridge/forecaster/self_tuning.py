@@ -102,6 +102,7 @@ class SelfTuningModel(RefittedModel[Any]):
             settings.update_every,
             costs,
             deferred=settings.defer_refits,
+            gradient_share=settings.preset.gradient_share,
         )
         searches = settings.start == "search" and settings.learn and settings.tuner is None
         self._settings = settings

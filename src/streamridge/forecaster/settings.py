@@ -348,7 +348,9 @@ def chosen_settings(
         require_count("update_every", update_every)
     near = near_steps(horizon, length, columns, update_every)
     if preset is None:
-        preset = size.preset(lengths, length, lags=lags, horizon=near, extras=names)
+        preset = size.preset(
+            lengths, length, lags=lags, horizon=near, extras=names, train_size=train_size
+        )
     periods = tuple(amount(season) / amount(length) for season in lengths)
     if update_every is None:
         update_every = size.every * default_update_every(length, near, train_size)

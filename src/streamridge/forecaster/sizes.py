@@ -19,7 +19,6 @@ from streamridge.forecaster.presets import (
     PROFILE_SEASONS,
     Preset,
     default_preset,
-    in_single,
     on_landmarks,
     seasonal_features,
 )
@@ -60,14 +59,13 @@ class Size:
     """A size of the default model."""
 
     train_size: int  # N, the rows of a fit
-    landmarks: int | None  # the number of landmarks among them; None fits the kernel of all rows
+    landmarks: int  # the number of landmarks among them
     measured: Measured  # its accuracy and its cost
     # Initial rates of forgetting, one per memory of the kernel; () for the default kernel.
     rates: tuple[float, ...] = ()
     # Past seasons in a seasonal profile: of the shortest season, and of longer seasons.
     profile_seasons: tuple[int, int] = PROFILE_SEASONS
     every: int = 1  # the time between refits, in default windows
-    single: bool = False  # whether large systems are solved in single precision
 
     def update_every(self, step: Length, horizon: int) -> int:
         """Return the readings between refits."""
@@ -81,37 +79,37 @@ class Size:
         lags: int = 16,
         horizon: int = 1,
         extras: tuple[str, ...] = (),
+        train_size: int | None = None,
     ) -> Preset:
-        """Return the default model of a sensor with these seasons, in this size."""
+        """Return the default model of a sensor with these seasons, in this size.
+
+        Another number of training rows may be given. With no more rows than landmarks, the model
+        is fitted to all rows.
+        """
         own = seasonal_features(seasons, step, lags=lags, counts=self.profile_seasons)
         preset = default_preset(own, lags=lags, horizon=horizon, extras=extras)
-        if self.landmarks is not None:
-            return on_landmarks(preset, self.landmarks, self.rates)
-        return in_single(preset) if self.single else preset
+        if (train_size or self.train_size) <= self.landmarks:
+            return preset
+        return on_landmarks(preset, self.landmarks, self.rates)
 
     def __str__(self) -> str:
-        on = "exact" if self.landmarks is None else f"{self.landmarks} landmarks"
-        return f"{self.train_size:,} rows, {on}{' in single precision' * self.single}"
+        return f"{self.train_size:,} rows, {self.landmarks} landmarks"
 
 
 # Rates of forgetting of a large model: memories of 35 days and of three years, at 15 minutes.
 MEMORIES = (3e-4, 1e-5)
-# Profiles of 28 days, and of 12 or 5 weeks: each week takes 6 kB more of readings.
-LONGER, SMALLER = (28, 12), (28, 5)
+# Seasons in a profile of a small model: 28 days and 5 weeks. Each week takes 6 kB of readings.
+FEWER_SEASONS = (28, 5)
 NAMED: Mapping[SizeName, Size] = {
-    "default": Size(2880, None, Measured(1.0, 0.424, 0.00053, 75)),
-    "compact": Size(1920, 150, Measured(1.003, 0.039, 0.00049, 35), profile_seasons=SMALLER),
-    "long": Size(
-        8640, 600, Measured(0.978, 0.6, 0.00055, 62), rates=MEMORIES, profile_seasons=LONGER
-    ),
+    "default": Size(5760, 400, Measured(1.0, 0.205, 0.0005, 56), rates=MEMORIES),
+    "compact": Size(2880, 250, Measured(1.006, 0.077, 0.00049, 48)),
+    "long": Size(8640, 600, Measured(0.994, 0.6, 0.00055, 62), rates=MEMORIES),
 }
 SIZES = (
-    Size(960, 100, Measured(1.007, 0.022, 0.00048, 32), profile_seasons=SMALLER),
+    Size(960, 100, Measured(1.024, 0.022, 0.00048, 32), profile_seasons=FEWER_SEASONS),
+    Size(1920, 150, Measured(1.019, 0.039, 0.00049, 35), profile_seasons=FEWER_SEASONS),
     NAMED["compact"],
-    Size(2880, 250, Measured(0.988, 0.076, 0.00049, 48), profile_seasons=LONGER),
-    Size(2880, None, Measured(0.984, 0.196, 0.00053, 82), profile_seasons=LONGER, single=True),
     NAMED["default"],
-    Size(5760, 400, Measured(0.984, 0.25, 0.00053, 56), rates=MEMORIES, profile_seasons=LONGER),
     NAMED["long"],
 )
 # The factor of the error if refits are 2, 4 or 7 times rarer, measured for the compact size.

@@ -26,7 +26,13 @@ from streamridge.learners.base import Costs, IssuedForecasts, Policy, State, Tal
 from streamridge.learners.row_sources import RowSource
 from streamridge.learners.workspace import RebuildableFit, Workspace, runs_of, times_of
 from streamridge.models.base import FitT, Model
+from streamridge.models.landmarks import drawn
 from streamridge.samples import Samples
+
+
+# A smaller fit for gradients has at least this number of rows. With 1,440 of 2,880 rows and half of
+# 250 landmarks the RMSE rose by 0.4 %, with 2,880 of 5,760 rows and half of 400 by 0.2 %.
+LEAST_GRADIENT_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,9 @@ class RefittedModel(Generic[FitT]):
         costs: Costs,
         *,
         deferred: bool = False,  # whether refits and searches wait for a call of `refit`
+        # The training rows per row of the fit that gradients are computed with. None uses the fit in
+        # force, whose matrices must be rebuilt unless they are in memory.
+        gradient_share: int | None = None,
         # Memory that refits use and keep for the next refit. None allocates new memory for each
         # refit, and frees it afterwards.
         workspace: Workspace | None = None,
@@ -68,6 +77,7 @@ class RefittedModel(Generic[FitT]):
         self.update_every = require_count("update_every", update_every)
         self.costs = costs
         self.deferred = deferred
+        self.gradient_share = gradient_share
         self.workspace = workspace
         self._rows = rows
         self.progress: Progress[FitT]
@@ -227,7 +237,12 @@ class RefittedModel(Generic[FitT]):
         if not len(window):
             return policy
         with self.costs.spending("tuning"):
-            fit = memory.solved(current, self.model, self._in_memory(current)[0])
+            share = self.gradient_share
+            if share is None or len(trained) < share * LEAST_GRADIENT_ROWS:
+                fit = memory.solved(current, self.model, self._in_memory(current)[0])
+            else:
+                trained = np.sort(trained[drawn(trained, len(trained) // share)])
+                fit = self.model.thinned(share).fit(rows.at(trained, lam), lam)
             loss = None if issued is None else issued.loss(window.t)
             return policy.learned(fit, lam, window, rows.tangents(trained, window.t, lam), loss)
 
