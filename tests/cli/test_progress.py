@@ -24,22 +24,29 @@ def task(steps=1000, *, method="ohl", sensor="a", train_size=480, update_every=2
     return Task(series, tuned_by(method, settings), method)
 
 
+DEFAULT = NAMED["default"]
+
+
 def test_the_cost_is_that_of_the_measured_size():
-    measured = NAMED["default"].measured
-    default = task(6000, train_size=2880, update_every=2880, warmup=2880)
+    rows = DEFAULT.train_size
+    default = task(2 * rows + 1, train_size=rows, update_every=rows, warmup=rows)
 
-    assert seconds_of(default) == pytest.approx(6000 * measured.step + 2 * measured.refit)
+    steps = (2 * rows + 1) * DEFAULT.measured.step
+    assert seconds_of(default) == pytest.approx(steps + 2 * DEFAULT.measured.refit)
 
 
-def test_a_refit_with_half_of_the_rows_costs_a_quarter():
-    rare, often = (task(2000, warmup=480, update_every=every) for every in (1520, 760))
+def test_a_refit_of_all_rows_costs_the_square_of_their_number():
+    rare, often = (
+        task(2000, train_size=240, warmup=480, update_every=every) for every in (1520, 760)
+    )
 
-    assert seconds_of(often) - seconds_of(rare) == pytest.approx(NAMED["default"].measured.refit * (480 / 2880) ** 2)
+    share = 240 * 240 / (DEFAULT.train_size * DEFAULT.landmarks)
+    assert seconds_of(often) - seconds_of(rare) == pytest.approx(share * DEFAULT.measured.refit)
 
 
 def test_a_low_rank_refit_costs_in_proportion_to_its_landmarks():
     few, many = (
-        seconds_of(replace(task(), settings=on(landmarks))) - 1000 * 0.00049
+        seconds_of(replace(task(), settings=on(landmarks))) - 1000 * DEFAULT.measured.step
         for landmarks in (96, 192)
     )
 
@@ -48,7 +55,7 @@ def test_a_low_rank_refit_costs_in_proportion_to_its_landmarks():
 
 def on(landmarks):
     """Return the settings of a task with a number of landmarks."""
-    settings = task().settings
+    settings = task(train_size=240).settings
     return replace(settings, preset=on_landmarks(settings.preset, landmarks))
 
 

@@ -126,7 +126,7 @@ class Estimate:
 
 
 def seconds_of(task: Task) -> float:
-    """Return the rough processor seconds of a task, by the cost of the nearest measured size.
+    """Return the rough processor seconds of a task, by the measured cost of the default size.
 
     The cost of a refit is taken as proportional to its rows times its landmarks, or to the square
     of its rows without landmarks.
@@ -134,11 +134,10 @@ def seconds_of(task: Task) -> float:
     settings, refits = task.settings, _refits(task)
     if not needs_model(task.method):
         return 0.0
-    landmarks = landmarks_of(settings.preset)
-    size = NAMED["default" if landmarks is None else "compact"]
+    landmarks, size = landmarks_of(settings.preset), NAMED["default"]
     rows = np.minimum(refits, settings.train_size)
     entries = rows * (rows if landmarks is None else landmarks)
-    costs = entries / (size.train_size * (size.landmarks or size.train_size)) * size.measured.refit
+    costs = entries / (size.train_size * size.landmarks) * size.measured.refit
     seconds = task.length * size.measured.step + float(costs.sum())
     if settings.tuner is not None and len(refits):
         trials = settings.tuner.trials(settings.preset.model.space)
