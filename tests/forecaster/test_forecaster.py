@@ -286,7 +286,7 @@ class TestOrder:
         np.testing.assert_allclose(training(model).x[rows[0]], training(calm).x[rows[1]])
 
     def test_a_reading_older_than_the_history_is_only_counted(self):
-        forecaster = small(lags=4)
+        forecaster = small(lags=4, seasons=("1d",))
         values = daily(60 * DAY, noise=0.0)
         for time, value in zip(hours(0, len(values)), values, strict=True):
             forecaster.observe(time, value)
