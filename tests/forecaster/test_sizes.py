@@ -1,7 +1,5 @@
 """Sizes of the default model, and what a budget chooses among them."""
 
-from datetime import timedelta
-
 import numpy as np
 import pytest
 

@@ -29,7 +29,6 @@ from streamridge.models.base import FitT, Model
 from streamridge.models.landmarks import drawn
 from streamridge.samples import Samples
 
-
 # A smaller fit for gradients has at least this number of rows. With 1,440 of 2,880 rows and half of
 # 250 landmarks the RMSE rose by 0.4 %, with 2,880 of 5,760 rows and half of 400 by 0.2 %.
 LEAST_GRADIENT_ROWS = 2000
@@ -64,7 +63,7 @@ class RefittedModel(Generic[FitT]):
         costs: Costs,
         *,
         deferred: bool = False,  # whether refits and searches wait for a call of `refit`
-        # The training rows per row of the fit that gradients are computed with. None uses the fit in
+        # Training rows per row of the fit that gradients are computed with. None uses the fit in
         # force, whose matrices must be rebuilt unless they are in memory.
         gradient_share: int | None = None,
         # Memory that refits use and keep for the next refit. None allocates new memory for each
