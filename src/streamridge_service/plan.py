@@ -89,7 +89,7 @@ class Plan(msgspec.Struct, frozen=True):
     # As for a `Forecaster`.
     horizon: int = 1
     level: float = 0.9
-    train_size: int = 2880
+    train_size: int = 5760
     # How long a step stays open, in microseconds. Within this time, the order in which readings
     # arrive does not matter.
     grace: int = 10 * MINUTE

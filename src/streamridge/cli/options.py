@@ -102,8 +102,8 @@ TrainSize = Annotated[
     typer.Option(
         min=24,
         metavar="N",
-        help="Number of rows that the model is fitted to. The default is 2880, fewer with the "
-        "compact model and more with the long one.",
+        help="Number of rows that the model is fitted to. The default is 5760, 2880 with the "
+        "compact model and 8640 with the long one.",
     ),
 ]
 Budget = Annotated[

@@ -113,7 +113,7 @@ class Forecaster(StepwiseForecaster):
         Processor time per sensor and day, such as "0.1s/sensor/day". It chooses the size of the
         model and the cadence of refits: see `affordable`.
     train_size
-        N, the rows of a fit; the default depends on the model's size and is 2880 for "default".
+        N, the rows of a fit; the default depends on the model's size and is 5760 for "default".
     update_every
         m, the steps between refits, counted from the first reading after a refit. The default is a
         day of steps, but at least 96. For steps shorter than five minutes it is at most a quarter
