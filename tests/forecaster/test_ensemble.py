@@ -192,7 +192,7 @@ class TestAfterAJump:
         for step, value in enumerate(values):
             forecast = mixed(members, step, [[model], [model], [last]])
             issued.append(members.issued(forecast, large=2.0)[0].item())
-            members = members.observe(step, value, forecast, learns=True, plausible=True)
+            members = members.observe(step, value, forecast, learns=True, plausible=True, large=2.0)
             last = value
         return np.array(issued), members
 
@@ -218,7 +218,7 @@ class TestAfterAJump:
         ],
     )
     def test_it_is_also_issued_where_nearly_all_errors_exceed_its_own(self, more, less, expected):
-        latest = np.array([[1.0, 1.0], [1.0, 1.0], [more, less]])
+        latest = np.array([[1.0, 1.0], [1.0, 1.0], [more, less], [0.0, 0.0]])
         members = replace(ensemble(has_baseline=False, day=96), latest=latest)
 
         issued, _ = members.issued(mixed(members, 0, [[10.0], [10.0], [11.5]]), large=2.0)
@@ -234,6 +234,31 @@ class TestAfterAJump:
                 assert members.latest[2].tolist() == [0.0, 0.25 * (91**2 - 90**2)]
 
         assert members.latest[2, 0] > 8 * members.latest[2, 1]
+
+    @pytest.mark.parametrize(("of_last", "expected"), [(0.9, 11.5), (1.1, 10.0)])
+    def test_it_is_not_issued_if_it_was_worse_at_earlier_suspicions(self, of_last, expected):
+        latest = np.array([[1.0, 1.0], [1.0, 1.0], [0.2, 0.0], [1.0, of_last]])
+        members = replace(ensemble(has_baseline=False, day=96), latest=latest)
+
+        issued, _ = members.issued(mixed(members, 0, [[10.0], [10.0], [11.5]]), large=2.0)
+
+        assert issued.item() == pytest.approx(expected)
+
+    @pytest.mark.parametrize(("more", "expected"), [(0.2, [0.99, 0.99 + 0.01]), (0.1, [1.0, 1.0])])
+    def test_only_steps_with_a_suspicion_are_compared(self, more, expected):
+        latest = np.array([[1.0, 1.0], [1.0, 1.0], [more, 0.0], [1.0, 1.0]])
+        members = replace(ensemble(has_baseline=False, day=96), latest=latest)
+        forecast = mixed(members, 0, [[10.0], [10.0], [11.0]])
+
+        after = members.observe(0, 10.0, forecast, learns=True, plausible=True, large=2.0)
+
+        np.testing.assert_allclose(after.latest[3], expected)
+
+    def test_after_bursts_that_fell_back_at_once_it_is_not_issued(self):
+        issued, _ = self.lived(4 * (20 * [0.0] + [100.0]) + 5 * [0.0], model=0.0)
+
+        assert issued[21] == pytest.approx(50, abs=1)  # halfway after the first burst
+        assert issued[42] == issued[63] == issued[84] == 0.0
 
     def test_errors_as_usual_change_nothing(self):
         rng = np.random.default_rng(0)

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from streamridge import Forecaster
-from streamridge.forecaster.plausibility import CONVINCING, RUN, Plausibility, clipped
+from streamridge.forecaster.plausibility import (
+    CONVINCING,
+    FREQUENT,
+    REGULAR,
+    RUN,
+    WITHIN,
+    WITHIN_COMMON,
+    Plausibility,
+    clipped,
+    far_from_most,
+)
 from streamridge.forecaster.sensor_history import SensorHistory
 
 
@@ -85,7 +95,7 @@ def test_equal_readings_are_suspicious_when_there_are_more_than_ever():
 
 
 def test_what_has_happened_three_times_is_usual():
-    nights = np.tile(np.concatenate([np.arange(1.0, 9.0), np.zeros(30)]), 3)
+    nights = np.tile(np.concatenate([np.arange(1.0, 41.0), np.zeros(30)]), 3)
     judge, verdicts = of(*nights), []
     for _ in range(31):
         verdict, judge = judge.judge(0.0, 0.0, 2.0)
@@ -213,3 +223,88 @@ def test_zero_is_not_below_zero():
     np.testing.assert_array_equal(
         clipped(np.array([-9.0, 11.0]), of(0.0, 5.0).limits(1.0)), [0.0, 10.0]
     )
+
+
+class TestBursts:
+    def verdicts(self, judge, steps, values, *, error=1e4):
+        """Return the verdicts on strange readings at some steps; calm readings are between them."""
+        verdicts = []
+        for step, value in zip(steps, values, strict=True):
+            _, judge = judge.judge(100.0 + step % 2, 0.0, 20.0, step - 1)
+            verdict, judge = judge.judge(value, error, 20.0, step)
+            verdicts.append(verdict)
+        return verdicts
+
+    def test_frequent_bursts_are_learned_from(self):
+        steps = 50 * np.arange(FREQUENT + 2) + np.arange(FREQUENT + 2) ** 2 % 23
+
+        verdicts = self.verdicts(CALM, steps.tolist(), (5000.0 + 70 * steps % 900).tolist())
+
+        assert verdicts == ["implausible"] * (FREQUENT - 1) + ["good"] * 3
+
+    def test_frequent_outliers_within_the_range_are_learned_from(self):
+        steps = 50 * np.arange(FREQUENT + 2) + np.arange(FREQUENT + 2) ** 2 % 23
+
+        verdicts = self.verdicts(CALM, steps.tolist(), [130.0] * len(steps))
+
+        assert verdicts == ["outlier"] * (FREQUENT - 1) + ["good"] * 3
+
+    def test_frequent_outliers_do_not_make_a_far_larger_value_usual(self):
+        steps = 40 * np.arange(FREQUENT + 2) + np.arange(FREQUENT + 2) ** 2 % 23
+
+        verdicts = self.verdicts(CALM, steps.tolist(), [130.0] * FREQUENT + [159.0, 300.0])
+
+        assert verdicts[-2:] == ["good", "outlier"]
+
+    def test_rare_bursts_at_irregular_times_stay_implausible(self):
+        apart = WITHIN // (FREQUENT - 1) + 40
+        steps = apart * np.arange(30) + np.arange(30) ** 2 % 23
+
+        assert set(self.verdicts(CALM, steps.tolist(), [5000.0] * 30)) == {"implausible"}
+
+    def test_fewer_bursts_are_enough_where_most_readings_are_equal(self):
+        steps = 90 * np.arange(FREQUENT) + np.arange(FREQUENT) ** 2 % 23
+        floor = replace(CALM, common=100.0)
+
+        assert WITHIN < steps[-1] < WITHIN_COMMON
+        assert self.verdicts(CALM, steps.tolist(), [5000.0] * FREQUENT)[-1] == "implausible"
+        assert self.verdicts(floor, steps.tolist(), [5000.0] * FREQUENT)[-1] == "good"
+
+    def test_a_daily_burst_is_learned_from_after_four_days(self):
+        steps, sizes = [288 * day + day % 2 for day in range(6)], [5e6, 6e6, 4e6, 5e6, 7e6, 5e6]
+
+        verdicts = self.verdicts(CALM, steps, sizes)
+
+        assert verdicts == ["implausible"] * (REGULAR - 1) + ["good"] * 3
+
+    def test_a_value_far_beyond_all_bursts_stays_implausible(self):
+        steps = [288 * day for day in range(6)]
+
+        assert self.verdicts(CALM, steps, [5e6, 6e6, 4e6, 5e6, 7e6, 9e11])[-1] == "implausible"
+
+    def test_a_value_that_most_readings_have_is_never_stuck(self):
+        readings = np.tile(np.concatenate([[7.0, 3.0, 5.0], np.zeros(9)]), 5)
+
+        assert of(*readings).common == 0.0
+        assert set(verdicts_of(of(*readings), [0.0] * 40)[0]) == {"good"}
+        assert "stuck" in verdicts_of(of(*readings), [3.0] * 40)[0]
+
+    def test_bursts_before_the_first_fit_are_doubted_unless_they_recur(self):
+        readings = np.tile([90.0, 110.0, 100.0, 95.0], 150)
+        bursts = readings.copy()
+        bursts[7::41] = 1e5
+        readings[[7, 300]] = 1e5
+
+        assert not far_from_most(bursts).any()
+        assert np.flatnonzero(far_from_most(readings)).tolist() == [7, 300]
+
+    def test_episodes_are_restored(self):
+        judge = CALM
+        for step in (10, 300, 700):
+            _, judge = judge.judge(5e6 + step, 5e6, 20.0, step)
+            _, judge = judge.judge(100.0, 0.0, 20.0, step + 1)
+            _, judge = judge.judge(130.0, 101.0, 20.0, step + 50)
+            _, judge = judge.judge(100.0, 0.0, 20.0, step + 51)
+
+        assert len(judge.starts) > len(judge.far) > 1
+        assert CALM.restore(judge.state()) == judge

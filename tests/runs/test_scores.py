@@ -182,6 +182,13 @@ def test_a_short_burst_stays_implausible():
     assert implausible_readings(readings, WARMUP).sum() == CONVINCING
 
 
+def test_a_burst_at_the_same_time_of_every_day_is_scored():
+    readings = daily(12 * DAY)
+    readings[WARMUP + 7 :: DAY] = 9e5
+
+    assert not implausible_readings(readings, WARMUP).any()
+
+
 @pytest.mark.parametrize("readings", [np.full(9, np.nan), np.full(9, 5.0), np.zeros(0)])
 def test_nothing_is_implausible_without_a_range(readings):
     assert not implausible_readings(readings, 4).any()

@@ -7,7 +7,7 @@ model, how gaps are filled, readings judged, errors corrected and bands set.
 
 from collections import Counter
 from datetime import timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -93,6 +93,13 @@ class Bands:
         return (1 - share) * self.nested(low) + share * self.nested(high)
 
 
+def recurring(starts, within=1000):
+    """Return whether twenty episodes began within some steps, or four at equal distances."""
+    apart = [late - early for early, late in pairwise(starts[-4:])]
+    is_periodic = len(apart) == 3 and min(apart) >= 8 and max(apart) - min(apart) <= 2
+    return is_periodic or (len(starts) >= 20 and starts[-1] - starts[-20] < within)
+
+
 class PlainForecaster:
     """The forecaster's step on lists of all readings, by whole steps instead of times."""
 
@@ -103,7 +110,8 @@ class PlainForecaster:
         self.silent, self.resolution = 0, np.inf
         self.naive = Bands(1, settings.levels)
         self.naive_sizes = [[] for _ in (0, *settings.periods)]
-        self.last_sizes, self.latest_squares = None, np.zeros((3, 2))
+        self.last_sizes, self.latest_squares = None, np.zeros((4, 2))
+        self.is_lost, self.common, self.starts, self.far = False, None, [], []
         self.bands, self.made = Bands(self.horizon, settings.levels), []
         self.said, self.issued_log = [], {}
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
@@ -269,14 +277,15 @@ class PlainForecaster:
         """Return the mixture, or what lies towards the last reading while its errors are large."""
         spreads, factors = rest[:2]
         large = 3 * max(self.bands.reach(0.9)[0]) * spreads[0] / factors[0]
-        fast, slow, beyond = self.latest_squares
+        fast, slow, beyond, suspected = self.latest_squares
         of_mixture, of_last = fast if fast[0] > large**2 else slow
         shares = []
         if fast[0] > large**2 or slow[0] > 2 * slow[1]:
             shares.append(of_mixture**2 / (of_mixture**2 + of_last**2))
         if beyond[0] > (0.2 * large) ** 2 and beyond[0] > 8 * beyond[1]:
             shares.append(beyond[0] / (beyond[0] + 8 * beyond[1]))
-        if not shares or np.isnan(last[0]):
+        self.is_lost = bool(shares)
+        if not shares or np.isnan(last[0]) or suspected[1] > suspected[0]:
             return mixture, None
         share = max(shares)
         return (1 - share) * mixture + share * last, "last" if share >= 0.5 else None
@@ -456,6 +465,10 @@ class PlainForecaster:
     def judge(self, value, error, band):
         """Return what to make of a reading, and keep that."""
         is_strange = self.is_implausible(value) or abs(error) > 5 * band
+        if is_strange and not (self.judged and self.judged[-1][1]):
+            self.starts.append(self.past.newest + 1)
+            if self.is_implausible(value):
+                self.far.append((self.past.newest + 1, value))
         verdict = self.verdict(value, error, band)
         self.judged.append((value, is_strange and verdict != "stuck"))
         if verdict == "good":
@@ -469,12 +482,22 @@ class PlainForecaster:
         while equal <= len(self.judged) and self.judged[-equal][0] == value:
             equal += 1
         is_stuck = max(8, self.usual_run) < equal <= max(self.patience, 24)
-        is_far = self.is_implausible(value)
+        is_stuck = is_stuck and value != self.common
+        is_far, within = self.is_implausible(value), 1000 if self.common is None else 2000
+        is_near = not self.low < self.high or (
+            2 * self.low - self.high <= value <= 2 * self.high - self.low
+        )
+        is_usual = is_near and recurring(self.starts, within)
+        is_strange = is_far or abs(error) > 5 * band
+        if is_far and recurring([start for start, _ in self.far], within):
+            values = sorted(each for _, each in self.far[-20:])[1:-1]
+            low, high = min(self.low, *values), max(self.high, *values)
+            is_far, is_usual = not 4 * low - 3 * high <= value <= 4 * high - 3 * low, True
         if is_far and (is_stuck or not (convinced or self.confirms(value))):
             return "implausible"
         if is_stuck:
             return "stuck"
-        return "outlier" if (is_far or abs(error) > 5 * band) and not convinced else "good"
+        return "outlier" if is_strange and not (convinced or is_usual) else "good"
 
     def confirms(self, value):
         """Return whether a value is near the last one, which was implausible, and not equal."""
@@ -490,6 +513,8 @@ class PlainForecaster:
             self.low, self.high = min(trusted), max(trusted)
             runs = sorted(len(list(run)) for _, run in groupby(values))
             self.usual_run = runs[-min(3, len(runs))]
+            common = [each for each in values if 2 * values.count(each) > len(values)]
+            self.common = common[0] if common else None
 
     def calibrate(self, step, value, made, verdict):
         """Let the forecasts of this step, made in time, teach the bands and the correction."""
@@ -524,12 +549,15 @@ class PlainForecaster:
                 self.learner.duel.append(value - opinions[:2, h])
         if told and verdict != "implausible" and not np.isnan(told[3][-1, 0]):
             errors = value - np.array([told[5][0], told[3][-1, 0]])
-            fast, slow, beyond = self.latest_squares
+            fast, slow, beyond, suspected = self.latest_squares
             excess = errors**2 - min(errors**2)  # of the worse of both
+            if self.is_lost:
+                suspected = 0.99 * suspected + 0.01 * errors**2
             self.latest_squares = [
                 (fast + errors**2) / 2,
                 0.9 * slow + 0.1 * errors**2,
                 0.75 * beyond + 0.25 * excess,
+                suspected,
             ]
         self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
@@ -579,8 +607,13 @@ class PlainForecaster:
         steps = self.past.readings()
         low, high = np.quantile([self.past.value_at(step) for step in steps], [0.05, 0.95])
         reach = 3 * (high - low)
-        for step in steps:
-            if reach > 0 and not low - reach <= self.past.value_at(step) <= high + reach:
+        far = [
+            reach > 0 and not low - reach <= self.past.value_at(step) <= high + reach
+            for step in steps
+        ]
+        starts = [at for at in range(len(far)) if far[at] and not (at and far[at - 1])]
+        for step, is_far in zip(steps, far, strict=True):
+            if is_far and not recurring(starts):
                 self.past.distrust(step)
 
     def set(self, **values):

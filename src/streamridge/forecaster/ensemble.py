@@ -6,7 +6,8 @@ model with these three, so they cost next to nothing where the model is right. W
 readings to follow a jump of the level. Until then the last reading replaces the mixture: while the
 errors of the last two readings are large, while the errors of the last ten exceed its own errors,
 or while nearly all of the last four errors exceed its own. An error that both made, as at the jump
-itself, does not count in the last comparison.
+itself, does not count in the last comparison. The mixture stays if the last reading was worse after
+earlier errors of this kind, as after bursts that end at once.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ NEWEST, MOST = np.array([[0.5], [0.1], [0.25]]), 2.0
 # The third mean counts errors beyond those of the other only. That of the mixture must exceed this
 # share of a large error, and this many times that of the last reading.
 NOTABLE, FAR_MORE = 0.2, 8.0
+# The weight of the newest squared error in the means over steps at which a jump was suspected.
+SUSPECTED = 0.01
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,10 @@ class Ensemble:
     # their number.
     squares: Vector = field(default_factory=lambda: np.zeros(2))
     seen: int = 0
-    # (3, 2), fast and slow means of the last squared errors one step ahead, and means of what
-    # exceeds the error of the other; of the mixture and of the last reading.
-    latest: Matrix = field(default_factory=lambda: np.zeros((3, 2)))
+    # (4, 2), fast and slow means of the last squared errors one step ahead, means of what exceeds
+    # the error of the other, and means over steps at which a jump was suspected; of the mixture and
+    # of the last reading.
+    latest: Matrix = field(default_factory=lambda: np.zeros((4, 2)))
 
     @classmethod
     def start(
@@ -145,8 +149,13 @@ class Ensemble:
         return moved, "last" if share >= 0.5 else self.source(forecast)
 
     def _share_of_last_reading(self, large: float) -> float:
-        """Return how far the forecast moves to the last reading; 0 if it missed no jump."""
-        fast, slow, (more, less) = self.latest.tolist()
+        """Return how far the forecast moves to the last reading; 0 if that did not pay before."""
+        mixture, last = self.latest[3].tolist()
+        return 0.0 if last > mixture else self._suspicion(large)
+
+    def _suspicion(self, large: float) -> float:
+        """Return how far the last errors suggest a move; 0 if the mixture missed no jump."""
+        fast, slow, (more, less), _ = self.latest.tolist()
         is_lost, share = fast[0] > large * large, 0.0
         if is_lost or slow[0] > MOST * slow[1]:
             mixture, last = fast if is_lost else slow
@@ -195,6 +204,7 @@ class Ensemble:
         *,
         learns: bool,
         plausible: bool,
+        large: float = np.inf,
     ) -> Ensemble:
         """Return the ensemble after a value; `forecast` is its forecast, if there was a model.
 
@@ -220,9 +230,10 @@ class Ensemble:
         if forecast is not None and plausible:
             both = np.array([forecast.values[0], forecast.members[count - 1, 0]])
             if not isnan(both[1]):
-                errors = np.square(value - both)
-                newest = np.array([errors, errors, errors - errors.min()])
-                latest = latest + NEWEST * (newest - latest)
+                errors, is_suspected = np.square(value - both), self._suspicion(large) > 0
+                newest = np.array([errors, errors, errors - errors.min(), errors])
+                pace = np.append(NEWEST, [[SUSPECTED * is_suspected]], axis=0)
+                latest = latest + pace * (newest - latest)
         if correction is not None:
             error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
             correction = correction.forget() if isnan(error) else correction.observe(error)
@@ -288,7 +299,7 @@ class Ensemble:
         require_finite("values", columns[-1])
         forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
         squares, latest = window["squares"], state["latest.squares"]
-        for each, shape in ((squares, (2,)), (latest, (3, 2))):
+        for each, shape in ((squares, (2,)), (latest, (4, 2))):
             require_shape("squares", require_finite("squares", each), shape)
         return Ensemble(
             self.names,

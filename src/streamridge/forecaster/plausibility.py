@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Mask, Vector, require_finite, require_number
+from streamridge.arrays import Mask, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError, shown
 
 Verdict = Literal["good", "outlier", "implausible", "stuck"]
@@ -24,11 +25,23 @@ MEND = "Pass (0, None) for values that are never negative, or None for values wi
 OUTLIER = 5.0
 # A value is implausible if it is outside the recent range by more than this multiple of its width.
 IMPLAUSIBLE = 3.0
+# A value is near if it is outside by at most this multiple.
+NEAR = 1.0
 # After this number of strange values in a row, the sensor has changed its level or its unit.
 CONVINCING = 8
 # A run of equal values is suspicious if it is longer than RUN and than the third longest recent
 # run: a length that occurred three times is usual.
 RUN, USUAL = 8, 3
+
+# Strange readings are data if they recur: this number of episodes begins within this number of
+# steps, or a few episodes begin at equal distances, up to a jitter in steps. Outliers and faults of
+# a road are 1 % of its readings at most; bursts are 2 % or more.
+FREQUENT, WITHIN = 20, 1000
+# If most readings are equal, all others are events: half as many are enough.
+WITHIN_COMMON = 2000
+REGULAR, SHORTEST_PERIOD, JITTER = 4, 8, 2
+# A value that is more than this share of the readings is never stuck.
+COMMON = 0.5
 
 # The range of most readings leaves out this share of them on either side.
 TAIL = 0.05
@@ -48,11 +61,20 @@ class Plausibility:
     # The number of equal readings that are doubted. After that the value is believed, such as the
     # flow of a closed road.
     stuck_for: int = 96
+    common: float | None = None  # the value of most readings, if there is one
+    step: int = 0  # the step of the latest reading
+    # Steps at which the last episodes of strange readings began, and (step, value) of the episodes
+    # that began with an implausible reading.
+    starts: tuple[int, ...] = ()
+    far: tuple[tuple[int, float], ...] = ()
 
-    def judge(self, value: float, error: float, half_width: float) -> tuple[Verdict, Plausibility]:
+    def judge(
+        self, value: float, error: float, half_width: float, step: int | None = None
+    ) -> tuple[Verdict, Plausibility]:
         """Return the verdict on a reading, and the check after it.
 
         `error` is the error of its forecast, `half_width` half the width of the forecast's band.
+        `step` is the place of the reading on the grid; by default it is the next one.
 
         Examples
         --------
@@ -61,28 +83,43 @@ class Plausibility:
         ['good', 'outlier', 'implausible']
         """
         verdict: Verdict = "good"
+        step = self.step + 1 if step is None else step
         run = self.run + 1 if value == self.value else 1
         strange, low, high = self.strange + 1, self.low, self.high
-        is_stuck = max(RUN, self.longest_run) < run <= self.stuck_for
+        is_stuck = max(RUN, self.longest_run) < run <= self.stuck_for and value != self.common
         is_far, is_new = self.is_implausible(value), self.strange >= CONVINCING
-        is_strange = is_far or abs(error) > OUTLIER * half_width
+        is_strange, starts, far = is_far or abs(error) > OUTLIER * half_width, self.starts, self.far
+        if is_strange and not self.strange:
+            starts = (*starts, step)[-FREQUENT:]
+            far = (*far, (step, value))[-FREQUENT:] if is_far else far
+        within = WITHIN if self.common is None else WITHIN_COMMON
+        # Small errors that recur do not make a far larger value usual.
+        is_near = is_strange and not self.is_implausible(value, NEAR)
+        is_usual = is_near and recurring(starts, within)
+        if is_far and recurring([start for start, _ in far], within):
+            is_usual, is_far = True, self._with(far).is_implausible(value)
         if is_far and (is_stuck or not (is_new or self._confirms(value))):
             verdict = "implausible"
         elif is_stuck:
             verdict, strange = "stuck", 0
-        elif is_strange and not is_new:
+        elif is_strange and not (is_new or is_usual):
             verdict = "outlier"
         else:
             # Python's min and max return the first of two numbers if the other one is NaN.
             low, high = min(value, low), max(value, high)
             strange = strange if is_strange else 0
-        after = Plausibility(low, high, self.longest_run, value, run, strange, self.stuck_for)
-        return verdict, after
+        runs = self.longest_run, value, run, strange, self.stuck_for, self.common
+        return verdict, Plausibility(low, high, *runs, step, starts, far)
 
-    def is_implausible(self, value: float) -> bool:
-        """Return whether a value is implausibly far outside the recent range."""
-        reach = IMPLAUSIBLE * (self.high - self.low)
+    def is_implausible(self, value: float, widths: float = IMPLAUSIBLE) -> bool:
+        """Return whether a value is farther outside the recent range than some of its widths."""
+        reach = widths * (self.high - self.low)
         return bool(reach > 0 and not self.low - reach <= value <= self.high + reach)
+
+    def _with(self, far: tuple[tuple[int, float], ...]) -> Plausibility:
+        """Return the check with a range that contains far values, except the two most extreme."""
+        values = sorted(value for _, value in far)[1:-1]
+        return replace(self, low=min(self.low, values[0]), high=max(self.high, values[-1]))
 
     def _confirms(self, value: float) -> bool:
         """Return whether a value confirms a new level: close to an implausible one, not equal."""
@@ -94,12 +131,14 @@ class Plausibility:
         if not trusted.any():
             return self
         ends = np.concatenate([[-1], np.flatnonzero(np.diff(readings)), [len(readings) - 1]])
-        runs = np.sort(np.diff(ends))
+        runs, median = np.sort(np.diff(ends)), float(np.median(readings))
+        is_common = np.mean(readings == median) > COMMON
         return replace(
             self,
             low=float(readings[trusted].min()),
             high=float(readings[trusted].max()),
             longest_run=int(runs[-min(USUAL, len(runs))]),
+            common=median if is_common else None,
         )
 
     def limits(self, latest: float) -> Limits:
@@ -118,23 +157,58 @@ class Plausibility:
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Return everything that changes, for `restore`."""
         parts = (self.low, self.high, self.longest_run, self.value, self.run, self.strange)
-        return {"judgement": np.array(parts, dtype=np.float64)}
+        common = np.nan if self.common is None else self.common
+        return {
+            "judgement": np.array((*parts, common, self.step), dtype=np.float64),
+            "starts": np.array(self.starts, dtype=np.float64),
+            "far": np.array(self.far, dtype=np.float64).reshape(-1, 2),
+        }
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> Plausibility:
         """Return the check with a saved state."""
-        low, high, longest, value, run, strange = state["judgement"].tolist()
-        counts = (int(require_finite("run", part)) for part in (longest, run, strange))
-        longest, run, strange = counts
-        return Plausibility(low, high, longest, value, run, strange, self.stuck_for)
+        low, high, longest, value, run, strange, common, step = state["judgement"].tolist()
+        counts = (int(require_finite("run", part)) for part in (longest, run, strange, step))
+        longest, run, strange, step = counts
+        starts, far = (require_finite(name, state[name]) for name in ("starts", "far"))
+        require_shape("far", far, (len(far), 2))
+        runs = longest, value, run, strange, self.stuck_for, None if isnan(common) else common
+        episodes = tuple((int(start), each) for start, each in far.tolist())
+        return Plausibility(low, high, *runs, step, tuple(map(int, starts.tolist())), episodes)
+
+
+def recurring(starts: Sequence[int], within: int = WITHIN) -> bool:
+    """Return whether episodes of strange readings recur: they are frequent, or periodic.
+
+    `starts` are the steps at which episodes began, the latest last. Episodes are frequent if the
+    last `FREQUENT` of them began within `within` steps.
+
+    Examples
+    --------
+    >>> recurring([100, 388, 676, 964]), recurring([100, 300, 676, 964])
+    (True, False)
+    >>> recurring([40 * i + i % 7 for i in range(20)])
+    True
+    """
+    if len(starts) >= FREQUENT and starts[-1] - starts[-FREQUENT] < within:
+        return True
+    distances = np.diff(starts[-REGULAR:])
+    return (
+        len(starts) >= REGULAR
+        and bool(distances.min() >= SHORTEST_PERIOD)
+        and bool(np.ptp(distances) <= JITTER)
+    )
 
 
 def far_from_most(readings: Vector) -> Mask:
-    """Return which readings are implausible compared with most of them."""
+    """Return which readings are implausible compared with most of them; none if they recur."""
+    marks = np.zeros(len(readings), dtype=bool)
     if not len(readings):
-        return np.zeros(0, dtype=bool)
+        return marks
     low, high = np.quantile(readings, [TAIL, 1 - TAIL])
     bulk = Plausibility(low=float(low), high=float(high))
-    return np.array([bulk.is_implausible(value) for value in readings.tolist()], dtype=bool)
+    far = np.array([bulk.is_implausible(value) for value in readings.tolist()], dtype=bool)
+    starts = np.flatnonzero(far & ~np.append(False, far[:-1]))
+    return marks if recurring(starts.tolist()) else far
 
 
 def clipped(values: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:

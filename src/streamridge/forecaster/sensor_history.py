@@ -199,7 +199,8 @@ class SensorHistory:
         verdict: Verdict = "good"
         if self.has_readings:
             if half_width is not None:
-                judged = self._plausibility.judge(value, value - forecast, half_width)
+                error, step = value - forecast, self.next_step
+                judged = self._plausibility.judge(value, error, half_width, step)
                 verdict, self._plausibility = judged
             self._update_naive(value, plausible=verdict != "implausible")
         kept = forecast if verdict == "implausible" else value

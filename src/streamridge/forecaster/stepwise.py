@@ -203,7 +203,8 @@ class StepwiseForecaster:
         self, step: int, value: float, forecast: NextForecast, columns: Vector | None
     ) -> None:
         """Learn from a reading and its forecast."""
-        half_width = self._half_width(forecast)
+        half_width, made = self._half_width(forecast), forecast.by_model
+        large = np.inf if made is None else LARGE * self._judged_width(made)
         verdict = self._history.push(value, float(forecast.values[0]), half_width, columns)
         self._catch_up()  # before a first fit forgets or doubts readings
         learns, plausible = verdict == "good", verdict != "implausible"
@@ -212,7 +213,12 @@ class StepwiseForecaster:
         )
         if self._ensemble is not None:
             self._ensemble = self._ensemble.observe(
-                step, value, forecast.by_ensemble, learns=learns, plausible=plausible
+                step,
+                value,
+                forecast.by_ensemble,
+                learns=learns,
+                plausible=plausible,
+                large=large,
             )
         if self._blend is not None:
             self._blend = self._blend.observe(step, value, forecast.by_blend, learns=learns)

@@ -10,7 +10,13 @@ import numpy as np
 
 from streamridge.arrays import Mask, Matrix, Vector
 from streamridge.forecaster.forecast import named, one_or_all
-from streamridge.forecaster.plausibility import CONVINCING, Plausibility, far_from_most
+from streamridge.forecaster.plausibility import (
+    CONVINCING,
+    FREQUENT,
+    Plausibility,
+    far_from_most,
+    recurring,
+)
 from streamridge.forecaster.settings import Settings
 from streamridge.metrics import finite_or_none
 from streamridge.series.clock import AnyClock
@@ -129,7 +135,8 @@ def implausible_readings(readings: Vector, warmup: int) -> Mask:
     Scores leave these readings out. Forecasts play no part, so that all methods are scored on the
     same steps. The rule is the forecaster's: farther outside the range than three times its width.
     The first `warmup` readings are judged together, by the range of most of them. After eight such
-    readings in a row the sensor has changed, and none of them is implausible.
+    readings in a row the sensor has changed, and none of them is implausible. The same holds for
+    readings that recur.
 
     Examples
     --------
@@ -144,13 +151,17 @@ def implausible_readings(readings: Vector, warmup: int) -> Mask:
     trusted = readings[early][~marks[early]]
     low, high = (trusted.min(), trusted.max()) if trusted.size else (np.inf, -np.inf)
     far: list[int] = []  # places of the latest readings in a row that are far outside
+    starts: list[int] = []  # places where such readings began
     for at, value in zip(later.tolist(), readings[later].tolist(), strict=True):
         is_far = Plausibility(low, high).is_implausible(value)
-        if is_far and len(far) < CONVINCING:
+        if is_far and not far:
+            starts = [*starts, at][-FREQUENT:]
+        recurs = is_far and recurring(starts)
+        if is_far and not recurs and len(far) < CONVINCING:
             far.append(at)
             marks[at] = True
             continue
-        if is_far:  # the sensor has changed
-            marks[far] = False
+        if is_far:  # the sensor has changed, or has bursts
+            marks[starts if recurs else far] = False
         low, high, far = min(low, value), max(high, value), []
     return marks
