@@ -8,6 +8,7 @@ from streamridge.forecaster.plausibility import (
     CONVINCING,
     FREQUENT,
     REGULAR,
+    REGULAR_COMMON,
     RUN,
     WITHIN,
     WITHIN_COMMON,
@@ -273,14 +274,21 @@ class TestBursts:
     def test_a_daily_burst_is_learned_from_after_four_days(self):
         steps, sizes = [288 * day + day % 2 for day in range(6)], [5e6, 6e6, 4e6, 5e6, 7e6, 5e6]
 
-        verdicts = self.verdicts(CALM, steps, sizes)
+        verdicts = self.verdicts(replace(CALM, common=100.0), steps, sizes)
 
-        assert verdicts == ["implausible"] * (REGULAR - 1) + ["good"] * 3
+        assert verdicts == ["implausible"] * (REGULAR_COMMON - 1) + ["good"] * 3
+
+    def test_where_readings_vary_more_bursts_at_equal_distances_are_needed(self):
+        steps = [100 * i for i in range(REGULAR + 1)]
+
+        verdicts = self.verdicts(CALM, steps, [1e6] * len(steps))
+
+        assert verdicts == ["implausible"] * (REGULAR - 1) + ["good"] * 2
 
     def test_a_value_far_beyond_all_bursts_stays_implausible(self):
-        steps = [288 * day for day in range(6)]
+        steps, floor = [288 * day for day in range(6)], replace(CALM, common=100.0)
 
-        assert self.verdicts(CALM, steps, [5e6, 6e6, 4e6, 5e6, 7e6, 9e11])[-1] == "implausible"
+        assert self.verdicts(floor, steps, [5e6, 6e6, 4e6, 5e6, 7e6, 9e11])[-1] == "implausible"
 
     def test_a_value_that_most_readings_have_is_never_stuck(self):
         readings = np.tile(np.concatenate([[7.0, 3.0, 5.0], np.zeros(9)]), 5)

@@ -12,7 +12,7 @@ import pytest
 
 from streamridge.files.checkpoint import decoded, encoded
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.presets import landmarks_of
+from streamridge.forecaster.sizes import NAMED
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.layout import checksum_after, digest_of
 from streamridge_service.ledger.opening import open_ledger, restore
@@ -409,7 +409,8 @@ class TestWhatIsAskedOfTheService:
 
         with open_ledger(str(copied), read_only=True) as ledger:
             north, *_ = ledger.sensors()
-            assert landmarks_of(settings_of(ledger, north).preset) is not None
+            seasons = settings_of(ledger, north).preset.features.seasons
+            assert NAMED[model].profile_seasons == tuple(season.count for season in seasons)
             assert check_sensor(ledger, north).is_exact
 
     def test_the_same_plan_changes_nothing(self, copied):

@@ -94,9 +94,10 @@ class Bands:
 
 
 def recurring(starts, within=1000):
-    """Return whether twenty episodes began within some steps, or four at equal distances."""
-    apart = [late - early for early, late in pairwise(starts[-4:])]
-    is_periodic = len(apart) == 3 and min(apart) >= 8 and max(apart) - min(apart) <= 2
+    """Return whether twenty episodes began within some steps, or several at equal distances."""
+    regular = 8 if within == 1000 else 4  # fewer where most readings are equal
+    apart = [late - early for early, late in pairwise(starts[-regular:])]
+    is_periodic = len(apart) == regular - 1 and min(apart) >= 8 and max(apart) - min(apart) <= 2
     return is_periodic or (len(starts) >= 20 and starts[-1] - starts[-20] < within)
 
 
@@ -612,8 +613,10 @@ class PlainForecaster:
             for step in steps
         ]
         starts = [at for at in range(len(far)) if far[at] and not (at and far[at - 1])]
+        values = [self.past.value_at(step) for step in steps]
+        within = 2000 if any(2 * values.count(each) > len(values) for each in values) else 1000
         for step, is_far in zip(steps, far, strict=True):
-            if is_far and not recurring(starts):
+            if is_far and not recurring(starts, within):
                 self.past.distrust(step)
 
     def set(self, **values):

@@ -34,12 +34,12 @@ CONVINCING = 8
 RUN, USUAL = 8, 3
 
 # Strange readings are data if they recur: this number of episodes begins within this number of
-# steps, or a few episodes begin at equal distances, up to a jitter in steps. Outliers and faults of
-# a road are 1 % of its readings at most; bursts are 2 % or more.
+# steps. Outliers and faults of a road are 1 % of its readings at most; bursts are 2 % or more.
 FREQUENT, WITHIN = 20, 1000
+# Some episodes at equal distances, up to a jitter in steps, recur as well: a daily burst.
+REGULAR, SHORTEST_PERIOD, JITTER = 8, 8, 2
 # If most readings are equal, all others are events: half as many are enough.
-WITHIN_COMMON = 2000
-REGULAR, SHORTEST_PERIOD, JITTER = 4, 8, 2
+WITHIN_COMMON, REGULAR_COMMON = 2000, 4
 # A value that is more than this share of the readings is never stuck.
 COMMON = 0.5
 
@@ -92,11 +92,11 @@ class Plausibility:
         if is_strange and not self.strange:
             starts = (*starts, step)[-FREQUENT:]
             far = (*far, (step, value))[-FREQUENT:] if is_far else far
-        within = WITHIN if self.common is None else WITHIN_COMMON
+        has_common = self.common is not None
         # Small errors that recur do not make a far larger value usual.
         is_near = is_strange and not self.is_implausible(value, NEAR)
-        is_usual = is_near and recurring(starts, within)
-        if is_far and recurring([start for start, _ in far], within):
+        is_usual = is_near and recurring(starts, has_common=has_common)
+        if is_far and recurring([start for start, _ in far], has_common=has_common):
             is_usual, is_far = True, self._with(far).is_implausible(value)
         if is_far and (is_stuck or not (is_new or self._confirms(value))):
             verdict = "implausible"
@@ -131,14 +131,13 @@ class Plausibility:
         if not trusted.any():
             return self
         ends = np.concatenate([[-1], np.flatnonzero(np.diff(readings)), [len(readings) - 1]])
-        runs, median = np.sort(np.diff(ends)), float(np.median(readings))
-        is_common = np.mean(readings == median) > COMMON
+        runs = np.sort(np.diff(ends))
         return replace(
             self,
             low=float(readings[trusted].min()),
             high=float(readings[trusted].max()),
             longest_run=int(runs[-min(USUAL, len(runs))]),
-            common=median if is_common else None,
+            common=common_value(readings),
         )
 
     def limits(self, latest: float) -> Limits:
@@ -176,24 +175,37 @@ class Plausibility:
         return Plausibility(low, high, *runs, step, tuple(map(int, starts.tolist())), episodes)
 
 
-def recurring(starts: Sequence[int], within: int = WITHIN) -> bool:
+def common_value(readings: Vector) -> float | None:
+    """Return the value that most readings have; None if there is no such value.
+
+    >>> common_value(np.array([0.0, 0.0, 7.0])), common_value(np.array([0.0, 0.0, 7.0, 8.0]))
+    (0.0, None)
+    """
+    median = float(np.median(readings)) if len(readings) else np.nan
+    return median if len(readings) and np.mean(readings == median) > COMMON else None
+
+
+def recurring(starts: Sequence[int], *, has_common: bool) -> bool:
     """Return whether episodes of strange readings recur: they are frequent, or periodic.
 
-    `starts` are the steps at which episodes began, the latest last. Episodes are frequent if the
-    last `FREQUENT` of them began within `within` steps.
+    `starts` are the steps at which episodes began, the latest last. `has_common` says whether most
+    readings are equal, so that all others are events.
 
     Examples
     --------
-    >>> recurring([100, 388, 676, 964]), recurring([100, 300, 676, 964])
-    (True, False)
-    >>> recurring([40 * i + i % 7 for i in range(20)])
+    >>> recurring([100, 388, 676, 964], has_common=True)
+    True
+    >>> recurring([100, 388, 676, 964], has_common=False)
+    False
+    >>> recurring([40 * i + i % 7 for i in range(20)], has_common=False)
     True
     """
+    within, regular = (WITHIN_COMMON, REGULAR_COMMON) if has_common else (WITHIN, REGULAR)
     if len(starts) >= FREQUENT and starts[-1] - starts[-FREQUENT] < within:
         return True
-    distances = np.diff(starts[-REGULAR:])
+    distances = np.diff(starts[-regular:])
     return (
-        len(starts) >= REGULAR
+        len(starts) >= regular
         and bool(distances.min() >= SHORTEST_PERIOD)
         and bool(np.ptp(distances) <= JITTER)
     )
@@ -208,7 +220,8 @@ def far_from_most(readings: Vector) -> Mask:
     bulk = Plausibility(low=float(low), high=float(high))
     far = np.array([bulk.is_implausible(value) for value in readings.tolist()], dtype=bool)
     starts = np.flatnonzero(far & ~np.append(False, far[:-1]))
-    return marks if recurring(starts.tolist()) else far
+    has_common = common_value(readings) is not None
+    return marks if recurring(starts.tolist(), has_common=has_common) else far
 
 
 def clipped(values: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:

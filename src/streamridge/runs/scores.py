@@ -14,6 +14,7 @@ from streamridge.forecaster.plausibility import (
     CONVINCING,
     FREQUENT,
     Plausibility,
+    common_value,
     far_from_most,
     recurring,
 )
@@ -149,6 +150,7 @@ def implausible_readings(readings: Vector, warmup: int) -> Mask:
     early, later = known[known < warmup], known[known >= warmup]
     marks[early] = far_from_most(readings[early])
     trusted = readings[early][~marks[early]]
+    has_common = common_value(trusted) is not None
     low, high = (trusted.min(), trusted.max()) if trusted.size else (np.inf, -np.inf)
     far: list[int] = []  # places of the latest readings in a row that are far outside
     starts: list[int] = []  # places where such readings began
@@ -156,7 +158,7 @@ def implausible_readings(readings: Vector, warmup: int) -> Mask:
         is_far = Plausibility(low, high).is_implausible(value)
         if is_far and not far:
             starts = [*starts, at][-FREQUENT:]
-        recurs = is_far and recurring(starts)
+        recurs = is_far and recurring(starts, has_common=has_common)
         if is_far and not recurs and len(far) < CONVINCING:
             far.append(at)
             marks[at] = True

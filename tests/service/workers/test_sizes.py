@@ -10,7 +10,7 @@ from streamridge_service.workers.snapshots import StartHistory, started
 from streamridge_service.workers.tracker import Tracker
 from tests.support.workers.logs import DAY, SENSOR, START, STEP, World, daily, entries
 
-FULL = Plan(step=STEP)  # 2880 rows of 20 lags
+FULL = Plan(step=STEP)
 TWO_HOURS = 2 * HOUR
 # Its readings of six weeks and its last 32 refits are what a forecaster remembers at most.
 ENOUGH = 3500
@@ -25,7 +25,7 @@ def test_a_state_of_full_size_takes_less_than_100_kb(record_property):
     snapshot = started(point, before.settings, history, before.saved_state(), Workspace())
 
     tracker = Tracker.resumed(SENSOR, FULL, snapshot)
-    assert (tracker.summary.fitted, FULL.train_size) == (True, 2880)
+    assert (tracker.summary.fitted, FULL.train_size) == (True, 5760)
     assert len(snapshot.state) + len(snapshot.summary) + len(snapshot.tuning) < 100_000
 
 

@@ -2,18 +2,24 @@
 
 python -m tests.support.service.golden_storage
 
-writes the file of the present format into tests/service/golden.
-A released file is never written again.
+writes the file of the present format into tests/service/golden. Its states have a former format, as
+after an update. A released file is never written again.
 """
 
 import gzip
+import sqlite3
 import tempfile
+from contextlib import closing
+from hashlib import blake2b
 from math import pi, sin
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
+from streamridge.files import checkpoint
 from streamridge_service.intake import IngestOptions
+from streamridge_service.ledger.layout import digest_of
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.schema import current_format
 from streamridge_service.plan import HOUR, Declaration
@@ -56,11 +62,31 @@ async def lived(service):
     await fed(service, 200, HOURS)
 
 
+def in_format_1(state):
+    """Return a state as if it were of format 1, with a valid digest."""
+    place, size = len(checkpoint.MAGIC), checkpoint.DIGEST_BYTES
+    body = state[:place] + (1).to_bytes(4, "little") + state[place + 4 : -size]
+    return body + blake2b(body, digest_size=size).digest()
+
+
+def make_former(path, snapshots):
+    """Give the stored snapshots states of format 1."""
+    with closing(sqlite3.connect(path)) as database, database:
+        for each in snapshots:
+            former = msgspec.structs.replace(each, state=in_format_1(each.state))
+            sensor = former.point.sensor
+            database.execute("UPDATE states SET state = ? WHERE sensor = ?", (former.state, sensor))
+            row = digest_of(former), sensor
+            database.execute("UPDATE snapshots SET digest = ? WHERE sensor = ?", row)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         serving(lived, Path(folder) / "lived.db", **SETTINGS)
         with open_ledger(str(Path(folder) / "lived.db"), read_only=True) as ledger:
             ledger.copy_to(str(Path(folder) / "golden.db"))
+            snapshots = [ledger.snapshot(sensor.id) for sensor in ledger.sensors()]
+        make_former(Path(folder) / "golden.db", snapshots)
         content = (Path(folder) / "golden.db").read_bytes()
     packed = gzip.compress(content, 9, mtime=0)
     (FOLDER / f"format_{current_format()}.db.gz").write_bytes(packed)
