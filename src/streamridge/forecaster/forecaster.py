@@ -370,7 +370,7 @@ class Forecaster(StepwiseForecaster):
     def workspace(self) -> Workspace | None:
         """Return the memory that refits use and keep for the next refit, None by default.
 
-        Without one, each refit allocates new memory, about 130 MB for 2,880 rows, and frees it. A
+        Without one, each refit allocates new memory, about 80 MB, and frees it. A
         forecaster with a workspace of its own refits faster, because the factor of the last fit is
         still there when the window's gradient needs it. The numbers are the same. Setting it to
         None also drops the rows and matrices of the fit; they are rebuilt when they are needed.
