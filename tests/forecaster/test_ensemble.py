@@ -203,6 +203,13 @@ class TestAfterAJump:
         assert issued[51] == pytest.approx(55.0)  # both were wrong: halfway
         assert (issued[52:] > 80).all()
 
+    def test_tiny_errors_of_long_ago_do_no_harm(self):
+        latest = np.array([[0, 0], [1e-200, 0], [0, 0], [0, 0]])
+        members = replace(ensemble(has_baseline=False), latest=latest)
+        forecast = mixed(members, 0, [[10.0], [10.0], [10.0]])
+
+        assert members.issued(forecast, large=2.0)[0] == 10.0
+
     def test_it_is_also_issued_where_ten_small_errors_exceed_its_own(self):
         issued, _ = self.lived(50 * [10.0] + 30 * [11.5], model=10.0)
 

@@ -303,8 +303,17 @@ class TestBursts:
         bursts[7::41] = 1e5
         readings[[7, 300]] = 1e5
 
-        assert not far_from_most(bursts).any()
-        assert np.flatnonzero(far_from_most(readings)).tolist() == [7, 300]
+        steps = np.arange(len(readings))
+        assert not far_from_most(bursts, steps).any()
+        assert np.flatnonzero(far_from_most(readings, steps)).tolist() == [7, 300]
+
+    def test_periodic_bursts_recur_also_if_other_readings_are_missing(self):
+        steps, readings = np.arange(2000), np.tile([90.0, 110.0, 100.0, 95.0], 500)
+        readings[50::96] = 1e5
+        read = np.random.default_rng(0).random(2000) < 0.9
+        read[50::96] = True
+
+        assert not far_from_most(readings[read], steps[read]).any()
 
     def test_episodes_are_restored(self):
         judge = CALM

@@ -185,6 +185,7 @@ def test_a_short_burst_stays_implausible():
 def test_a_burst_at_the_same_time_of_every_day_is_scored():
     readings = daily(12 * DAY)
     readings[WARMUP + 7 :: DAY] = 9e5
+    readings[WARMUP + 8 :: DAY] = 8e5
 
     assert not implausible_readings(readings, WARMUP).any()
 

@@ -282,7 +282,7 @@ class PlainForecaster:
         of_mixture, of_last = fast if fast[0] > large**2 else slow
         shares = []
         if fast[0] > large**2 or slow[0] > 2 * slow[1]:
-            shares.append(of_mixture**2 / (of_mixture**2 + of_last**2))
+            shares.append(1 / (1 + (of_last / of_mixture) ** 2))
         if beyond[0] > (0.2 * large) ** 2 and beyond[0] > 8 * beyond[1]:
             shares.append(beyond[0] / (beyond[0] + 8 * beyond[1]))
         self.is_lost = bool(shares)
@@ -612,7 +612,8 @@ class PlainForecaster:
             reach > 0 and not low - reach <= self.past.value_at(step) <= high + reach
             for step in steps
         ]
-        starts = [at for at in range(len(far)) if far[at] and not (at and far[at - 1])]
+        strange = {step for step, is_far in zip(steps, far, strict=True) if is_far}
+        starts = [step for step in sorted(strange) if step - 1 not in strange]
         values = [self.past.value_at(step) for step in steps]
         within = 2000 if any(2 * values.count(each) > len(values) for each in values) else 1000
         for step, is_far in zip(steps, far, strict=True):

@@ -70,8 +70,9 @@ class Blend:
         return BlendedForecast(step, model, np.nan_to_num(differences, posinf=0.0, neginf=0.0))
 
     def blended(self, forecast: BlendedForecast, values: Vector) -> Vector:
-        """Return forecasts of a fit, (H,), moved towards the regression like the model's."""
-        return values + self.shares * (forecast.model + forecast.differences - values)
+        """Return forecasts of a fit, (H,), moved towards the regression, if that has a forecast."""
+        gaps = forecast.model + forecast.differences - values
+        return values + self.shares * np.where(forecast.differences == 0, 0.0, gaps)
 
     def observe(
         self, step: int, value: float, forecast: BlendedForecast | None, *, learns: bool

@@ -159,7 +159,7 @@ class Ensemble:
         is_lost, share = fast[0] > large * large, 0.0
         if is_lost or slow[0] > MOST * slow[1]:
             mixture, last = fast if is_lost else slow
-            share = mixture * mixture / (mixture * mixture + last * last)
+            share = 1 / (1 + (last / mixture) ** 2)  # squares of tiny means would vanish
         if more > max((NOTABLE * large) ** 2, FAR_MORE * less):
             share = max(share, more / (more + FAR_MORE * less))
         return share

@@ -247,7 +247,7 @@ class Forecaster(StepwiseForecaster):
         ----------
         series
             The history of one sensor: a frame or series of pandas, polars or pyarrow, a `Series`,
-            or the path of a file. One month is enough for the default model.
+            or the path of a file. Five months are enough for the default model.
         settings
             Parameters of `Forecaster`, and reading options: see `ReadingOptions`. The step is
             inferred from the series by default. `sensor` names the column to read, where there are
@@ -370,9 +370,8 @@ class Forecaster(StepwiseForecaster):
     def workspace(self) -> Workspace | None:
         """Return the memory that refits use and keep for the next refit, None by default.
 
-        Without one, each refit allocates new memory, about 80 MB, and frees it. A
-        forecaster with a workspace of its own refits faster, because the factor of the last fit is
-        still there when the window's gradient needs it. The numbers are the same. Setting it to
+        Without one, each refit allocates new memory, about 80 MB, and frees it. A forecaster with a
+        workspace of its own keeps its rows and matrices. The numbers are the same. Setting it to
         None also drops the rows and matrices of the fit; they are rebuilt when they are needed.
         """
         return self._workspace

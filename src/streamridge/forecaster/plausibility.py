@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Vector, require_finite, require_number, require_shape
 from streamridge.errors import InvalidInputError, shown
+from streamridge.series.times import Steps
 
 Verdict = Literal["good", "outlier", "implausible", "stuck"]
 # The smallest and the largest value, infinite where there is no limit.
@@ -211,15 +212,19 @@ def recurring(starts: Sequence[int], *, has_common: bool) -> bool:
     )
 
 
-def far_from_most(readings: Vector) -> Mask:
-    """Return which readings are implausible compared with most of them; none if they recur."""
+def far_from_most(readings: Vector, steps: Steps) -> Mask:
+    """Return which readings are implausible compared with most of them; none if they recur.
+
+    `steps` are their places on the grid.
+    """
     marks = np.zeros(len(readings), dtype=bool)
     if not len(readings):
         return marks
     low, high = np.quantile(readings, [TAIL, 1 - TAIL])
     bulk = Plausibility(low=float(low), high=float(high))
     far = np.array([bulk.is_implausible(value) for value in readings.tolist()], dtype=bool)
-    starts = np.flatnonzero(far & ~np.append(False, far[:-1]))
+    follows = np.append(False, far[:-1] & (np.diff(steps) == 1))
+    starts = steps[far & ~follows]
     has_common = common_value(readings) is not None
     return marks if recurring(starts.tolist(), has_common=has_common) else far
 

@@ -302,7 +302,7 @@ class SensorHistory:
     def doubt_outliers(self) -> None:
         """Distrust readings before the first fit that are implausible compared with most others."""
         steps, values, _ = self.timeline.readings()
-        self.timeline.distrust(steps[far_from_most(values)])
+        self.timeline.distrust(steps[far_from_most(values, steps)])
 
     def has_unneeded(self, count: int) -> bool:
         """Return whether `forget_unneeded` would forget readings; it does now and then."""

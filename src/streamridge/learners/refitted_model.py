@@ -42,7 +42,7 @@ class Progress(Generic[FitT]):
     policy: Policy  # how hyperparameters are chosen, with everything it remembers
     newest: float  # time of the newest value
     refit_time: float  # time of the newest value when the fit in force was made
-    oldest: float  # time of the oldest row that the fits and the next search need
+    oldest: float  # time of the oldest row that the fit and the next search need
     steps: int = 0  # observations since the last refit
     refits: int = 1  # fits made so far
 
@@ -285,7 +285,7 @@ class RefittedModel(Generic[FitT]):
         return {name: np.copy(value) if np.ndim(value) else value for name, value in state.items()}
 
     def _restored(self, state: State, policy: Policy) -> Progress[FitT]:
-        """Return the progress of a state; its fits are rebuilt when they are needed."""
+        """Return the progress of a state; its fit is rebuilt when it is needed."""
         steps = require_count("steps", state["steps"], least=0)
         if steps >= self.update_every and not self.deferred:
             raise StateError(

@@ -78,9 +78,9 @@ class RebuildableFit(Generic[FitT]):
 class Workspace:
     """Memory for refits: large matrices that the next refit reuses.
 
-    A refit at N = 2880 fills about 130 MB. Share one workspace between many forecasters that are
-    refitted one after the other, and this memory is allocated once. Give one forecaster its own
-    workspace, and the factor of its last refit is still there when the next refit needs it.
+    A refit of the default model fills about 80 MB. Share one workspace between many forecasters
+    that are refitted one after the other, and this memory is allocated once. Give one forecaster
+    its own workspace, and its rows and matrices stay in memory between refits.
     Results do not depend on the workspace. Two threads must not use it at the same time.
 
     Examples

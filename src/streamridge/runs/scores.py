@@ -148,12 +148,13 @@ def implausible_readings(readings: Vector, warmup: int) -> Mask:
     marks = np.zeros(len(readings), dtype=bool)
     known = np.flatnonzero(~np.isnan(readings))
     early, later = known[known < warmup], known[known >= warmup]
-    marks[early] = far_from_most(readings[early])
+    marks[early] = far_from_most(readings[early], early)
     trusted = readings[early][~marks[early]]
     has_common = common_value(trusted) is not None
     low, high = (trusted.min(), trusted.max()) if trusted.size else (np.inf, -np.inf)
     far: list[int] = []  # places of the latest readings in a row that are far outside
     starts: list[int] = []  # places where such readings began
+    doubted: list[int] = []  # places of all such readings since the warm-up that are marked
     for at, value in zip(later.tolist(), readings[later].tolist(), strict=True):
         is_far = Plausibility(low, high).is_implausible(value)
         if is_far and not far:
@@ -161,9 +162,10 @@ def implausible_readings(readings: Vector, warmup: int) -> Mask:
         recurs = is_far and recurring(starts, has_common=has_common)
         if is_far and not recurs and len(far) < CONVINCING:
             far.append(at)
+            doubted.append(at)
             marks[at] = True
             continue
         if is_far:  # the sensor has changed, or has bursts
-            marks[starts if recurs else far] = False
+            marks[[each for each in doubted if each >= starts[0]] if recurs else far] = False
         low, high, far = min(low, value), max(high, value), []
     return marks

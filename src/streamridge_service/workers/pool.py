@@ -45,9 +45,9 @@ from streamridge_service.workers.messages import (
     TakeReadings,
 )
 from streamridge_service.workers.worker import (
-    ASKED,
     ITEMS,
     LIMIT,
+    LOADED,
     SENSOR,
     SEQ,
     SHARED,
@@ -178,7 +178,7 @@ class WorkerHandle:
         """Forget the failure of a sensor whose missing forecasts are stored."""
         with self._lock:
             self.failed.pop(sensor, None)
-            for item in [each for each in self._crashes if each[0] == sensor and each[1] != ASKED]:
+            for item in [each for each in self._crashes if each[0] == sensor and each[1] >= LOADED]:
                 del self._crashes[item]  # all its items were processed
 
     @property

@@ -70,8 +70,9 @@ from streamridge_service.workers.tracker_cache import TrackerCache
 # for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
 SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
 
-# Instead of an arrival number: a sensor is loaded, or asked for its forecast.
-LOADED, ASKED = 0, -1
+# Instead of an arrival number: a sensor is loaded, asked for its forecast, prepared for a refit, or
+# given the result of one.
+LOADED, ASKED, PREPARED, ADOPTED = 0, -1, -2, -3
 
 # Seconds without a message after which a worker checks its memory limit, which may have changed.
 IDLE_CHECK = 5.0
@@ -357,7 +358,7 @@ class Worker:
         while self._waiting and self._refitter.sensor is None:
             sensor, job = next(iter(self._waiting)), None
             if not self._failures.defer(sensor):
-                with self._processing(sensor):
+                with self._processing(sensor, PREPARED):
                     self._load_if_absent(sensor)
                     job = self._refit_job(self._trackers[sensor])
             del self._waiting[sensor]
@@ -398,7 +399,7 @@ class Worker:
             if isinstance(outcome, Exception):
                 error = repr(outcome)
             elif not self._failures.defer(sensor):
-                with self._processing(sensor):
+                with self._processing(sensor, ADOPTED):
                     # An action may have made a later refit point, so that this refit is discarded.
                     if outcome.point.seq >= self._last_point(sensor):
                         self._adopt(outcome, result.seconds)

@@ -14,7 +14,15 @@ from streamridge_service.workers.messages import (
     SensorRecovered,
 )
 from streamridge_service.workers.pool import FIRST_ISOLATION, LONGEST_ISOLATION, WorkerHandle
-from streamridge_service.workers.worker import ASKED, LOADED, SENSOR, SEQ, WorkerConfig
+from streamridge_service.workers.worker import (
+    ADOPTED,
+    ASKED,
+    LOADED,
+    PREPARED,
+    SENSOR,
+    SEQ,
+    WorkerConfig,
+)
 from tests.support.workers.logs import PLAN
 from tests.support.workers.logs import SENSOR as ROW
 
@@ -88,6 +96,14 @@ def worker(monkeypatch):
     monkeypatch.setattr(WorkerHandle, "_start_process", lambda handle: played.start_process(handle))
     with played.hired():
         yield played
+
+
+@pytest.mark.parametrize("seq", [PREPARED, ADOPTED])
+def test_a_refit_that_ends_workers_isolates_its_sensor_although_it_can_be_loaded(worker, seq):
+    worker.crash(seq)
+    worker.send(ItemProcessed(ROW.id, LOADED))
+
+    assert worker.crash(seq) == {ROW.id: (0, FIRST_ISOLATION)}
 
 
 @pytest.mark.parametrize("seq", [LOADED, ASKED, 7])
