@@ -19,6 +19,7 @@ from streamridge.files.reading_options import ReadingOptions
 from streamridge.files.tables import open_table
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.network import Network
 from streamridge.forecaster.presets import Preset
 from streamridge.forecaster.saving import register
 from streamridge.forecaster.settings import LARGEST_VALUE, Settings
@@ -92,6 +93,7 @@ __all__ = [
     "Matern",
     "MissingExtraError",
     "Mixture",
+    "Network",
     "NotPositiveDefiniteError",
     "NystromRidge",
     "OnlineLearner",

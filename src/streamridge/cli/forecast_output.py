@@ -34,10 +34,11 @@ from streamridge.files.written_files import (
     is_forecast,
 )
 from streamridge.forecaster.forecast import Forecast, band_columns, in_percent, one_or_all
+from streamridge.forecaster.forecast_table import forecast_columns
 from streamridge.forecaster.settings import Settings
 from streamridge.plots.axes import new_figure
 from streamridge.runs.engines import Engine
-from streamridge.runs.next_steps import ForecastTask, forecast_columns, forecast_task, stopped_notes
+from streamridge.runs.next_steps import ForecastTask, forecast_task, stopped_notes
 from streamridge.runs.run_tasks import run_tasks
 from streamridge.runs.tasks import TaskOutcome
 from streamridge.series.lengths import step_name

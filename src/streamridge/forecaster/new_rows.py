@@ -82,8 +82,8 @@ def _columns(given: Any, settings: Settings) -> tuple[list[Any], Vector, Matrix 
     else:
         options = ReadingOptions(tz=settings.tz, extras=names)
         source = read_one_sensor(given, options, partial(choose_sensor, own=settings.sensor))
-        times = _datetimes(source)
-        _require_rate(source, settings)
+        times = row_times(source)
+        require_rate(source, settings)
     missing = [name for name in names if name not in source.extras]
     if missing:
         raise InvalidInputError(
@@ -95,7 +95,7 @@ def _columns(given: Any, settings: Settings) -> tuple[list[Any], Vector, Matrix 
     return times, source.values, extras
 
 
-def _require_rate(readings: Readings, settings: Settings) -> None:
+def require_rate(readings: Readings, settings: Settings) -> None:
     """Raise if the rows come at another rate than the step of the forecaster.
 
     Few rows may be further apart than a step, since others may be missing.
@@ -125,7 +125,7 @@ def _require_step(step: Length, own: Length) -> None:
     )
 
 
-def _datetimes(readings: Readings) -> list[Any]:
+def row_times(readings: Readings) -> list[Any]:
     """Return the times of readings in their own format; an index has whole numbers."""
     if readings.indexed:
         return index_of(readings.times).tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -21,7 +21,8 @@ from streamridge.files.reading_options import (
     require_options,
 )
 from streamridge.forecaster.extra_columns import LAST_KNOWN, GivenExtras, steps_ahead
-from streamridge.forecaster.forecast import Forecast, Levels, band_columns, in_percent
+from streamridge.forecaster.forecast import Forecast, Levels
+from streamridge.forecaster.forecast_table import forecast_columns, kind_of_times
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.settings import Settings
@@ -42,7 +43,6 @@ from streamridge.runs.tasks import (
 )
 from streamridge.series.lengths import Length
 from streamridge.series.series import Series
-from streamridge.series.time_format import UTC_FORMAT, TimeFormat, time_columns
 from streamridge.series.times import Times, time_text
 
 
@@ -221,39 +221,19 @@ def forecast_task(
         return TaskOutcome(number, error=reason_of(error))
 
 
-def forecast_columns(forecasts: Sequence[Forecast]) -> dict[str, Any]:
-    """Return forecasts of several sensors as columns of one table.
-
-    Times have the format of the readings; in UTC if offsets differ between sensors. Times of
-    different kinds, and different levels, are an error.
-    """
-    first = forecasts[0]
-    for each in forecasts:
-        _require_one_table(first, each)
-    ends = [band_columns(each.levels, each.lower, each.upper) for each in forecasts]
-    names = np.repeat([each.sensor or "" for each in forecasts], list(map(len, forecasts)))
-    times = np.concatenate([each.time for each in forecasts])
-    return {
-        "sensor": names,
-        **time_columns(times, _shared_format(forecasts, first.time_format)),
-        "value": np.concatenate([each.value for each in forecasts]),
-        **{name: np.concatenate([each[name] for each in ends]) for name in ends[0]},
-    }
-
-
 def stopped_notes(forecasts: Iterable[Forecast]) -> list[str]:
     """Return a note for each sensor whose forecast begins before the last reading of another."""
     last = [(each, _last_reading(each)) for each in forecasts]
     known = [(each, time) for each, time in last if len(time)]
     newest: dict[str, Any] = {}
     for each, time in known:
-        kind = _kind_of_times(each)
+        kind = kind_of_times(each)
         newest[kind] = max(time[0], newest.get(kind, time[0]))
     return [
         f"{each.sensor}: its last reading is of {each.time_format.texts(time, 'minutes')[0]}. "
         "The forecast starts there, before the last reading of other sensors"
         for each, time in known
-        if each.time[0] < newest[_kind_of_times(each)]
+        if each.time[0] < newest[kind_of_times(each)]
     ]
 
 
@@ -262,41 +242,6 @@ def _last_reading(forecast: Forecast) -> Times:
     if forecast.recent is None:
         return forecast.time[:0]
     return forecast.recent.times[~np.isnan(forecast.recent.values)][-1:]
-
-
-def _require_one_table(first: Forecast, other: Forecast) -> None:
-    """Raise unless two forecasts fit into one table."""
-    kinds = [_kind_of_times(first), _kind_of_times(other)]
-    if kinds[0] != kinds[1]:
-        raise InvalidInputError(
-            f"times must be of one kind for one table, got {kinds[0]} for {first.sensor!r} and "
-            f"{kinds[1]} for {other.sensor!r}. Forecast them separately."
-        )
-    if first.levels != other.levels:
-        raise InvalidInputError(
-            f"levels must be the same for one table, got {in_percent(first.levels)} for "
-            f"{first.sensor!r} and {in_percent(other.levels)} for {other.sensor!r}. "
-            f"Pass {option('level', '0.9')}."
-        )
-
-
-def _kind_of_times(forecast: Forecast) -> str:
-    if forecast.time.dtype.kind != "M":
-        return "whole numbers"
-    written = forecast.time_format
-    if written.zone is not None and not written.zoned:
-        return f"dates in {written.zone}"
-    return f"dates {'with' if written.zoned else 'without'} an offset"
-
-
-def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeFormat:
-    """Return the format of all times, or UTC if sensors have different offsets."""
-    if all(each.time_format == first for each in forecasts) or not first.zoned:
-        return first
-    offsets = np.concatenate([each.time_format.offsets_at(each.time) for each in forecasts])
-    if (offsets != offsets[0]).any():
-        return UTC_FORMAT
-    return TimeFormat(zoned=True, offsets=((0, int(offsets[0])),), unit=first.unit)
 
 
 def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:

@@ -1,0 +1,628 @@
+"""Many sensors on one grid of times, whose forecasts help each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from copy import copy
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from math import isnan
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamridge.arrays import Matrix, Vector, joined, part, require_count, require_number
+from streamridge.errors import InvalidInputError, StateError, StreamRidgeError, listed, shown, warn
+from streamridge.files.atomic import replacing
+from streamridge.files.checkpoint import UNREADABLE, decoded, encoded, read_content
+from streamridge.files.frames import make_frame
+from streamridge.files.reading import read_readings, read_series
+from streamridge.files.reading_options import ReadingOptions
+from streamridge.forecaster.arguments import SharedArguments
+from streamridge.forecaster.candidates import Candidates, NeighbourChoice
+from streamridge.forecaster.forecast import Forecast, Level, require_levels
+from streamridge.forecaster.forecast_table import forecast_columns
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.methods import starting_at
+from streamridge.forecaster.neighbours import Cube, Intervals, Neighbours
+from streamridge.forecaster.new_rows import require_rate, row_times
+from streamridge.forecaster.settings import (
+    Settings,
+    require_path,
+    require_reading,
+    require_readings,
+)
+from streamridge.forecaster.sizes import SizeName
+from streamridge.learners.workspace import Workspace
+from streamridge.series.lengths import step_name
+from streamridge.series.sensor_clock import SensorClock
+from streamridge.series.series import Series, datetimes_of
+
+# A new sensor starts at the hyperparameters of the others if there are at least this many.
+LEAST_OTHERS = 3
+KIND = "network"
+
+T = TypeVar("T")
+
+
+class NetworkArguments(SharedArguments, total=False):
+    """The settings that all sensors of a network share; see `Forecaster`."""
+
+    tz: str | None
+    model: SizeName
+    horizon: int
+    warmup: int | None
+
+
+class Network:
+    """Forecasters of many sensors with the same step, which are corrected by their neighbours.
+
+    Each sensor has a `Forecaster` of its own. The latest errors of neighbouring sensors correct its
+    forecasts: see `streamridge.forecaster.neighbours`. All sensors take their steps together.
+
+    Parameters
+    ----------
+    step
+        Time between readings, such as "15min"; or a whole number, the step of an integer index.
+    sensors
+        Names of sensors to begin with. A new name in `observe` or `update` adds a sensor.
+    neighbours
+        Which sensors may correct each other. "auto" finds neighbours among all sensors, "none" has
+        no corrections. A mapping from a sensor to a list of sensors names the candidates. A mapping
+        from a sensor to its position, a pair of numbers, lets the 20 nearest sensors be candidates.
+    engine
+        A `concurrent.futures.Executor` for refits, such as a pool of processes; None refits in this
+        process. The results are the same.
+    settings
+        Parameters of `Forecaster`, except `sensor` and `extras`. With `defer_refits`, only `refit`
+        refits. Otherwise `observe` refits the sensors that are due, a few at each step, so that
+        refits of many sensors spread over the day. A first fit is made at once.
+
+    Examples
+    --------
+    >>> network = Network("1h", train_size=100)
+    >>> for hour in range(80):
+    ...     time = np.datetime64("2021-06-13T00:00") + np.timedelta64(hour, "h")
+    ...     flow = 100.0 + hour + 50 * np.sin(2 * np.pi * hour / 24)
+    ...     network.observe(time, {"north": flow, "south": 2 * flow})
+    >>> network.sensors, list(network.predict().columns)
+    (('north', 'south'), ['sensor', 'time', 'value', 'lower', 'upper'])
+    """
+
+    def __init__(
+        self,
+        step: str | int | timedelta = "15min",
+        *,
+        sensors: Iterable[str] = (),
+        neighbours: NeighbourChoice = "auto",
+        engine: Executor | None = None,
+        **settings: Unpack[NetworkArguments],
+    ) -> None:
+        given: dict[str, Any] = dict(settings)
+        self._defer_refits = bool(given.get("defer_refits", False))
+        self._begin(Forecaster(step, **given).settings, neighbours)
+        self.engine = engine
+        for name in sensors:
+            self.add(name)
+
+    def _begin(self, settings: Settings, neighbours: NeighbourChoice) -> None:
+        """Begin without sensors."""
+        self._settings = replace(settings, defer_refits=True)
+        self._candidates = Candidates(neighbours)
+        self._layer: Neighbours | None = None
+        if self._candidates.choice != "none":
+            self._layer = Neighbours(settings.near, settings.day, settings.levels[0])
+        self._sensors: dict[str, Forecaster] = {}
+        self._clock = SensorClock(settings.step, settings.tz)
+        self._newest: int | None = None  # the newest step
+        self._made: dict[str, Forecast] | None = None  # the sensors' own next forecasts
+        self._due: dict[str, int] = {}  # the steps since which refits are due
+        self._workspace = Workspace()
+        self.failures: dict[str, str] = {}  # sensors that failed, and why; they take no steps
+
+    @classmethod
+    def start(
+        cls,
+        data: Any,
+        *,
+        step: str | int | timedelta | None = None,
+        neighbours: NeighbourChoice = "auto",
+        engine: Executor | None = None,
+        **settings: Unpack[NetworkArguments],
+    ) -> Network:
+        """Return a network whose sensors are fitted to their histories.
+
+        Neighbours are learned from here on, within days.
+
+        Parameters
+        ----------
+        data
+            The readings of all sensors: a long or wide frame, a dict of series, or a file.
+        step
+            Time between readings; by default it is inferred, and must be the same for all sensors.
+        neighbours, engine, settings
+            As for `Network`.
+        """
+        read = read_series(data, ReadingOptions(step=step, tz=settings.get("tz")))
+        warn((*map(str, read.left_out), *read.notes))
+        steps = {series.clock.step: name for name, series in read.series.items()}
+        if len(steps) > 1:
+            raise InvalidInputError(
+                "all sensors of a network must have the same step, got "
+                f"{listed([f'{step_name(each)} ({name})' for each, name in steps.items()])}. "
+                "Pass step, or make a network for each."
+            )
+        network = cls(next(iter(steps)), neighbours=neighbours, engine=engine, **settings)
+        network._add_histories(read.series)
+        return network
+
+    def _add_histories(self, histories: Mapping[str, Series]) -> None:
+        for name, series in histories.items():
+            self._sensors[name] = Forecaster.from_settings(
+                replace(self._settings, sensor=name), series
+            )
+        first = next(iter(histories.values()))
+        self._clock.adopt(first.clock, first.time_format)
+        self._newest = max(each.start + len(each) - 1 for each in histories.values())
+        (newest,) = datetimes_of(first, first.clock.times(np.array([self._newest])))
+        self._resize([-1] * len(self._sensors))
+        for name in self.sensors:
+            self._attempt(name, lambda forecaster: _skip_to(forecaster, newest))
+        if not self._defer_refits:
+            self.refit()
+
+    def __len__(self) -> int:
+        return len(self._sensors)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sensors)
+
+    def __contains__(self, sensor: object) -> bool:
+        return sensor in self._sensors
+
+    def __getitem__(self, sensor: str) -> Forecaster:
+        """Return the forecaster of a sensor, whose forecasts are not corrected by neighbours."""
+        if sensor not in self._sensors:
+            raise InvalidInputError(
+                f"sensor must be one of {listed(self.sensors)}, got {shown(sensor)}."
+            )
+        return self._sensors[sensor]
+
+    def __repr__(self) -> str:
+        return (
+            f"Network(step={step_name(self._settings.step)!r}, sensors={len(self)}, "
+            f"horizon={self._settings.horizon}, refits due={len(self.refit_due)}, "
+            f"failed={len(self.failures)})"
+        )
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """Return the names of the sensors, in the order they were added."""
+        return tuple(self._sensors)
+
+    def add(self, sensor: str, **settings: Any) -> None:
+        """Add a sensor, which starts at the typical hyperparameters of the others.
+
+        Parameters
+        ----------
+        sensor
+            Its name. A sensor that failed may be added again.
+        settings
+            Settings of `Forecaster` that differ from the network's, such as `bounds`.
+        """
+        if not isinstance(sensor, str) or not sensor.strip():
+            raise InvalidInputError(f"sensor must be a name, got {shown(sensor)}.")
+        if sensor in self._sensors and sensor not in self.failures:
+            raise InvalidInputError(f"sensor must be new, got {sensor!r}, which the network has.")
+        own = replace(self._settings, sensor=sensor, **settings)
+        if own.near != self._settings.near or own.step != self._settings.step:
+            raise InvalidInputError("step and horizon must be the same for all sensors.")
+        if sensor in self._sensors:
+            self.remove(sensor)
+        self._sensors[sensor] = Forecaster.from_settings(starting_at(self._typical(own), own))
+        self._resize([*range(len(self) - 1), -1])
+
+    def remove(self, sensor: str) -> None:
+        """Remove a sensor; the others forget it as a neighbour."""
+        self[sensor]  # raises if there is no such sensor
+        place = self.sensors.index(sensor)
+        for each in (self._sensors, self._due, self.failures):
+            each.pop(sensor, None)
+        self._resize([each for each in range(len(self) + 1) if each != place])
+
+    def _typical(self, settings: Settings) -> dict[str, float]:
+        """Return the medians of the others' hyperparameters, in logarithms where positive.
+
+        There are none before three sensors are fitted.
+        """
+        space = settings.preset.joint.space
+        fitted = [each.hyperparameters for each in self._sensors.values() if each.tuning.has_model]
+        same = [each for each in fitted if tuple(each) == space.names]
+        if len(same) < LEAST_OTHERS:
+            return {}
+        values = np.array([list(each.values()) for each in same])
+        return space.named(space.feasible.project(_medians(values)))
+
+    def _resize(self, places: Sequence[int]) -> None:
+        self._made = None
+        if self._layer is not None:
+            self._layer.resize(places)
+
+    def observe(self, time: object, values: Mapping[str, float | None]) -> None:
+        """Take the next step with the readings of one time; after an error, nothing has changed.
+
+        Parameters
+        ----------
+        time
+            The time of the readings, as `Forecaster.observe` takes it.
+        values
+            Readings by sensor. A sensor without one, or with None, has a gap at this time, until
+            a later call with the same time fills it. A new name adds a sensor.
+        """
+        if not isinstance(values, Mapping):
+            raise InvalidInputError(
+                f"values must be a mapping from sensors to readings, got {shown(values)}. "
+                "Use update for frames."
+            )
+        readings = {name: require_reading(str(name), value) for name, value in values.items()}
+        clock = copy(self._clock)
+        step, _ = clock.place(time, self._newest)
+        for name in readings:
+            if name not in self._sensors:
+                self.add(name)
+        self._clock = clock
+        if self._newest is not None and step <= self._newest:
+            self._add_late(time, self._newest - step, readings)
+            return
+        self._advance(time, step, readings)
+        if not self._defer_refits:
+            self._refit_some()
+
+    def update(self, data: Any) -> None:
+        """Take steps with the rows of a long or wide frame, in the order of their times.
+
+        Parameters
+        ----------
+        data
+            New readings of some sensors or all: a frame of pandas, polars or pyarrow, a dict of
+            series, or a file.
+        """
+        rows = self._new_rows(data)
+        clock, newest = copy(self._clock), self._newest
+        for time in rows:  # raise before anything changes
+            step, _ = clock.place(time, newest)
+            newest = step if newest is None else max(newest, step)
+        for time, values in rows.items():
+            self.observe(time, values)
+
+    def _new_rows(self, data: Any) -> dict[Any, dict[str, float]]:
+        """Return the readings by time, in order."""
+        collector = read_readings(data, ReadingOptions(tz=self._settings.tz))
+        warn(collector.notes)
+        rows: dict[Any, dict[str, float]] = {}
+        for name in collector.every_name:
+            readings = collector.take(name)
+            require_readings(name, readings.values)
+            require_rate(readings, self._settings)
+            for time, value in zip(row_times(readings), readings.values.tolist(), strict=True):
+                rows.setdefault(time, {}).setdefault(name, value)
+        return dict(sorted(rows.items()))
+
+    def forecasts(
+        self, sensors: Iterable[str] | None = None, level: Level | None = None
+    ) -> dict[str, Forecast]:
+        """Return the forecasts of the next steps by sensor; this changes nothing.
+
+        Parameters
+        ----------
+        sensors
+            The names of some sensors; all by default. Sensors without a reading, and failed ones,
+            are left out if none are named.
+        level
+            The level of the intervals, or several; the network's own by default.
+        """
+        made = self._own_forecasts()
+        if level is not None:
+            require_levels(level)
+            made = {name: self._sensors[name].predict(level=level) for name in made}
+        corrected = self._corrected(made)
+        if sensors is None:
+            return corrected
+        return {name: self._known_forecast(corrected, name) for name in sensors}
+
+    def predict(
+        self,
+        horizon: int | None = None,
+        *,
+        sensors: Iterable[str] | None = None,
+        level: Level | None = None,
+        backend: str | None = None,
+    ) -> Any:
+        """Return the forecasts of the next steps as one frame; this changes nothing.
+
+        Parameters
+        ----------
+        horizon
+            The number of steps, at most the network's; all by default.
+        sensors, level
+            As for `forecasts`.
+        backend
+            The library of the frame: "pandas", "polars" or "pyarrow"; by default one that is
+            installed.
+
+        Returns
+        -------
+        frame
+            The columns "sensor", "time", "value", "lower" and "upper"; see `streamridge.forecast`.
+        """
+        steps = self._settings.horizon if horizon is None else horizon
+        require_count("horizon", steps, most=self._settings.horizon)
+        made = [each.first(steps) for each in self.forecasts(sensors, level).values()]
+        if not made:
+            raise InvalidInputError("a sensor must have a reading first, got none.")
+        return make_frame(forecast_columns(made), backend)
+
+    @property
+    def refit_due(self) -> tuple[str, ...]:
+        """Return the sensors whose refit is due, those that have waited longest first."""
+        newest = self._newest or 0
+        for name, forecaster in self._sensors.items():
+            if name in self.failures or not forecaster.refit_due:
+                self._due.pop(name, None)
+            else:
+                self._due.setdefault(name, newest)
+        return tuple(sorted(self._due, key=lambda name: self._due[name]))
+
+    def refit(self, seconds: float | None = None) -> tuple[str, ...]:
+        """Refit the sensors that are due, those that have waited longest first; return them.
+
+        Parameters
+        ----------
+        seconds
+            No refit begins after this time; the others stay due. None has no limit.
+        """
+        limit = np.inf if seconds is None else require_number("seconds", seconds)
+        return self._refit(self.refit_due, monotonic() + limit)
+
+    def _refit_some(self) -> None:
+        """Refit sensors that are due: all first fits, and a share of the others."""
+        due = self.refit_due
+        first = [name for name in due if not self._sensors[name].tuning.has_model]
+        later = [name for name in due if self._sensors[name].tuning.has_model]
+        share = -(-len(self) // self._settings.update_every)
+        self._refit([*first, *later[:share]], np.inf)
+
+    def _refit(self, names: Sequence[str], end: float) -> tuple[str, ...]:
+        done: list[str] = []
+        if self.engine is None:
+            for name in names:
+                if monotonic() >= end:
+                    break
+                self._attempt(name, lambda forecaster: forecaster.refit(self._workspace))
+                done.append(name)
+        else:
+            done = self._refit_on(self.engine, names, end)
+        for name in done:
+            self._due.pop(name, None)
+        if done:
+            self._made = None
+        return tuple(done)
+
+    def _refit_on(self, engine: Executor, names: Sequence[str], end: float) -> list[str]:
+        """Refit sensors on the workers of an executor; return those whose refits have begun."""
+        content = {name: self._sensors[name].to_bytes() for name in names if monotonic() < end}
+        futures = {name: engine.submit(refitted, each, end) for name, each in content.items()}
+        done = []
+        for name, future in futures.items():
+            try:
+                result = future.result()
+            except Exception as error:  # of this sensor alone
+                self.failures[name] = f"{type(error).__name__}: {error}"
+                continue
+            if result is not None:
+                self._sensors[name] = Forecaster.from_bytes(result)
+                done.append(name)
+        return done
+
+    def neighbours_of(self, sensor: str) -> dict[str, float]:
+        """Return the neighbours of a sensor, and how far each moves its forecasts as a rule.
+
+        The unit is the expected size of an error: 0.5 moves a forecast by half of that. The
+        strongest neighbour comes first.
+        """
+        self[sensor]  # raises if there is no such sensor
+        place = self.sensors.index(sensor)
+        if self._layer is None:
+            return {}
+        pairs = zip(self._layer.chosen[place], self._layer.strengths[place], strict=True)
+        heard = {self.sensors[each]: float(size) for each, size in pairs if each >= 0}
+        return dict(sorted(heard.items(), key=lambda item: -item[1]))
+
+    def save(self, path: str | Path) -> None:
+        """Save the whole network to one file, which is written completely or not at all."""
+        file_path, content = require_path(path), self.to_bytes()
+        with replacing(file_path) as file:
+            file.write(content)
+
+    @classmethod
+    def load(cls, path: str | Path, engine: Executor | None = None) -> Network:
+        """Return the network that was saved; it continues bit for bit."""
+        file_path = require_path(path)
+        return cls._loaded(read_content(file_path), str(file_path), engine)
+
+    def to_bytes(self) -> bytes:
+        """Return the network as bytes, for `from_bytes`."""
+        header = {
+            "kind": KIND,
+            "settings": self._settings.described(),
+            "defer_refits": self._defer_refits,
+            "neighbours": self._candidates.choice,
+            "sensors": list(self.sensors),
+            "clock": self._clock.state(),
+            "newest": self._newest,
+            "due": self._due,
+            "failures": self.failures,
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            f"sensor.{at}": np.frombuffer(each.to_bytes(), dtype=np.uint8)
+            for at, each in enumerate(self._sensors.values())
+        }
+        layer = {} if self._layer is None else self._layer.state()
+        return encoded(header, arrays | joined({"neighbours": layer}))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, engine: Executor | None = None) -> Network:
+        """Return the network that `to_bytes` was called on; it continues bit for bit."""
+        return cls._loaded(content, "content", engine)
+
+    @classmethod
+    def _loaded(cls, content: bytes, name: str, engine: Executor | None) -> Network:
+        header, arrays = decoded(content, name)
+        if header.get("kind") != KIND:
+            raise StateError(f"{name} must hold a network, got a {header.get('kind')!r}.")
+        network = cls.__new__(cls)
+        try:
+            network._begin(Settings.of(header["settings"]), header["neighbours"])
+            network._defer_refits, network.engine = header["defer_refits"], engine
+            network._clock.restore(header["clock"])
+            network._newest, network._due = header["newest"], header["due"]
+            network.failures = header["failures"]
+            network._sensors = {
+                sensor: Forecaster.from_bytes(arrays[f"sensor.{at}"].tobytes())
+                for at, sensor in enumerate(header["sensors"])
+            }
+            if network._layer is not None:
+                network._layer.restore(part(arrays, "neighbours"))
+        except StateError:
+            raise
+        except UNREADABLE as error:
+            raise StateError(f"{name} does not hold a whole network: {error}") from None
+        return network
+
+    def _known_forecast(self, made: Mapping[str, Forecast], sensor: str) -> Forecast:
+        """Return the forecast of a named sensor; raise if there is none."""
+        if sensor in made:
+            return made[sensor]
+        reason = self.failures.get(sensor, "it has no reading yet") if self[sensor] else ""
+        raise InvalidInputError(f"{sensor}: there must be a forecast, but {reason}.")
+
+    def _attempt(self, name: str, act: Callable[[Forecaster], T]) -> T | None:
+        """Return the result of an act; a sensor that fails takes no further steps."""
+        if name in self.failures:
+            return None
+        try:
+            return act(self._sensors[name])
+        except Exception as error:  # a failing sensor must not cost the others
+            known = isinstance(error, StreamRidgeError) and error.reason
+            self.failures[name] = known or f"{type(error).__name__}: {error}"
+            return None
+
+    def _own_forecasts(self) -> dict[str, Forecast]:
+        """Return the forecasts of all sensors that have a reading, before corrections."""
+        if self._made is None:
+            every = {
+                name: self._attempt(name, lambda each: each.predict())
+                for name, forecaster in self._sensors.items()
+                if forecaster.next_time is not None
+            }
+            self._made = {name: made for name, made in every.items() if made is not None}
+        return self._made
+
+    def _stacked(self, made: Mapping[str, Forecast]) -> Intervals:
+        """Return the near forecasts of all sensors and the ends of their intervals."""
+        near, levels = self._settings.near, len(next(iter(made.values())).levels) if made else 1
+        values = np.full((len(self), near), np.nan)
+        lower, upper = np.full((2, len(self), near, levels), np.nan)
+        for place, name in enumerate(self._sensors):
+            each = made.get(name)
+            if each is not None:
+                values[place] = each.value[:near]
+                lower[place] = each.lower[:near].reshape(near, -1)
+                upper[place] = each.upper[:near].reshape(near, -1)
+        return values, lower, upper
+
+    def _corrected(self, made: dict[str, Forecast]) -> dict[str, Forecast]:
+        """Return forecasts after the corrections by neighbours, which move near steps only."""
+        if self._layer is None:
+            return made
+        values, lower, upper = self._layer.corrected(*self._stacked(made))
+        places = {name: place for place, name in enumerate(self._sensors)}
+        return {
+            name: _with_near(each, values[at], lower[at], upper[at])
+            for name, each in made.items()
+            for at in [places[name]]
+        }
+
+    def _advance(self, time: object, step: int, readings: Mapping[str, float]) -> None:
+        """Take the step of a time, and the steps without readings before it."""
+        layer, made = self._layer, {}
+        if layer is not None and self._newest is not None:
+            if step == self._newest + 1:
+                made = self._own_forecasts()
+            layer.skip(step - self._newest - 1)
+        for name in self._sensors:
+            self._attempt(name, partial(_step, time=time, value=readings.get(name, np.nan)))
+        if layer is not None:
+            taken = np.array([readings.get(name, np.nan) for name in self._sensors])
+            layer.observe(taken, *self._stacked(made))
+            layer.choose(lambda place: self._candidates.of(self.sensors[place], self.sensors))
+        self._newest, self._made = step, None
+
+    def _add_late(self, time: object, back: int, readings: Mapping[str, float]) -> None:
+        """Add readings of the newest step or of an earlier one."""
+        for place, name in enumerate(self._sensors):
+            value = readings.get(name, np.nan)
+            if isnan(value):
+                continue
+            self._attempt(name, partial(_step, time=time, value=value))
+            if self._layer is not None:
+                self._layer.add_late(place, back, value)
+        self._made = None
+
+
+def refitted(content: bytes, end: float = np.inf) -> bytes | None:
+    """Return a forecaster after a refit; None if the time is over. Workers of an engine call it."""
+    if monotonic() >= end:
+        return None
+    forecaster = Forecaster.from_bytes(content)
+    forecaster.refit()
+    return forecaster.to_bytes()
+
+
+def _step(forecaster: Forecaster, time: object, value: float) -> None:
+    """Let a forecaster take a step; one without a reading yet waits for its first."""
+    if forecaster.next_time is not None or not isnan(value):
+        forecaster.observe(time, value)
+
+
+def _with_near(forecast: Forecast, values: Vector, lower: Cube, upper: Cube) -> Forecast:
+    """Return a forecast with other values and intervals of its near steps."""
+    near = len(values)
+
+    def joined_ends(new: Cube, own: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate([new.reshape(near, *own.shape[1:]), own[near:]])
+
+    return replace(
+        forecast,
+        value=np.append(values, forecast.value[near:]),
+        lower=joined_ends(lower, forecast.lower),
+        upper=joined_ends(upper, forecast.upper),
+    )
+
+
+def _skip_to(forecaster: Forecaster, newest: object) -> None:
+    """Let a forecaster skip the steps up to a time that it has no readings of."""
+    if forecaster.next_time is not None:
+        forecaster.observe(newest, None)
+
+
+def _medians(values: Matrix) -> Vector:
+    """Return the median of each column, in logarithms if all of its values are positive."""
+    positive = (values > 0).all(axis=0)
+    logs = np.log(np.where(positive, values, 1.0))
+    return np.where(positive, np.exp(np.median(logs, axis=0)), np.median(values, axis=0))
