@@ -160,6 +160,13 @@ Lags = Annotated[
 Horizon = Annotated[
     int, typer.Option(min=1, metavar="N", help="Number of steps ahead to forecast.")
 ]
+NeighbourText = Annotated[
+    Literal["none", "auto"],
+    typer.Option(
+        help="Correct forecasts by the latest errors of other sensors: auto finds the neighbours "
+        "that help."
+    ),
+]
 LevelText = Annotated[
     str,
     typer.Option(

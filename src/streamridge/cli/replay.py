@@ -21,6 +21,7 @@ from streamridge.cli.terminal import Messages
 from streamridge.errors import InvalidInputError
 from streamridge.files.reading import read_series
 from streamridge.files.reading_options import ReadingOptions
+from streamridge.forecaster.candidates import Candidates
 from streamridge.forecaster.methods import parse_methods
 from streamridge.forecaster.sizes import affordable
 from streamridge.runs.run_tasks import parse_engine
@@ -53,6 +54,7 @@ def replay(
     horizon: options.Horizon = 1,
     level: options.LevelText = "0.9",
     bounds: options.BoundsText = None,
+    neighbours: options.NeighbourText = "none",
     jobs: options.Jobs = 1,
     engine: options.EngineName = "local",
     scheduler: options.Scheduler = None,
@@ -131,7 +133,8 @@ def replay(
         estimate = Estimate.of(tasks, jobs)
         typer.echo(json.dumps(asdict(estimate)) if as_json else str(estimate))
         return
-    write_results(outputs.tasks(tasks, inputs), runner, outputs, console)
+    candidates = Candidates(neighbours)
+    write_results(outputs.tasks(tasks, inputs), runner, outputs, console, candidates)
 
 
 options.with_reading_flags(replay)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from streamridge.cli.output_files import INTERRUPTED_NAME, PredictionsTable, Req
 from streamridge.cli.progress import run_with_progress
 from streamridge.cli.terminal import StandardOutput, table_text
 from streamridge.errors import StreamRidgeError, counted, counts_text, listed, visible
+from streamridge.forecaster.candidates import Candidates
 from streamridge.forecaster.forecast import named
 from streamridge.forecaster.methods import needs_model
 from streamridge.metrics import percent
 from streamridge.runs.engines import Engine
+from streamridge.runs.neighbour_runs import corrected_outcomes
 from streamridge.runs.run import BASELINE, Run, change
 from streamridge.runs.run_tasks import STOP_SIGNALS, handled_signals, interrupt
 from streamridge.runs.tasks import Task, TaskOutcome
@@ -42,6 +44,7 @@ BY_HORIZON = (
     ("RMSE relative to the naive forecast, by the number of steps ahead", "relative", ".3f"),
 )
 NAMES = ("sensor", "method")
+NO_NEIGHBOURS = Candidates("none")
 # The columns of the table: heading, name in the record of a run, and format. A narrow terminal
 # omits the last columns first. The columns of coverage come between the two groups.
 ERROR_COLUMNS = (
@@ -171,17 +174,25 @@ class RunTable:
 
 @handled_signals(interrupt, STOP_SIGNALS)
 def write_results(
-    tasks: Sequence[Task], engine: Engine | Executor, requested: RequestedOutputs, console: Console
+    tasks: Sequence[Task],
+    engine: Engine | Executor,
+    requested: RequestedOutputs,
+    console: Console,
+    candidates: Candidates = NO_NEIGHBOURS,
 ) -> None:
     """Run tasks, then write and print the requested outputs.
 
+    If there are candidates for neighbours, results are corrected when all tasks are done.
     The command exits with an error code unless all results are complete. SIGTERM and SIGHUP end it
     as Ctrl-C does, so that no half-written file remains.
     """
     completion, output, table = Completion(tasks), StandardOutput(), RunTable()
     report_runs: list[Run] = []  # a report needs all runs at once
     with PredictionsTable(requested.predictions, output, completion.fail) as predictions:
-        with run_with_progress(tasks, engine, console) as outcomes:
+        with run_with_progress(tasks, engine, console) as running:
+            outcomes: Iterable[TaskOutcome] = running
+            if candidates != NO_NEIGHBOURS:
+                outcomes = corrected_outcomes(outcomes, tasks, candidates)
             for outcome in outcomes:
                 completion.count(outcome)
                 if outcome.run is not None:

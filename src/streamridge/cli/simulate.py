@@ -42,6 +42,15 @@ def simulate(
             help="Day on which roadworks begin, counted from 0. None by default.",
         ),
     ] = None,
+    waves: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="Relative deviation of waves that pass from each detector to the next.",
+        ),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the simulation.")] = 0,
     force: Force = False,
 ) -> None:
@@ -58,6 +67,7 @@ def simulate(
         step_minutes=step_minutes,
         start=start,
         works=works,
+        waves=waves,
     )
     columns = {"time": roads.times, **dict(zip(roads.names, roads.flows.T, strict=True))}
     write_table(out, columns)

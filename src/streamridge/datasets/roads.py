@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Mask, Matrix, Vector, require_count
+from streamridge.arrays import Mask, Matrix, Vector, require_count, require_number
 from streamridge.errors import InvalidInputError
 
 MINUTES_A_DAY = 1440
@@ -64,6 +64,7 @@ def simulate_roads(
     step_minutes: int = 15,
     start: str = "2017-01-01",
     works: int | None = None,
+    waves: float = 0.0,
 ) -> Roads:
     """Return the counts of some detectors for some days.
 
@@ -82,6 +83,9 @@ def simulate_roads(
     works
         The first day of roadworks, counted from 0; None for no roadworks. Earlier days do not
         depend on it.
+    waves
+        The relative deviation of waves of traffic, which pass one detector per step. A detector
+        cannot foresee them, but the detector before it shows them one step earlier.
 
     Examples
     --------
@@ -109,6 +113,8 @@ def simulate_roads(
     expected = np.column_stack([_expected_flow(rng, calendar, ramp) for ramp in ramps])
     expected *= step_minutes / 15 * _incidents(rng, calendar, detectors)
     expected *= np.exp(_drift(rng, calendar, 1) + 0.6 * _drift(rng, calendar, detectors))
+    if require_number("waves", waves) > 0:
+        expected *= _waves(rng, waves, expected.shape)
     names = tuple(f"{'ramp' if ramp else 'mainline'}-{i}" for i, ramp in enumerate(ramps, 1))
     times = np.datetime64(first, "m") + step_minutes * np.arange(calendar.steps)
     flows = _count(rng, expected, np.where(ramps, 40.0, 250.0))
@@ -186,6 +192,14 @@ def _incidents(rng: np.random.Generator, calendar: _Calendar, detectors: int) ->
         factors[begin:end, where] *= rng.uniform(0.25, 0.7)
         factors[end:surge, where] *= 1.12
     return factors
+
+
+def _waves(rng: np.random.Generator, deviation: float, shape: tuple[int, ...]) -> Matrix:
+    """Return factors of flow that pass from each detector to the next in one step."""
+    steps, detectors = shape
+    shocks = deviation * rng.standard_normal(steps + detectors)
+    passed = np.arange(steps)[:, None] - np.arange(detectors) + detectors
+    return np.exp(shocks[passed] - deviation**2 / 2)
 
 
 def _with_works(rng: np.random.Generator, flows: Matrix, ramps: Mask, step_minutes: int) -> Matrix:

@@ -69,8 +69,9 @@ class Candidates:
 
 
 def _is_list(given: object) -> bool:
-    is_list = isinstance(given, Sequence) and not isinstance(given, str)
-    return is_list and all(isinstance(name, str) for name in given)
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return False
+    return all(isinstance(name, str) for name in given)
 
 
 def _is_position(given: object) -> bool:

@@ -31,6 +31,8 @@ from streamridge.forecaster.forecast import gaussian_quantile
 MOST, LAGS = 5, 3
 # The memory of the sums, and of the surprises that neighbours are chosen by, in days.
 MEMORY, SEARCHED = 14, 14
+# The memory of the errors that narrow intervals, and the days that equal errors count for at first.
+WIDTH_MEMORY, FIRST_WIDTH_DAYS = 4, 0.25
 # The penalty of the weights, in rows, and the days of corrections that a share of zero counts for.
 RIDGE, FIRST_DAYS = 100.0, 1.0
 # A share is its estimate less this number of standard errors.
@@ -161,7 +163,7 @@ class Neighbours:
         """
         sizes = self._sizes(lower, upper)
         shifts = self.shares * _times(self._next_columns(), self._weights) * np.nan_to_num(sizes)
-        first = FIRST_DAYS * self.day
+        first = FIRST_WIDTH_DAYS * self.day
         factors = np.sqrt((first + self._sums[:, 5]) / (first + self._sums[:, 4]))
         factors = np.where(shifts == 0, 1.0, np.clip(factors, NARROWEST, 1.0))[..., None]
         low, high = self._ranges_with(lower, upper).T[..., None]
@@ -249,7 +251,8 @@ class Neighbours:
             np.square(left),
         ]
         used = (known & (predicted != 0))[:, None]
-        self._sums = keep * self._sums + np.where(used, np.stack(new, axis=1), 0.0)
+        keeps = 1 - 1 / (np.array([[MEMORY]] * 4 + [[WIDTH_MEMORY]] * 2) * self.day)
+        self._sums = keeps * self._sums + np.where(used, np.stack(new, axis=1), 0.0)
 
     def choose(self, allowed: Callable[[int], Mask] | None = None) -> None:
         """Choose the neighbours of the sensors that are due.
