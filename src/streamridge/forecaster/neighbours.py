@@ -33,8 +33,9 @@ MOST, LAGS = 5, 3
 MEMORY, SEARCHED = 14, 14
 # The memory of the errors that narrow intervals, and the days that equal errors count for at first.
 WIDTH_MEMORY, FIRST_WIDTH_DAYS = 4, 0.25
-# The penalty of the weights, in rows, and the days of corrections that a share of zero counts for.
-RIDGE, FIRST_DAYS = 100.0, 1.0
+# The penalty of the weights, as a share of the rows of the memory, and the days of corrections
+# that a share of zero counts for.
+RIDGE, FIRST_DAYS = 0.03, 1.0
 # A share is its estimate less this number of standard errors.
 DOUBT = 0.5
 # Neighbours are first chosen after this number of days, and then again after as many more, at most.
@@ -196,7 +197,7 @@ class Neighbours:
         self._steps += 1
         self._learn()
         if self._steps % SOLVE_EVERY == 0:
-            penalty = RIDGE * np.eye(self._gram.shape[1])
+            penalty = RIDGE * MEMORY * self.day * np.eye(self._gram.shape[1])
             weights = np.linalg.solve(self._gram + penalty, self._products)
             self._weights = np.asarray(weights, dtype=np.float64)
 

@@ -25,7 +25,7 @@ from streamridge.files.reading import read_readings, read_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.arguments import SharedArguments
 from streamridge.forecaster.candidates import Candidates, NeighbourChoice
-from streamridge.forecaster.forecast import Forecast, Level, require_levels
+from streamridge.forecaster.forecast import Forecast, Level, Levels, require_levels
 from streamridge.forecaster.forecast_table import forecast_columns
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
@@ -326,11 +326,14 @@ class Network:
         level
             The level of the intervals, or several; the network's own by default.
         """
-        made = self._own_forecasts()
-        if level is not None:
-            require_levels(level)
-            made = {name: self._sensors[name].predict(level=level) for name in made}
+        made, own = self._own_forecasts(), self._settings.levels
+        levels = own if level is None else require_levels(level)
+        if levels != own:  # the first level shows the sizes of errors
+            every = tuple(dict.fromkeys((own[0], *levels)))
+            made = {name: self._sensors[name].predict(level=every) for name in made}
         corrected = self._corrected(made)
+        if levels != own:
+            corrected = {name: _of_levels(each, levels) for name, each in corrected.items()}
         if sensors is None:
             return corrected
         return {name: self._known_forecast(corrected, name) for name in sensors}
@@ -613,6 +616,14 @@ def _with_near(forecast: Forecast, values: Vector, lower: Cube, upper: Cube) -> 
         lower=joined_ends(lower, forecast.lower),
         upper=joined_ends(upper, forecast.upper),
     )
+
+
+def _of_levels(forecast: Forecast, levels: Levels) -> Forecast:
+    """Return a forecast with the intervals of some of its levels."""
+    columns = [forecast.levels.index(level) for level in levels]
+    chosen = columns[0] if len(columns) == 1 else columns
+    lower, upper = (each.reshape(len(forecast), -1) for each in (forecast.lower, forecast.upper))
+    return replace(forecast, lower=lower[:, chosen], upper=upper[:, chosen], levels=levels)
 
 
 def _skip_to(forecaster: Forecaster, newest: object) -> None:

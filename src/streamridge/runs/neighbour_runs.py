@@ -1,8 +1,7 @@
 """Runs of several sensors, corrected by their neighbours afterwards.
 
 The corrections use the errors of the sensors' own forecasts only, so they can be made when all
-sensors have been replayed. At each step they know what was known then: the results equal those of a
-`Network` that takes the same steps.
+sensors have been replayed. At each step they know what was known then, as a `Network` does.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from streamridge.cli.main import app
+from streamridge.datasets import simulate_roads
+from streamridge.errors import InvalidInputError
+from streamridge.forecaster.candidates import Candidates
+from streamridge.forecaster.neighbours import Neighbours
+from streamridge.runs.neighbour_runs import corrected_runs
+
+
+@pytest.fixture(scope="module")
+def roads_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("waves") / "roads.csv"
+    rng = np.random.default_rng(0)
+    roads = simulate_roads(rng, detectors=3, days=14, step_minutes=60, waves=0.4)
+    roads.frame().to_csv(file, index=False)
+    return file
+
+
+def replayed(file, *flags):
+    arguments = ["replay", str(file), "--model", "compact", "--train-size", "120", "--json"]
+    result = CliRunner().invoke(app, [*arguments, "--quiet", *flags])
+    assert result.exit_code == 0, result.output
+    return {each["sensor"]: each for each in map(json.loads, result.stdout.splitlines())}
+
+
+def test_neighbours_foresee_waves_in_a_replay(roads_file):
+    alone = replayed(roads_file)
+    helped = replayed(roads_file, "--neighbours", "auto")
+
+    assert list(helped) == list(alone)
+    for name in ("mainline-2", "ramp-3"):
+        assert helped[name]["rmse"] < 0.85 * alone[name]["rmse"]
+    assert helped["mainline-1"]["rmse"] < 1.01 * alone["mainline-1"]["rmse"]
+
+
+def test_a_single_sensor_is_left_as_it_is(roads_file):
+    flags = ("--sensor", "ramp-3")
+    alone = replayed(roads_file, *flags)["ramp-3"]
+    helped = replayed(roads_file, *flags, "--neighbours", "auto")["ramp-3"]
+
+    assert helped["rmse"] == pytest.approx(alone["rmse"], rel=0.01)
+
+
+def test_two_runs_of_one_sensor_are_refused():
+    class Twice:
+        sensor = "a"
+
+    with pytest.raises(InvalidInputError, match="neighbours need one run of each sensor"):
+        corrected_runs([Twice, Twice], Neighbours(1, 24, 0.9), Candidates("auto"))
