@@ -21,6 +21,7 @@ from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.network import Network
 from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.relevance import Relevance
 from streamridge.forecaster.saving import register
 from streamridge.forecaster.settings import LARGEST_VALUE, Settings
 from streamridge.forecaster.sizes import affordable
@@ -103,6 +104,7 @@ __all__ = [
     "Profiles",
     "ReadResult",
     "ReadingOptions",
+    "Relevance",
     "Remembering",
     "RollingLearner",
     "Run",

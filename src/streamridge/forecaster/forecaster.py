@@ -31,6 +31,7 @@ from streamridge.forecaster.methods import PRINTED, PROTOTYPE, method_of
 from streamridge.forecaster.new_rows import new_rows
 from streamridge.forecaster.plausibility import BoundPair, clipped
 from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.relevance import Relevance, relevance_of
 from streamridge.forecaster.settings import (
     HISTORY_OPTIONS,
     Settings,
@@ -327,6 +328,11 @@ class Forecaster(StepwiseForecaster):
         """Return the hyperparameters in force by name; before the first fit, the initial ones."""
         space = self._settings.model.space
         return space.named(space.values) if self._model is None else self._model.hyperparameters
+
+    @_named
+    def relevance(self) -> Relevance:
+        """Return which features the forecasts use: lags, profiles and further columns."""
+        return relevance_of(self.hyperparameters, self._settings.preset.features.compared)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -31,6 +31,7 @@ from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.neighbours import Cube, Intervals, Neighbours
 from streamridge.forecaster.new_rows import require_rate, row_times
+from streamridge.forecaster.relevance import Relevance
 from streamridge.forecaster.settings import (
     Settings,
     require_path,
@@ -445,6 +446,10 @@ class Network:
         pairs = zip(self._layer.chosen[place], self._layer.strengths[place], strict=True)
         heard = {self.sensors[each]: float(size) for each, size in pairs if each >= 0}
         return dict(sorted(heard.items(), key=lambda item: -item[1]))
+
+    def relevance(self, sensor: str) -> Relevance:
+        """Return which features and which neighbours the forecasts of a sensor use."""
+        return replace(self[sensor].relevance(), neighbours=self.neighbours_of(sensor))
 
     def save(self, path: str | Path) -> None:
         """Save the whole network to one file, which is written completely or not at all."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
+from streamridge.features.words import feature_words
 from streamridge.forecaster.forecast import Levels
 from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.self_tuning import HyperparameterPath
@@ -25,7 +25,6 @@ BOUND_MARKS = {
 # Labels of the experts; all other experts are named after a season.
 EXPERTS = {"model": "model", "start": "smaller model, not tuned", "last": "last reading"}
 # The name of a column of a seasonal profile, such as "day profile 2".
-PROFILE = re.compile(r"(.+) profile \d+")
 NAMED_SEASONS = ("day", "week", "year")
 
 
@@ -199,34 +198,3 @@ def feature_labels(count: int, feature_names: Sequence[str] | None) -> tuple[str
     if feature_names is not None and len(feature_names) == count:
         return feature_words(feature_names)
     return tuple(f"feature {i + 1}" for i in range(count))
-
-
-def feature_words(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the columns of a row in words.
-
-    Examples
-    --------
-    >>> feature_words(["day lags 1", "day profile 1", "day profile 2", "calendar 1", "calendar 2"])
-    ('day, 1 step ago', 'day, usual value', 'day, last change', 'time of day, sine', \
-'time of day, cosine')
-    """
-    seasons = list(dict.fromkeys(found[1] for each in names if (found := PROFILE.match(each))))
-    calendar = [f"time of {each}, {part}" for part in ("sine", "cosine") for each in seasons]
-    words = {f"calendar {i}": text for i, text in enumerate(calendar, start=1)}
-    return tuple(words.get(name) or _feature_words(name) for name in names)
-
-
-def _feature_words(name: str) -> str:
-    block, _, number = name.rpartition(" ")
-    if not number.isdecimal():
-        return name
-    steps = "1 step" if number == "1" else f"{number} steps"
-    if block in ("lags", "changes"):
-        return f"{steps} ago" if block == "lags" else f"change {steps} ago"
-    season, _, kind = block.rpartition(" ")
-    if kind == "lags":
-        return f"{season}, {steps} ago"
-    if kind == "profile":
-        parts = {"1": "usual value", "2": "last change", "3": "next change"}
-        return f"{season}, {parts.get(number, f'change {int(number) - 2} later')}"
-    return name

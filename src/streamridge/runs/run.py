@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, SameContent, Vector
-from streamridge.errors import InvalidInputError, html_table
+from streamridge.errors import InvalidInputError, about, html_table
 from streamridge.files.frames import BACKENDS, make_frame
 from streamridge.forecaster.forecast import (
     Levels,
@@ -20,6 +20,7 @@ from streamridge.forecaster.forecast import (
     named,
     require_levels,
 )
+from streamridge.forecaster.relevance import Relevance, relevance_of
 from streamridge.forecaster.self_tuning import HyperparameterPath
 from streamridge.learners.base import Costs
 from streamridge.metrics import coverage, errors_ahead, finite_or_none, made_ahead, mae, rmse
@@ -112,6 +113,8 @@ class Run(SameContent):
         The naive forecasts "last" and, with a season, "week"; (T, H) each, as `value`.
     expert_path
         The weights of the experts over time; empty without experts.
+    feature_names
+        The features by which the model compares rows; see `relevance`.
     """
 
     sensor: str
@@ -140,6 +143,7 @@ class Run(SameContent):
     implausible: Mask | None = None
     naive_forecasts: Mapping[str, Matrix] = field(default_factory=dict)
     expert_path: ExpertPath = field(default_factory=ExpertPath.empty)
+    feature_names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Run({', '.join(f'{name}={text}' for name, text in self._summary().items())})"
@@ -318,6 +322,11 @@ class Run(SameContent):
     def rmse_until(self, steps: int | None) -> float:
         """Return RMSE(t) after the first `steps` scored steps, or after all."""
         return rmse(_known(self.errors_in_time[:steps]))
+
+    def relevance(self) -> Relevance:
+        """Return which features the forecasts use at the end of the run, by the learned scales."""
+        with about(self.sensor):
+            return relevance_of(self.hyperparameters, self.feature_names)
 
     def naive_run(self, name: str) -> Run:
         """Return the run of a naive forecast over the same steps; it has no bands."""

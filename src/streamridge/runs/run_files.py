@@ -37,6 +37,7 @@ def write_run(path: Path, run: Run) -> None:
         "step": int(run.step / MICROSECOND if isinstance(run.step, np.timedelta64) else run.step),
         "groups": None if run.path is None else [astuple(group) for group in run.path.groups],
         "experts": run.expert_path.names,
+        "features": run.feature_names,
     }
     arrays: dict[str, Any] = {name: getattr(run, name) for name in ARRAYS}
     if run.path is not None:
@@ -96,6 +97,7 @@ def _run(header: Header, arrays: Arrays) -> Run:
             if name.startswith(NAIVE)
         },
         expert_path=experts,
+        feature_names=tuple(header["features"]),
     )
 
 

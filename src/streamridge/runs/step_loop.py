@@ -109,6 +109,7 @@ def _tuning_fields(forecaster: Forecaster, paths: PathRecorder, series: Series) 
         "active_bounds": forecaster.tuning.active_bounds,
         "costs": forecaster.tuning.costs,
         "counts": {**series.counts.found(), **forecaster.counts},
+        "feature_names": forecaster.settings.preset.features.compared,
     }
 
 
