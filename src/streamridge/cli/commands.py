@@ -161,8 +161,8 @@ GROUPS = {
         "skip_lines start_time",
     ),
     "Model": (
-        "method model horizon level bounds seasons holidays",
-        "exclude budget train_size update_every tune_every hyperparameter lags start seed",
+        "method model horizon level bounds neighbours holidays",
+        "seasons exclude budget train_size update_every tune_every hyperparameter lags start seed",
     ),
     "Running": ("last_steps jobs", "warmup steps engine scheduler keep dry_run"),
     "Output": ("predictions report save out plot as_json", "unit event force quiet"),

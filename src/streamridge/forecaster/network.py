@@ -247,7 +247,7 @@ class Network:
         if len(same) < LEAST_OTHERS:
             return {}
         values = np.array([list(each.values()) for each in same])
-        return space.named(space.feasible.project(_medians(values)))
+        return space.named(space.feasible.project(medians(values)))
 
     def _resize(self, places: Sequence[int]) -> None:
         self._made = None
@@ -637,7 +637,7 @@ def _skip_to(forecaster: Forecaster, newest: object) -> None:
         forecaster.observe(newest, None)
 
 
-def _medians(values: Matrix) -> Vector:
+def medians(values: Matrix) -> Vector:
     """Return the median of each column, in logarithms if all of its values are positive."""
     positive = (values > 0).all(axis=0)
     logs = np.log(np.where(positive, values, 1.0))
