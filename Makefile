@@ -5,7 +5,7 @@ BIN := .venv/bin
 # two cores busy: tests wait for processes, browsers and timers about 30 % of the time.
 PYTEST := $(BIN)/python -m pytest -q -n 3 --dist worksteal
 
-.PHONY: demo serve-demo test test-all lint bench recording reliability clean
+.PHONY: demo serve-demo test test-all lint bench package recording reliability clean
 
 demo: .venv/.demo  ## the main job on simulated roads, under two minutes; leaves demo/index.html
 	$(BIN)/streamridge demo --out demo
@@ -19,14 +19,18 @@ test: .venv/.dev .venv/.tools  ## the quick suite
 test-all: .venv/.dev .venv/.tools  ## the quick suite and the slow proofs
 	$(PYTEST)
 
-lint: .venv/.dev  ## format, lint, types, import contract
+lint: .venv/.dev  ## format, lint, types, import contract, workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --quiet .github
 
 bench: .venv/.dev  ## one window against one bare factorization
 	$(BIN)/python benchmarks/bench_window.py
+
+package: .venv/.package  ## dist/: wheel and sdist, tried in empty environments on every Python at hand
+	$(BIN)/python packaging/check.py
 
 recording: .venv/.demo  ## the main commands as they look now, written into docs/guide.md
 	$(BIN)/python docs/record_guide.py
@@ -55,6 +59,10 @@ clean:
 .venv/.dev: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@ .venv/.demo .venv/.service
+
+.venv/.package: .venv/bin/python
+	$(BIN)/python -m pip install --quiet "build>=1.2"
+	touch $@
 
 # A browser for the tests of the page, and strace for those that kill the service at a write. They are
 # installed where that is allowed; without them these tests are skipped, and say so.

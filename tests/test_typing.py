@@ -92,6 +92,7 @@ sr.compare("roads.csv", trainsize=480)
 sr.read("roads.csv", colour="red")
 sr.forecast("roads.csv", horizon=96, stepz=5)
 sr.forecast("roads.csv", horizon=96, warmup="long")
+sr.Forecastr
 """
 
 
@@ -113,5 +114,5 @@ def test_a_type_checker_accepts_known_arguments_and_refuses_others(tmp_path):
     assert errors == [
         *(("8", "call-arg"), ("9", "arg-type"), ("10", "arg-type")),
         *(("11", "call-arg"), ("12", "call-arg")),
-        *(("13", "call-arg"), ("14", "arg-type")),
+        *(("13", "call-arg"), ("14", "arg-type"), ("15", "attr-defined")),
     ], checked.stdout

@@ -176,7 +176,7 @@ class Summary(Answer, frozen=True):
     state: ServiceState
     reasons: Annotated[list[str], Meta(examples=[[]])]
     now: Time
-    version: Annotated[str, Meta(examples=["0.1.0"])]
+    version: Annotated[str, Meta(examples=["0.2.0"])]
     step_seconds: StepSeconds
     horizon: Annotated[int, Meta(examples=[1])]
     level: Annotated[float, Meta(examples=[0.9])]

@@ -213,7 +213,7 @@ class Roads:
             "state": self.state,
             "reasons": self.reasons,
             "now": iso(now),
-            "version": "0.1.0",
+            "version": "0.2.0",
             "step_seconds": self.step,
             "horizon": 4,
             "level": LEVEL,
