@@ -165,7 +165,7 @@ class StreamRidge:
                 if number % every == 0:
                     sensors = self._new_sensors(h, level)
                 sensors.follow({name: _until(series, cut)})
-                made.append(sensors.predict()[name])
+                made.append(sensors.predict_one(name))
                 cutoffs.append(np.repeat(series.times[cut - 1], h))
                 values.append(series.values[cut : cut + h])
         table = {

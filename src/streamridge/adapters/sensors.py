@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from streamridge.arrays import Matrix
 from streamridge.errors import about
-from streamridge.forecaster.forecast import Forecast, Level
+from streamridge.files.reading import read_one_series
+from streamridge.files.reading_options import ReadingOptions
+from streamridge.forecaster.forecast import JUDGED, Forecast, Level, Levels, by_level
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.settings import require_readings
 from streamridge.runs.next_steps import forecast_settings, naive_note
@@ -76,6 +79,10 @@ class Sensors:
                 )
                 self._forecasters[name].observe(later)
 
+    def predict_one(self, name: str) -> Forecast:
+        """Return the forecast of the next steps of one sensor."""
+        return self._forecasters[name].predict()
+
     def predict(self, level: Level | None = None) -> dict[str, Forecast]:
         """Return the forecast of the next steps of each sensor."""
         return {name: each.predict(level=level) for name, each in self._forecasters.items()}
@@ -89,3 +96,37 @@ def _continues(known: Series, given: Series) -> bool:
         and bool(given.times[0] == known.times[0])
         and np.array_equal(given.values[: len(known)], known.values, equal_nan=True)
     )
+
+
+def whole_series(readings: Any) -> Series:
+    """Return a regular series of pandas with the gaps at its end, which reading leaves out."""
+    series = read_one_series(readings, ReadingOptions())
+    known = np.flatnonzero(readings.notna().to_numpy())
+    gaps = np.full(len(readings) - 1 - known[-1], np.nan)
+    return replace(series, values=np.append(series.values, gaps))
+
+
+def levels_between(shares: Iterable[float]) -> Levels:
+    """Return the levels of the bands whose ends are quantiles; at least one level.
+
+    Examples
+    --------
+    >>> levels_between([0.1, 0.5, 0.9]), levels_between([0.5])
+    ((0.8,), (0.9,))
+    """
+    levels = {round(abs(2 * share - 1), 10) for share in shares} - {0.0}
+    return tuple(sorted(levels)) or (JUDGED,)
+
+
+def quantiles(forecast: Forecast, shares: Sequence[float]) -> Matrix:
+    """Return the quantiles of a forecast with the levels of `levels_between`, (H, n).
+
+    The forecast is its median.
+    """
+    lower = dict(zip(forecast.levels, by_level(forecast.lower, forecast.levels), strict=True))
+    upper = dict(zip(forecast.levels, by_level(forecast.upper, forecast.levels), strict=True))
+    columns = []
+    for share in shares:
+        level = round(abs(2 * share - 1), 10)
+        columns.append(forecast.value if level == 0 else (lower if share < 0.5 else upper)[level])
+    return np.column_stack(columns)
