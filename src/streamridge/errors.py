@@ -89,6 +89,14 @@ class NotPositiveDefiniteError(FitError):
         )
 
 
+def missing_library(package: str, error: ImportError) -> MissingExtraError:
+    """Return the error about a library that cannot be imported, with the package to install."""
+    return MissingExtraError(
+        f"this module needs {package}, which cannot be imported: {error}. "
+        f"Run `pip install {package}`."
+    )
+
+
 class about:  # noqa: N801 - used as a context manager, `with about(sensor):`
     """A context manager that adds a sensor's name to errors; an inner name wins.
 

@@ -249,15 +249,15 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
     if task.saved is not None:
         forecaster = Forecaster.from_bytes(task.saved)
         learned = [] if task.series is None else [_learn(forecaster, task.sensor, task.series)]
-        return forecaster, [*learned, *_naive_note(task.sensor, forecaster)]
+        return forecaster, [*learned, *naive_note(task.sensor, forecaster)]
     if task.settings is None or task.series is None:
         raise InvalidInputError("a task must have a saved forecaster, or settings and a series.")
     settings = replace(task.settings, sensor=task.sensor or None)
     forecaster = Forecaster.from_settings(settings, task.series)
-    return forecaster, _naive_note(task.sensor, forecaster)
+    return forecaster, naive_note(task.sensor, forecaster)
 
 
-def _naive_note(name: str, forecaster: Forecaster) -> list[str]:
+def naive_note(name: str, forecaster: Forecaster) -> list[str]:
     """Return why a forecast is naive, if the history is too short for a model."""
     if forecaster.tuning.has_model:
         return []

@@ -1,0 +1,132 @@
+"""The forecasters of several sensors, which the adapters of frames and datasets share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamridge.arrays import Matrix
+from streamridge.errors import about
+from streamridge.files.reading import read_one_series
+from streamridge.files.reading_options import ReadingOptions
+from streamridge.forecaster.forecast import JUDGED, Forecast, Level, Levels, by_level
+from streamridge.forecaster.forecaster import Forecaster
+from streamridge.forecaster.settings import require_readings
+from streamridge.runs.next_steps import forecast_settings, naive_note
+from streamridge.runs.tasks import ModelName
+from streamridge.series.lengths import Length
+from streamridge.series.series import Series
+
+
+class Sensors:
+    """One forecaster for each sensor, all with the same settings.
+
+    Parameters
+    ----------
+    horizon, level
+        The number of steps to forecast, and the levels of the bands.
+    model, settings
+        The name of the model, and settings of `Forecaster`, as `forecast` takes them.
+    """
+
+    def __init__(
+        self, horizon: int, level: Level, *, model: ModelName = "default", **settings: Any
+    ) -> None:
+        self.horizon = horizon
+        self._settings_of = forecast_settings(model, horizon=horizon, level=level, **settings)
+        self._forecasters: dict[str, Forecaster] = {}
+        self._histories: dict[str, Series] = {}
+
+    @property
+    def steps(self) -> dict[str, Length]:
+        """Return the time between readings of each sensor."""
+        return {name: each.settings.step for name, each in self._forecasters.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """Return a note for each sensor whose history is too short for a model."""
+        every = [naive_note(name, each) for name, each in self._forecasters.items()]
+        return [note for notes in every for note in notes]
+
+    def start(self, series: Mapping[str, Series]) -> None:
+        """Start a forecaster for each series, which replaces the one of the same name."""
+        for name, each in series.items():
+            settings = replace(self._settings_of(each.clock.step), sensor=name or None)
+            self._forecasters[name] = Forecaster.from_settings(settings, each)
+
+    def observe(self, series: Mapping[str, Series]) -> None:
+        """Learn from new readings; a new sensor is started. A bad value changes nothing."""
+        for name, each in series.items():
+            with about(name):
+                require_readings("value", each.values)
+        self.start({name: each for name, each in series.items() if name not in self._forecasters})
+        for name, each in series.items():
+            self._forecasters[name].observe(each)
+
+    def follow(self, series: Mapping[str, Series]) -> None:
+        """Learn from whole histories: only the new steps of those that continue a known one."""
+        for name, each in series.items():
+            known = self._histories.get(name)
+            self._histories[name] = each
+            if known is None or not _continues(known, each):
+                self.start({name: each})
+            elif len(each) > len(known):
+                later = replace(
+                    each, start=each.start + len(known), values=each.values[len(known) :]
+                )
+                self._forecasters[name].observe(later)
+
+    def predict_one(self, name: str) -> Forecast:
+        """Return the forecast of the next steps of one sensor."""
+        return self._forecasters[name].predict()
+
+    def predict(self, level: Level | None = None) -> dict[str, Forecast]:
+        """Return the forecast of the next steps of each sensor."""
+        return {name: each.predict(level=level) for name, each in self._forecasters.items()}
+
+
+def _continues(known: Series, given: Series) -> bool:
+    """Return whether a series begins with all values of a known one, at the same times."""
+    return (
+        len(given) >= len(known)
+        and given.clock.step == known.clock.step
+        and bool(given.times[0] == known.times[0])
+        and np.array_equal(given.values[: len(known)], known.values, equal_nan=True)
+    )
+
+
+def whole_series(readings: Any) -> Series:
+    """Return a regular series of pandas with the gaps at its end, which reading leaves out."""
+    series = read_one_series(readings, ReadingOptions())
+    known = np.flatnonzero(readings.notna().to_numpy())
+    gaps = np.full(len(readings) - 1 - known[-1], np.nan)
+    return replace(series, values=np.append(series.values, gaps))
+
+
+def levels_between(shares: Iterable[float]) -> Levels:
+    """Return the levels of the bands whose ends are quantiles; at least one level.
+
+    Examples
+    --------
+    >>> levels_between([0.1, 0.5, 0.9]), levels_between([0.5])
+    ((0.8,), (0.9,))
+    """
+    levels = {round(abs(2 * share - 1), 10) for share in shares} - {0.0}
+    return tuple(sorted(levels)) or (JUDGED,)
+
+
+def quantiles(forecast: Forecast, shares: Sequence[float]) -> Matrix:
+    """Return the quantiles of a forecast with the levels of `levels_between`, (H, n).
+
+    The forecast is its median.
+    """
+    lower = dict(zip(forecast.levels, by_level(forecast.lower, forecast.levels), strict=True))
+    upper = dict(zip(forecast.levels, by_level(forecast.upper, forecast.levels), strict=True))
+    columns = []
+    for share in shares:
+        level = round(abs(2 * share - 1), 10)
+        columns.append(forecast.value if level == 0 else (lower if share < 0.5 else upper)[level])
+    return np.column_stack(columns)
