@@ -209,7 +209,7 @@ QUICK = {1: (5, 4 * DAY - 1), 3: (0, 3 * DAY + 1, 5 * DAY + 7)}
     ),
 )
 def test_a_loaded_forecaster_continues_bit_for_bit(horizon, moment, tmp_path):
-    values = daily(9 * DAY)
+    values = daily(7 * DAY + 3)
     values[4 * DAY : 4 * DAY + 5] = np.nan
     values[5 * DAY + 5 : 5 * DAY + 12] = np.nan
     values[6 * DAY] = 1e6

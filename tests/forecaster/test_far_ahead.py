@@ -237,7 +237,7 @@ def test_intervals_cover_their_share():
 @pytest.mark.parametrize("days", [4, 9, 14, 24])
 def test_intervals_are_sensible_from_the_first_days_on(days):
     inside, widths = [], []
-    for seed in range(8):
+    for seed in range(5):
         values = series(days + 2, seed=20 + seed)
         history = pd.DataFrame({"time": START + np.arange(days * DAY) * HOUR})
         history["value"] = values[: days * DAY]

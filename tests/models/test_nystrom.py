@@ -238,16 +238,16 @@ def test_states_of_the_wrong_shape_are_refused(changed, message, rng):
 
 
 def test_a_compact_forecaster_continues_bit_for_bit_and_is_smaller():
-    steps, sizes = 96 * 12, []
+    steps, sizes = 96 * 6, []
     values = 100 + 50 * np.sin(2 * np.pi * np.arange(steps) / 96)
     values += np.random.default_rng(0).normal(0, 5, steps)
     for model in ("default", "compact"):
-        forecaster = Forecaster("15min", model=model, train_size=960)
+        forecaster = Forecaster("15min", model=model, train_size=480, update_every=48)
         for step, value in enumerate(values):
             forecaster.observe(np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m"), value)
         content = forecaster.to_bytes()
         again = Forecaster.from_bytes(content)
-        for step, value in enumerate(values[:200], start=steps):  # two windows and more
+        for step, value in enumerate(values[:110], start=steps):  # two windows and more
             time = np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m")
             assert again.predict().value == forecaster.predict().value
             again.observe(time, value)
@@ -255,7 +255,7 @@ def test_a_compact_forecaster_continues_bit_for_bit_and_is_smaller():
         assert forecaster.predict().source == "model"
         sizes.append(len(content))
 
-    assert sizes[1] < sizes[0], "few landmarks instead of 960 rows"
+    assert sizes[1] < sizes[0], "few landmarks instead of 480 rows"
 
 
 def test_only_kernel_ridge_regression_can_use_landmarks():

@@ -1,8 +1,18 @@
 """A sensor's past once more, and the rows that are made of it, on whole lists."""
 
+from functools import cache
+
 import numpy as np
 
 from tests.support.plain_learner import Row
+
+
+@cache
+def steps_back(season):
+    """Return how many steps back each value of a profile is, and which season it is from."""
+    beside = [season.apart * j for j in range(-season.beside, season.beside + 1)]
+    seasons = [round(season.period * k) for k in range(1, season.count + 1)]
+    return [(back + j, k) for k, back in enumerate(seasons) for j in beside]
 
 
 class PlainPast:
@@ -90,19 +100,18 @@ class PlainPast:
         value a season ago, which must not be in doubt.
         """
         season = seasons[-1]
-        beside = [season.apart * j for j in range(-season.beside, season.beside + 1)]
-        seasons_back = [round(season.period * k) for k in range(1, season.count + 1)]
         is_week = season.name == "week"
         sunday = at + self.before_sunday(at) if is_week else at
-        steps = [(sunday - back - j, k) for k, back in enumerate(seasons_back) for j in beside]
+        steps = [(sunday - back, k) for back, k in steps_back(season)]
         if is_week and self.holidays:
             steps = [(s, k) for s, k in steps if not self.before_sunday(s)]
         # As `is_trusted` does, without a call for each of millions of steps.
-        first, end, trusts = self.oldest, min(now, self.newest + 1), self.trusts
-        known = [(s, k) for s, k in steps if first <= s < end and trusts[s - self.start]]
+        first, end, start = self.oldest, min(now, self.newest + 1), self.start
+        values, trusts = self.values, self.trusts
+        known = [(s - start, k) for s, k in steps if first <= s < end and trusts[s - start]]
         if known:
             each = weights[season.name]
-            total = sum([each[k] * self.ever(s) for s, k in known])
+            total = sum([each[k] * values[i] for i, k in known])
             return total / sum([each[k] for _, k in known]), True, True
         if len(seasons) > 1:
             return self.course(at, seasons[:-1], now, weights)

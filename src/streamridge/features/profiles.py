@@ -23,8 +23,8 @@ from streamridge.hyperparameters.space import Space, require_values
 from streamridge.samples import Layout
 from streamridge.series.times import Steps
 
-# The most values of profiles that are in memory at once, 32 MB, and no limit of rows.
-MOST_VALUES, ALL_ROWS = 4_000_000, 2**62
+# The most values of profiles that are in memory at once: 32 MB.
+MOST_VALUES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -111,25 +111,17 @@ class Profiles:
     def rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the rows at some steps, and a mask of the rows that can be learned from.
 
-        The bits of a row depend only on its step, not on the other rows.
-        """
-        if len(steps) <= self._rows_at_once:
-            return self._rows(past, steps)
-        starts = range(0, len(steps), self._rows_at_once)
-        parts = [self._rows(past, steps[at : at + self._rows_at_once]) for at in starts]
-        rows, complete = zip(*parts, strict=True)
-        return np.concatenate(rows), np.concatenate(complete)
-
-    @cached_property
-    def _rows_at_once(self) -> int:
-        """Return the number of rows that are made together.
-
-        Profiles that reach as far as a season back need values for every step ahead of every row,
-        which for long horizons would take gigabytes.
+        The bits of a row depend only on its step, not on the other rows. Profiles that look at the
+        row's own step need values for every step ahead of every row. All rows of a long horizon
+        together would then take gigabytes.
         """
         if self._looks_behind or not self.seasons:
-            return ALL_ROWS
-        return max(1, MOST_VALUES // self._offsets.size)
+            return self._rows(past, steps)
+        count = max(1, MOST_VALUES // self._offsets.size)
+        starts = range(0, max(1, len(steps)), count)
+        parts = [self._rows(past, steps[at : at + count]) for at in starts]
+        rows, complete = zip(*parts, strict=True)
+        return np.concatenate(rows), np.concatenate(complete)
 
     def _rows(self, past: Past, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the rows at some steps, made together, and a mask as in `rows`."""

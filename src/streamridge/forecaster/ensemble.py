@@ -142,16 +142,13 @@ class Ensemble:
         then moves to the last reading, as far as that had smaller errors.
         """
         values, reading = forecast.values, forecast.members[len(self.names) - 1]
-        share = self._share_of_last_reading(large)
+        mixture_error, last_error = self.latest[3].tolist()
+        # The forecast stays where it is if moving to the last reading did not pay before.
+        share = 0.0 if last_error > mixture_error else self._suspicion(large)
         if isnan(reading.item(0)) or not share:
             return values, self.source(forecast)
         moved = np.where(reading == values, values, (1 - share) * values + share * reading)
         return moved, "last" if share >= 0.5 else self.source(forecast)
-
-    def _share_of_last_reading(self, large: float) -> float:
-        """Return how far the forecast moves to the last reading; 0 if that did not pay before."""
-        mixture, last = self.latest[3].tolist()
-        return 0.0 if last > mixture else self._suspicion(large)
 
     def _suspicion(self, large: float) -> float:
         """Return how far the last errors suggest a move; 0 if the mixture missed no jump."""

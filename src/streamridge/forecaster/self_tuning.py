@@ -347,7 +347,7 @@ class SelfTuningModel(RefittedModel[Any]):
         if self._settings.has_baseline:
             self._fit_baseline(samples[-max(1, len(samples) // BASELINE_SHARE) :])
         if self.workspace is None:
-            super().rest()
+            current.release()
 
     def _fit_baseline(self, rows: Samples) -> None:
         """Fit some rows at the initial hyperparameters, if possible."""

@@ -151,7 +151,7 @@ class StepwiseForecaster:
             made = replace(made, values=clipped(self._blend.blended(blended, made.values), limits))
             baseline = baseline if baseline is None else self._blend.blended(blended, baseline)
         mixed = ensemble.mix(made.step, made.values, baseline, naive, limits, bounds)
-        values, source = ensemble.issued(mixed, LARGE * self._judged_width(made))
+        values, source = ensemble.issued(mixed, LARGE * self._judged_width(made, made.values))
         return NextForecast(values, source, replace(made, values=values), mixed, blended)
 
     def _offsets(self, forecast: NextForecast, levels: Levels) -> tuple[Matrix, Matrix]:
@@ -204,9 +204,11 @@ class StepwiseForecaster:
         self, step: int, value: float, forecast: NextForecast, columns: Vector | None
     ) -> None:
         """Learn from a reading and its forecast."""
-        half_width, made = self._half_width(forecast), forecast.by_model
-        large = np.inf if made is None else LARGE * self._judged_width(made)
-        verdict = self._history.push(value, float(forecast.values[0]), half_width, columns)
+        made, values = forecast.by_model, forecast.values
+        judges = self._settings.guard and self._model is not None
+        half_width = self._judged_width(made, values) if judges else None
+        large = np.inf if made is None else LARGE * self._judged_width(made, values)
+        verdict = self._history.push(value, float(values[0]), half_width, columns)
         self._catch_up()  # before a first fit forgets or doubts readings
         learns, plausible = verdict == "good", verdict != "implausible"
         self._calibration = self._calibration.observe(
@@ -231,18 +233,14 @@ class StepwiseForecaster:
             self._model.skip(step)
             self._counts[verdict] += 1
 
-    def _half_width(self, forecast: NextForecast) -> float | None:
-        """Return half the band that the next reading is judged by; None judges nothing."""
-        if not (self._settings.guard and self._model is not None):
-            return None
-        made = forecast.by_model
-        if made is not None:
-            return self._judged_width(made)
-        below, above = self._history.naive_offsets(forecast.values, (JUDGED,))
-        return float(max(above[0, 0], -below[0, 0]))
+    def _judged_width(self, made: ModelForecast | None, values: Vector) -> float:
+        """Return half the band that the next reading is judged by, of the model or of the values.
 
-    def _judged_width(self, made: ModelForecast) -> float:
-        """Return half the band without volatility: a glitch must not make the next one usual."""
+        Volatility does not widen it: a glitch must not make the next one usual.
+        """
+        if made is None:
+            below, above = self._history.naive_offsets(values, (JUDGED,))
+            return float(max(above[0, 0], -below[0, 0]))
         return self._calibration.bands.half_width(float(made.spreads[0] / made.factors[0]))
 
     def _window(self) -> tuple[CorrectionLog | None, Vector | None]:

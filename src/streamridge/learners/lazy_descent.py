@@ -114,6 +114,20 @@ class RateFree:
         if not require_number("memory", self.memory) >= 1:
             raise InvalidInputError(f"memory must be at least one window, got {self.memory}.")
 
+    def _in_usual_sizes(self, g: Vector, sums: Memory) -> tuple[Vector, Memory]:
+        """Return g divided by its root mean square, and the number and sum of squares with g.
+
+        Before that, g is cut to a few times its usual size, unless it is the first gradient. The
+        result is zero where all squares were zero.
+        """
+        count, squares = sums
+        limit = np.where(squares > 0, FAR * np.sqrt(squares / np.maximum(count, 1.0)), np.inf)
+        g = np.clip(g, -limit, limit)
+        sums = (1 - 1 / self.memory) * sums + [np.ones(len(g)), g * g]
+        count, squares = sums
+        mean = np.divide(squares, count, out=np.zeros_like(squares), where=squares > 0)
+        return g / np.sqrt(np.where(mean > 0, mean, 1.0)), sums  # a mean may underflow
+
 
 @dataclass(frozen=True)
 class DiscountedStep(RateFree):
@@ -139,9 +153,8 @@ class DiscountedStep(RateFree):
 
     def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
         """Return the displacement size g / sqrt(mean of g^2), zero where every g was zero."""
-        g = _tamed(g, *memory)
-        memory = (1 - 1 / self.memory) * memory + [np.ones(len(g)), g * g]
-        return self.size * _measured(g, *memory), memory
+        u, sums = self._in_usual_sizes(g, memory)
+        return self.size * u, sums
 
 
 @dataclass(frozen=True)
@@ -182,26 +195,12 @@ class AgreementStep(RateFree):
 
     def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
         """Return the displacement, zero where g is zero."""
-        keep = 1 - 1 / self.memory
-        g = _tamed(g, *memory[:2])
-        sums = keep * memory[:2] + [np.ones(len(g)), g * g]
-        u, mean, growth = _measured(g, *sums), memory[2], memory[3]
-        growth = keep * growth + GROWTH * np.clip(u * mean, -1.0, 1.0)
+        u, sums = self._in_usual_sizes(g, memory[:2])
+        mean, growth = memory[2], memory[3]
+        growth = (1 - 1 / self.memory) * growth + GROWTH * np.clip(u * mean, -1.0, 1.0)
         growth = np.clip(growth, -np.log(SPAN), np.log(SPAN))
         mean = mean + (u - mean) / FEW
         return self.size * np.exp(growth) * u, np.vstack([sums, mean, growth])
-
-
-def _tamed(g: Vector, count: Vector, squares: Vector) -> Vector:
-    """Return g, cut to a few times its usual size; unchanged before the first gradient."""
-    limit = np.where(squares > 0, FAR * np.sqrt(squares / np.maximum(count, 1.0)), np.inf)
-    return np.clip(g, -limit, limit)
-
-
-def _measured(g: Vector, count: Vector, squares: Vector) -> Vector:
-    """Return g divided by its root mean square; zero where all squares were zero."""
-    mean = np.divide(squares, count, out=np.zeros_like(squares), where=squares > 0)
-    return g / np.sqrt(np.where(mean > 0, mean, 1.0))  # a mean may underflow
 
 
 # The cost of one time step, given by its gradient.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 import numpy as np
@@ -15,24 +15,18 @@ from streamridge.models.standardized import kind_of
 from streamridge.samples import Samples
 
 
+@dataclass(eq=False, repr=False)
 class RebuildableFit(Generic[FitT]):
     """A fit whose training set and matrices can be dropped and rebuilt, bit for bit."""
 
-    def __init__(
-        self,
-        lam: Vector,  # (d,), the hyperparameters it was fitted at
-        # (n, 2), the times of its training set as runs of whole steps: the first, and the length.
-        runs: Matrix,
-        # The state of the fit, from which it is rebuilt.
-        numbers: Mapping[str, NDArray[Any]] | None = None,
-        # The training set and the fit, while they are in memory.
-        held: tuple[Samples, FitT] | None = None,
-    ) -> None:
-        self.lam = lam
-        self.runs = runs
-        self.held = held
-        self._predictor: Predictor | None = None  # the part that predicts, while only it is held
-        self._numbers = dict(numbers or {})
+    lam: Vector  # (d,), the hyperparameters it was fitted at
+    # (n, 2), the times of its training set as runs of whole steps: the first, and the length.
+    runs: Matrix
+    # The state of the fit, from which it is rebuilt.
+    _numbers: dict[str, NDArray[Any]] = field(default_factory=dict)
+    # The training set and the fit, while they are in memory.
+    held: tuple[Samples, FitT] | None = None
+    _predictor: Predictor | None = None  # the part that predicts, while only it is held
 
     @property
     def numbers(self) -> dict[str, NDArray[Any]]:
@@ -75,6 +69,7 @@ class RebuildableFit(Generic[FitT]):
         return self.__dict__ | {"_numbers": self.numbers, "held": None, "_predictor": None}
 
 
+@dataclass(eq=False, repr=False)
 class Workspace:
     """Memory for refits: large matrices that the next refit reuses.
 
@@ -97,9 +92,8 @@ class Workspace:
     1
     """
 
-    def __init__(self) -> None:
-        # Fits that hold their matrices, with their owner and the kind of model; the newest last.
-        self._solved: list[tuple[RebuildableFit[Any], type, Any]] = []
+    # Fits that hold their matrices, with their owner and the kind of model; the newest last.
+    _solved: list[tuple[RebuildableFit[Any], type, Any]] = field(default_factory=list, init=False)
 
     def solved(self, owner: RebuildableFit[FitT], model: Model[FitT], samples: Samples) -> FitT:
         """Return the owner's fit with its factor, from memory or rebuilt."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Self
 
@@ -27,18 +27,16 @@ from streamridge.samples import Inputs, Samples
 ROUNDING = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class StandardizedFit(ModelFit, Generic[FitT]):
     """A fit in the units of its training set that predicts in the units of the series."""
 
-    def __init__(
-        self, model: Model[FitT], samples: Samples, lam: Vector, units: Units, fit: FitT
-    ) -> None:
-        self.held: FitT | None = fit  # None after `release`, which keeps only its state
-        self._state: Arrays = {}
-        self._model = model
-        self._samples = samples
-        self._lam = lam
-        self._units = units
+    _model: Model[FitT]
+    _samples: Samples
+    _lam: Vector
+    _units: Units
+    held: FitT | None  # None after `release`, which keeps only its state
+    _state: Arrays = field(default_factory=dict)
 
     @property
     def fit(self) -> FitT:
@@ -257,7 +255,7 @@ class Joint(Model[FitT], Generic[FitT]):
     def _own(self, lam: Vector | None) -> Vector:
         """Return the hyperparameters of the model, without the parameters of the features."""
         values = self.space.values if lam is None else require_values(lam, len(self.space.names))
-        return values[: len(self.model.space.names)]
+        return values[: len(values) - len(self.parameters.names)]
 
 
 def kind_of(model: Model[Any]) -> type:
