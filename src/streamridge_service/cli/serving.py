@@ -17,6 +17,7 @@ from streamridge_service.cli.console import Messages
 from streamridge_service.cli.database import CONFIGURATION, without_password
 from streamridge_service.plan import SECOND
 from streamridge_service.settings import ServiceSettings, settings_of
+from streamridge_service.workers.processes import prepare_start
 
 # A flag that may be repeated is named in the singular.
 REPEATED = {"allowed_hosts": "--allowed-host"}
@@ -49,6 +50,7 @@ def _serve(*, demo: bool = False, **given: Any) -> None:
         from streamridge_service.admin.demo import run_demo
 
         raise typer.Exit(run_demo(settings, Messages().print))
+    prepare_start()
     from streamridge_service.http.server import run
 
     console = Messages()
