@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import UTC, datetime
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -53,6 +54,7 @@ def _serve(*, demo: bool = False, **given: Any) -> None:
     prepare_start()
     from streamridge_service.http.server import run
 
+    gc.freeze()  # modules stay: neither collections nor the end of the process look at them
     console = Messages()
     raise typer.Exit(run(settings, print_line=lambda line: _announce(line, settings, console)))
 

@@ -10,6 +10,7 @@ meanwhile, and the other sensors go on.
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -106,6 +107,7 @@ def run_worker(connection: Connection, config: WorkerConfig, shared: Array[c_lon
     its arrival number, so that they are known if it dies, and counts items, so that a slow worker
     is not taken for a hanging one. The service writes its memory limit.
     """
+    gc.freeze()  # a collection would write to memory that workers share, and copy it
     for each in STOPPING:
         signal.signal(each, signal.SIG_IGN)  # the service stops it
     logs.configure(config.log_level)
