@@ -142,8 +142,12 @@ def figure_of(client, name):
 
 
 def await_forecasts(client):
-    """Wait until the forecasts of all readings are stored."""
-    wait_until(lambda: not figure_of(client, "readings_behind"), "the forecasts of all readings")
+    """Wait until the forecasts of all readings are stored, while fewer and fewer are missing."""
+    while behind := figure_of(client, "readings_behind"):
+        wait_until(
+            lambda: figure_of(client, "readings_behind") < behind,
+            f"more forecasts while {behind:g} are missing",
+        )
 
 
 @contextmanager
