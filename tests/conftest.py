@@ -1,5 +1,4 @@
 import gc
-import multiprocessing
 import os
 import shutil
 import signal
@@ -18,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.cli.main import app
 from streamridge.runs import engines
-from streamridge_service.workers import pool, worker
+from streamridge_service.workers.processes import process_context
 from tests.support.figures import save_blank
 from tests.support.samples import HOURLY_TIMES
 
@@ -72,15 +71,9 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_processes():
-    """Start processes by a server that has imported the library, which takes each one a second.
-
-    Commands and services that run in processes of their own start others as ever.
-    """
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload([engines.__name__, worker.__name__])
+    """Start processes of engines as the service starts its workers: forked, without imports."""
     with pytest.MonkeyPatch.context() as patched:
-        for module in (engines, pool):
-            patched.setattr(module, "get_context", lambda method: server)
+        patched.setattr(engines, "get_context", lambda method: process_context())
         yield
 
 

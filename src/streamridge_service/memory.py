@@ -85,14 +85,26 @@ def resident_bytes(pid: int | None = None) -> int:
     return int(pages) * PAGE
 
 
+def proportional_bytes(pid: int) -> int:
+    """Return the memory that a process holds, with its part of memory that processes share."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
+    except OSError:
+        return resident_bytes(pid)
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(b"Pss:"))
+
+
 def family_bytes(without: Collection[int | None] = ()) -> int:
-    """Return the memory that this process and its children hold, without some of them."""
+    """Return the memory that this process and its children hold, without some of them.
+
+    A child from which workers are forked shares most of its memory with them.
+    """
     children: list[str] = []
     for thread in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
             children += thread.read_text().split()
     counted = {int(pid) for pid in children}.difference(without)
-    return resident_bytes() + sum(map(resident_bytes, counted))
+    return resident_bytes() + sum(map(proportional_bytes, counted))
 
 
 def return_free_memory() -> None:

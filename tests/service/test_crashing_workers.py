@@ -1,6 +1,5 @@
 """Workers that crash again and again: an item that ends them is isolated, and operators see it."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -10,7 +9,7 @@ import pytest
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.rows import Batch, Row
-from streamridge_service.workers import pool
+from streamridge_service.workers import pool, processes
 from tests.support.service.in_process import NAMES, fed, rows_of, serving, settled
 from tests.support.waiting import wait_until_async
 from tests.support.workers.logs import START, STEP
@@ -37,7 +36,7 @@ def poisoned(tmp_path, monkeypatch):
     """Let workers end when they process the poison; they are restarted without a pause."""
     (tmp_path / "sitecustomize.py").write_text(POISONED)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(pool, "get_context", multiprocessing.get_context)  # not the quick one
+    monkeypatch.setattr(processes, "METHOD", "spawn")  # forked ones do not read it
     monkeypatch.setattr(pool, "EARLY_CRASH", 0.0)
 
 

@@ -10,6 +10,7 @@ from streamridge_service.memory import (
     default_memory,
     family_bytes,
     machine_bytes,
+    proportional_bytes,
     resident_bytes,
     return_free_memory,
 )
@@ -100,4 +101,12 @@ def test_children_count_and_a_process_that_has_ended_holds_nothing():
 
     assert 0 < alive < family
     assert family > resident_bytes() * 0.9
-    assert resident_bytes(child.pid) == 0
+    assert resident_bytes(child.pid) == proportional_bytes(child.pid) == 0
+
+
+def test_shared_memory_counts_in_part():
+    child = subprocess.Popen([sys.executable, "-c", "print(); input()"], stdin=-1, stdout=-1)
+    child.stdout.readline()
+
+    assert 0 < proportional_bytes(child.pid) < resident_bytes(child.pid)
+    child.communicate(b"\n")

@@ -24,6 +24,7 @@ from streamridge_service.service import service as module
 from streamridge_service.service.answers import sensor_item
 from streamridge_service.workers import pool
 from tests.support.service.in_process import NAMES, WEEK, digest_of, fed, rows_of, serving, settled
+from tests.support.service.serve_command import fork_servers
 from tests.support.waiting import LIMIT, wait_until_async
 from tests.support.workers.logs import DAY, START, STEP
 
@@ -190,6 +191,22 @@ class TestWorkers:
             return service.forecasts.pool.restarts
 
         assert serving(stopped, tmp_path / "a.db") >= 1
+
+    def test_workers_are_restarted_although_the_process_that_forks_them_was_killed(self, tmp_path):
+        async def killed(service):
+            await fed(service, 0, 3)
+            (server,) = fork_servers(os.getpid())
+            for pid in (server, service.forecasts.pool.workers[0].pid):
+                os.kill(pid, signal.SIGKILL)
+            await asyncio.wait_for(fed(service, 3, 5), LIMIT)
+            return server, fork_servers(os.getpid())
+
+        before, after = serving(killed, tmp_path / "a.db")
+
+        assert len(after) == 1
+        assert before not in after
+        with open_ledger(str(tmp_path / "a.db"), read_only=True) as ledger:
+            assert [len(list(ledger.forecasts(sensor))) for sensor in (1, 2, 3)] == [5, 5, 5]
 
 
 class TestActions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import UTC, datetime
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -17,6 +18,7 @@ from streamridge_service.cli.console import Messages
 from streamridge_service.cli.database import CONFIGURATION, without_password
 from streamridge_service.plan import SECOND
 from streamridge_service.settings import ServiceSettings, settings_of
+from streamridge_service.workers.processes import prepare_start
 
 # A flag that may be repeated is named in the singular.
 REPEATED = {"allowed_hosts": "--allowed-host"}
@@ -49,8 +51,10 @@ def _serve(*, demo: bool = False, **given: Any) -> None:
         from streamridge_service.admin.demo import run_demo
 
         raise typer.Exit(run_demo(settings, Messages().print))
+    prepare_start()
     from streamridge_service.http.server import run
 
+    gc.freeze()  # modules stay: neither collections nor the end of the process look at them
     console = Messages()
     raise typer.Exit(run(settings, print_line=lambda line: _announce(line, settings, console)))
 

@@ -130,8 +130,13 @@ def error_response(request: Request[Any, Any, Any], error: Exception) -> Respons
 
 
 def internal_problem(request_id: str, error: Exception) -> Problem:
-    """Log an unexpected error; return a problem that names only the request's id."""
+    """Log an unexpected error; return a problem that names only the request's id.
+
+    A request that finds too little memory may succeed later.
+    """
     log.error("a request failed", request_id=request_id, exc_info=error)
+    if isinstance(error, MemoryError):
+        return Problem("sr-busy", "The service has too little memory for this request at present.")
     detail = "An unexpected error occurred; the log of the service has the details."
     return Problem("sr-internal", detail, request=request_id)
 

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from ctypes import Array, c_longlong
-from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from queue import Empty, SimpleQueue
-from signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask
 from threading import Event, Lock, Thread
 from time import monotonic
 from zlib import crc32
@@ -44,6 +42,7 @@ from streamridge_service.workers.messages import (
     SnapshotStored,
     TakeReadings,
 )
+from streamridge_service.workers.processes import process_context, start_process
 from streamridge_service.workers.worker import (
     ITEMS,
     LIMIT,
@@ -51,15 +50,15 @@ from streamridge_service.workers.worker import (
     SENSOR,
     SEQ,
     SHARED,
-    STOPPING,
     WorkerConfig,
     run_worker,
 )
 
 # Readings in one message: few enough that forecasts come back soon.
 MOST_READINGS = 500
-# Seconds without progress after which a worker that owes an answer is restarted.
-ANSWER_TIMEOUT = 120.0
+# Seconds without progress after which a worker that owes an answer is restarted, and seconds after
+# which a worker that is still starting is. A start on a busy machine is slow, but not a hang.
+ANSWER_TIMEOUT, START_TIMEOUT = 120.0, 600.0
 # A worker that crashes within this many seconds is restarted after a pause, which doubles up to
 # the second number.
 EARLY_CRASH, LONGEST_PAUSE = 5.0, 10.0
@@ -111,7 +110,7 @@ class WorkerHandle:
         self._started_at, self._pause = 0.0, 0.0
         # The last time when the worker was seen to work, and the number of its items then.
         self._last_progress_at, self._items = 0.0, 0
-        self._shared: Array[c_longlong] = get_context("spawn").RawArray("q", len(SHARED))
+        self._shared: Array[c_longlong] = process_context().RawArray("q", len(SHARED))
         self.limit_memory(config.memory)
         self._process, self._connection = self._start_process()
         self._threads = [
@@ -122,18 +121,9 @@ class WorkerHandle:
 
     def _start_process(self) -> tuple[BaseProcess, Connection]:
         self._started_at = monotonic()
-        context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        args = theirs, self._config, self._shared
-        process = context.Process(target=run_worker, args=args, daemon=True)
-        # A worker inherits these blocks, so that no signal interrupts its start. The start of this
-        # tracker would end them.
-        resource_tracker.ensure_running()
-        before = pthread_sigmask(SIG_BLOCK, STOPPING)
-        try:
-            process.start()
-        finally:
-            pthread_sigmask(SIG_SETMASK, before)
+        self._shared[ITEMS] = self._items = 0
+        ours, theirs = process_context().Pipe()
+        process = start_process(run_worker, theirs, self._config, self._shared)
         theirs.close()
         return process, ours
 
@@ -146,6 +136,11 @@ class WorkerHandle:
     def resident(self) -> int:
         """Return the bytes that the process holds."""
         return resident_bytes(self.pid)
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the process has started, so that it answers messages."""
+        return bool(self._shared[ITEMS])
 
     def limit_memory(self, limit: int) -> None:
         """Set the bytes that the process may hold, now and after a restart."""
@@ -189,20 +184,22 @@ class WorkerHandle:
 
     def kill_if_hanging(self) -> None:
         """Kill the worker if it has done nothing, or has refitted one sensor, for too long."""
+        timeout = ANSWER_TIMEOUT if self.is_ready else START_TIMEOUT
         with self._lock:
             if self._shared[ITEMS] != self._items:
                 self._last_progress_at, self._items = monotonic(), self._shared[ITEMS]
             sent = [at for at, _ in list(self.unanswered.values())[:1]]
             since = [max(at, self._last_progress_at) for at in sent]
             since += [self._refitting[1]] if self._refitting is not None else []
-        if since and monotonic() - min(since) > ANSWER_TIMEOUT:
+        if since and monotonic() - min(since) > timeout:
             self._process.kill()
 
     def stop(self, timeout: float) -> None:
-        """Stop the worker; kill it after `timeout` seconds."""
-        self._stopping.set()
+        """Stop the worker; kill it after `timeout` seconds, or at once while it starts."""
+        with self._lock:  # no process is started afterwards
+            self._stopping.set()
         self._outbox.put(messages.Stop())
-        self._process.join(timeout)
+        self._process.join(timeout if self.is_ready else 0)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -257,10 +254,10 @@ class WorkerHandle:
         self._pause = min(max(2 * self._pause, 0.1), LONGEST_PAUSE) if early else 0.0
         self._stopping.wait(self._pause)
         self._await_snapshots()
-        if self._stopping.is_set():
-            return
         done = self._done()
         with self._lock:
+            if self._stopping.is_set():
+                return
             self._process.kill()
             self._process.join()
             self._connection.close()
@@ -271,7 +268,7 @@ class WorkerHandle:
                     self._outbox.get_nowait()
             try:
                 self._process, self._connection = self._start_process()
-            except OSError:  # no memory, or too many processes: retried after a pause
+            except (OSError, EOFError):  # no memory, too many processes: retried after a pause
                 return
             self.restarts += 1
             now = monotonic()
@@ -282,8 +279,8 @@ class WorkerHandle:
     def _await_snapshots(self) -> None:
         """Wait until all snapshots are stored, from which the new process loads its sensors."""
         end = monotonic() + STORE_TIMEOUT
-        while self._unstored and monotonic() < end:
-            self._stopping.wait(0.01)
+        while self._unstored and monotonic() < end and not self._stopping.wait(0.01):
+            pass
 
     def _blame(self) -> None:
         """Count the crash for the item that was processed, and for the refit that was running."""

@@ -10,6 +10,7 @@ meanwhile, and the other sensors go on.
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -53,6 +54,7 @@ from streamridge_service.workers.messages import (
     SnapshotStored,
     TakeReadings,
 )
+from streamridge_service.workers.processes import STOPPING
 from streamridge_service.workers.refitter import RefitJob, Refitter
 from streamridge_service.workers.sensor_state import SavedState
 from streamridge_service.workers.snapshots import (
@@ -67,7 +69,8 @@ from streamridge_service.workers.tracker import OutOfOrderError, Tracker
 from streamridge_service.workers.tracker_cache import TrackerCache
 
 # Places in the memory that a worker shares with the service: the sensor that is being processed, 0
-# for none; its arrival number; the bytes that the worker may hold; and a count of processed items.
+# for none; its arrival number; the bytes that the worker may hold; and a count of processed items,
+# of which the start is the first.
 SENSOR, SEQ, LIMIT, ITEMS = SHARED = range(4)
 
 # Instead of an arrival number: a sensor is loaded, asked for its forecast, prepared for a refit, or
@@ -76,9 +79,6 @@ LOADED, ASKED, PREPARED, ADOPTED = 0, -1, -2, -3
 
 # Seconds without a message after which a worker checks its memory limit, which may have changed.
 IDLE_CHECK = 5.0
-
-# Signals that end the service, which then stops its workers.
-STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class WorkerConfig(msgspec.Struct, frozen=True):
@@ -107,6 +107,7 @@ def run_worker(connection: Connection, config: WorkerConfig, shared: Array[c_lon
     its arrival number, so that they are known if it dies, and counts items, so that a slow worker
     is not taken for a hanging one. The service writes its memory limit.
     """
+    gc.freeze()  # a collection would write to memory that workers share, and copy it
     for each in STOPPING:
         signal.signal(each, signal.SIG_IGN)  # the service stops it
     logs.configure(config.log_level)
@@ -143,6 +144,7 @@ class Worker:
 
     def run(self) -> None:
         """Answer messages until the end, and start refits in between."""
+        self._shared[ITEMS] += 1  # it is ready
         try:
             while self._answer_next():
                 self._collect_finished()

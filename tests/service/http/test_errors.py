@@ -83,9 +83,12 @@ class TestErrors:
             (StorageAwayError("gone"), 503, "sr-storage-away"),
             (StorageFailedError("broken"), 503, "sr-storage-failed"),
             (DiskFullError("full"), 507, "sr-disk-full"),
+            (MemoryError(), 503, "sr-busy"),
         ],
     )
-    def test_an_error_of_the_storage_has_its_own_code(self, live, monkeypatch, error, status, code):
+    def test_errors_of_storage_and_memory_have_their_own_codes(
+        self, live, monkeypatch, error, status, code
+    ):
         async def fail(question):
             raise error
 

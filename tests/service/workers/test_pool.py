@@ -6,8 +6,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from streamridge_service.workers import messages
+from streamridge_service.workers import messages, pool
 from streamridge_service.workers.messages import (
+    AskForecast,
     FromWorker,
     ItemProcessed,
     SensorFailed,
@@ -17,6 +18,7 @@ from streamridge_service.workers.pool import FIRST_ISOLATION, LONGEST_ISOLATION,
 from streamridge_service.workers.worker import (
     ADOPTED,
     ASKED,
+    ITEMS,
     LOADED,
     PREPARED,
     SENSOR,
@@ -71,7 +73,7 @@ class PlayedWorker:
 
         They are given as arrival numbers that wait, and seconds of isolation.
         """
-        self._handle._shared[SENSOR], self._handle._shared[SEQ] = sensor, seq
+        self.handle._shared[SENSOR], self.handle._shared[SEQ] = sensor, seq
         self._connection.close()
         self.begin()
         return {each.sensor: (each.seq, pause) for each, pause in self.config.failed}
@@ -79,14 +81,18 @@ class PlayedWorker:
     @contextmanager
     def hired(self):
         config = WorkerConfig("", PLAN, [ROW], done=0, memory=0)
-        self._handle = WorkerHandle(config, self.hear)
+        self.handle = WorkerHandle(config, self.hear)
         self.begin()
         try:
             yield self
         finally:
-            self._handle._stopping.set()
-            self._connection.close()
-            self._handle.stop(0)
+            self.leave()
+            self.handle.stop(0)
+
+    def leave(self):
+        """End without being restarted."""
+        self.handle._stopping.set()
+        self._connection.close()
 
 
 @pytest.fixture
@@ -158,3 +164,53 @@ def test_a_crash_in_a_failed_sensor_keeps_its_pause_until_it_repeats(worker):
 
     assert worker.crash(LOADED) == {ROW.id: (5, 0.0)}
     assert worker.crash(LOADED) == {ROW.id: (5, FIRST_ISOLATION)}
+
+
+class StubbornProcess(EndedProcess):
+    """A process that runs until it is killed; it notes for how long it was waited for."""
+
+    def __init__(self):
+        self.waits, self._is_alive = [], True
+
+    def kill(self):
+        self._is_alive = False
+
+    def join(self, timeout=None):
+        self.waits.append(timeout)
+
+    def is_alive(self):
+        return self._is_alive
+
+
+class TestStart:
+    """A worker counts the items that it has processed, of which its start is the first."""
+
+    @pytest.mark.parametrize(
+        ("items", "timeout"), [(0, pool.START_TIMEOUT), (1, pool.ANSWER_TIMEOUT)]
+    )
+    def test_a_slow_start_is_not_a_hang(self, worker, monkeypatch, items, timeout):
+        handle, now = worker.handle, [1000.0]
+        monkeypatch.setattr(pool, "monotonic", lambda: now[0])
+        handle._process = StubbornProcess()
+        handle._shared[ITEMS] = items
+        handle.send(AskForecast(1, ROW.id, 0))
+        alive = []
+
+        for seconds in (0.0, timeout, 1.0):
+            now[0] += seconds
+            handle.kill_if_hanging()
+            alive.append(handle._process.is_alive())
+
+        assert alive == [True, True, False]
+
+    @pytest.mark.parametrize(("items", "wait"), [(0, 0), (1, 4.0)])
+    def test_a_worker_that_has_not_started_is_not_waited_for_at_a_stop(self, worker, items, wait):
+        handle = worker.handle
+        handle._process = process = StubbornProcess()
+        handle._shared[ITEMS] = items
+
+        worker.leave()
+        handle.stop(4.0)
+
+        assert process.waits == [wait, None]
+        assert not process.is_alive()

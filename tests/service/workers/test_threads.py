@@ -1,11 +1,9 @@
 """Last bits depend on the number of BLAS threads, of which a worker therefore has one (A8)."""
 
-import multiprocessing
-
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from streamridge_service.workers import pool
+from streamridge_service.workers import processes
 from tests.support.service.in_process import digest_of, fed, serving
 from tests.support.workers.logs import DAY, World, daily, entries
 
@@ -44,7 +42,7 @@ def test_workers_with_a_second_thread_are_noticed(tmp_path, monkeypatch, record_
     serving(lambda service: fed(service, 0, steps), tmp_path / "one.db", train_size=200)
     serving(lambda service: fed(service, 0, steps), tmp_path / "again.db", train_size=200)
     (tmp_path / "sitecustomize.py").write_text(TWO_THREADS)
-    monkeypatch.setattr(pool, "get_context", multiprocessing.get_context)
+    monkeypatch.setattr(processes, "METHOD", "spawn")  # forked ones do not read it
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     serving(lambda service: fed(service, 0, steps), tmp_path / "two.db", train_size=200)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.support.service.live_server import process
+from tests.support.service.serve_command import workers_of
 from tests.support.waiting import LIMIT, wait_until
 
 FAILING = """
@@ -32,22 +33,10 @@ def test_a_failure_is_one_line_of_json(tmp_path):
 def test_a_signal_to_all_processes_stops_them_quietly(tmp_path):
     """Ctrl-C goes to the workers as well, even while they start."""
     with process(tmp_path / "a.db", workers=2) as served:
-        wait_until(lambda: len(children(served.pid)) >= 2, "the workers")
-        for each in children(served.pid):
+        wait_until(lambda: len(workers_of(served.pid)) >= 2, "the workers")
+        for each in workers_of(served.pid):
             os.kill(each, signal.SIGINT)
         code, log = served.end(signal.SIGINT)
 
     assert code == 0
     assert [json.loads(line)["event"] for line in log.splitlines()] == ["serving", "stopping"]
-
-
-def children(pid):
-    """Return the workers among the child processes."""
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        found = [int(each) for each in file.read().split()]
-    return [each for each in found if b"spawn_main" in command(each)]
-
-
-def command(pid):
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read()

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -94,8 +94,26 @@ class Served:
     @property
     def workers(self):
         """Return the process ids of its workers."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [int(each) for each in children if b"spawn_main" in command_of(each)]
+        return workers_of(self.pid)
+
+
+def workers_of(pid):
+    """Return the process ids of the workers of a service."""
+    return [each for server in fork_servers(pid) for each in children_of(server)]
+
+
+def fork_servers(pid):
+    """Return the process id of the process that forks the workers of a service."""
+    return [each for each in children_of(pid) if b"forkserver" in command_of(each)]
+
+
+def children_of(pid):
+    """Return the process ids of the children of a process."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended
+            found += map(int, thread.read_text().split())
+    return found
 
 
 def limit_memory(size):
@@ -124,8 +142,12 @@ def figure_of(client, name):
 
 
 def await_forecasts(client):
-    """Wait until the forecasts of all readings are stored."""
-    wait_until(lambda: not figure_of(client, "readings_behind"), "the forecasts of all readings")
+    """Wait until the forecasts of all readings are stored, while fewer and fewer are missing."""
+    while behind := figure_of(client, "readings_behind"):
+        wait_until(
+            lambda: figure_of(client, "readings_behind") < behind,
+            f"more forecasts while {behind:g} are missing",
+        )
 
 
 @contextmanager
