@@ -293,6 +293,8 @@ def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeForm
     """Return the format of all times, or UTC if sensors have different offsets."""
     if all(each.time_format == first for each in forecasts) or not first.zoned:
         return first
+    if first.zone is not None and all(each.time_format.zone == first.zone for each in forecasts):
+        return first
     offsets = np.concatenate([each.time_format.offsets_at(each.time) for each in forecasts])
     if (offsets != offsets[0]).any():
         return UTC_FORMAT
@@ -309,7 +311,18 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
         raise InvalidInputError("a task must have a saved forecaster, or settings and a series.")
     settings = replace(task.settings, sensor=task.sensor or None)
     forecaster = Forecaster.from_settings(settings, task.series)
-    return forecaster, _naive_note(task.sensor, forecaster)
+    return forecaster, [*_naive_note(task.sensor, forecaster), *_offset_note(task.series)]
+
+
+def _offset_note(series: Series) -> list[str]:
+    """Return that the last offset is kept, if offsets change and suggest no zone."""
+    written = series.time_format
+    if not written.has_changes or written.zone is not None:
+        return []
+    return [
+        f"{series.sensor}: the offsets of its times fit no time zone, or several that differ "
+        f"later. Forecasts keep the last offset; pass {option('tz')} to follow a zone"
+    ]
 
 
 def _naive_note(name: str, forecaster: Forecaster) -> list[str]:
