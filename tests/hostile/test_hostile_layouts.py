@@ -175,27 +175,81 @@ def test_a_forecaster_expects_the_next_time_of_the_calendar(times, step):
     assert "off_grid" not in restored.counts
 
 
-@pytest.mark.parametrize("zone", [BERLIN, "America/New_York", "Australia/Sydney"])
-@pytest.mark.parametrize("known", [30, 36, 40])
-def test_offsets_of_months_repeat_every_year(known, zone, tmp_path):
-    times = dates("2019-01-01", 53, "MS", zone)
+ZONES = (BERLIN, "Europe/London", "America/New_York", "America/Chicago", "Australia/Sydney")
+# Starts, steps, and numbers of readings: at least one change of clocks is among them, and one is
+# among the next twelve steps, or soon after them.
+WRITTEN_OFFSETS = {
+    "months": ("2019-01-01", "MS", 30),
+    "months of less than a year": ("2019-06-01", "MS", 9),
+    "weeks": ("2021-01-03", "W", 40),
+    "days": ("2021-02-20", "D", 245),
+    "days at noon": ("2021-02-20 12:00", "D", 245),
+}
 
-    forecaster = sr.Forecaster.start(read(stamps(*times[:known]), tmp_path).series["a"], horizon=12)
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize(("start", "step", "known"), WRITTEN_OFFSETS.values(), ids=WRITTEN_OFFSETS)
+def test_offsets_go_on_as_in_the_zone_that_has_them(start, step, known, zone, tmp_path):
+    times = dates(start, known + 53, step, zone)
+
+    series = read(stamps(*times[:known]), tmp_path).series["a"]
+    forecaster = sr.Forecaster.start(series, horizon=40, warmup=10**6)  # no model is needed
     made = forecaster.predict()
     forecaster.observe(times[known], 5.0)
     later = sr.Forecaster.from_bytes(forecaster.to_bytes()).predict()
 
-    assert [str(stamp) for stamp in made.stamps] == times[known : known + 12]
-    assert [str(stamp) for stamp in later.stamps] == times[known + 1 : known + 13]
+    assert [str(stamp) for stamp in made.stamps] == times[known : known + 40]
+    assert [str(stamp) for stamp in later.stamps] == times[known + 1 : known + 41]
     assert "off_grid" not in forecaster.counts
 
 
-def test_months_of_less_than_a_year_keep_their_last_offset(tmp_path):
-    times = dates("2019-06-01", 9, "MS", BERLIN)
-
+def test_a_reading_with_another_offset_ends_an_inferred_zone(tmp_path):
+    times = dates("2021-02-20", 60, "D", BERLIN)
     forecaster = sr.Forecaster.start(read(stamps(*times), tmp_path).series["a"], horizon=3)
 
-    assert {stamp.utcoffset().seconds for stamp in forecaster.predict().stamps} == {3600}
+    forecaster.observe("2021-04-21T00:00+01:00", 5.0)
+
+    expected = [f"2021-04-{day} 00:00:00+01:00" for day in (22, 23, 24)]
+    assert [str(stamp) for stamp in forecaster.predict().stamps] == expected
+    assert "off_grid" not in forecaster.counts
+
+
+# In the years before 2011, Moscow's neighbours still changed their clocks as Greece did.
+DOUBTFUL = {
+    "one offset": (dates("2021-01-01", 60, "D", BERLIN), ""),
+    "a change at no change of clocks": (
+        [f"2021-05-{d:02}T00:00+0{1 + (d > 15)}:00" for d in range(1, 31)],
+        "the offsets of its times fit no time zone",
+    ),
+    "zones that differ later": (
+        dates("2010-02-20", 60, "D", "Europe/Athens"),
+        "or several that differ later",
+    ),
+}
+
+
+@pytest.mark.parametrize(("times", "note"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_doubtful_offsets_keep_the_last_one_and_a_note_says_so(times, note, invoke, tmp_path):
+    (tmp_path / "a.csv").write_text(stamps(*times))
+    expected = pd.Timestamp(times[-1]).utcoffset()
+
+    result = invoke("forecast", "a.csv", "--horizon", "250", "--out", "o.csv")
+
+    ahead = [pd.Timestamp(time) for time in pd.read_csv(tmp_path / "o.csv")["time"]]
+    assert {time.utcoffset() for time in ahead} == {expected}
+    assert note in result.stderr
+    assert ("Forecasts keep the last offset; pass --tz" in result.stderr) == bool(note)
+
+
+def test_two_sensors_with_other_first_times_share_the_offsets_of_their_zone(invoke, tmp_path):
+    times = dates("2021-02-20", 270, "D", BERLIN)
+    rows = [f"{time},{i},{i + 1 if i > 9 else ''}" for i, time in enumerate(times[:245])]
+    (tmp_path / "a.csv").write_text(lines("time,a,b", *rows))
+
+    invoke("forecast", "a.csv", "--horizon", "20", "--out", "o.csv")
+
+    expected = [str(pd.Timestamp(time).isoformat()) for time in times[245:265]]
+    assert pd.read_csv(tmp_path / "o.csv")["time"].tolist() == expected * 2
 
 
 # Files, options, and the values of each sensor.

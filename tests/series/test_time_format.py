@@ -79,3 +79,20 @@ def test_an_array_of_zoned_times_is_in_utc():
 )
 def test_the_zone_of_a_time_is_known_by_name(tzinfo, zone):
     assert zone_of(datetime(2023, 6, 13, tzinfo=tzinfo)) == zone
+
+
+def test_an_inferred_zone_writes_times_to_come_and_claims_no_name():
+    days = np.array(["2021-03-26T23:00", "2021-03-27T23:00", "2021-03-28T22:00"], "M8[us]")
+    inferred = of([3600, 3600, 7200], days).with_inferred_zone(days)
+
+    assert inferred.texts(NIGHT) == BERLIN.texts(NIGHT)
+    assert (inferred.name, inferred.column_zone) == ("UTC+01:00 and UTC+02:00", "UTC")
+    assert TimeFormat.from_json(inferred.to_json()) == inferred
+
+
+@pytest.mark.parametrize("offsets", [[3600, 3600, 3600], [3600, 7200, 7200], [0, 0, 18000]])
+def test_other_offsets_leave_the_zone_open(offsets):
+    days = np.array(["2021-03-26T23:00", "2021-03-27T23:00", "2021-03-28T22:00"], "M8[us]")
+    written = of(offsets, days)
+
+    assert written.with_inferred_zone(days) == written

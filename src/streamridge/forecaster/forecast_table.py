@@ -62,6 +62,8 @@ def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeForm
     """Return the format of all times, or UTC if sensors have different offsets."""
     if all(each.time_format == first for each in forecasts) or not first.zoned:
         return first
+    if first.zone is not None and all(each.time_format.zone == first.zone for each in forecasts):
+        return first
     offsets = np.concatenate([each.time_format.offsets_at(each.time) for each in forecasts])
     if (offsets != offsets[0]).any():
         return UTC_FORMAT

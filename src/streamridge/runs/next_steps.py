@@ -254,7 +254,18 @@ def _started(task: ForecastTask) -> tuple[Forecaster, list[str]]:
         raise InvalidInputError("a task must have a saved forecaster, or settings and a series.")
     settings = replace(task.settings, sensor=task.sensor or None)
     forecaster = Forecaster.from_settings(settings, task.series)
-    return forecaster, naive_note(task.sensor, forecaster)
+    return forecaster, [*naive_note(task.sensor, forecaster), *_offset_note(task.series)]
+
+
+def _offset_note(series: Series) -> list[str]:
+    """Return that the last offset is kept, if offsets change and suggest no zone."""
+    written = series.time_format
+    if not written.has_changes or written.zone is not None:
+        return []
+    return [
+        f"{series.sensor}: the offsets of its times fit no time zone, or several that differ "
+        f"later. Forecasts keep the last offset; pass {option('tz')} to follow a zone"
+    ]
 
 
 def naive_note(name: str, forecaster: Forecaster) -> list[str]:

@@ -35,8 +35,6 @@ def clock_of_times(
     local = _calendar(step, zone, written)
     if local == NAIVE:
         return elapsed
-    if not step % MONTH:
-        local = local.every_year(times)
     shown = local.local(times)
     by_day = replace(elapsed, phase=phase_of(shown, step), calendar=local)
     here, there = (int((c.times(c.steps(times)) == times).sum()) for c in (by_day, elapsed))

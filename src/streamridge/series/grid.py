@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from streamridge.arrays import Mask, Vector, require_one_of
 from streamridge.errors import InvalidInputError, option
-from streamridge.series.clock import Clock, containing
+from streamridge.series.clock import containing
 from streamridge.series.lengths import DAY, Length, amount, parse_step
 from streamridge.series.placement import place_on_grid
 from streamridge.series.series import Aggregate, Readings, Series, span_text
@@ -98,6 +98,8 @@ def to_series(
             "got none."
         )
     taken = replace(readings, times=times).part(kept)
+    if zone is None and not readings.indexed:
+        taken = replace(taken, time_format=taken.time_format.with_inferred_zone(taken.times))
     if arrival_order and step is None:
         step = place_on_grid(first_days(taken), None, zone, None).clock.step
     series = place_on_grid(taken, step, zone, aggregate or readings.aggregate)
@@ -110,9 +112,7 @@ def to_series(
         missing=int(np.isnan(series.values).sum()),
     )
     known_at = arrivals(series, taken) if arrival_order else None
-    time_format = _time_format(readings, taken.times, zone)
-    if isinstance(series.clock, Clock):
-        time_format = replace(time_format, yearly=series.clock.calendar.yearly)
+    time_format = _time_format(taken, taken.times, zone)
     later = replace(readings, times=times).part(exists & (times > taken.times.max()))
     return replace(
         series,

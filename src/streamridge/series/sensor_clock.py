@@ -71,7 +71,7 @@ class SensorClock:
             [(_, seconds)] = time_format.offsets
             written = clock.calendar.with_offset(candidates[0], seconds)
             clock = clock if written == clock.calendar else replace(clock, calendar=written)
-            time_format = written if written.yearly else time_format
+            time_format = self._continued(candidates[0], seconds) or time_format
         places = [clock.nearest(moment) for moment in candidates.astype(np.int64).tolist()]
         step, on_grid = places[0]
         if newest is not None:
@@ -83,6 +83,13 @@ class SensorClock:
                 )
         self.clock, self.time_format, self._settled = clock, time_format, settled
         return step, on_grid
+
+    def _continued(self, moment: np.datetime64, seconds: int) -> TimeFormat | None:
+        """Return the format of the times before, if its zone was inferred and is still right."""
+        before = self.time_format
+        if before is None or not before.is_inferred:
+            return None
+        return before if before.with_offset(moment, seconds) == before else None
 
     def _settling(
         self, candidates: Times, time_format: TimeFormat, newest: int | None, step: timedelta

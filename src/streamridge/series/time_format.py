@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.series.times import EPOCH, Steps, Times
+from streamridge.series.zone_inference import zone_of_offsets
 from streamridge.series.zones import offsets_at
 
 # Seconds ahead of UTC, NaN for a time without an offset; (n,).
@@ -33,11 +34,10 @@ class TimeFormat:
 
     zoned: bool = False  # whether each time has an offset from UTC
     zone: str | None = None  # the name of the zone that times are local to, if it is known
-    # Without a zone: moments in microseconds since 1970, and the seconds ahead of UTC from there
-    # on. The first also holds before.
+    # Times without a named zone: moments in microseconds since 1970, and the seconds ahead of UTC
+    # from there on. The first also holds before. If there is a zone as well, it was inferred.
     offsets: tuple[tuple[int, int], ...] = ()
     unit: Unit = "us"  # the unit in which the column of a frame counts
-    yearly: bool = False  # whether the offsets of the last year repeat after the last of them
 
     @classmethod
     def of(cls, times: Times, offsets: Offsets, zone: str | None, unit: Unit = "us") -> TimeFormat:
@@ -58,7 +58,7 @@ class TimeFormat:
         >>> TimeFormat(zoned=True, offsets=((0, 7200),)).name, TimeFormat(zone="Europe/Berlin").name
         ('UTC+02:00', 'Europe/Berlin')
         """
-        if self.zone is not None or not self.zoned:
+        if not self.offsets:
             return self.zone
         return " and ".join(
             f"UTC{_offset_name(seconds) if seconds else ''}" for seconds in sorted(self._distinct)
@@ -67,8 +67,8 @@ class TimeFormat:
     @property
     def column_zone(self) -> str | None:
         """Return the zone of a frame's column; UTC if offsets differ, None without any."""
-        if not self.zoned or self.zone is not None:
-            return self.zone if self.zoned else None
+        if not self.zoned or not self.offsets:
+            return (self.zone or "UTC") if self.zoned else None
         [*distinct] = self._distinct
         return _offset_name(distinct[0]) if len(distinct) == 1 and distinct[0] else "UTC"
 
@@ -81,8 +81,7 @@ class TimeFormat:
         if not self.offsets:
             return np.zeros(len(times), dtype=np.int64)
         since, seconds = np.array(self.offsets).T
-        known = self._in_known_years(times) if self.yearly else times
-        at = np.searchsorted(since, known.astype("M8[us]").astype(np.int64), side="right") - 1
+        at = np.searchsorted(since, times.astype("M8[us]").astype(np.int64), side="right") - 1
         return seconds[np.maximum(at, 0)]
 
     def local(self, times: Times) -> Times:
@@ -107,30 +106,32 @@ class TimeFormat:
         return np.where(is_later, by_later, by_earlier)
 
     def with_offset(self, since: np.datetime64, seconds: int) -> TimeFormat:
-        """Return the format with an offset that holds from a moment on; zones stay as they are."""
+        """Return the format with an offset that holds from a moment on.
+
+        Named zones stay as they are. An inferred zone with another offset there was wrong.
+        """
         moment = int(since.astype("M8[us]").astype(np.int64))
-        if self.zone is not None or not self.offsets or moment < self.offsets[-1][0]:
+        if not self.offsets or moment < self.offsets[-1][0]:
             return self
         if self.offsets_at(np.array([since]))[0] == seconds:
             return self
-        return replace(self, offsets=(*self.offsets, (moment, seconds)))
+        return replace(self, zone=None, offsets=(*self.offsets, (moment, seconds)))
 
-    def every_year(self, times: Times) -> TimeFormat:
-        """Return the format whose offsets repeat every year, if some times are written so."""
-        yearly = replace(self, yearly=len(self.offsets) > 1)
-        return yearly if (yearly.offsets_at(times) == self.offsets_at(times)).all() else self
+    def with_inferred_zone(self, times: Times) -> TimeFormat:
+        """Return the format with the zone that its offsets at some times suggest, if they do."""
+        if self.zone is not None or not self.has_changes:
+            return self
+        return replace(self, zone=zone_of_offsets(times, self.offsets_at(times)))
 
-    def _in_known_years(self, times: Times) -> Times:
-        """Return times after the last change of the offset as the same dates of known years."""
-        first, last = (np.datetime64(self.offsets[at][0], "us") for at in (0, -1))
-        known = times.astype("M8[us]")
-        while True:
-            months = known.astype("M8[M]")
-            earlier = (months - 12).astype("M8[us]") + (known - months)
-            is_later = (known > last) & (earlier >= first)
-            if not is_later.any():
-                return known
-            known = np.where(is_later, earlier, known)
+    @property
+    def has_changes(self) -> bool:
+        """Return whether offsets differ and no name of a zone was given."""
+        return len(self._distinct) > 1
+
+    @property
+    def is_inferred(self) -> bool:
+        """Return whether the zone was inferred from offsets that change."""
+        return self.zone is not None and bool(self.offsets)
 
     def datetimes(self, times: Times) -> list[Any]:
         """Return times as datetimes, with a zone or offset if the format has one."""
@@ -163,7 +164,6 @@ class TimeFormat:
             "zone": self.zone,
             "offsets": [list(pair) for pair in self.offsets],
             "unit": self.unit,
-            "yearly": self.yearly,
         }
 
     @classmethod
@@ -172,8 +172,7 @@ class TimeFormat:
         if plain is None:
             return cls()
         offsets = tuple((int(since), int(seconds)) for since, seconds in plain["offsets"])
-        yearly = bool(plain.get("yearly"))
-        return cls(bool(plain["zoned"]), plain["zone"], offsets, plain["unit"], yearly)
+        return cls(bool(plain["zoned"]), plain["zone"], offsets, plain["unit"])
 
     @property
     def _distinct(self) -> set[int]:
