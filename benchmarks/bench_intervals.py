@@ -1,7 +1,7 @@
 """Compare rules for intervals on the same forecasts, by interval score and coverage.
 
     python benchmarks/bench_intervals.py log FOLDER FILE [FILE ...] [--sensor NAME] [--from DAY]
-    python benchmarks/bench_intervals.py compare FOLDER [--chosen STREAM ...] [--level 0.9]
+    python benchmarks/bench_intervals.py compare FOLDER [--chosen STREAM ...]
 
 `log` runs a forecaster once per stream, 1 and 4 steps ahead, and stores in FOLDER for each step the
 forecast, the expected size of its error, the product's intervals and the value. After each refit it
@@ -9,22 +9,23 @@ stores quantiles of the leave-one-out scores of the new fit: residuals divided b
 leverage, and by the expected size.
 
 `compare` applies the rules of `intervals.methods` to these forecasts, in units of the expected
-size. Each rule has a few rates. The best rate is chosen on the streams named by `--chosen`. The
-other streams confirm it. Printed are interval scores over those of the product (mean and largest of
-the streams), and coverages, for each level and number of steps ahead. The first three days of
-forecasts are not scored.
+size. Each rule has a few settings, such as a rate. The best one is chosen on the streams named by
+`--chosen`, and the other streams confirm it. Printed are interval scores over those of the product
+by level, the least and the largest mean of a stream, and coverages by level. The first three days
+of forecasts are not scored.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from accuracy.streams import Plan, Stream, days_in_steps, load
 from intervals.methods import (
     LEVELS,
@@ -35,6 +36,7 @@ from intervals.methods import (
     RecentQuantiles,
     Rule,
     ScaleFreeDescent,
+    Score,
     interval_score,
 )
 from scipy.linalg import solve_triangular
@@ -48,30 +50,25 @@ from streamridge.forecaster.bands import ConformalBands
 LEADS = (1, 4)
 # Days of forecasts before the first scored one, and their smallest number.
 SETTLING_DAYS, SETTLING_STEPS = 3, 100
+# Scores whose range sets a rate, and first scores whose largest sets a scale.
+RANGE = 100
 # Probabilities at which leave-one-out scores are stored.
 QUANTILES = np.linspace(0, 1, 2001)
 
 Log = dict[str, np.ndarray]
 Figures = dict[str, np.ndarray]  # by rule: interval scores and coverages, (2, leads, levels)
 
-RATES = {"0.1": 0.1, "0.05": 0.05, "0.02": 0.02, "0.01": 0.01}
-RULES: dict[str, dict[str, Callable[[Matrix], Rule]]] = {
-    "product's rule": {name: partial(Multiplicative, rate=rate) for name, rate in RATES.items()},
-    "quantile tracking": {
-        name: partial(ConformalPID, rate=rate, integrates=False) for name, rate in RATES.items()
-    },
-    "conformal PID": {name: partial(ConformalPID, rate=rate) for name, rate in RATES.items()},
-    "SF-OGD": {
-        f"{each:g}": partial(ScaleFreeDescent, multiple=each) for each in (3**0.5, 1, 0.5, 0.25)
-    },
-    "ECI": {name: partial(ErrorQuantified, rate=rate) for name, rate in RATES.items()},
-    "ECI-integral": {
-        name: partial(ErrorQuantified, rate=rate, integral=True) for name, rate in RATES.items()
-    },
-    "last scores": {
-        str(window): partial(RecentQuantiles, window=window) for window in (250, 500, 1000, 2000)
-    },
-    "leave-one-out": {f"{each:g}": partial(LeaveOneOut, rate=each) for each in (0, 0.005, 0.02)},
+RATES = (0.1, 0.05, 0.02, 0.01)
+# By rule: how it is made from its start and its settings, and these settings.
+RULES: dict[str, tuple[Callable[..., Rule], Sequence[float]]] = {
+    "product's rule": (Multiplicative, RATES),
+    "quantile tracking": (partial(ConformalPID, integrates=False), RATES),
+    "conformal PID": (ConformalPID, RATES),
+    "SF-OGD": (ScaleFreeDescent, (3**0.5, 1, 0.5, 0.25)),
+    "ECI": (ErrorQuantified, RATES),
+    "ECI-integral": (partial(ErrorQuantified, integral=True), RATES),
+    "last scores": (RecentQuantiles, (250, 500, 1000, 2000)),
+    "leave-one-out": (LeaveOneOut, (0, 0.005, 0.02)),
 }
 
 
@@ -90,7 +87,7 @@ def main() -> None:
     log.add_argument("--model", default="compact")
     compare = commands.add_parser("compare", help="apply rules to stored forecasts")
     compare.add_argument("folder", type=Path)
-    compare.add_argument("--chosen", nargs="+", default=[], help="streams that choose the rates")
+    compare.add_argument("--chosen", nargs="+", default=[], help="streams that choose settings")
     options = parser.parse_args()
     log_streams(options) if options.command == "log" else print_tables(options)
 
@@ -157,10 +154,11 @@ def leave_one_out(forecaster: sr.Forecaster) -> Matrix:
 
 
 def print_tables(options: argparse.Namespace) -> None:
-    """Print what each rule has on the streams that chose its rate, and on the others."""
-    found = {path.stem: figures_of(dict(np.load(path))) for path in logs(options.folder)}
+    """Print the figures of each rule on the streams that chose its setting, and on the others."""
+    paths = sorted(options.folder.glob("*.npz"))
+    found = {path.stem: figures_of(dict(np.load(path))) for path in paths}
     chosen = [name for name in found if name in options.chosen] or list(found)
-    best = {rule: best_rate(rule, [found[name] for name in chosen]) for rule in RULES}
+    best = {rule: best_setting(rule, [found[name] for name in chosen]) for rule in RULES}
     others = [name for name in found if name not in chosen]
     for word, names in {"chosen on": chosen, "confirmed on": others}.items():
         if names:
@@ -168,35 +166,22 @@ def print_tables(options: argparse.Namespace) -> None:
             print(table(best, [found[name] for name in names]))
 
 
-def logs(folder: Path) -> list[Path]:
-    """Return the logs of a folder, in order."""
-    return sorted(folder.glob("*.npz"))
-
-
 def figures_of(log: Log) -> Figures:
-    """Return scores and coverages of the product and of each rule at each rate."""
-    rules = {f"{rule} {name}": make for rule, each in RULES.items() for name, make in each.items()}
-    figures = {"product": product_figures(log)}
-    return figures | {name: rule_figures(log, make) for name, make in rules.items()}
+    """Return scores and coverages of the product and of each rule at each of its settings."""
+    leads = range(len(LEADS))
+    figures = {"product": [judged(log, i, log["lower"][:, i], log["upper"][:, i]) for i in leads]}
+    for rule, (make, settings) in RULES.items():
+        reach = [reaches(log, i, make(start(), settings)) for i in leads]
+        for at, setting in enumerate(settings):
+            figures[named(rule, setting)] = [
+                judged(log, i, *intervals(log, i, reach[i][:, at])) for i in leads
+            ]
+    return {name: np.stack(each, axis=1) for name, each in figures.items()}
 
 
-def product_figures(log: Log) -> np.ndarray:
-    """Return the figures of the logged intervals, (2, leads, levels)."""
-    return np.stack(
-        [judged(log, i, log["lower"][:, i], log["upper"][:, i]) for i in range(len(LEADS))], axis=1
-    )
-
-
-def rule_figures(log: Log, make: Callable[[Matrix], Rule]) -> np.ndarray:
-    """Return the figures of a rule, (2, leads, levels)."""
-    found = []
-    for i, lead in enumerate(LEADS):
-        reach = np.array(list(reaches(log, i, lead, make(start()))))
-        reach = np.maximum.accumulate(np.maximum(reach, 0), axis=2)  # nested, around the forecast
-        reach = reach * np.nan_to_num(log["spread"][:, i])[:, None, None]
-        value = log["value"][:, i, None]
-        found.append(judged(log, i, value - reach[:, 0], value + reach[:, 1]))
-    return np.stack(found, axis=1)
+def named(rule: str, setting: float) -> str:
+    """Return the name of a rule with one of its settings."""
+    return f"{rule} {setting:g}"
 
 
 def start() -> Matrix:
@@ -204,20 +189,42 @@ def start() -> Matrix:
     return ConformalBands.start(horizon=1, level=LEVELS).reach[0]
 
 
-def reaches(log: Log, i: int, lead: int, rule: Rule) -> Iterator[Matrix]:
-    """Yield the reach at each step, after all scores that are known by then."""
+def reaches(log: Log, i: int, rule: Rule) -> np.ndarray:
+    """Return the reach at each step, after all scores that are known by then, (T, R, 2, K)."""
+    lead, scores = LEADS[i], iter(scores_of(log, i))
     refits = dict(zip(log["refits"].tolist(), log["leave_one_out"][:, i], strict=True))
-    issued: list[Matrix] = []
-    for at, value in enumerate(log["actual"].tolist()):
+    issued: list[np.ndarray] = []
+    for at in range(len(log["actual"])):
         if at in refits and isinstance(rule, LeaveOneOut):
             rule.refit(refits[at])
         issued.append(rule.reach)
-        yield rule.reach
-        made = at - lead + 1  # the forecast of this step
-        if made >= 0:
-            score = (value - log["value"][made, i]) / log["spread"][made, i]
-            if np.isfinite(score):
-                rule.observe(np.array([-score, score]), issued[made])
+        score = next(scores)
+        if score is not None:
+            rule.observe(score, issued[at - lead + 1])
+    return np.array(issued)
+
+
+def scores_of(log: Log, i: int) -> list[Score | None]:
+    """Return the score that becomes known at each step; None without one."""
+    lead, actual = LEADS[i], log["actual"]
+    made = slice(0, len(actual) - lead + 1)  # the forecasts of the steps from `lead` - 1 on
+    errors = (actual[lead - 1 :] - log["value"][made, i]) / log["spread"][made, i]
+    known = errors[np.isfinite(errors)]
+    last = pd.Series(known).rolling(RANGE, min_periods=1)
+    ranges, largest = (last.max() - last.min()).to_list(), np.maximum.accumulate(np.abs(known))
+    found = iter(
+        Score(np.array([[-error], [error]]), np.full((2, 1), width), largest[min(at, RANGE - 1)])
+        for at, (error, width) in enumerate(zip(known, ranges, strict=True))
+    )
+    return [None] * (lead - 1) + [next(found) if np.isfinite(error) else None for error in errors]
+
+
+def intervals(log: Log, i: int, reach: np.ndarray) -> tuple[Matrix, Matrix]:
+    """Return the ends of nested intervals around the forecasts, given their reach, (T, 2, K)."""
+    reach = np.maximum.accumulate(np.maximum(reach, 0), axis=2)
+    reach = reach * np.nan_to_num(log["spread"][:, i])[:, None, None]
+    value = log["value"][:, i, None]
+    return value - reach[:, 0], value + reach[:, 1]
 
 
 def judged(log: Log, i: int, lower: Matrix, upper: Matrix) -> np.ndarray:
@@ -232,9 +239,9 @@ def judged(log: Log, i: int, lower: Matrix, upper: Matrix) -> np.ndarray:
     return np.stack([interval_score(values, lower[origins], upper[origins]), inside.mean(axis=0)])
 
 
-def best_rate(rule: str, streams: list[Figures]) -> str:
-    """Return the rate of a rule with the least mean ratio of interval scores."""
-    return min(RULES[rule], key=lambda name: float(ratios(f"{rule} {name}", streams).mean()))
+def best_setting(rule: str, streams: list[Figures]) -> float:
+    """Return the setting of a rule with the least mean ratio of interval scores."""
+    return min(RULES[rule][1], key=lambda each: float(ratios(named(rule, each), streams).mean()))
 
 
 def ratios(name: str, streams: list[Figures]) -> np.ndarray:
@@ -242,22 +249,21 @@ def ratios(name: str, streams: list[Figures]) -> np.ndarray:
     return np.array([each[name][0] / each["product"][0] for each in streams])
 
 
-def table(best: dict[str, str], streams: list[Figures]) -> str:
-    """Return a line per rule and lead: ratios of scores (largest), and coverages by level."""
-    head = ["rule", "rate", "steps ahead"]
-    head += [f"{level:.0%}" for level in LEVELS] + ["mean", "largest", "coverage"]
+def table(best: dict[str, float], streams: list[Figures]) -> str:
+    """Return a line per rule and lead: ratios of scores, and mean coverages by level."""
+    head = ["rule", "setting", "steps ahead", *(f"{level:.0%}" for level in LEVELS)]
+    head += ["mean", "least", "largest", "coverage"]
     lines = [head, ["---"] * len(head)]
-    for rule, rate in {"product": "", **best}.items():
-        name = f"{rule} {rate}".strip()
+    rows = [("product", "", "product")]
+    rows += [(rule, f"{each:g}", named(rule, each)) for rule, each in best.items()]
+    for rule, setting, name in rows:
         each = ratios(name, streams)
         covered = np.array([stream[name][1] for stream in streams]).mean(axis=0)
         for i, lead in enumerate(LEADS):
-            means = [*each[:, i].mean(axis=0), each[:, i].mean()]
-            worst = each[:, i].mean(axis=1).max()
-            shares = ", ".join(f"{share:.1%}" for share in covered[i])
-            lines.append(
-                [rule, rate, str(lead), *(f"{mean:.3f}" for mean in means), f"{worst:.3f}", shares]
-            )
+            means = each[:, i].mean(axis=1)
+            cells = [*each[:, i].mean(axis=0), means.mean(), means.min(), means.max()]
+            shares = ", ".join(f"{100 * share:.1f}" for share in covered[i])
+            lines.append([rule, setting, str(lead), *(f"{cell:.3f}" for cell in cells), shares])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
