@@ -220,11 +220,14 @@ def scores_of(log: Log, i: int) -> list[Score | None]:
 
 
 def intervals(log: Log, i: int, reach: np.ndarray) -> tuple[Matrix, Matrix]:
-    """Return the ends of nested intervals around the forecasts, given their reach, (T, 2, K)."""
+    """Return the ends of nested intervals around the forecasts, given their reach, (T, 2, K).
+
+    As in the product, they do not reach below zero where no value does.
+    """
     reach = np.maximum.accumulate(np.maximum(reach, 0), axis=2)
     reach = reach * np.nan_to_num(log["spread"][:, i])[:, None, None]
-    value = log["value"][:, i, None]
-    return value - reach[:, 0], value + reach[:, 1]
+    value, least = log["value"][:, i, None], 0.0 if np.nanmin(log["actual"]) >= 0 else -np.inf
+    return np.maximum(value - reach[:, 0], np.minimum(least, value)), value + reach[:, 1]
 
 
 def judged(log: Log, i: int, lower: Matrix, upper: Matrix) -> np.ndarray:
