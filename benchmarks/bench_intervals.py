@@ -58,13 +58,13 @@ QUANTILES = np.linspace(0, 1, 2001)
 Log = dict[str, np.ndarray]
 Figures = dict[str, np.ndarray]  # by rule: interval scores and coverages, (2, leads, levels)
 
-RATES = (0.1, 0.05, 0.02, 0.01)
+RATES = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 # By rule: how it is made from its start and its settings, and these settings.
 RULES: dict[str, tuple[Callable[..., Rule], Sequence[float]]] = {
-    "product's rule": (Multiplicative, RATES),
+    "product's rule": (Multiplicative, (0.1, 0.05, 0.02)),
     "quantile tracking": (partial(ConformalPID, integrates=False), RATES),
     "conformal PID": (ConformalPID, RATES),
-    "SF-OGD": (ScaleFreeDescent, (3**0.5, 1, 0.5, 0.25)),
+    "SF-OGD": (ScaleFreeDescent, (3**0.5, 1, 0.5, 0.25, 0.1)),
     "ECI": (ErrorQuantified, RATES),
     "ECI-integral": (partial(ErrorQuantified, integral=True), RATES),
     "last scores": (RecentQuantiles, (250, 500, 1000, 2000)),
