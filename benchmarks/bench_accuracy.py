@@ -83,7 +83,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--warmup-days", type=float, help="longest warm-up; 60 below a day's step")
     parser.add_argument("--days", type=float, help="most days to score; 60 below a day's step")
     parser.add_argument("--warmup-share", type=float, default=0.5, help="largest share of a stream")
-    parser.add_argument("--train-size", type=int, default=2880, help="rows of a fit")
+    parser.add_argument("--train-size", type=int, default=2880, help="rows of LightGBM")
     parser.add_argument("--train-days", type=float, help="the same in days")
     parser.add_argument("--only", type=names_of(OURS), default=("ohl", "fixed"), metavar="NAMES",
                         help=f"our methods among {', '.join(OURS)}, or none")  # fmt: skip

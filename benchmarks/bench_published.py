@@ -8,6 +8,8 @@ DIR has the series and the published results as CSV files:
   and long), the last 20, 4 and 3 windows of that length.
 - madrid-168: the same (M_DENSE_1H of fev-bench), the last 10 windows of 168 hours.
 - madrid-28d: daily means (M_DENSE_1D of fev-bench), the last 10 windows of 28 days.
+- madrid-30d: the same (M_DENSE of GIFT-Eval, daily), the last 3 windows of 30 days; its season is a
+  day, so seasonal naive is the last value.
 - taxi: passengers every 30 minutes, five steps ahead, scored from row 10,000 on.
 - perturbed: the same with a changed daily pattern from row 13,152 on, and its first week alone.
 - lane: vehicles every 5 minutes, one step ahead.
@@ -35,8 +37,7 @@ from threadpoolctl import threadpool_limits
 
 import streamridge as sr
 
-# Daily readings have a season of a week, hourly ones of a day.
-DAILY_SEASON, HOURLY_SEASON = 7, 24
+WEEK = 7
 DECILES = np.arange(1, 10) / 10
 # Intervals whose ends are the deciles.
 LEVELS = (0.2, 0.4, 0.6, 0.8)
@@ -49,7 +50,13 @@ class Task(NamedTuple):
     windows: int
     file: str
     task: str
+    season: int = 24  # of MASE and of seasonal naive, in steps
     daily: bool = False
+
+    @property
+    def week(self) -> int:
+        """Return the steps of a week."""
+        return WEEK if self.daily else 24 * WEEK
 
 
 GIFT, FEV = "gift_eval_m_dense.csv", "fev_bench_m_dense.csv"
@@ -58,7 +65,8 @@ MADRID = {
     "madrid-480": Task(480, 4, GIFT, "m_dense/H/medium"),
     "madrid-720": Task(720, 3, GIFT, "m_dense/H/long"),
     "madrid-168": Task(168, 10, FEV, "M_DENSE_1H"),
-    "madrid-28d": Task(28, 10, FEV, "M_DENSE_1D", daily=True),
+    "madrid-28d": Task(28, 10, FEV, "M_DENSE_1D", season=7, daily=True),
+    "madrid-30d": Task(30, 3, GIFT, "m_dense/D/short", season=1, daily=True),
 }
 CASES = (*MADRID, "taxi", "perturbed", "lane")
 
@@ -143,8 +151,7 @@ def windowed(frame: pd.DataFrame, task: Task, settings: dict[str, str]) -> Windo
 
 def window_scores(values: np.ndarray, at: int, forecast: sr.Forecast, task: Task) -> list[float]:
     """Return the scores of the window that begins at a step, as in `WindowScores`."""
-    season = DAILY_SEASON if task.daily else HOURLY_SEASON
-    week = DAILY_SEASON if task.daily else 7 * HOURLY_SEASON
+    season, week = task.season, task.week
     steps = np.arange(at, at + task.horizon)
     actual, scale = values[steps], np.abs(values[season:at] - values[: at - season]).mean()
     weeks = steps - week * ((steps - at) // week + np.arange(1, 9)[:, None])

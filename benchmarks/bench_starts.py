@@ -23,7 +23,8 @@ from threadpoolctl import threadpool_limits
 from streamridge import Forecaster
 from streamridge.arrays import Vector
 from streamridge.files.reading_options import ReadingOptions
-from streamridge.forecaster.presets import Preset, default_preset, seasonal_features
+from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.sizes import NAMED
 from streamridge.series.lengths import default_seasons
 
 # Ways to go on from a start, as settings of a forecaster.
@@ -43,14 +44,12 @@ def main() -> None:
     parser.add_argument("--from", dest="first", help="first day of the warm-up")
     parser.add_argument("--mask", help="file of the same shape; rows with 1 are not scored")
     parser.add_argument("--starts", type=int, default=10)
-    parser.add_argument("--train-size", type=int, default=2880)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     reading = ReadingOptions(sensors=[options.sensor], from_=options.first)
-    plan = Plan(train_size=options.train_size)
-    (stream,) = load(options.file, reading, plan, mask=options.mask)
+    (stream,) = load(options.file, reading, Plan(), mask=options.mask)
     preset = preset_of(stream)
     rng = np.random.default_rng(options.seed)
     starts = [random_start(preset, rng) for _ in range(options.starts)]
@@ -73,7 +72,7 @@ def main() -> None:
 def preset_of(stream: Stream) -> Preset:
     """Return the default model of a stream."""
     step = stream.series.clock.step
-    return default_preset(seasonal_features(default_seasons(step), step))
+    return NAMED["default"].preset(default_seasons(step), step)
 
 
 def random_start(preset: Preset, rng: np.random.Generator) -> Vector:
@@ -85,9 +84,7 @@ def random_start(preset: Preset, rng: np.random.Generator) -> Vector:
 def rmse(stream: Stream, start: Vector, way: str) -> float:
     """Return the RMSE of a forecaster from a start."""
     preset = preset_of(stream).starting_at(start)
-    forecaster = Forecaster(
-        stream.series.clock.step, train_size=stream.size, preset=preset, **WAYS[way]
-    )
+    forecaster = Forecaster(stream.series.clock.step, preset=preset, **WAYS[way])
     with threadpool_limits(1):
         return float(own_figures(stream, forecaster)["rmse"])
 

@@ -10,7 +10,8 @@ from typing import Any
 from accuracy.rivals import Figures, errors
 from accuracy.streams import Stream
 from streamridge import Forecaster, replay
-from streamridge.forecaster.presets import Preset, default_preset, seasonal_features
+from streamridge.forecaster.presets import Preset
+from streamridge.forecaster.sizes import NAMED
 from streamridge.metrics import coverage
 from streamridge.series.lengths import Length, default_seasons
 
@@ -27,7 +28,7 @@ def own_figures(stream: Stream, forecaster: Forecaster) -> Figures:
 
 def default(stream: Stream, *, learn: bool) -> Forecaster:
     """Return the default forecaster for a stream."""
-    return Forecaster(stream.series.clock.step, train_size=stream.size, learn=learn)
+    return Forecaster(stream.series.clock.step, learn=learn)
 
 
 def paper(stream: Stream, *, learn: bool) -> Forecaster:
@@ -40,12 +41,12 @@ def paper(stream: Stream, *, learn: bool) -> Forecaster:
 def off(stream: Stream, *, learn: bool) -> Forecaster:
     """Return the default forecaster from a start that is far off."""
     step = stream.series.clock.step
-    return Forecaster(step, train_size=stream.size, learn=learn, preset=off_preset(step))
+    return Forecaster(step, learn=learn, preset=off_preset(step))
 
 
 def off_preset(step: Length) -> Preset:
     """Return the default preset with a ridge constant a hundred times too small."""
-    preset = default_preset(seasonal_features(default_seasons(step), step))
+    preset = NAMED["default"].preset(default_seasons(step), step)
     model: Any = preset.model  # a standardized ridge model
     far = replace(model.model, regularization=model.model.regularization / 100)
     return replace(preset, model=replace(model, model=far))

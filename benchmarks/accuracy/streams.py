@@ -37,7 +37,7 @@ class Stream:
     warmup
         Steps before the first scored one.
     size
-        Rows of a fit.
+        Rows of a fit of LightGBM and of the paper's model; the default model has its own.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Plan:
     warmup_share
         The warm-up is at most this share of the series.
     train_size, train_days
-        Rows of a fit, or the days of these rows.
+        Rows of a fit of LightGBM and of the paper's model, or the days of these rows.
     """
 
     warmup_days: float | None = None

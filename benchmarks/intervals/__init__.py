@@ -1,0 +1,1 @@
+"""Methods that turn past scores into intervals, for `bench_intervals.py`."""
