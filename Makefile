@@ -5,7 +5,7 @@ BIN := .venv/bin
 # two cores busy: tests wait for processes, browsers and timers about 30 % of the time.
 PYTEST := $(BIN)/python -m pytest -q -n 3 --dist worksteal
 
-.PHONY: demo serve-demo test test-all lint bench package recording reliability clean
+.PHONY: demo serve-demo test test-all lint bench bench-peers package recording reliability clean
 
 demo: .venv/.demo  ## the main job on simulated roads, under two minutes; leaves demo/index.html
 	$(BIN)/streamridge demo --out demo
@@ -29,6 +29,10 @@ lint: .venv/.dev  ## format, lint, types, import contract, workflows
 bench: .venv/.dev  ## one window against one bare factorization
 	$(BIN)/python benchmarks/bench_window.py
 
+# ROADS="FILE --sensor NAME --to DAY" takes the roads from a file.
+bench-peers: .venv-peers/.done  ## a week of operation with this and other libraries
+	.venv-peers/bin/python benchmarks/bench_peers.py $(ROADS)
+
 package: .venv/.package  ## dist/: wheel and sdist, tried in empty environments on every Python at hand
 	$(BIN)/python packaging/check.py
 
@@ -42,7 +46,7 @@ reliability: .venv/.dev  ## docs/reliability.md: what was tried, by which test, 
 	$(BIN)/python docs/record_reliability.py build/reliability.xml --run $(or $(RUN),quick)
 
 clean:
-	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-peers demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -62,6 +66,11 @@ clean:
 
 .venv/.package: .venv/bin/python
 	$(BIN)/python -m pip install --quiet "build>=1.2"
+	touch $@
+
+.venv-peers/.done: benchmarks/peers.txt pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/peers.txt --editable .
 	touch $@
 
 # A browser for the tests of the page, and strace for those that kill the service at a write. They are

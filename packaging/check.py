@@ -73,7 +73,7 @@ def require_files(names: list[str], expected: tuple[str, ...]) -> None:
 def try_examples(python: Path, distribution: Path) -> None:
     """Install a distribution without extras into an empty environment and run the examples."""
     with environment(python) as (own_python, folder):
-        run(own_python, "-m", "pip", "install", "--quiet", distribution)
+        install(own_python, distribution)
         script = ROOT / "packaging" / "readme_examples.py"
         run(own_python, "-I", script, ROOT / "README.md", cwd=folder)
 
@@ -81,7 +81,7 @@ def try_examples(python: Path, distribution: Path) -> None:
 def try_types(python: Path, wheel: Path) -> None:
     """Check programs that use the installed package with two type checkers."""
     with environment(python) as (own_python, folder):
-        run(own_python, "-m", "pip", "install", "--quiet", wheel, "mypy", "pyright[nodejs]")
+        install(own_python, wheel, "mypy", "pyright[nodejs]")
         for program in CONSUMER.glob("*.py"):
             shutil.copy(program, folder)
         for checker in (("mypy", "--strict"), ("pyright",)):
@@ -121,8 +121,13 @@ def environment(python: Path) -> Iterator[tuple[Path, Path]]:
     with TemporaryDirectory() as folder:
         home, work = Path(folder, "environment"), Path(folder, "work")
         work.mkdir()
-        run(python, "-m", "venv", home)
+        run(python, "-m", "venv", "--without-pip", home)  # pip would take longest
         yield home / "bin" / "python", work
+
+
+def install(python: Path, *packages: str | Path) -> None:
+    """Install packages into the environment of a Python."""
+    run(sys.executable, "-m", "pip", "--quiet", "--python", python, "install", *packages)
 
 
 def found_pythons() -> list[Path]:

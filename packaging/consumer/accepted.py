@@ -12,9 +12,8 @@ def forecast_live(readings: list[tuple[datetime, float | None]], path: Path) -> 
     forecaster = sr.Forecaster(step="15min", horizon=4)
     values: list[float] = []
     for time, value in readings:
-        forecast: sr.Forecast | list[sr.Forecast] | None = forecaster.predict()
-        if isinstance(forecast, sr.Forecast):
-            values.append(forecast.value)
+        forecast: sr.Forecast = forecaster.predict()
+        values.append(float(forecast.value[0]))
         forecaster.observe(time, value)
     forecaster.save(path)
     return values

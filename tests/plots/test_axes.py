@@ -8,7 +8,7 @@ from streamridge.plots.axes import COLORS, DASHES, line_style, log_axis, new_fig
 
 
 def test_importing_the_library_loads_no_plotting_library():
-    code = "import sys, streamridge; print({'matplotlib', 'plotly'} & {*sys.modules})"
+    code = "import sys; from streamridge import *; print({'matplotlib', 'plotly'} & {*sys.modules})"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
