@@ -22,7 +22,7 @@ test-all: .venv/.dev .venv/.tools  ## the quick suite and the slow proofs
 # The tests of the whole project need other packages: their conftest.py is left out.
 test-adapters: .venv-adapters/.ready  ## the adapters against the real libraries
 	OPENBLAS_NUM_THREADS=1 .venv-adapters/bin/python -m pytest -q -n 2 --confcutdir=tests/adapters \
-	    tests/adapters tests/adapters/libraries src/streamridge/adapters
+	    tests/adapters/*.py tests/adapters/libraries src/streamridge/adapters
 
 lint: .venv/.dev  ## format, lint, types, import contract
 	$(BIN)/ruff format --check .

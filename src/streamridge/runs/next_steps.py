@@ -291,7 +291,8 @@ def _kind_of_times(forecast: Forecast) -> str:
 
 def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeFormat:
     """Return the format of all times, or UTC if sensors have different offsets."""
-    if all(each.time_format == first for each in forecasts) or not first.zoned:
+    formats = [replace(each.time_format, unit=first.unit) for each in forecasts]
+    if all(each == first for each in formats) or not first.zoned:
         return first
     offsets = np.concatenate([each.time_format.offsets_at(each.time) for each in forecasts])
     if (offsets != offsets[0]).any():
