@@ -5,7 +5,7 @@ BIN := .venv/bin
 # two cores busy: tests wait for processes, browsers and timers about 30 % of the time.
 PYTEST := $(BIN)/python -m pytest -q -n 3 --dist worksteal
 
-.PHONY: demo serve-demo test test-all lint bench bench-peers package recording reliability clean
+.PHONY: demo serve-demo test test-all test-adapters lint bench bench-peers package recording reliability clean
 
 demo: .venv/.demo  ## the main job on simulated roads, under two minutes; leaves demo/index.html
 	$(BIN)/streamridge demo --out demo
@@ -18,6 +18,11 @@ test: .venv/.dev .venv/.tools  ## the quick suite
 
 test-all: .venv/.dev .venv/.tools  ## the quick suite and the slow proofs
 	$(PYTEST)
+
+# The tests of the whole project need other packages: their conftest.py is left out.
+test-adapters: .venv-adapters/.ready  ## the adapters against the real libraries
+	OPENBLAS_NUM_THREADS=1 .venv-adapters/bin/python -m pytest -q -n 2 --confcutdir=tests/adapters \
+	    tests/adapters/*.py tests/adapters/libraries src/streamridge/adapters
 
 lint: .venv/.dev  ## format, lint, types, import contract, workflows
 	$(BIN)/ruff format --check .
@@ -46,7 +51,7 @@ reliability: .venv/.dev  ## docs/reliability.md: what was tried, by which test, 
 	$(BIN)/python docs/record_reliability.py build/reliability.xml --run $(or $(RUN),quick)
 
 clean:
-	rm -rf .venv .venv-peers demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-adapters .venv-peers demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -71,6 +76,12 @@ clean:
 .venv-peers/.done: benchmarks/peers.txt pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/peers.txt --editable .
+	touch $@
+
+.venv-adapters/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-adapters
+	.venv-adapters/bin/python -m pip install --quiet --upgrade pip
+	.venv-adapters/bin/python -m pip install --quiet --editable ".[test-adapters]"
 	touch $@
 
 # A browser for the tests of the page, and strace for those that kill the service at a write. They are

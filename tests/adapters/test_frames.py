@@ -63,7 +63,7 @@ def test_a_frame_of_polars_gives_a_frame_of_polars(df):
     own = StreamRidge(**SETTINGS).forecast(df, H, level=[80])
     assert isinstance(made, pl.DataFrame)
     assert made.columns == list(own.columns)
-    assert made["ds"].to_list() == own["ds"].dt.to_pydatetime().tolist()
+    assert made["ds"].to_list() == own["ds"].tolist()
     np.testing.assert_array_equal(made["StreamRidge"], own["StreamRidge"])
 
 
@@ -166,8 +166,9 @@ def test_whole_numbers_are_times_too(df):
     assert made.dtypes["unique_id"] == index.dtypes["unique_id"]
 
 
-def test_zones_stay(df):
-    zoned = df.assign(ds=df["ds"].dt.tz_localize("Europe/Berlin"))
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_zones_stay(df, unit):
+    zoned = df.assign(ds=df["ds"].dt.as_unit(unit).dt.tz_localize("Europe/Berlin"))
 
     made = StreamRidge(**SETTINGS).cross_validation(zoned, H, n_windows=2)
 
@@ -228,6 +229,7 @@ def test_bad_frames_are_value_errors(df, change, message):
     [
         ({"h": 0}, "h must be a whole number of at least 1, got 0"),
         ({"h": H, "level": [0]}, "level must be percents between 0 and 100"),
+        ({"h": H, "level": 80}, r"level must be a list such as \[80, 95\], got 80"),
         ({"h": H, "level": [100]}, "level must be percents between 0 and 100"),
         ({"h": H, "level": [80, 80]}, "level must be one number, or several that differ"),
         ({"h": 400}, "north: h, n_windows and step_size must leave readings before"),
@@ -244,6 +246,13 @@ def test_bad_arguments_are_value_errors(df, arguments, message):
 def test_a_forecast_needs_readings():
     with pytest.raises(ValueError, match="fit must be called before predict"):
         StreamRidge().predict(H)
+
+
+def test_an_update_of_another_library_is_a_value_error(df):
+    model = StreamRidge().fit(df)
+
+    with pytest.raises(ValueError, match="df must be a DataFrame of pandas, as the one of fit"):
+        model.update(pl.from_pandas(df))
 
 
 def test_a_bad_update_changes_nothing(df):

@@ -55,7 +55,7 @@ class StreamRidgeModel(ForecastingModel):
         """Return the predictions of one target in the order of the window's series."""
         past, _ = window.get_input_data()
         made = []
-        for row in past.with_format("numpy"):
+        for row in past.to_pandas().to_dict("records"):
             name, times = str(row[task.id_column]), row[task.timestamp_column]
             series = whole_series(pd.Series(row[target], pd.DatetimeIndex(times)))
             sensors.follow({name: series})

