@@ -16,7 +16,7 @@ from typing import Any, Self
 from streamridge.cli.commands import PLOTS, require_extra
 from streamridge.cli.terminal import StandardOutput
 from streamridge.errors import InvalidInputError, StreamRidgeError, listed, shown
-from streamridge.files.atomic import is_special
+from streamridge.files.open_files import is_special
 from streamridge.files.tables import CsvRows, column_arrays, open_table, require_ending
 from streamridge.files.written_files import (
     IsOurs,

@@ -139,6 +139,11 @@ class HasParameters(FeatureSet, Protocol):
 NO_PARAMETERS = Space(())
 
 
+def steps_ahead(features: FeatureSet) -> int:
+    """Return A, the number of steps ahead whose extra columns a row holds."""
+    return getattr(features, "extras_ahead", 1)
+
+
 def has_parameters(features: FeatureSet) -> TypeGuard[HasParameters]:
     """Return whether a feature set may have parameters."""
     return hasattr(features, "tangents")

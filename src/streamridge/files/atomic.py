@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from secrets import token_hex
 from typing import IO
 
 from streamridge.errors import InvalidInputError
+from streamridge.files.open_files import is_special
 
 
 @contextmanager
@@ -46,15 +46,6 @@ def unwritable(target: Path, error: OSError) -> InvalidInputError:
     return InvalidInputError(
         f"{target} must be a file that can be written, got: {error.strerror or error}."
     )
-
-
-def is_special(path: Path) -> bool:
-    """Return whether a path is a pipe or a device, such as /dev/null, which is not replaced."""
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):  # not there, or no name of a file
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager

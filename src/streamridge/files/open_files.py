@@ -6,10 +6,12 @@ import gzip
 import io
 import os
 import re
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from streamridge.errors import InvalidInputError
@@ -27,6 +29,15 @@ CHUNK = 2**16
 def source_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a file in messages."""
     return "standard input" if path == STDIN else os.fspath(path)
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a path is a pipe or a device, such as /dev/null, which is not replaced."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # not there, or no name of a file
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager

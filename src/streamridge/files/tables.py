@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamridge.arrays import require_shape
 from streamridge.errors import InvalidInputError
-from streamridge.files.atomic import is_special, replacing, unwritable
+from streamridge.files.atomic import replacing, unwritable
+from streamridge.files.open_files import is_special
 from streamridge.files.parquet import ParquetRows
 from streamridge.series.time_format import UTC_FORMAT, ZonedTimes
 

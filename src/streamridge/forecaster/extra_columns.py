@@ -9,7 +9,7 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, counted, shown
-from streamridge.features.base import FeatureSet
+from streamridge.features.base import FeatureSet, steps_ahead
 from streamridge.files.reading import read_series
 from streamridge.files.reading_options import ReadingOptions
 from streamridge.forecaster.settings import Settings, require_reading
@@ -21,11 +21,6 @@ ExtraValues: TypeAlias = Mapping[str, float | Sequence[float] | Vector]
 # The argument of `predict`: values, "last" for the last known ones, or a frame of the steps ahead.
 GivenExtras: TypeAlias = ExtraValues | Literal["last"] | Any
 LAST_KNOWN = "last"
-
-
-def steps_ahead(features: FeatureSet) -> int:
-    """Return A, the number of steps ahead whose extra columns a row holds."""
-    return getattr(features, "extras_ahead", 1)
 
 
 def column_names(features: FeatureSet) -> list[str]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, listed, option
+from streamridge.features.base import steps_ahead
 from streamridge.files.layouts import VALUE
 from streamridge.files.reading import read_one_sensor
 from streamridge.files.reading_options import ReadingOptions
-from streamridge.forecaster.extra_columns import steps_ahead
 from streamridge.forecaster.sensor_history import SensorHistory
 from streamridge.forecaster.settings import Settings, require_readings
 from streamridge.series.lengths import Length, amount, step_name

@@ -179,7 +179,7 @@ class Settings:
 
         Only the model uses extra columns, so it forecasts all steps if there are any.
         """
-        model_alone = not self.guard or self.preset.features.extras
+        model_alone = self.horizon == 1 or not self.guard or self.preset.features.extras
         return None if model_alone else seasonal_columns(self.seasons, self.step)
 
     @cached_property
@@ -342,7 +342,7 @@ def chosen_settings(
         size = affordable(budget, length, horizon=horizon).size
     train_size = size.train_size if train_size is None else train_size
     require_count("train_size", train_size)
-    has_columns = others["guard"] and not names
+    has_columns = horizon > 1 and others["guard"] and not names
     columns = seasonal_columns(lengths, length) if has_columns else None
     if update_every is not None:
         require_count("update_every", update_every)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector, joined, part
 from streamridge.errors import FitError, InvalidInputError, counted
-from streamridge.features.base import input_at
+from streamridge.features.base import input_at, steps_ahead
 from streamridge.forecaster.blend import Blend, BlendedForecast
 from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import CorrectionLog
 from streamridge.forecaster.ensemble import LAST, Ensemble, EnsembleForecast
-from streamridge.forecaster.extra_columns import filled_forward, steps_ahead
+from streamridge.forecaster.extra_columns import filled_forward
 from streamridge.forecaster.far_ahead import FarAhead, FarForecast
 from streamridge.forecaster.forecast import JUDGED, Levels, Source
 from streamridge.forecaster.plausibility import clipped

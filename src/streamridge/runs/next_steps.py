@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from streamridge.errors import InvalidInputError, StreamRidgeError, counted, option, warn
+from streamridge.features.base import steps_ahead
 from streamridge.files.frames import make_frame
 from streamridge.files.reading import listed_sources, read_series
 from streamridge.files.reading_options import (
@@ -20,7 +21,7 @@ from streamridge.files.reading_options import (
     reading_arguments,
     require_options,
 )
-from streamridge.forecaster.extra_columns import LAST_KNOWN, GivenExtras, steps_ahead
+from streamridge.forecaster.extra_columns import LAST_KNOWN, GivenExtras
 from streamridge.forecaster.forecast import Forecast, Levels
 from streamridge.forecaster.forecast_table import forecast_columns, kind_of_times
 from streamridge.forecaster.forecaster import Forecaster

@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from streamridge.arrays import Matrix, Vector
 from streamridge.errors import InvalidInputError, StreamRidgeError, about, option
-from streamridge.forecaster.extra_columns import ExtraValues, filled_forward, steps_ahead
+from streamridge.features.base import steps_ahead
+from streamridge.forecaster.extra_columns import ExtraValues, filled_forward
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import needs_model
