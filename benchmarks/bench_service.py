@@ -173,8 +173,15 @@ def worked_off(port: int, *names: str) -> None:
 
 
 def children_of(process: subprocess.Popen[str]) -> list[str]:
-    """Return the numbers of the processes that a process has started."""
-    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    """Return the process ids of the children of a process, and of their children."""
+    return list(descendants(str(process.pid)))
+
+
+def descendants(pid: str) -> Iterator[str]:
+    """Yield the process ids of all processes that a process has started."""
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        yield child
+        yield from descendants(child)
 
 
 def memory_of(process: subprocess.Popen[str], kind: str = "VmRSS") -> float:

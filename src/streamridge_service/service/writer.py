@@ -324,7 +324,9 @@ class Writer:
         code = storage_code(error)
         if code is None:
             log.exception("a write failed", error=repr(error))
-            return Problem("sr-internal", "The rows could not be stored; none of them was stored.")
+            # A request that finds too little memory may succeed later.
+            code = "sr-busy" if isinstance(error, MemoryError) else "sr-internal"
+            return Problem(code, "The rows could not be stored; none of them was stored.")
         self.error_code = code
         self._outcome_unknown = self._outcome_unknown or code == "sr-storage-away"
         log.error("the storage refused a write", code=code, reason=str(error))

@@ -99,6 +99,22 @@ class TestErrors:
         assert (answer.status_code, answer.json()["code"]) == (status, code)
         assert int(answer.headers["retry-after"]) > 0
 
+    @pytest.mark.parametrize(
+        ("error", "status", "code"),
+        [(MemoryError(), 503, "sr-busy"), (RuntimeError(), 500, "sr-internal")],
+    )
+    def test_a_write_that_fails_for_lack_of_memory_may_be_tried_again(
+        self, live, monkeypatch, error, status, code
+    ):
+        def fail(*_):
+            raise error
+
+        monkeypatch.setattr(live.service.ledger, "append", fail)
+
+        answer = live.post([{"sensor": "a", "time": "2026-01-01T00:00:00Z", "value": 1}])
+
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+
 
 class TestCatalogue:
     def test_the_catalogue_lists_every_code(self, live):
