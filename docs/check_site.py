@@ -47,7 +47,9 @@ def problems(site: Path) -> Iterator[str]:
             if not is_outside(target) and not leads_somewhere(site, path, target, read):
                 yield f"{name}: {target} leads nowhere"
     for path in sorted(site.rglob("*.css")):
-        for target in re.findall(r"""(?:url\(|@import\s*)["']?(https?:[^"')]+|//[^"')]+)""", path.read_text()):
+        for target in re.findall(
+            r"""(?:url\(|@import\s*)["']?(https?:[^"')]+|//[^"')]+)""", path.read_text()
+        ):
             yield f"{path.relative_to(site)}: loads {target} from outside"
 
 
@@ -63,13 +65,22 @@ def leads_somewhere(site: Path, page: Path, target: str, read) -> bool:
     if parts.scheme:
         return True
     place = unquote(parts.path)
-    file = (site / place.lstrip("/") if place.startswith("/") else page.parent / place) if place else page
+    file = (
+        (site / place.lstrip("/") if place.startswith("/") else page.parent / place)
+        if place
+        else page
+    )
     if file.is_dir():
         file = file / "index.html"
     if not file.is_file():
         return False
     anchor = unquote(parts.fragment)
-    return not anchor or file.suffix != ".html" or anchor.startswith("__") or anchor in read(file).anchors
+    return (
+        not anchor
+        or file.suffix != ".html"
+        or anchor.startswith("__")
+        or anchor in read(file).anchors
+    )
 
 
 def main(site: Path) -> None:

@@ -21,7 +21,9 @@ def main() -> None:
         (FOLDER / f"{'-'.join(words)}.txt").write_text(help_of(words))
 
 
-def commands(group: typer.core.TyperGroup, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def commands(
+    group: typer.core.TyperGroup, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
     """Yield the words of every command, those of groups included."""
     for name, command in group.commands.items():
         if hasattr(command, "commands"):

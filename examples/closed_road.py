@@ -1,7 +1,7 @@
 """A road that is closed.
 
-Counts fall to a tenth and stay there. Forecasts follow within hours: the ensemble gives most of the
-weight to the last reading, and the model regains it as it learns the new level.
+Counts fall to a tenth and stay there. Forecasts follow within hours: the ensemble gives most of
+the weight to the last reading, and the model regains it as it learns the new level.
 """
 
 import matplotlib.pyplot as plt

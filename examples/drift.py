@@ -1,8 +1,8 @@
 """Why hyperparameters drift.
 
-A sensor is noisy from day 12 to day 22. Colours show the error of each day for fixed settings of the
-regularization, relative to the best setting of that day. The best setting moves with the noise. The
-online learner (black) follows it by four steps a day, without a search.
+A sensor is noisy from day 12 to day 22. Colours show the error of each day for fixed settings of
+the regularization, relative to the best setting of that day. The best setting moves with the
+noise. The online learner (black) follows it by four steps a day, without a search.
 """
 
 import matplotlib.pyplot as plt

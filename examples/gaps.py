@@ -1,7 +1,7 @@
 """Readings that are missing.
 
-A sensor is silent for six hours. Forecasts fill the gap, and use the readings again as soon as they
-come back.
+A sensor is silent for six hours. Forecasts fill the gap, and use the readings again as soon as
+they come back.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,8 @@
 """The gradient of a window's loss.
 
 A model is fitted to four days. Its errors on the next day are a function of one hyperparameter.
-The red lines have the slopes that one adjoint solve gives at each fit. Following them leads downhill.
+The red lines have the slopes that one adjoint solve gives at each fit. Following them leads
+downhill.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Kernels, and what they believe.
 
-A kernel says how similar two moments are. Left: the similarity with step 0. Right: functions drawn
-from a Gaussian process with this kernel, which shows what the kernel takes for likely.
+A kernel says how similar two moments are. Left: the similarity with step 0. Right: functions
+drawn from a Gaussian process with this kernel, which shows what the kernel takes for likely.
 """
 
 import matplotlib.pyplot as plt

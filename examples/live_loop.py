@@ -1,7 +1,7 @@
 """A live loop.
 
-The forecaster predicts each step before it reads the value. The first days are forecast by the last
-reading or the day before; then the model takes over, and its interval is narrower.
+The forecaster predicts each step before it reads the value. The first days are forecast by the
+last reading or the day before; then the model takes over, and its interval is narrower.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Rain that is known in advance.
 
-Heavy rain halves the flow. One forecaster knows the rain of the next hours as an extra column, the other
-does not.
+Heavy rain halves the flow. One forecaster knows the rain of the next hours as an extra column,
+the other does not.
 """
 
 import matplotlib.pyplot as plt
