@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -59,7 +59,7 @@ def is_outside(target: str) -> bool:
     return bool(parts.netloc) or parts.scheme not in ("", "data", "javascript")
 
 
-def leads_somewhere(site: Path, page: Path, target: str, read) -> bool:
+def leads_somewhere(site: Path, page: Path, target: str, read: Callable[[Path], Page]) -> bool:
     """Return whether the file of a link exists, and has its anchor."""
     parts = urlsplit(target)
     if parts.scheme:
@@ -86,8 +86,9 @@ def leads_somewhere(site: Path, page: Path, target: str, read) -> bool:
 def main(site: Path) -> None:
     """Print the problems of a site, and fail if there are any."""
     found = list(problems(site))
-    print(*found, sep="\n")
-    sys.exit(f"{len(found)} problems in {site}" if found else None)
+    if found:
+        print(*found, sep="\n")
+        sys.exit(f"{len(found)} problems in {site}")
 
 
 if __name__ == "__main__":
