@@ -5,7 +5,7 @@ BIN := .venv/bin
 # two cores busy: tests wait for processes, browsers and timers about 30 % of the time.
 PYTEST := $(BIN)/python -m pytest -q -n 3 --dist worksteal
 
-.PHONY: demo serve-demo test test-all test-adapters lint bench bench-peers package recording reliability clean
+.PHONY: demo serve-demo test test-all test-adapters lint bench bench-peers package docs figures recording reliability clean
 
 demo: .venv/.demo  ## the main job on simulated roads, under two minutes; leaves demo/index.html
 	$(BIN)/streamridge demo --out demo
@@ -41,7 +41,17 @@ bench-peers: .venv-peers/.done  ## a week of operation with this and other libra
 package: .venv/.package  ## dist/: wheel and sdist, tried in empty environments on every Python at hand
 	$(BIN)/python packaging/check.py
 
-recording: .venv/.demo  ## the main commands as they look now, written into docs/guide.md
+docs: .venv/.docs  ## the documentation site, in build/site; it needs no network
+	$(BIN)/python docs/write_help.py
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python docs/write_llms.py build/site/llms.txt
+	$(BIN)/python docs/check_site.py build/site
+
+figures: .venv/.dev  ## the figures of the gallery, by the scripts of examples/
+	cd docs/images/gallery && for script in ../../../examples/*.py; do \
+	  OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg ../../../$(BIN)/python $$script || exit 1; done
+
+recording: .venv/.demo  ## the main commands as they look now, written into pages of docs/
 	$(BIN)/python docs/record_guide.py
 
 # RUN=all runs the slow proofs as well.
@@ -64,6 +74,10 @@ clean:
 .venv/.service: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[service]"
 	touch $@
+
+.venv/.docs: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@ .venv/.service
 
 .venv/.dev: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"

@@ -1,4 +1,4 @@
-"""Records a newcomer's path and the main commands in the guide, in a terminal of 80 columns.
+"""Records a newcomer's path and the main commands in their pages, in a terminal of 80 columns.
 
 Run it with `make recording` after a change of what commands print. Figures of seconds differ from
 run to run.
@@ -18,8 +18,10 @@ import numpy as np
 
 from streamridge.datasets import simulate_roads
 
-GUIDE = Path(__file__).with_name("guide.md")
-PICTURE = Path(__file__).parent / "images" / "tomorrow.png"
+DOCS = Path(__file__).parent
+PATH_PAGE = DOCS / "tutorial" / "first-forecast.md"
+PAGE = DOCS / "reference" / "recording.md"
+PICTURE = DOCS / "images" / "tomorrow.png"
 BEGIN, END = "<!-- recording -->", "<!-- end of the recording -->"
 PATH_BEGIN, PATH_END = "<!-- first path -->", "<!-- end of the first path -->"
 COLUMNS = 80
@@ -53,21 +55,21 @@ COMMANDS = (
 
 
 def main() -> None:
-    """Replace the recordings in the guide, and the picture of the newcomer's path."""
+    """Replace the recordings in their pages, and the picture of the newcomer's path."""
     with TemporaryDirectory() as folder:
         write_exports(Path(folder))
-        record(PATH_COMMANDS, folder, PATH_BEGIN, PATH_END)
+        record(PATH_COMMANDS, folder, PATH_PAGE, PATH_BEGIN, PATH_END)
         copy(Path(folder) / "tomorrow.png", PICTURE)
     with TemporaryDirectory() as folder:
-        record(COMMANDS, folder, BEGIN, END)
+        record(COMMANDS, folder, PAGE, BEGIN, END)
 
 
-def record(commands: Sequence[str], folder: str, begin: str, end: str) -> None:
-    """Run commands in a folder, and put what they print between two marks of the guide."""
+def record(commands: Sequence[str], folder: str, page: Path, begin: str, end: str) -> None:
+    """Run commands in a folder, and put what they print between two marks of a page."""
     recording = "\n\n".join("\n".join(recorded(each, folder)) for each in commands)
-    before, _, rest = GUIDE.read_text().partition(begin)
+    before, _, rest = page.read_text().partition(begin)
     _, _, after = rest.partition(end)
-    GUIDE.write_text(f"{before}{begin}\n```text\n{recording}\n```\n{end}{after}")
+    page.write_text(f"{before}{begin}\n```text\n{recording}\n```\n{end}{after}")
 
 
 def write_exports(folder: Path) -> None:

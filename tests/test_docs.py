@@ -17,19 +17,27 @@ from streamridge.cli.main import app
 from tests.support.paths import ROOT
 from tests.support.tiers import tiered
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 BLOCKS = re.compile(r"```(python|sh)\n(.*?)```", flags=re.DOTALL)
 
 
-# The guide takes a while, and a cluster is started; that they parse is checked on every change.
-LONG = ("engines.md", "guide.md")
+def name_of(document):
+    """Return the path of a document in the source tree."""
+    return document.relative_to(ROOT).as_posix()
+
+
 # `make test-adapters` runs its code, where the other libraries are installed.
-OTHER_LIBRARIES = ("adapters.md",)
+OTHER_LIBRARIES = ("docs/adapters.md",)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+# Tutorials and guides take a while, and a cluster is started; that they parse is checked on every
+# change.
+LONG = re.compile(r"docs/(engines\.md|index\.md|(tutorial|howto|explanation|coming-from)/.*)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_blocks_parse(document):
     for language, block in BLOCKS.findall(document.read_text()):
         if language == "python":
@@ -42,10 +50,10 @@ def test_blocks_parse(document):
 @pytest.mark.parametrize(
     "document",
     tiered(
-        [path for path in DOCUMENTS if path.name not in OTHER_LIBRARIES],
-        quick=lambda path: path.name not in LONG,
+        [path for path in DOCUMENTS if name_of(path) not in OTHER_LIBRARIES],
+        quick=lambda path: not LONG.fullmatch(name_of(path)),
     ),
-    ids=lambda path: path.name,
+    ids=name_of,
 )
 def test_blocks_run_in_order_in_one_folder(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -67,14 +75,14 @@ def commands_of(block):
 
 
 def recording(prefix=""):
-    """Return what the guide shows of the main commands, and the script that recorded it.
+    """Return what a page shows of the main commands, and the script that recorded it.
 
     The prefix PATH_ is that of a newcomer's path.
     """
     script = run_path(str(ROOT / "docs" / "record_guide.py"))
-    _, begin, rest = (ROOT / "docs" / "guide.md").read_text().partition(script[f"{prefix}BEGIN"])
+    _, begin, rest = script[f"{prefix}PAGE"].read_text().partition(script[f"{prefix}BEGIN"])
     text, end, _ = rest.partition(script[f"{prefix}END"])
-    assert begin, "the guide has a place for the recording"
+    assert begin, "the page has a place for the recording"
     assert end, "the recording has an end"
     return text, script
 
@@ -128,7 +136,7 @@ def test_a_recording_is_folded_and_shortened_as_a_terminal_would():
     assert script["shortened"](lines)[17:20] == ["17", "(76 lines more)", "94"]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_links_to_files_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
         assert (document.parent / target).exists(), target

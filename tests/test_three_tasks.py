@@ -1,4 +1,4 @@
-"""Three common tasks take a few lines each; the guide shows them beside other libraries."""
+"""Three common tasks take a few lines each; pages show them beside other libraries."""
 
 import re
 
@@ -9,13 +9,14 @@ import streamridge
 from streamridge.datasets import simulate_roads
 from tests.support.paths import ROOT
 
-GUIDE = ROOT / "docs" / "guide.md"
-MOST_LINES = {"backtest": 5, "live loop": 6, "next day": 2}
+PAGES = ROOT / "docs" / "coming-from"
+MOST_LINES = {"backtest": 5, "live-loop": 6, "next-day": 2}
 
 
 def task(name):
-    """Return the code of a task in the guide."""
-    found = re.search(rf"<!-- {name} -->\n```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    """Return the code of a task."""
+    page = (PAGES / "index.md").read_text()
+    found = re.search(rf"\[start:{name}\] -->\n```python\n(.*?)```\n", page, re.DOTALL)
     assert found, name
     return found[1]
 
@@ -47,8 +48,8 @@ def test_a_live_loop_continues_after_a_restart(roads, tmp_path, capsys):
     rows = roads[["time", "mainline-1"]]
     given = {"saved": tmp_path / "ramp.sr", "history": rows[:-10]}
 
-    exec(task("live loop"), {**given, "new_readings": lambda: [rows[-10:-7], rows[-7:-6]]})
-    exec(task("live loop"), {**given, "new_readings": lambda: [rows[-6:]]})  # it starts again
+    exec(task("live-loop"), {**given, "new_readings": lambda: [rows[-10:-7], rows[-7:-6]]})
+    exec(task("live-loop"), {**given, "new_readings": lambda: [rows[-6:]]})  # it starts again
 
     alone = streamridge.Forecaster.start(rows[:-10])
     alone.observe(rows[-10:])
@@ -58,7 +59,7 @@ def test_a_live_loop_continues_after_a_restart(roads, tmp_path, capsys):
 def test_the_next_day_of_all_sensors_has_intervals(roads):
     namespace = {}
 
-    exec(task("next day"), namespace)
+    exec(task("next-day"), namespace)
 
     tomorrow = namespace["tomorrow"]
     assert list(tomorrow.columns) == ["sensor", "time", "value", "lower", "upper"]
@@ -67,11 +68,13 @@ def test_the_next_day_of_all_sensors_has_intervals(roads):
     assert (tomorrow["value"] <= tomorrow["upper"]).all()
 
 
-@pytest.mark.parametrize("library", ["statsforecast", "skforecast", "river"])
+@pytest.mark.parametrize("library", ["statsforecast", "skforecast", "river", "Prophet"])
 def test_the_same_tasks_stand_beside_in_other_libraries(library):
-    text = GUIDE.read_text().partition("## Three tasks")[2].partition("\n## ")[0]
+    text = (PAGES / f"{library.lower()}.md").read_text()
 
     assert re.search(rf"{library} \d+\.\d+\.\d+", text), "with the version it was written for"
-    code = re.search(rf"\*\*{library}\*\*.*?```text\n(.*?)```", text, re.DOTALL)
-    assert code, library
-    compile(code[1], library, "exec")
+    blocks = re.findall(r"``` \{ \.python \}\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == len(MOST_LINES)
+    compile("".join(blocks), library, "exec")
+    for name in MOST_LINES:
+        assert f'"docs/coming-from/index.md:{name}"' in text

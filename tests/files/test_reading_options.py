@@ -1,4 +1,4 @@
-"""The reading options are declared once; flags, arguments and the guide follow from them."""
+"""The reading options are declared once; flags, arguments and a page follow from them."""
 
 import re
 from dataclasses import fields
@@ -14,7 +14,7 @@ from streamridge.cli.main import app
 from streamridge.files.reading_options import OPTIONS, flag_of
 from streamridge.forecaster.settings import HISTORY_OPTIONS
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reading-options.md"
 NAMES = [each.name for each in fields(ReadingOptions)]
 
 
@@ -64,8 +64,8 @@ def options_table():
     return head + "\n".join(rows) + "\n"
 
 
-def test_the_guide_lists_every_option():
-    _, _, rest = GUIDE.read_text().partition("<!-- reading options -->\n")
+def test_the_page_lists_every_option():
+    _, _, rest = PAGE.read_text().partition("<!-- reading options -->\n")
     table, _, _ = rest.partition("<!-- end of the reading options -->")
 
     assert table == options_table()

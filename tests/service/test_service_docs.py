@@ -1,4 +1,7 @@
-"""Every command of docs/service.md is run against a service, and its tables are what they say."""
+"""Every command of docs/service.md is run against a service, and its tables are what they say.
+
+So is the program of the tutorial.
+"""
 
 import argparse
 import json
@@ -27,6 +30,7 @@ from tests.support.paths import ROOT
 from tests.support.waiting import LIMIT, wait_until
 
 PAGE = (ROOT / "docs" / "service.md").read_text()
+TUTORIAL = (ROOT / "docs" / "tutorial" / "service.md").read_text()
 WRITTEN = "http://127.0.0.1:8321"
 # Settings in addition to the page: a free port, and a smaller fit, so that the tour takes seconds.
 SETTINGS = {
@@ -167,8 +171,15 @@ def address_in(log, process):
     return wait_until(told, "the address of the service")[1]
 
 
+def output_of_the_tutorial(address, capsys):
+    """Run the program of docs/tutorial/service.md, and return what it prints."""
+    program = re.search(r"<!-- program -->\n```text\n(.*?)```", TUTORIAL, flags=re.DOTALL)[1]
+    exec(program.replace(WRITTEN, address), {})
+    return capsys.readouterr().out
+
+
 def test_the_page_can_be_followed_from_the_first_command_to_the_last(
-    tmp_path, monkeypatch, subtests
+    tmp_path, monkeypatch, subtests, capsys
 ):
     monkeypatch.delenv("STREAMRIDGE_TOKEN", raising=False)
     with served(tmp_path) as address:
@@ -179,6 +190,8 @@ def test_the_page_can_be_followed_from_the_first_command_to_the_last(
                     tour.run(command, shown)
                 if command.startswith("streamridge feed"):
                     tour.wait_for_models()
+                    with subtests.test("the program of the tutorial"):
+                        assert "'value': 75.0" in output_of_the_tutorial(address, capsys)
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
 
 

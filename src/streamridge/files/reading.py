@@ -78,7 +78,7 @@ def read(source: Any, **reading: Unpack[ReadingArguments]) -> ReadResult:
         pandas with a DatetimeIndex or a PeriodIndex. A list of these is joined in the order given.
         A `Series` or several are accepted as well. A dict of series names their sensors.
     reading
-        The reading options: see `ReadingOptions`, and the guide.
+        The reading options: see `ReadingOptions`.
 
     Examples
     --------

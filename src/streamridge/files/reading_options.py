@@ -2,7 +2,7 @@
 
 The flags of commands, and the keyword arguments of `replay`, `compare`, `read` and
 `Forecaster.start`, are generated from the fields of `ReadingOptions`. A test compares them with the
-table in the guide.
+table in docs/reference/reading-options.md.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _INTERNAL_ENCODINGS = ("idna", "punycode", "raw-unicode-escape", "unicode-escape
 class Flag:
     """The appearance of an option on the command line."""
 
-    help: str  # for `--help` and for the guide
+    help: str  # for `--help` and for the page
     names: tuple[str, ...] = ()  # by default the name of the field, with dashes
     metavar: str | None = None  # the placeholder of a value in `--help`
     repeated: bool = False  # whether it may be repeated for several values
