@@ -31,7 +31,7 @@ IN_WHEEL = (
     "dist-info/sboms/uplot.cdx.json",
     "dist-info/entry_points.txt",
 )
-IN_SDIST = ("src/streamridge/py.typed", "tests/conftest.py", "docs/guide.md", "CITATION.cff")
+IN_SDIST = ("src/streamridge/py.typed", "tests/conftest.py", "docs/index.md", "CITATION.cff")
 
 
 def main() -> None:

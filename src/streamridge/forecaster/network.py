@@ -516,7 +516,8 @@ class Network:
         """Return the forecast of a named sensor; raise if there is none."""
         if sensor in made:
             return made[sensor]
-        reason = self.failures.get(sensor, "it has no reading yet") if self[sensor] else ""
+        self[sensor]  # raises if there is no such sensor
+        reason = self.failures.get(sensor, "it has no reading yet")
         raise InvalidInputError(f"{sensor}: there must be a forecast, but {reason}.")
 
     def _attempt(self, name: str, act: Callable[[Forecaster], T]) -> T | None:
