@@ -251,7 +251,7 @@ def test_a_forecast_needs_readings():
 def test_an_update_of_another_library_is_a_value_error(df):
     model = StreamRidge().fit(df)
 
-    with pytest.raises(ValueError, match="df must be a DataFrame of pandas, as the one of fit"):
+    with pytest.raises(ValueError, match="df must be a DataFrame of pandas, as in fit"):
         model.update(pl.from_pandas(df))
 
 

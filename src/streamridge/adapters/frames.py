@@ -78,7 +78,7 @@ class StreamRidge:
         self._reading = {name: settings.pop(name) for name in OPTION_NAMES if name in settings}
         shared = {"tz": self._reading["tz"]} if "tz" in self._reading else {}
         self._settings = {"model": model, **settings, **shared}
-        self._rows: nw.DataFrame[Any] | None = None
+        self._parts: list[nw.DataFrame[Any]] = []  # the rows of fit, and of each update
         self._sensors: Sensors | None = None
 
     def fit(self, df: Any) -> Self:
@@ -88,7 +88,8 @@ class StreamRidge:
         """
         rows = self._checked(df)
         self._read(rows)
-        self._rows, self._sensors = rows, None
+        self._parts, self._sensors = [rows], None
+        self._heads = self._heads_of(rows)
         return self
 
     def update(self, df: Any) -> Self:
@@ -96,18 +97,19 @@ class StreamRidge:
 
         A late row fills its gap. A second reading of a step is ignored.
         """
-        if self._rows is None:
+        if not self._parts:
             return self.fit(df)
-        rows = self._checked(df)
-        if rows.implementation != self._rows.implementation:
+        rows, heads = self._checked(df), self._heads
+        if rows.implementation != heads.implementation:
             raise InvalidInputError(
-                f"df must be a DataFrame of {self._rows.implementation.value}, as the one of fit, "
+                f"df must be a DataFrame of {heads.implementation.value}, as in fit, "
                 f"got one of {rows.implementation.value}."
             )
-        both = nw.concat([self._rows, rows.cast(self._rows.schema)])
+        rows = rows.cast(heads.schema)
         if self._sensors is not None:
             self._sensors.observe(self._read(rows, self._sensors.steps))
-        self._rows = both
+        self._parts.append(rows)
+        self._heads = self._heads_of(nw.concat([heads, self._heads_of(rows)]))
         return self
 
     def predict(self, h: int, level: Sequence[float] | None = None) -> Any:
@@ -123,16 +125,18 @@ class StreamRidge:
         level
             The levels of the bands in percent, such as [80, 95]; None for no bands.
         """
-        if self._rows is None:
+        if not self._parts:
             raise InvalidInputError("fit must be called before predict, got no readings.")
         if self._sensors is None or require_count("h", h) > self._sensors.horizon:
-            self._sensors = self._started(self._rows, h, level)
-        return self._forecasts(self._sensors, self._rows, h, level)
+            self._parts = [nw.concat(self._parts)]
+            self._sensors = self._started(self._parts[0], h, level)
+        return self._forecasts(self._sensors, self._heads, h, level)
 
     def forecast(self, df: Any, h: int, level: Sequence[float] | None = None) -> Any:
         """Return the forecast of the next steps of every series of a frame; nothing is kept."""
         rows = self._checked(df)
-        return self._forecasts(self._started(rows, h, level), rows, h, level)
+        sensors = self._started(rows, h, level)
+        return self._forecasts(sensors, self._heads_of(rows), h, level)
 
     def cross_validation(
         self,
@@ -156,8 +160,8 @@ class StreamRidge:
             window ends with the last reading of its series.
         refit
             False starts each model once, before the first window. It then learns from every
-            reading, as it does live. True starts it anew before each window, and a whole number k
-            before every k-th window.
+            reading, as it does live. True starts a new model before each window, and a whole
+            number k before every k-th window.
         """
         rows, made = self._checked(df), list[Forecast]()
         cutoffs, values = list[Times](), list[Vector]()
@@ -179,8 +183,9 @@ class StreamRidge:
             "cutoff": time_columns(np.concatenate(cutoffs), made[0].time_format)["time"],
             self._columns["value"]: np.concatenate(values),
         }
+        heads = self._heads_of(rows)
         known = ~np.isnan(table[self._columns["value"]])
-        return self._frame({name: column[known] for name, column in table.items()}, rows, level)
+        return self._frame({name: column[known] for name, column in table.items()}, heads, level)
 
     def _checked(self, df: Any) -> nw.DataFrame[Any]:
         """Return a frame with the three columns alone; raise unless it has them, and no others."""
@@ -203,6 +208,10 @@ class StreamRidge:
             )
         return nw.maybe_reset_index(frame.select(wanted))
 
+    def _heads_of(self, rows: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+        """Return one row of each series, which shows the names, types and library of a frame."""
+        return rows.unique(subset=[self._columns["id"]])
+
     def _read(
         self, rows: nw.DataFrame[Any], steps: Mapping[str, Length] | None = None
     ) -> Mapping[str, Series]:
@@ -224,32 +233,32 @@ class StreamRidge:
         return sensors
 
     def _forecasts(
-        self, sensors: Sensors, rows: nw.DataFrame[Any], h: int, level: Sequence[float] | None
+        self, sensors: Sensors, heads: nw.DataFrame[Any], h: int, level: Sequence[float] | None
     ) -> Any:
         forecasts = sensors.predict(_shares(level)).values()
         made = [each.first(h) for each in forecasts]
         warn(stopped_notes(made))
-        return self._frame(forecast_columns(made), rows, level)
+        return self._frame(forecast_columns(made), heads, level)
 
     def _frame(
-        self, table: Mapping[str, Any], rows: nw.DataFrame[Any], level: Sequence[float] | None
+        self, table: Mapping[str, Any], heads: nw.DataFrame[Any], level: Sequence[float] | None
     ) -> Any:
-        """Return columns under their usual names, as a frame of the library and types of `rows`."""
+        """Return columns under their usual names, in the library and types of `heads`."""
         id_col, time_col, target_col = self._columns.values()
         names = {"sensor": id_col, "time": time_col, "cutoff": "cutoff", target_col: target_col}
         names |= {"value": self._alias, **self._band_names(level)}
-        ids = {str(each): each for each in rows[id_col].unique().to_list()}
+        ids = {str(each): each for each in heads[id_col].to_list()}
         table = {**table, "sensor": [ids.get(each, each) for each in table["sensor"].tolist()]}
         native = make_frame(
             {new: table[old] for old, new in names.items() if old in table},
-            rows.implementation.value,
+            heads.implementation.value,
         )
         frame: nw.DataFrame[Any] = nw.from_native(native, eager_only=True)
         kinds = {id_col: id_col, time_col: time_col, "cutoff": time_col}
         casts = [
-            nw.col(name).cast(rows.schema[kind])
+            nw.col(name).cast(heads.schema[kind])
             for name, kind in kinds.items()
-            if name in frame.columns and _can_cast(frame.schema[name], rows.schema[kind])
+            if name in frame.columns and _can_cast(frame.schema[name], heads.schema[kind])
         ]
         return frame.with_columns(casts).to_native()
 

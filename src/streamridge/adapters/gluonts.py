@@ -21,9 +21,9 @@ DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 class StreamRidgePredictor(RepresentablePredictor):
     """A predictor that forecasts the deciles of each series of a dataset.
 
-    It keeps a forecaster for each item. If the next target of an item begins with the last one, as
-    in rolling windows, the forecaster observes only the new values. It continues as it does live.
-    Otherwise it starts anew. Covariates are not used.
+    It keeps a forecaster for each item. Rolling windows give the same item with longer and longer
+    targets: the forecaster then observes only the new values, and continues as it does live. A
+    target that does not continue the last one starts a new forecaster. Covariates are not used.
 
     Parameters
     ----------

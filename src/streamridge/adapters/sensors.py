@@ -52,7 +52,7 @@ class Sensors:
         return [note for notes in every for note in notes]
 
     def start(self, series: Mapping[str, Series]) -> None:
-        """Start a forecaster for each series, which replaces the one of the same name."""
+        """Start a forecaster for each series, which replaces a forecaster of the same name."""
         for name, each in series.items():
             settings = replace(self._settings_of(each.clock.step), sensor=name or None)
             self._forecasters[name] = Forecaster.from_settings(settings, each)
@@ -67,7 +67,7 @@ class Sensors:
             self._forecasters[name].observe(each)
 
     def follow(self, series: Mapping[str, Series]) -> None:
-        """Learn from whole histories: only the new steps of those that continue a known one."""
+        """Learn from whole histories: only the new steps if a history continues a known one."""
         for name, each in series.items():
             known = self._histories.get(name)
             self._histories[name] = each
