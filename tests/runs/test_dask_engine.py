@@ -6,6 +6,7 @@ import subprocess
 import sys
 from multiprocessing import active_children
 
+import dask
 import distributed
 import pytest
 
@@ -29,10 +30,14 @@ QUICK = {"lags": 6, "train_size": 96, "tune_every": 2 * DAY, "warmup": 3 * DAY}
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Return a cluster of two workers that is running already."""
-    with distributed.LocalCluster(
-        processes=True, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-    ) as two:
+    """Return a cluster of two workers that is running already.
+
+    A busy machine may need more than 15 seconds to replace a killed worker. After that time, the
+    cluster would give it up by default.
+    """
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": LIMIT})
+    local = {"processes": True, "n_workers": 2, "threads_per_worker": 1}
+    with patient, distributed.LocalCluster(dashboard_address="127.0.0.1:0", **local) as two:
         yield two
 
 
