@@ -8,31 +8,15 @@ import pytest
 import streamridge as sr
 from streamridge.adapters.frames import StreamRidge
 from streamridge.forecaster.forecaster import Forecaster
+from tests.support.long_frames import SETTINGS, H, long_frame
 
-H = 6
 BANDS = ["StreamRidge-lo-80", "StreamRidge-hi-80", "StreamRidge-lo-95", "StreamRidge-hi-95"]
-SETTINGS = {"train_size": 96}
 
 
 @pytest.fixture(scope="module")
 def df() -> pd.DataFrame:
     """Twelve days of two hourly series."""
     return long_frame(np.arange(288))
-
-
-def long_frame(hours: np.ndarray) -> pd.DataFrame:
-    noise = np.random.default_rng(0).normal(0, 5, (2, 1000))
-    parts = [
-        pd.DataFrame(
-            {
-                "unique_id": name,
-                "ds": pd.Timestamp("2021-06-14") + pd.to_timedelta(hours, unit="h"),
-                "y": 100 + 50 * np.sin(2 * np.pi * (hours + shift) / 24) + noise[at, hours],
-            }
-        )
-        for at, (name, shift) in enumerate({"north": 0, "south": 6}.items())
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def test_forecasts_equal_those_of_the_library(df):

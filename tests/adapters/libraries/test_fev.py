@@ -6,7 +6,8 @@ import pytest
 from fev import Task
 
 from streamridge.adapters.fev import StreamRidgeModel
-from tests.adapters.libraries.test_gluonts import DECILES, SETTINGS, WINDOWS, H, by_hand, entries
+from streamridge.adapters.gluonts import DECILES
+from tests.support.rolling_windows import SETTINGS, WINDOWS, H, by_hand, entries
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

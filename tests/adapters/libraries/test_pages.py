@@ -1,8 +1,9 @@
 """The code of docs/adapters.md runs."""
 
 import re
+from pathlib import Path
 
-from tests.adapters.libraries.test_versions import PAGE
+PAGE = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text()
 
 
 def test_every_block_of_the_page_runs(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from utilsforecast.evaluation import evaluate
 from utilsforecast.losses import coverage, mae, rmse
 
 from streamridge.adapters.frames import StreamRidge
-from tests.adapters.test_frames import SETTINGS, H, long_frame
+from tests.support.long_frames import SETTINGS, H, long_frame
 
 
 @pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas])
