@@ -15,7 +15,7 @@ PACKAGES = [
     *(
         module.name
         for module in pkgutil.walk_packages(streamridge.__path__, f"{streamridge.__name__}.")
-        if module.ispkg
+        if module.ispkg and module.name != "streamridge.adapters"  # named after other libraries
     ),
 ]
 

@@ -83,7 +83,8 @@ class TestCorrections:
         assert ratios[0] == pytest.approx(1.0, abs=0.02)  # nobody is before it
         assert (ratios[1:] < 0.5).all()  # 0.44 is the best, since the sensor before has noise
         assert (errors_over_own(readings, values, corrected, 1)[2:] < 0.5).all()
-        assert layer.chosen[3, np.argmax(layer.strengths[3])] in (1, 2)
+        assert layer.strengths[3].max() > 0.3
+        assert set(layer.chosen[0].tolist()) == {-1} or layer.strengths[0].max() < 0.1
 
     def test_independent_sensors_cost_nothing(self):
         readings, values, sizes = network_of(np.random.default_rng(3), 12, 60 * DAY)

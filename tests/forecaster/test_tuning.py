@@ -28,6 +28,7 @@ def test_operators_find_their_actions_and_figures_in_one_place():
     assert public(Forecaster) == {
         *("paper", "start", "from_settings"),
         *("settings", "hyperparameters", "counts", "next_time", "refit_due", "workspace", "tuning"),
+        "relevance",
         *("predict", "observe", "exclude", "refit"),
         *("to_bytes", "from_bytes", "save", "load"),
     }
