@@ -98,8 +98,9 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        # Fits that hold their matrices, with their owner and the kind of model; the newest last.
-        self._solved: list[tuple[RebuildableFit[Any], type, Any]] = []
+        # Fits that hold their matrices, the newest last: the owner, if any, the kind of model, the
+        # fit.
+        self._solved: list[tuple[RebuildableFit[Any] | None, type, Any]] = []
 
     def solved(self, owner: RebuildableFit[FitT], model: Model[FitT], samples: Samples) -> FitT:
         """Return the owner's fit with its factor, from memory or rebuilt."""
@@ -113,8 +114,8 @@ class Workspace:
         self.keep(owner, model, fit)
         return fit
 
-    def keep(self, owner: RebuildableFit[FitT], model: Model[FitT], fit: FitT) -> None:
-        """Keep the matrices of a fit for its owner."""
+    def keep(self, owner: RebuildableFit[FitT] | None, model: Model[FitT], fit: FitT) -> None:
+        """Keep the matrices of a fit for its owner; without one, only its memory is reused."""
         self._solved.append((owner, kind_of(model), fit))
 
     def clear(self) -> None:
