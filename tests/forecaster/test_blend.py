@@ -1,12 +1,18 @@
 """The blend of the model with a regression on seasonal profiles."""
 
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from streamridge import Forecaster
+from streamridge.features.base import Past
 from streamridge.features.seasonal_columns import SeasonalColumns
+from streamridge.features.timeline import Timeline
 from streamridge.forecaster.blend import FIRST_DAYS, FIRST_SHARE, MEMORY, Blend, BlendedForecast
+from streamridge.forecaster.seasonal_regression import SeasonalRegression
+from streamridge.series.clock import Clock
 
 DAY = 24
 
@@ -67,6 +73,27 @@ def test_fits_move_towards_the_regression_by_the_same_share():
     moved = blend().blended(forecast, np.array([0.0, 6.0]))
 
     assert moved == pytest.approx([5.0 * FIRST_SHARE, 6.0])
+
+
+def test_rows_that_reach_farther_give_the_same_forecasts():
+    rng, timeline = np.random.default_rng(0), Timeline()
+    timeline.start_at(0)
+    for value in (rng.normal(size=60 * DAY) + np.sin(np.arange(60 * DAY) / 4)).tolist():
+        timeline.push(value, read=True, trusted=True)
+    past, columns = (
+        Past(timeline, Clock(timedelta(hours=1))),
+        SeasonalColumns(7.0 * DAY, float(DAY)),
+    )
+    near = Blend.start(columns, 4, DAY).caught_up(past)
+    far = SeasonalRegression.start(columns, (5, 48)).caught_up(past)
+
+    model = np.ones(4)
+    own, shared = (
+        near.forecast(each.next_rows(past), 60 * DAY, model) for each in (near.regression, far)
+    )
+
+    assert np.abs(own.differences).min() > 0
+    np.testing.assert_allclose(shared.differences, own.differences, rtol=1e-9)
 
 
 def test_forecasts_are_blended_if_some_steps_are_too_far_for_the_model():

@@ -89,6 +89,20 @@ def test_a_share_is_between_nothing_and_all(products, offset):
     assert correction.offsets() == pytest.approx([offset])
 
 
+def test_errors_of_several_horizons_are_learned_together_as_one_after_the_other():
+    rng = np.random.default_rng(1)
+    together = apart = ErrorCorrection.start(horizon=4)
+    for _ in range(30):
+        horizons = rng.choice(4, size=rng.integers(0, 5), replace=False).tolist()
+        errors = [(h, float(rng.normal()), rng.normal(size=len(HALF_LIVES))) for h in horizons]
+        together = together.learn_all(errors)
+        for each in errors:
+            apart = apart.learn(*each)
+
+    for name, expected in apart.state().items():
+        np.testing.assert_array_equal(together.state()[name], expected)
+
+
 def test_two_errors_worked_by_hand():
     means = np.arange(1.0, 5.0)
     correction = ErrorCorrection.start(horizon=2).learn(1, 4.0, means).learn(1, -3.0, 2 * means)

@@ -108,7 +108,9 @@ def test_holidays_are_like_sundays_several_days_ahead_whatever_the_last_days_wer
     past = Past(timeline, Clock(timedelta(hours=1), holidays=Holidays(tuple(dates))))
     far = FarAhead.start(SeasonalColumns(168.0, 24.0), (5, 96)).caught_up(past)
 
-    forecast = far.forecast(past, np.zeros(92), 900.0, 1e-9, (0.0, np.inf))
+    forecast = far.forecast(
+        far.regression.next_rows(past), np.zeros(92), 900.0, 1e-9, (0.0, np.inf)
+    )
 
     errors = np.abs(forecast.values - values[first * DAY + 4 : first * DAY + 96])
     # With the last working days as columns, errors of the last holiday were 15 and 19.
@@ -188,7 +190,13 @@ def stream(values):
         timeline.push(value, read=True, trusted=True)
         if hour % 3 == 0:
             far = far.caught_up(past)
-            yield hour, far, far.forecast(past, np.zeros(32), 900.0, 1e-9, (0.0, np.inf))
+            yield (
+                hour,
+                far,
+                far.forecast(
+                    far.regression.next_rows(past), np.zeros(32), 900.0, 1e-9, (0.0, np.inf)
+                ),
+            )
 
 
 def test_far_forecasts_are_better_than_last_week_and_like_the_median_where_days_differ_by_chance():

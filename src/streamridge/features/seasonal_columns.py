@@ -102,6 +102,11 @@ class SeasonalRows:
     days: Matrix  # (7, n), the values on the last days; NaN if not known, empty without days
     sizes: Vector  # (n,), mean size of the latest deviations about this time of day; NaN for none
 
+    def __getitem__(self, some: slice) -> SeasonalRows:
+        parts = self.reference, self.columns.T, self.seasons, self.days, self.sizes
+        reference, columns, seasons, days, sizes = (each[..., some] for each in parts)
+        return SeasonalRows(reference, columns.T, seasons, days, sizes)
+
     @property
     def profiles(self) -> Matrix:
         """Return other forecasts: reference, mean of the last seasons, last season, last day."""

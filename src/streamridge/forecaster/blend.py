@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Matrix, Vector, joined, part, require_finite, require_shape
 from streamridge.features.base import Past
-from streamridge.features.seasonal_columns import SeasonalColumns
+from streamridge.features.seasonal_columns import SeasonalColumns, SeasonalRows
 from streamridge.forecaster.seasonal_regression import SeasonalRegression
 
 # The initial share of the regression, and the days of errors that it counts for.
@@ -64,9 +64,12 @@ class Blend:
         first = FIRST_DAYS * self.day
         return (first * FIRST_SHARE + seen * np.clip(best, 0.0, 1.0)) / (first + seen)
 
-    def forecast(self, past: Past, step: int, model: Vector) -> BlendedForecast:
-        """Return the parts of the blend, given the model's forecast from a step on, (H,)."""
-        differences = self.regression.forecast(past)[0][0] - model
+    def forecast(self, ahead: SeasonalRows, step: int, model: Vector) -> BlendedForecast:
+        """Return the parts of the blend, given rows and the model's forecast from a step on, (H,).
+
+        The rows of the regression may reach farther.
+        """
+        differences = self.regression.forecast(ahead)[0][0] - model
         return BlendedForecast(step, model, np.nan_to_num(differences, posinf=0.0, neginf=0.0))
 
     def blended(self, forecast: BlendedForecast, values: Vector) -> Vector:

@@ -116,16 +116,18 @@ class Calibration:
         if forecast is not None and learns and correction is not None:
             log = log.after(step, correction.pulls, correction.offsets())
         horizon, sizes = len(bands.seen), self.sizes if forecast is None else forecast.sizes
+        errors = []
         for each in pending:
             h = step - each.step
             if h >= horizon:
                 continue
+            errors.append((h, value - float(each.raw[h]), each.means))
             error, spread = value - float(each.values[h]), float(each.spreads[h])
             bands = bands.observe(h, error, spread)
             if plausible:
                 volatility = volatility.observe(h, abs(error) * float(each.factors[h]) / spread)
-            if correction is not None and learns:
-                correction = correction.learn(h, value - float(each.raw[h]), each.means)
+        if correction is not None and learns:
+            correction = correction.learn_all(errors)
         if correction is not None and forecast is not None and learns:
             correction = correction.observe(value - float(forecast.raw[0]))
         elif correction is not None:

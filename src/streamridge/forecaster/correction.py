@@ -25,7 +25,7 @@ errors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -141,6 +141,27 @@ class ErrorCorrection:
             _faded(self.variance, horizon, 1.0, weight * (error * error - before)),
         )
 
+    def learn_all(self, errors: Sequence[tuple[int, float, Vector]]) -> ErrorCorrection:
+        """Return the state after the errors of several forecasts, at different horizons.
+
+        Each has its horizon, its error, and the means from when it was made.
+        """
+        if len(errors) < 2:
+            return self.learn(*errors[0]) if errors else self
+        horizons, values, means = zip(*errors, strict=True)
+        at, error = list(horizons), np.array(values)
+        each, column = np.array(means)[:, CANDIDATES], error[:, None, None]
+        left, before = column - self.shares[at] * each, self.variance[at]
+        weight = np.where(before > 0, 1 - VARIANCE_MEMORY, 1.0)
+        return ErrorCorrection(
+            self.means,
+            _faded(self.products, at, FADES, column * each),
+            _faded(self.squares, at, FADES, each * each),
+            _faded(self.losses, at, WEIGHING, left * left),
+            _faded(self.seen, at, WEIGHING, 1.0),
+            _faded(self.variance, at, 1.0, weight * (error * error - before)),
+        )
+
     def observe(self, error: float) -> ErrorCorrection:
         """Return the state after the error of a forecast one step ahead."""
         return self._with(KEEPS * self.means + NEWS * error)
@@ -183,11 +204,11 @@ def _column(numbers: Vector) -> float | Matrix:
 
 def _faded(
     sums: NDArray[np.float64],
-    horizon: int,
+    horizon: int | list[int],
     keep: float | NDArray[np.float64],
     new: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return discounted sums after a new term at one horizon."""
+    """Return discounted sums after a new term at one horizon, or at each of several."""
     after = sums.copy()
     after[horizon] = keep * sums[horizon] + new
     return after

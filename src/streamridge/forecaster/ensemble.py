@@ -212,18 +212,21 @@ class Ensemble:
         mixtures, final, correction = self.mixtures, self.final, self.correction
         squares, seen, count, latest = self.squares, self.seen, len(self.names), self.latest
         horizon = self.horizon
-        if pending and plausible:
-            members, values = self._forecasts_of(step, pending)
+        made = {step - each.step: each for each in pending if step - each.step < horizon}
+        if made and plausible:
+            members, values = self._forecasts_of(made)
             voters = members[_voters(count, len(mixtures.largest))]
             mixtures = mixtures.observe(members[:count], members[count:], value)
             final = final.observe(voters, values, value)
-        for each in pending if learns and self.has_baseline else ():
-            h = step - each.step
-            error = value - each.raw.item(h) if h < horizon else np.nan
-            if not isnan(error):
-                squares, seen = squares + np.square(value - each.members[FITTED, h]), seen + 1
-                if correction is not None:
-                    correction = correction.learn(h, error, each.means)
+        if learns and self.has_baseline:
+            known = {h: each for h, each in made.items() if not isnan(each.raw.item(h))}
+            for h, each in known.items():
+                squares = squares + np.square(value - each.members[FITTED, h])
+            seen += len(known)
+            if correction is not None:
+                correction = correction.learn_all(
+                    [(h, value - each.raw.item(h), each.means) for h, each in known.items()]
+                )
         if forecast is not None and plausible:
             both = np.array([forecast.values[0], forecast.members[count - 1, 0]])
             if not isnan(both[1]):
@@ -234,34 +237,31 @@ class Ensemble:
         if correction is not None:
             error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
             correction = correction.forget() if isnan(error) else correction.observe(error)
-        waiting = tuple(each for each in pending if step - each.step < horizon - 1)
+        made.pop(horizon - 1, None)  # all of its values are known
         return Ensemble(
             self.names,
             mixtures,
             final,
             self.has_baseline,
             correction,
-            waiting,
+            tuple(made.values()),
             squares,
             seen,
             latest,
         )
 
-    def _forecasts_of(
-        self, step: int, pending: tuple[EnsembleForecast, ...]
-    ) -> tuple[Matrix, Matrix]:
+    def _forecasts_of(self, made: Mapping[int, EnsembleForecast]) -> tuple[Matrix, Matrix]:
         """Return the forecasts of a step by lead: of the members, (K + G, H), and issued, (1, H).
 
         They are NaN at leads at which the step was not forecast.
         """
+        newest = next(iter(made.values()))
         if self.horizon == 1:
-            return pending[0].members, pending[0].values[None]
-        members = np.full(pending[0].members.shape, np.nan)
+            return newest.members, newest.values[None]
+        members = np.full(newest.members.shape, np.nan)
         values = np.full((1, self.horizon), np.nan)
-        for each in pending:
-            h = step - each.step
-            if h < self.horizon:
-                members[:, h], values[:, h] = each.members[:, h], each.values[h]
+        for h, each in made.items():
+            members[:, h], values[:, h] = each.members[:, h], each.values[h]
         return members, values
 
     def after_refit(self) -> Ensemble:

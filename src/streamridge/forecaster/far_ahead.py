@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector, joined, part, require_shape
 from streamridge.errors import StateError
 from streamridge.features.base import Past
-from streamridge.features.seasonal_columns import SeasonalColumns
+from streamridge.features.seasonal_columns import SeasonalColumns, SeasonalRows
 from streamridge.forecaster.aggregation import MLPoly
 from streamridge.forecaster.forecast import JUDGED, Levels, gaussian_quantile
 from streamridge.forecaster.plausibility import Limits, clipped
@@ -71,15 +71,15 @@ class FarAhead:
         )
 
     def forecast(
-        self, past: Past, naive: Vector, width: float, least: float, limits: Limits
+        self, ahead: SeasonalRows, naive: Vector, width: float, least: float, limits: Limits
     ) -> FarForecast:
-        """Return the forecast of the far leads.
+        """Return the forecast of the far leads, given the rows of the next steps.
 
         Members without a forecast repeat the regression, or else the naive forecast, (F,). The
         interval of 90 % of the naive forecast has this width. The expected errors are at least
         `least`.
         """
-        members, spreads = self.regression.forecast(past)
+        members, spreads = self.regression.forecast(ahead)
         regression = self.regression
         if regression.is_sure:  # sizes from few seasons are uncertain
             spreads = spreads * (1 + 1 / regression.seasons_learned)

@@ -116,15 +116,20 @@ class SeasonalRegression:
         """Return whether most times of a season have been learned from, so that sizes are known."""
         return self.seasons_learned >= 0.5
 
-    def forecast(self, past: Past) -> tuple[Matrix, Vector]:
+    def next_rows(self, past: Past) -> SeasonalRows:
+        """Return the rows of the next steps, from one step ahead to the last lead."""
+        leads = np.arange(1, self.leads[1] + 1)
+        return self._rows(past, np.full(len(leads), self.newest), leads)
+
+    def forecast(self, ahead: SeasonalRows) -> tuple[Matrix, Vector]:
         """Return the forecasts of all leads, (K, F), and the sizes of error to expect, (F,).
 
-        The first forecast is the regression's, the others are profiles: see `SeasonalRows`. Both
-        are NaN where no reading is known.
+        `ahead` are the rows of the next steps, which may reach farther. The first forecast is the
+        regression's, the others are profiles: see `SeasonalRows`. Both are NaN where no reading is
+        known.
         """
         first, last = self.leads
-        leads = np.arange(first, last + 1)
-        return self._forecasts(self._rows(past, np.full(len(leads), self.newest), leads))
+        return self._forecasts(ahead[first - 1 : last])
 
     def _forecasts(self, rows: SeasonalRows) -> tuple[Matrix, Vector]:
         """Return the forecasts of some rows, (K, n), and the sizes of error to expect, (n,)."""

@@ -49,8 +49,8 @@ logger.addHandler(logging.NullHandler())  # silent unless the user sets up loggi
 
 # The number of refits in the path of the hyperparameters: about a month of daily refits.
 REMEMBERED = 32
-# The baseline is fitted to the last quarter of a training set, with half of the landmarks.
-BASELINE_SHARE, FEWER_LANDMARKS = 4, 2
+# The baseline is fitted to the last quarter of a training set, with a quarter of the landmarks.
+BASELINE_SHARE, FEWER_LANDMARKS = 4, 4
 
 # Names of the events that are counted.
 Event = Literal["fits", "rollbacks", "failed_refits"]
@@ -345,15 +345,16 @@ class SelfTuningModel(RefittedModel[Any]):
             np.vstack([values[-REMEMBERED + 1 :], lam]),
         )
         if self._settings.has_baseline:
-            self._fit_baseline(samples[-max(1, len(samples) // BASELINE_SHARE) :])
+            rows = samples[-max(1, len(samples) // BASELINE_SHARE) :]
+            self._fit_baseline(rows, fit if self.workspace is None else None)
         if self.workspace is None:
             current.release()
 
-    def _fit_baseline(self, rows: Samples) -> None:
-        """Fit some rows at the initial hyperparameters, if possible."""
+    def _fit_baseline(self, rows: Samples, spare: Any) -> None:
+        """Fit some rows at the initial hyperparameters, if possible, in the memory of a fit."""
         try:
             with self.costs.spending("tuning"):
-                fit = self.model.thinned(FEWER_LANDMARKS).fit(rows, self._initial)
+                fit = self.model.thinned(FEWER_LANDMARKS).fit(rows, self._initial, spare)
         except FitError:  # the model may fail in the same way, and reports it
             self._baseline = None
             return

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from streamridge.arrays import Matrix, Vector, joined, part
 from streamridge.errors import FitError, InvalidInputError, counted
 from streamridge.features.base import input_at, steps_ahead
+from streamridge.features.seasonal_columns import SeasonalRows
 from streamridge.forecaster.blend import Blend, BlendedForecast
 from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import CorrectionLog
@@ -76,6 +77,7 @@ class StepwiseForecaster:
         self._blend = _blend_of(settings)  # None if the model forecasts all steps
         self._far = _far_ahead_of(settings)  # None if the model forecasts all steps
         self._next_far: FarForecast | None = None  # the next forecast of the far steps
+        self._next_rows: SeasonalRows | None = None  # the rows of the regressions for these steps
 
     @property
     def refit_due(self) -> bool:
@@ -122,9 +124,18 @@ class StepwiseForecaster:
             below, above = history.naive_offsets(history.naive_forecast()[0], (JUDGED,))
             width = float((above - below).max())
             self._next_far = far.forecast(
-                history.past(), naive, width, history.least, history.limits
+                self._next_seasonal_rows(far), naive, width, history.least, history.limits
             )
         return self._next_far
+
+    def _next_seasonal_rows(self, far: FarAhead) -> SeasonalRows:
+        """Return the rows of the next steps for regressions on seasonal profiles; computed once.
+
+        The regressions of near and of far steps have the same columns, so they share the rows.
+        """
+        if self._next_rows is None:
+            self._next_rows = far.regression.next_rows(self._history.past())
+        return self._next_rows
 
     def _upcoming(self, columns: Matrix | None) -> Matrix | None:
         """Return the extra columns of the steps ahead, (A, E), given those of the first k steps.
@@ -146,8 +157,9 @@ class StepwiseForecaster:
         history, settings = self._history, self._settings
         bounds = None if settings.bounds is None else settings.limits
         naive, limits, blended = history.naive_forecasts(), history.limits, None
-        if self._blend is not None:
-            blended = self._blend.forecast(history.past(), made.step, made.values)
+        if self._blend is not None and self._far is not None:
+            rows = self._next_seasonal_rows(self._far)
+            blended = self._blend.forecast(rows, made.step, made.values)
             made = replace(made, values=clipped(self._blend.blended(blended, made.values), limits))
             baseline = baseline if baseline is None else self._blend.blended(blended, baseline)
         mixed = ensemble.mix(made.step, made.values, baseline, naive, limits, bounds)
@@ -380,7 +392,7 @@ class StepwiseForecaster:
 
     def _forget_next(self) -> None:
         """Forget the next forecast, which is computed anew when it is needed."""
-        self._next, self._next_far = {}, None
+        self._next, self._next_far, self._next_rows = {}, None, None
 
     def _forget_window(self) -> None:
         """Forget the next forecast, and the errors in this window, after an operator's change."""

@@ -242,6 +242,7 @@ class RefittedModel(Generic[FitT]):
             else:
                 trained = np.sort(trained[drawn(trained, len(trained) // share)])
                 fit = self.model.thinned(share).fit(rows.at(trained, lam), lam)
+                memory.keep(None, self.model, fit)  # the next fit reuses its memory
             loss = None if issued is None else issued.loss(window.t)
             return policy.learned(fit, lam, window, rows.tangents(trained, window.t, lam), loss)
 

@@ -92,8 +92,10 @@ class Workspace:
     1
     """
 
-    # Fits that hold their matrices, with their owner and the kind of model; the newest last.
-    _solved: list[tuple[RebuildableFit[Any], type, Any]] = field(default_factory=list, init=False)
+    # Fits that hold their matrices, the newest last: the owner, if any, the kind of model, the fit.
+    _solved: list[tuple[RebuildableFit[Any] | None, type, Any]] = field(
+        default_factory=list, init=False
+    )
 
     def solved(self, owner: RebuildableFit[FitT], model: Model[FitT], samples: Samples) -> FitT:
         """Return the owner's fit with its factor, from memory or rebuilt."""
@@ -107,8 +109,8 @@ class Workspace:
         self.keep(owner, model, fit)
         return fit
 
-    def keep(self, owner: RebuildableFit[FitT], model: Model[FitT], fit: FitT) -> None:
-        """Keep the matrices of a fit for its owner."""
+    def keep(self, owner: RebuildableFit[FitT] | None, model: Model[FitT], fit: FitT) -> None:
+        """Keep the matrices of a fit for its owner; without one, only its memory is reused."""
         self._solved.append((owner, kind_of(model), fit))
 
     def clear(self) -> None:
