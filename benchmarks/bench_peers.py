@@ -188,21 +188,30 @@ def gaussian_process(road: Road, clock: Clock) -> Bands:
 
 
 def mstl(road: Road, clock: Clock) -> Bands:
-    """Return forecasts of statsforecast: seasons by MSTL, the rest by AutoARIMA, daily refits."""
-    from statsforecast import StatsForecast
+    """Return forecasts of statsforecast: seasons by MSTL, the rest by AutoARIMA, daily refits.
+
+    `MSTL.forward` would decompose the whole series at each step, in seconds. Here the seasons of a
+    day stay as the last decomposition has them, and AutoARIMA moves on with each reading.
+    """
     from statsforecast.models import MSTL, AutoARIMA
 
-    model = MSTL(season_length=[DAY, WEEK], trend_forecaster=AutoARIMA(), alias="peer")
-    # The compilation of numba is not part of the week.
-    short = road.frame[: 3 * WEEK]
-    forecast = StatsForecast([model], freq="15min")
-    forecast.cross_validation(1, short, n_windows=2, step_size=1, refit=2, level=[90])
+    AutoARIMA().fit(road.y[:DAY]).forward(road.y[:DAY], 1, level=[90])  # compiled
     clock.begin()
-    table = forecast.cross_validation(
-        1, road.frame, n_windows=WEEK, step_size=1, refit=DAY, input_size=HISTORY, level=[90]
-    )
-    table = table.sort_values("ds")
-    return table["peer"].to_numpy(), table["peer-lo-90"].to_numpy(), table["peer-hi-90"].to_numpy()
+    parts = []
+    for day in days():
+        model = MSTL([DAY, WEEK], AutoARIMA()).fit(road.y[day.start - HISTORY : day.start])
+        table = model.model_
+        # The last period of each season goes on.
+        season = sum(
+            table[f"seasonal{length}"].to_numpy()[-length:][:DAY] for length in (DAY, WEEK)
+        )
+        rest = np.concatenate([table["trend"] + table["remainder"], road.y[day] - season])
+        for step in range(DAY):
+            known = rest[: HISTORY + step]
+            ahead = model.trend_forecaster.forward(known, 1, level=[90])
+            parts.append([season[step] + ahead[key][0] for key in ("mean", "lo-90", "hi-90")])
+    value, lower, upper = np.array(parts).T
+    return value, lower, upper
 
 
 TREES = {"n_jobs": 1, "verbosity": -1, "random_state": 0, "deterministic": True}
@@ -346,11 +355,11 @@ PEERS: dict[str, tuple[str, Peer]] = {
     ),
     "scikit-learn KernelRidge": (f"random search, {SEARCH_DRAWS} draws", kernel_ridge),
     "scikit-learn Gaussian process": ("marginal likelihood", gaussian_process),
-    "statsforecast MSTL + AutoARIMA": ("orders by AIC", mstl),
     "mlforecast LightGBM": ("no", mlforecast),
     "skforecast LightGBM": (f"Bayesian search, {SEARCH_DRAWS} trials", skforecast),
     "river SNARIMAX": ("best of 4 in the history", snarimax),
     "river Holt-Winters": ("best of 16 in the history", holt_winters),
+    "statsforecast MSTL + AutoARIMA": ("orders by AIC", mstl),
 }
 
 
@@ -408,10 +417,17 @@ def print_table(results: dict[str, dict[str, dict[str, float | None]]], peers: l
             f"{np.exp(np.mean(np.log(rmse[peer] / base))):.3f}",
             f"{int(np.sum(rmse[peer] > base))} of {len(roads)}",
             "-" if None in scores else f"{np.mean(scores):.1f}",
-            f"{np.mean([row['start'] for row in rows]):.1f}",
-            f"{np.mean([row['week'] for row in rows]):.1f}",
+            *(
+                two_digits(float(np.mean([row[part] for row in rows])))
+                for part in ("start", "week")
+            ),
         )
         print(f"| {' | '.join(cells)} |")
+
+
+def two_digits(seconds: float) -> str:
+    """Return seconds for a cell; there are none before the week if nothing is learned then."""
+    return f"{seconds:#.2g}".rstrip(".") if seconds else "-"
 
 
 def main() -> None:
