@@ -42,7 +42,7 @@ def replayed(series: dict[str, sr.Series], model: str, horizon: int) -> tuple[li
 def table(title: str, runs: list[sr.Run], seconds: float, model: str) -> None:
     """Print the ratios of RMSE at each horizon, and the costs."""
     settings = model_settings(model, runs[0].step.astype("m8[us]").item(), horizon=runs[0].horizon)
-    layer = Neighbours(settings.near, settings.day, settings.levels[0])
+    layer = Neighbours.of(settings)
     began = time.process_time()
     helped = corrected_runs(runs, layer, Candidates("auto"))
     more = time.process_time() - began
@@ -50,7 +50,7 @@ def table(title: str, runs: list[sr.Run], seconds: float, model: str) -> None:
     print(f"processor seconds: {seconds:.0f} for the sensors, {more:.1f} for neighbours")
     print("| steps ahead | mean | even sensors | odd sensors | best | worst | coverage |")
     print("|---|---|---|---|---|---|---|")
-    for lead in (each for each in LEADS if each <= settings.near):
+    for lead in (each for each in LEADS if each <= layer.horizon):
         pairs = zip(helped, runs, strict=True)
         ratios = np.array([later_rmse(one, lead) / later_rmse(own, lead) for one, own in pairs])
         held = np.mean([one.score(lead).coverages[one.levels[0]] for one in helped])

@@ -62,7 +62,25 @@ class TestForecasts:
                 assert own.hyperparameters == alone.hyperparameters
             assert own.counts["fits"] in (alone.counts["fits"] - 1, alone.counts["fits"])
 
-    def test_neighbours_correct_only_near_steps_and_never_the_forecaster(self, network, data):
+    def test_neighbours_correct_only_near_steps(self):
+        network = fed(roads(days=14), horizon=20)
+
+        made, own = network.forecasts()["mainline-2"], network["mainline-2"].predict()
+
+        near = network["mainline-2"].settings.near
+        assert near < 20
+        assert (made.value[:1] != own.value[:1]).all()
+        np.testing.assert_array_equal(made.value[near:], own.value[near:])
+        np.testing.assert_array_equal(made.upper[near:], own.upper[near:])
+
+    def test_without_a_guard_no_step_beyond_the_near_ones_is_corrected(self):
+        network = fed(roads(days=14), horizon=20, guard=False)
+
+        made, own = network.forecasts()["mainline-2"], network["mainline-2"].predict()
+
+        np.testing.assert_array_equal(made.value[12:], own.value[12:])
+
+    def test_corrections_move_forecasts_and_keep_them_in_their_interval(self, network, data):
         corrected = network.forecasts()
 
         assert tuple(corrected) == data.names
@@ -198,6 +216,97 @@ class TestReadings:
             network.update(pd.DataFrame({"time": times, "mainline-1": np.arange(40.0)}))
 
 
+class TestOddReadings:
+    def test_the_repeated_hour_in_autumn_is_two_hours(self):
+        times = pd.date_range("2021-10-30", periods=53, freq="1h", tz="Europe/London")
+        frame = pd.DataFrame({"time": times, "a": np.arange(53.0), "b": 2 * np.arange(53.0)})
+
+        network = sr.Network("1h", tz="Europe/London")
+        network.update(frame)
+
+        assert [network[name].counts["readings"] for name in network] == [53, 53]
+        assert "missing" not in network["a"].counts
+
+    def test_sensors_with_jittered_stamps_share_their_steps(self, data):
+        frame = data.frame()[:100].melt("time", var_name="sensor", value_name="value")
+        late = frame.sensor.map({name: 5 * at for at, name in enumerate(data.names)})
+        jittered = frame.assign(time=frame.time + pd.to_timedelta(late, unit="s"))
+
+        plain, shifted = sr.Network(**SMALL), sr.Network(**SMALL)
+        plain.update(frame)
+        shifted.update(jittered)
+
+        assert "missing" not in shifted[data.names[1]].counts
+        np.testing.assert_array_equal(plain.predict()["value"], shifted.predict()["value"])
+
+    def test_a_number_replaces_a_missing_duplicate(self):
+        times = pd.to_datetime(["2021-06-01 00:00", "2021-06-01 01:00", "2021-06-01 01:00"])
+        network = sr.Network("1h")
+
+        network.update(pd.DataFrame({"time": times, "a": [1.0, np.nan, 2.0], "b": [1.0, 3.0, 3.0]}))
+
+        assert network["a"].counts["readings"] == 2
+
+    def test_excluded_readings_are_no_surprise_to_others(self, saved, data):
+        networks = [sr.Network.from_bytes(saved) for _ in range(2)]
+        time, others = data.times[-1] + HOUR, dict.fromkeys(data.names[1:], 100.0)
+
+        networks[0].observe(time, others)
+        networks[1][data.names[0]].exclude(time, time)
+        networks[1].observe(time, {data.names[0]: 5000.0, **others})
+
+        one, other = (each.forecasts(data.names[1:]) for each in networks)
+        assert one == other
+
+    def test_readings_outside_the_bounds_are_no_surprise_to_others(self, data):
+        networks = [fed(data, bounds=(0, 5000)) for _ in range(2)]
+        time, others = data.times[-1] + HOUR, dict.fromkeys(data.names[1:], 100.0)
+
+        networks[0].observe(time, others)
+        networks[1].observe(time, {data.names[0]: 9e5, **others})
+
+        one, other = (each.forecasts(data.names[1:]) for each in networks)
+        assert one == other
+
+    def test_sensors_fed_one_by_one_learn_from_each_other(self):
+        simulated, network = roads(days=14), sr.Network(**SMALL)
+        for time, values in steps_of(simulated):
+            for name, value in values.items():
+                network.observe(time, {name: value})
+
+        assert network.neighbours_of("mainline-2")["mainline-1"] > 0.1
+
+    def test_a_sensor_whose_first_reading_is_late_joins_the_others(self, network, data):
+        network.observe(data.times[-5], {"late": 7.0})
+
+        assert network["late"].next_time == network[data.names[0]].next_time
+
+    def test_a_change_of_one_forecaster_shows_at_once(self, network, data):
+        before = network.predict()
+
+        network[data.names[0]].tuning.set(regularization=90.0)
+
+        assert not network.predict().equals(before)
+
+    def test_a_new_sensor_is_on_the_grid_of_the_others(self):
+        network = sr.Network("1h")
+        network.observe("2021-06-01T00:05", {"a": 1.0})
+        network.observe("2021-06-01T01:05", {"a": 2.0, "b": 1.0})
+        network.observe("2021-06-01T02:06", {"a": 3.0, "c": 1.0})
+
+        assert len({str(network[name].next_time) for name in network}) == 1
+
+    def test_outer_intervals_keep_their_width(self):
+        network = fed(roads(days=14), level=(0.5, 0.99))
+
+        made = network.forecasts()["mainline-2"]
+
+        own = network["mainline-2"].predict()
+        assert not np.array_equal(made.value, own.value)
+        widths = (made.upper - made.lower)[0] / (own.upper - own.lower)[0]
+        assert widths[1] == pytest.approx(widths[0], rel=0.05)
+
+
 class TestSensors:
     def test_sensors_come_and_go(self, network, data):
         network.observe(data.times[-1] + HOUR, {"new": 7.0})
@@ -254,6 +363,49 @@ class TestSensors:
             network.forecasts(["mainline-2"])
         network.add("mainline-2")
         assert not network.failures
+
+    def test_a_wrong_name_adds_no_sensor(self, network, data):
+        for wrong in ("", 5):
+            with pytest.raises(InvalidInputError, match="sensor must be a name, got"):
+                network.observe(data.times[-1] + HOUR, {"fine": 1.0, wrong: 2.0})
+
+        assert network.sensors == data.names
+
+    def test_a_sensor_may_have_bounds_of_its_own(self, network, data):
+        network.add("share", bounds=(0, 1))
+        network.observe(data.times[-1] + HOUR, {"share": 0.9})
+
+        assert network["share"].settings.bounds == (0, 1)
+        assert network.forecasts(["share"])["share"].upper.max() <= 1
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"extras": ("rain",)}, "Network must be given options among .*, got 'extras'"),
+            ({"sensor": "a"}, "got 'sensor'"),
+            ({"engine": 3}, "engine must be a concurrent.futures.Executor or None, got 3"),
+            ({"neighbours": np.zeros(2)}, "neighbours must be 'auto'"),
+        ],
+    )
+    def test_other_settings_are_refused(self, settings, message):
+        with pytest.raises(InvalidInputError, match=message):
+            sr.Network("1h", **settings)
+
+    def test_one_name_is_not_a_list_of_letters(self, network):
+        assert sr.Network("1h", sensors="abc").sensors == ("abc",)
+        assert list(network.forecasts("ramp-3")) == ["ramp-3"]
+
+    def test_histories_on_different_grids_are_refused(self):
+        hours = pd.date_range("2021-01-01", periods=200, freq="1h")
+        values = np.sqrt(np.arange(200) % 24)
+
+        with pytest.raises(InvalidInputError, match="must be read at the same times"):
+            sr.Network.start(
+                {
+                    "a": pd.Series(values, hours),
+                    "b": pd.Series(values, hours + pd.Timedelta("20min")),
+                }
+            )
 
     def test_names_are_checked(self, network):
         with pytest.raises(InvalidInputError, match=r"sensor must be one of .*, got 'x'"):
@@ -315,6 +467,27 @@ class TestRefits:
 
         pd.testing.assert_frame_equal(here.predict(), there.predict())
 
+    def test_a_broken_engine_leaves_refits_due(self, data):
+        network = fed(data, defer_refits=True)
+        network.engine = ThreadPoolExecutor(1)
+        network.engine.shutdown()
+
+        with pytest.raises(StateError, match=r"the engine cannot refit: .* new executor"):
+            network.refit()
+
+        assert network.failures == {}
+        assert set(network.refit_due) == set(data.names)
+
+    def test_sensors_that_have_waited_longest_come_first(self, data):
+        network = sr.Network(**SMALL, defer_refits=True)
+        for at, (time, values) in enumerate(steps_of(data)):
+            late = {
+                name: value for name, value in values.items() if name != "mainline-1" or at > 20
+            }
+            network.observe(time, late)
+
+        assert network.refit_due[-1] == "mainline-1"
+
 
 class TestSaving:
     def test_a_saved_network_continues_bit_for_bit(self, network, data, tmp_path):
@@ -346,7 +519,7 @@ class TestSaving:
         with pytest.raises(StateError, match="must hold a forecaster, got 'network'"):
             sr.Forecaster.from_bytes(saved)
 
-    def test_at_rest_it_takes_no_more_than_its_forecasters(self, network):
+    def test_it_takes_no_more_than_its_forecasters_in_a_file(self, network):
         alone = sum(len(network[name].to_bytes()) for name in network)
 
-        assert len(network.to_bytes()) < 1.4 * alone + 100_000
+        assert len(network.to_bytes()) < 1.2 * alone

@@ -34,7 +34,7 @@ def weights_after(t, place, chosen, readings, values, sizes, day):
         np.zeros((size, horizon)),
         1 - 1 / (fast.MEMORY * day),
     )
-    for end in range(t):
+    for end in range(t - 1):  # readings of the newest step may still come late
         first = end - horizon + 1  # the step that the forecast began with
         if first < 0:
             continue

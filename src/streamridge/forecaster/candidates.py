@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -39,12 +40,14 @@ class Candidates:
     choice: Any
 
     def __post_init__(self) -> None:
-        if self.choice in ("auto", "none"):
+        if isinstance(self.choice, str) and self.choice in ("auto", "none"):
             return
         if isinstance(self.choice, Mapping) and self.choice:
             every = self.choice.values()
             if all(map(_is_list, every)) or all(map(_is_position, every)):
                 plain = {str(name): list(each) for name, each in self.choice.items()}
+                if all(map(_is_position, every)):
+                    plain = {name: [float(x), float(y)] for name, (x, y) in plain.items()}
                 object.__setattr__(self, "choice", plain)
                 return
         raise InvalidInputError(
@@ -76,7 +79,7 @@ def _is_list(given: object) -> bool:
 
 def _is_position(given: object) -> bool:
     return (
-        isinstance(given, Sequence)
+        isinstance(given, Sequence | np.ndarray)
         and len(given) == 2
-        and all(isinstance(each, int | float) and isfinite(each) for each in given)
+        and all(isinstance(each, Real) and isfinite(each) for each in given)
     )

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector, require_count, require_shape
 from streamridge.forecaster.forecast import gaussian_quantile
+from streamridge.forecaster.settings import MOST_NEAR, Settings
 
 # The most neighbours of a sensor, and the number of latest surprises of each that count.
 MOST, LAGS = 5, 3
@@ -105,6 +106,11 @@ class Neighbours:
         # The lowest and the highest end of an interval so far.
         self._ranges = np.full((0, 2), np.nan)
 
+    @classmethod
+    def of(cls, settings: Settings) -> Neighbours:
+        """Return neighbours for the near steps of forecasters with these settings."""
+        return cls(min(settings.near, MOST_NEAR), settings.day, settings.levels[0])
+
     def __len__(self) -> int:
         return len(self._chosen)
 
@@ -175,8 +181,8 @@ class Neighbours:
             low[..., None],
             high[..., None],
         )
-        below = np.clip(centre + factors * (lower - own), low, centre)
-        above = np.clip(centre + factors * (upper - own), centre, high)
+        below = np.clip(centre + factors * (lower - own), np.minimum(low, lower), centre)
+        above = np.clip(centre + factors * (upper - own), centre, np.maximum(high, upper))
         same = (shifts == 0)[..., None]
         return moved, np.where(same, lower, below), np.where(same, upper, above)
 
@@ -188,6 +194,7 @@ class Neighbours:
         sizes, columns = self._sizes(lower, upper), self._next_columns()
         predicted = _times(columns, self._weights)
         made = np.stack([values, sizes, predicted, self.shares * predicted], axis=1)
+        self._learn()
         self._ranges = self._ranges_with(lower, upper)
         self._columns = _pushed(self._columns, columns)
         self._forecasts = _pushed(self._forecasts, made)
@@ -195,7 +202,6 @@ class Neighbours:
         at = self._steps % len(self._surprises)
         self._surprises[at] = _surprises(readings, values[:, 0], sizes[:, 0])
         self._steps += 1
-        self._learn()
         if self._steps % SOLVE_EVERY == 0:
             penalty = RIDGE * MEMORY * self.day * np.eye(self._gram.shape[1])
             weights = np.linalg.solve(self._gram + penalty, self._products)
@@ -234,7 +240,10 @@ class Neighbours:
         return np.concatenate([heard, latest[:, None]], axis=1).reshape(len(self), -1)
 
     def _learn(self) -> None:
-        """Learn from the forecasts whose readings are all due by now."""
+        """Learn from the oldest forecasts, whose readings were all due before the next step.
+
+        Until then, readings of the newest step may come late.
+        """
         values, sizes, predicted, issued = np.moveaxis(self._forecasts[:, -1], 1, 0)
         errors = (self._readings[:, ::-1] - values) / sizes
         known = ~np.isnan(errors).any(axis=1, keepdims=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import UNREADABLE, decoded, encoded, read_content
 from streamridge.files.frames import make_frame
 from streamridge.files.reading import read_readings, read_series
-from streamridge.files.reading_options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions, require_options
 from streamridge.forecaster.arguments import SharedArguments
 from streamridge.forecaster.candidates import Candidates, NeighbourChoice
 from streamridge.forecaster.forecast import Forecast, Level, Levels, require_levels
@@ -31,6 +31,7 @@ from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.neighbours import Cube, Intervals, Neighbours
 from streamridge.forecaster.new_rows import require_rate, row_times
+from streamridge.forecaster.plausibility import BoundPair
 from streamridge.forecaster.relevance import Relevance
 from streamridge.forecaster.settings import (
     Settings,
@@ -40,9 +41,10 @@ from streamridge.forecaster.settings import (
 )
 from streamridge.forecaster.sizes import SizeName
 from streamridge.learners.workspace import Workspace
+from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.lengths import step_name
 from streamridge.series.sensor_clock import SensorClock
-from streamridge.series.series import Series, datetimes_of
+from streamridge.series.series import Series
 
 # A new sensor starts at the hyperparameters of the others if there are at least this many.
 LEAST_OTHERS = 3
@@ -104,26 +106,22 @@ class Network:
         engine: Executor | None = None,
         **settings: Unpack[NetworkArguments],
     ) -> None:
+        require_options("Network", settings, tuple(NetworkArguments.__annotations__))
         given: dict[str, Any] = dict(settings)
         self._defer_refits = bool(given.get("defer_refits", False))
         self._begin(Forecaster(step, **given).settings, neighbours)
-        self.engine = engine
-        for name in sensors:
-            self.add(name)
+        self.engine = _require_engine(engine)
+        self._add_all(_names(sensors))
 
     def _begin(self, settings: Settings, neighbours: NeighbourChoice) -> None:
         """Begin without sensors."""
         self._settings = replace(settings, defer_refits=True)
         self._candidates = Candidates(neighbours)
-        self._layer: Neighbours | None = None
-        if self._candidates.choice != "none":
-            self._layer = Neighbours(settings.near, settings.day, settings.levels[0])
+        self._layer = Neighbours.of(settings) if self._candidates.choice != "none" else None
         self._sensors: dict[str, Forecaster] = {}
         self._clock = SensorClock(settings.step, settings.tz)
         self._newest: int | None = None  # the newest step
-        self._made: dict[str, Forecast] | None = None  # the sensors' own next forecasts
         self._due: dict[str, int] = {}  # the steps since which refits are due
-        self._workspace = Workspace()
         self.failures: dict[str, str] = {}  # sensors that failed, and why; they take no steps
 
     @classmethod
@@ -160,6 +158,7 @@ class Network:
             )
         network = cls(next(iter(steps)), neighbours=neighbours, engine=engine, **settings)
         network._add_histories(read.series)
+        warn((f"{name}: {reason}" for name, reason in network.failures.items()), RuntimeWarning)
         return network
 
     def _add_histories(self, histories: Mapping[str, Series]) -> None:
@@ -168,12 +167,12 @@ class Network:
                 replace(self._settings, sensor=name), series
             )
         first = next(iter(histories.values()))
+        _require_same_grid(first, histories.values())
         self._clock.adopt(first.clock, first.time_format)
         self._newest = max(each.start + len(each) - 1 for each in histories.values())
-        (newest,) = datetimes_of(first, first.clock.times(np.array([self._newest])))
         self._resize([-1] * len(self._sensors))
         for name in self.sensors:
-            self._attempt(name, lambda forecaster: _skip_to(forecaster, newest))
+            self._attempt(name, partial(_skip_to, newest=self._time_of(self._newest)))
         if not self._defer_refits:
             self.refit()
 
@@ -206,27 +205,52 @@ class Network:
         """Return the names of the sensors, in the order they were added."""
         return tuple(self._sensors)
 
-    def add(self, sensor: str, **settings: Any) -> None:
+    def add(
+        self,
+        sensor: str,
+        *,
+        bounds: BoundPair | None = None,
+        holidays: GivenHolidays | None = None,
+    ) -> None:
         """Add a sensor, which starts at the typical hyperparameters of the others.
 
         Parameters
         ----------
         sensor
             Its name. A sensor that failed may be added again.
-        settings
-            Settings of `Forecaster` that differ from the network's, such as `bounds`.
+        bounds, holidays
+            Settings of `Forecaster` that differ from the network's; None for the network's.
         """
+        self._require_new(sensor)
+        settings = self._settings
+        if bounds is not None:
+            settings = replace(settings, bounds=bounds)
+        if holidays is not None:
+            settings = replace(settings, holidays=parse_holidays(holidays))
+        if sensor in self._sensors:
+            self.remove(sensor)
+        self._add_all([sensor], settings)
+
+    def _require_new(self, sensor: object) -> None:
+        """Raise unless this can be the name of a new sensor, or of one that has failed."""
         if not isinstance(sensor, str) or not sensor.strip():
             raise InvalidInputError(f"sensor must be a name, got {shown(sensor)}.")
         if sensor in self._sensors and sensor not in self.failures:
             raise InvalidInputError(f"sensor must be new, got {sensor!r}, which the network has.")
-        own = replace(self._settings, sensor=sensor, **settings)
-        if own.near != self._settings.near or own.step != self._settings.step:
-            raise InvalidInputError("step and horizon must be the same for all sensors.")
-        if sensor in self._sensors:
-            self.remove(sensor)
-        self._sensors[sensor] = Forecaster.from_settings(starting_at(self._typical(own), own))
-        self._resize([*range(len(self) - 1), -1])
+
+    def _add_all(self, sensors: Sequence[str], settings: Settings | None = None) -> None:
+        """Add new sensors, all checked before the first is added."""
+        for name in sensors:
+            self._require_new(name)
+        own = settings or self._settings
+        typical = starting_at(self._typical(own), own) if sensors else own
+        for name in sensors:
+            forecaster = Forecaster.from_settings(replace(typical, sensor=name))
+            if self._clock.clock is not None and self._clock.time_format is not None:
+                forecaster._history.clock.adopt(self._clock.clock, self._clock.time_format)
+            self._sensors[name] = forecaster
+        if sensors:
+            self._resize([*range(len(self) - len(sensors)), *[-1] * len(sensors)])
 
     def remove(self, sensor: str) -> None:
         """Remove a sensor; the others forget it as a neighbour."""
@@ -250,7 +274,6 @@ class Network:
         return space.named(space.feasible.project(medians(values)))
 
     def _resize(self, places: Sequence[int]) -> None:
-        self._made = None
         if self._layer is not None:
             self._layer.resize(places)
 
@@ -262,8 +285,9 @@ class Network:
         time
             The time of the readings, as `Forecaster.observe` takes it.
         values
-            Readings by sensor. A sensor without one, or with None, has a gap at this time, until
-            a later call with the same time fills it. A new name adds a sensor.
+            Readings by sensor; pass all readings of one time together. A sensor without one, or
+            with None, has a gap at this time, until a later call with the same time fills it: the
+            reading is then late, and no refit is counted from it. A new name adds a sensor.
         """
         if not isinstance(values, Mapping):
             raise InvalidInputError(
@@ -273,9 +297,7 @@ class Network:
         readings = {name: require_reading(str(name), value) for name, value in values.items()}
         clock = copy(self._clock)
         step, _ = clock.place(time, self._newest)
-        for name in readings:
-            if name not in self._sensors:
-                self.add(name)
+        self._add_all([name for name in readings if name not in self._sensors])
         self._clock = clock
         if self._newest is not None and step <= self._newest:
             self._add_late(time, self._newest - step, readings)
@@ -293,26 +315,29 @@ class Network:
             New readings of some sensors or all: a frame of pandas, polars or pyarrow, a dict of
             series, or a file.
         """
-        rows = self._new_rows(data)
-        clock, newest = copy(self._clock), self._newest
-        for time in rows:  # raise before anything changes
-            step, _ = clock.place(time, newest)
-            newest = step if newest is None else max(newest, step)
-        for time, values in rows.items():
+        for time, values in self._new_rows(data):
             self.observe(time, values)
 
-    def _new_rows(self, data: Any) -> dict[Any, dict[str, float]]:
-        """Return the readings by time, in order."""
+    def _new_rows(self, data: Any) -> list[tuple[Any, dict[str, float]]]:
+        """Return the time and the readings of each step, in order; raise if one is refused.
+
+        Readings of one step may have different times: jitter, or the repeated hour in autumn.
+        """
         collector = read_readings(data, ReadingOptions(tz=self._settings.tz))
         warn(collector.notes)
-        rows: dict[Any, dict[str, float]] = {}
+        rows: dict[int, tuple[Any, dict[str, float]]] = {}
+        clock = copy(self._clock)
         for name in collector.every_name:
-            readings = collector.take(name)
+            readings, newest = collector.take(name), self._newest
             require_readings(name, readings.values)
             require_rate(readings, self._settings)
             for time, value in zip(row_times(readings), readings.values.tolist(), strict=True):
-                rows.setdefault(time, {}).setdefault(name, value)
-        return dict(sorted(rows.items()))
+                step, _ = clock.place(time, newest)
+                newest = step if newest is None else max(newest, step)
+                row = rows.setdefault(step, (time, {}))[1]
+                if isnan(row.get(name, np.nan)):
+                    row[name] = value
+        return [rows[step] for step in sorted(rows)]
 
     def forecasts(
         self, sensors: Iterable[str] | None = None, level: Level | None = None
@@ -331,13 +356,13 @@ class Network:
         levels = own if level is None else require_levels(level)
         if levels != own:  # the first level shows the sizes of errors
             every = tuple(dict.fromkeys((own[0], *levels)))
-            made = {name: self._sensors[name].predict(level=every) for name in made}
+            made = self._own_forecasts(every)
         corrected = self._corrected(made)
         if levels != own:
             corrected = {name: _of_levels(each, levels) for name, each in corrected.items()}
         if sensors is None:
             return corrected
-        return {name: self._known_forecast(corrected, name) for name in sensors}
+        return {name: self._known_forecast(corrected, name) for name in _names(sensors)}
 
     def predict(
         self,
@@ -368,19 +393,24 @@ class Network:
         require_count("horizon", steps, most=self._settings.horizon)
         made = [each.first(steps) for each in self.forecasts(sensors, level).values()]
         if not made:
-            raise InvalidInputError("a sensor must have a reading first, got none.")
+            failed = "".join(f" {name} failed: {why}." for name, why in self.failures.items())
+            raise InvalidInputError(f"a sensor must have a forecast, got none.{failed}")
         return make_frame(forecast_columns(made), backend)
 
     @property
     def refit_due(self) -> tuple[str, ...]:
         """Return the sensors whose refit is due, those that have waited longest first."""
+        self._note_due()
+        return tuple(sorted(self._due, key=lambda name: self._due[name]))
+
+    def _note_due(self) -> None:
+        """Note since when refits are due."""
         newest = self._newest or 0
         for name, forecaster in self._sensors.items():
             if name in self.failures or not forecaster.refit_due:
                 self._due.pop(name, None)
             else:
                 self._due.setdefault(name, newest)
-        return tuple(sorted(self._due, key=lambda name: self._due[name]))
 
     def refit(self, seconds: float | None = None) -> tuple[str, ...]:
         """Refit the sensors that are due, those that have waited longest first; return them.
@@ -403,34 +433,35 @@ class Network:
 
     def _refit(self, names: Sequence[str], end: float) -> tuple[str, ...]:
         done: list[str] = []
-        if self.engine is None:
+        if self.engine is not None:
+            done = self._refit_on(self.engine, names, end)
+        else:
+            workspace = Workspace()  # one for all, freed afterwards
             for name in names:
                 if monotonic() >= end:
                     break
-                self._attempt(name, lambda forecaster: forecaster.refit(self._workspace))
+                self._attempt(name, lambda forecaster: forecaster.refit(workspace))
                 done.append(name)
-        else:
-            done = self._refit_on(self.engine, names, end)
         for name in done:
             self._due.pop(name, None)
-        if done:
-            self._made = None
         return tuple(done)
 
     def _refit_on(self, engine: Executor, names: Sequence[str], end: float) -> list[str]:
         """Refit sensors on the workers of an executor; return those whose refits have begun."""
         content = {name: self._sensors[name].to_bytes() for name in names if monotonic() < end}
-        futures = {name: engine.submit(refitted, each, end) for name, each in content.items()}
-        done = []
-        for name, future in futures.items():
-            try:
-                result = future.result()
-            except Exception as error:  # of this sensor alone
-                self.failures[name] = f"{type(error).__name__}: {error}"
-                continue
-            if result is not None:
-                self._sensors[name] = Forecaster.from_bytes(result)
-                done.append(name)
+        done: list[str] = []
+        try:
+            futures = {name: engine.submit(refitted, each, end) for name, each in content.items()}
+            for name, future in futures.items():
+                result = self._attempt(name, partial(_result, future=future))
+                if result is not None:
+                    self._sensors[name] = Forecaster.from_bytes(result)
+                    done.append(name)
+        except (BrokenExecutor, CancelledError, RuntimeError) as error:
+            raise StateError(
+                f"the engine cannot refit: {error}. Refits stay due. Set network.engine to a new "
+                "executor, or to None."
+            ) from error
         return done
 
     def neighbours_of(self, sensor: str) -> dict[str, float]:
@@ -526,30 +557,31 @@ class Network:
             return None
         try:
             return act(self._sensors[name])
+        except (BrokenExecutor, CancelledError):  # of the engine, not of this sensor
+            raise
         except Exception as error:  # a failing sensor must not cost the others
             known = isinstance(error, StreamRidgeError) and error.reason
             self.failures[name] = known or f"{type(error).__name__}: {error}"
             return None
 
-    def _own_forecasts(self) -> dict[str, Forecast]:
+    def _own_forecasts(self, level: Level | None = None) -> dict[str, Forecast]:
         """Return the forecasts of all sensors that have a reading, before corrections."""
-        if self._made is None:
-            every = {
-                name: self._attempt(name, lambda each: each.predict())
-                for name, forecaster in self._sensors.items()
-                if forecaster.next_time is not None
-            }
-            self._made = {name: made for name, made in every.items() if made is not None}
-        return self._made
+        every = {
+            name: self._attempt(name, lambda each: each.predict(level=level))
+            for name, forecaster in self._sensors.items()
+            if forecaster.next_time is not None
+        }
+        return {name: made for name, made in every.items() if made is not None}
 
     def _stacked(self, made: Mapping[str, Forecast]) -> Intervals:
         """Return the near forecasts of all sensors and the ends of their intervals."""
-        near, levels = self._settings.near, len(next(iter(made.values())).levels) if made else 1
+        near = 1 if self._layer is None else self._layer.horizon
+        levels = len(next(iter(made.values())).levels) if made else 1
         values = np.full((len(self), near), np.nan)
         lower, upper = np.full((2, len(self), near, levels), np.nan)
-        for place, name in enumerate(self._sensors):
-            each = made.get(name)
-            if each is not None:
+        for place, (name, forecaster) in enumerate(self._sensors.items()):
+            each, next_step = made.get(name), forecaster._history.next_step
+            if each is not None and self._newest is not None and next_step == self._newest + 1:
                 values[place] = each.value[:near]
                 lower[place] = each.lower[:near].reshape(near, -1)
                 upper[place] = each.upper[:near].reshape(near, -1)
@@ -562,25 +594,27 @@ class Network:
         values, lower, upper = self._layer.corrected(*self._stacked(made))
         places = {name: place for place, name in enumerate(self._sensors)}
         return {
-            name: _with_near(each, values[at], lower[at], upper[at])
+            name: each
+            if np.isnan(values[at, 0])
+            else _with_near(each, values[at], lower[at], upper[at])
             for name, each in made.items()
             for at in [places[name]]
         }
 
     def _advance(self, time: object, step: int, readings: Mapping[str, float]) -> None:
         """Take the step of a time, and the steps without readings before it."""
-        layer, made = self._layer, {}
+        layer, stacked = self._layer, self._stacked({})
         if layer is not None and self._newest is not None:
             if step == self._newest + 1:
-                made = self._own_forecasts()
+                stacked = self._stacked(self._own_forecasts())
             layer.skip(step - self._newest - 1)
         for name in self._sensors:
             self._attempt(name, partial(_step, time=time, value=readings.get(name, np.nan)))
+        self._newest = step
         if layer is not None:
-            taken = np.array([readings.get(name, np.nan) for name in self._sensors])
-            layer.observe(taken, *self._stacked(made))
+            layer.observe(np.array([self._taken(name, 0) for name in self._sensors]), *stacked)
             layer.choose(lambda place: self._candidates.of(self.sensors[place], self.sensors))
-        self._newest, self._made = step, None
+        self._note_due()
 
     def _add_late(self, time: object, back: int, readings: Mapping[str, float]) -> None:
         """Add readings of the newest step or of an earlier one."""
@@ -589,9 +623,29 @@ class Network:
             if isnan(value):
                 continue
             self._attempt(name, partial(_step, time=time, value=value))
-            if self._layer is not None:
-                self._layer.add_late(place, back, value)
-        self._made = None
+            if self._newest is not None:  # a new sensor begins before the newest step
+                self._attempt(name, partial(_skip_to, newest=self._time_of(self._newest)))
+            taken = self._taken(name, back)
+            if self._layer is not None and not isnan(taken):
+                self._layer.add_late(place, back, taken)
+
+    def _taken(self, name: str, back: int) -> float:
+        """Return the reading `back` steps ago that a sensor learned from; NaN if there is none."""
+        history = self._sensors[name]._history
+        if (
+            name in self.failures
+            or not history.has_readings
+            or history.timeline.newest != self._newest
+        ):
+            return np.nan
+        return float(history.timeline.last_readings(back + 1)[0])
+
+    def _time_of(self, step: int) -> Any:
+        """Return the time of a step, as users write times."""
+        times = self._clock.known.times(np.array([step]))
+        if isinstance(self._settings.step, int) or self._clock.time_format is None:
+            return times[0]
+        return self._clock.time_format.datetimes(times)[0]
 
 
 def refitted(content: bytes, end: float = np.inf) -> bytes | None:
@@ -601,6 +655,11 @@ def refitted(content: bytes, end: float = np.inf) -> bytes | None:
     forecaster = Forecaster.from_bytes(content)
     forecaster.refit()
     return forecaster.to_bytes()
+
+
+def _result(_: Forecaster, future: Future[bytes | None]) -> bytes | None:
+    """Return the result of a refit on an engine."""
+    return future.result()
 
 
 def _step(forecaster: Forecaster, time: object, value: float) -> None:
@@ -630,6 +689,29 @@ def _of_levels(forecast: Forecast, levels: Levels) -> Forecast:
     chosen = columns[0] if len(columns) == 1 else columns
     lower, upper = (each.reshape(len(forecast), -1) for each in (forecast.lower, forecast.upper))
     return replace(forecast, lower=lower[:, chosen], upper=upper[:, chosen], levels=levels)
+
+
+def _names(sensors: Iterable[str]) -> list[str]:
+    """Return names of sensors, each once; one name may stand alone."""
+    return [sensors] if isinstance(sensors, str) else list(dict.fromkeys(sensors))
+
+
+def _require_engine(engine: object) -> Executor | None:
+    if not isinstance(engine, Executor | None):
+        raise InvalidInputError(
+            f"engine must be a concurrent.futures.Executor or None, got {shown(engine)}."
+        )
+    return engine
+
+
+def _require_same_grid(first: Series, every: Iterable[Series]) -> None:
+    """Raise unless the steps of all series begin at the same times."""
+    for each in every:
+        if (each.clock.times(np.zeros(1, int)) != first.clock.times(np.zeros(1, int))).any():
+            raise InvalidInputError(
+                f"all sensors of a network must be read at the same times, got {first.sensor!r} "
+                f"and {each.sensor!r} at different parts of a step. Round the times first."
+            )
 
 
 def _skip_to(forecaster: Forecaster, newest: object) -> None:

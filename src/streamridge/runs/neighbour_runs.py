@@ -35,8 +35,7 @@ def corrected_outcomes(
     runs: dict[int, Run] = {}
     for group in groups.values():
         own = [outcome.run for outcome in group if outcome.run is not None]
-        settings = tasks[group[0].number].settings
-        layer = Neighbours(settings.near, settings.day, settings.levels[0])
+        layer = Neighbours.of(tasks[group[0].number].settings)
         numbers = [outcome.number for outcome in group]
         runs |= dict(zip(numbers, corrected_runs(own, layer, candidates), strict=True))
     for outcome in every:
