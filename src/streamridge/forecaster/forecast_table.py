@@ -1,4 +1,4 @@
-"""Forecasts of several sensors as one table."""
+"""Forecasts of several sensors as one table, and forecasts with other numbers or levels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from streamridge.arrays import Vector
 from streamridge.errors import InvalidInputError, option
-from streamridge.forecaster.forecast import Forecast, band_columns, in_percent
+from streamridge.forecaster.forecast import Forecast, Levels, band_columns, in_percent
 from streamridge.series.time_format import UTC_FORMAT, TimeFormat, time_columns
 
 
@@ -70,3 +72,28 @@ def _shared_format(forecasts: Iterable[Forecast], first: TimeFormat) -> TimeForm
     if (offsets != offsets[0]).any():
         return UTC_FORMAT
     return TimeFormat(zoned=True, offsets=((0, int(offsets[0])),), unit=first.unit)
+
+
+def with_near(
+    forecast: Forecast, values: Vector, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> Forecast:
+    """Return a forecast with other values and intervals of its near steps."""
+    near = len(values)
+
+    def joined_ends(new: NDArray[np.float64], own: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate([new.reshape(near, *own.shape[1:]), own[near:]])
+
+    return replace(
+        forecast,
+        value=np.append(values, forecast.value[near:]),
+        lower=joined_ends(lower, forecast.lower),
+        upper=joined_ends(upper, forecast.upper),
+    )
+
+
+def of_levels(forecast: Forecast, levels: Levels) -> Forecast:
+    """Return a forecast with the intervals of some of its levels."""
+    columns = [forecast.levels.index(level) for level in levels]
+    chosen = columns[0] if len(columns) == 1 else columns
+    lower, upper = (each.reshape(len(forecast), -1) for each in (forecast.lower, forecast.upper))
+    return replace(forecast, lower=lower[:, chosen], upper=upper[:, chosen], levels=levels)

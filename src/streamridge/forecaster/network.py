@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from math import isnan
 from pathlib import Path
-from time import monotonic
 from typing import Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.arrays import Matrix, Vector, joined, part, require_count, require_number
-from streamridge.errors import InvalidInputError, StateError, StreamRidgeError, listed, shown, warn
+from streamridge.arrays import Matrix, Vector, joined, part, require_count
+from streamridge.errors import InvalidInputError, StateError, listed, shown, warn
 from streamridge.files.atomic import replacing
 from streamridge.files.checkpoint import UNREADABLE, decoded, encoded, read_content
 from streamridge.files.frames import make_frame
@@ -25,14 +24,15 @@ from streamridge.files.reading import read_readings, read_series
 from streamridge.files.reading_options import ReadingOptions, require_options
 from streamridge.forecaster.arguments import SharedArguments
 from streamridge.forecaster.candidates import Candidates, NeighbourChoice
-from streamridge.forecaster.forecast import Forecast, Level, Levels, require_levels
-from streamridge.forecaster.forecast_table import forecast_columns
+from streamridge.forecaster.forecast import Forecast, Level, require_levels
+from streamridge.forecaster.forecast_table import forecast_columns, of_levels, with_near
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.methods import starting_at
-from streamridge.forecaster.neighbours import Cube, Intervals, Neighbours
+from streamridge.forecaster.neighbours import Intervals, Neighbours
 from streamridge.forecaster.new_rows import require_rate, row_times
 from streamridge.forecaster.plausibility import BoundPair
 from streamridge.forecaster.relevance import Relevance
+from streamridge.forecaster.sensor_group import SensorGroup, require_engine
 from streamridge.forecaster.settings import (
     Settings,
     require_path,
@@ -40,7 +40,6 @@ from streamridge.forecaster.settings import (
     require_readings,
 )
 from streamridge.forecaster.sizes import SizeName
-from streamridge.learners.workspace import Workspace
 from streamridge.series.holidays import GivenHolidays, parse_holidays
 from streamridge.series.lengths import step_name
 from streamridge.series.sensor_clock import SensorClock
@@ -62,7 +61,7 @@ class NetworkArguments(SharedArguments, total=False):
     warmup: int | None
 
 
-class Network:
+class Network(SensorGroup):
     """Forecasters of many sensors with the same step, which are corrected by their neighbours.
 
     Each sensor has a `Forecaster` of its own. The latest errors of neighbouring sensors correct its
@@ -110,19 +109,16 @@ class Network:
         given: dict[str, Any] = dict(settings)
         self._defer_refits = bool(given.get("defer_refits", False))
         self._begin(Forecaster(step, **given).settings, neighbours)
-        self.engine = _require_engine(engine)
+        self.engine = require_engine(engine)
         self._add_all(_names(sensors))
 
     def _begin(self, settings: Settings, neighbours: NeighbourChoice) -> None:
         """Begin without sensors."""
+        SensorGroup.__init__(self)
         self._settings = replace(settings, defer_refits=True)
         self._candidates = Candidates(neighbours)
         self._layer = Neighbours.of(settings) if self._candidates.choice != "none" else None
-        self._sensors: dict[str, Forecaster] = {}
         self._clock = SensorClock(settings.step, settings.tz)
-        self._newest: int | None = None  # the newest step
-        self._due: dict[str, int] = {}  # the steps since which refits are due
-        self.failures: dict[str, str] = {}  # sensors that failed, and why; they take no steps
 
     @classmethod
     def start(
@@ -176,34 +172,12 @@ class Network:
         if not self._defer_refits:
             self.refit()
 
-    def __len__(self) -> int:
-        return len(self._sensors)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sensors)
-
-    def __contains__(self, sensor: object) -> bool:
-        return sensor in self._sensors
-
-    def __getitem__(self, sensor: str) -> Forecaster:
-        """Return the forecaster of a sensor, whose forecasts are not corrected by neighbours."""
-        if sensor not in self._sensors:
-            raise InvalidInputError(
-                f"sensor must be one of {listed(self.sensors)}, got {shown(sensor)}."
-            )
-        return self._sensors[sensor]
-
     def __repr__(self) -> str:
         return (
             f"Network(step={step_name(self._settings.step)!r}, sensors={len(self)}, "
             f"horizon={self._settings.horizon}, refits due={len(self.refit_due)}, "
             f"failed={len(self.failures)})"
         )
-
-    @property
-    def sensors(self) -> tuple[str, ...]:
-        """Return the names of the sensors, in the order they were added."""
-        return tuple(self._sensors)
 
     def add(
         self,
@@ -304,7 +278,7 @@ class Network:
             return
         self._advance(time, step, readings)
         if not self._defer_refits:
-            self._refit_some()
+            self._refit_some(self._settings.update_every)
 
     def update(self, data: Any) -> None:
         """Take steps with the rows of a long or wide frame, in the order of their times.
@@ -359,7 +333,7 @@ class Network:
             made = self._own_forecasts(every)
         corrected = self._corrected(made)
         if levels != own:
-            corrected = {name: _of_levels(each, levels) for name, each in corrected.items()}
+            corrected = {name: of_levels(each, levels) for name, each in corrected.items()}
         if sensors is None:
             return corrected
         return {name: self._known_forecast(corrected, name) for name in _names(sensors)}
@@ -396,73 +370,6 @@ class Network:
             failed = "".join(f" {name} failed: {why}." for name, why in self.failures.items())
             raise InvalidInputError(f"a sensor must have a forecast, got none.{failed}")
         return make_frame(forecast_columns(made), backend)
-
-    @property
-    def refit_due(self) -> tuple[str, ...]:
-        """Return the sensors whose refit is due, those that have waited longest first."""
-        self._note_due()
-        return tuple(sorted(self._due, key=lambda name: self._due[name]))
-
-    def _note_due(self) -> None:
-        """Note since when refits are due."""
-        newest = self._newest or 0
-        for name, forecaster in self._sensors.items():
-            if name in self.failures or not forecaster.refit_due:
-                self._due.pop(name, None)
-            else:
-                self._due.setdefault(name, newest)
-
-    def refit(self, seconds: float | None = None) -> tuple[str, ...]:
-        """Refit the sensors that are due, those that have waited longest first; return them.
-
-        Parameters
-        ----------
-        seconds
-            No refit begins after this time; the others stay due. None has no limit.
-        """
-        limit = np.inf if seconds is None else require_number("seconds", seconds)
-        return self._refit(self.refit_due, monotonic() + limit)
-
-    def _refit_some(self) -> None:
-        """Refit sensors that are due: all first fits, and a share of the others."""
-        due = self.refit_due
-        first = [name for name in due if not self._sensors[name].tuning.has_model]
-        later = [name for name in due if self._sensors[name].tuning.has_model]
-        share = -(-len(self) // self._settings.update_every)
-        self._refit([*first, *later[:share]], np.inf)
-
-    def _refit(self, names: Sequence[str], end: float) -> tuple[str, ...]:
-        done: list[str] = []
-        if self.engine is not None:
-            done = self._refit_on(self.engine, names, end)
-        else:
-            workspace = Workspace()  # one for all, freed afterwards
-            for name in names:
-                if monotonic() >= end:
-                    break
-                self._attempt(name, lambda forecaster: forecaster.refit(workspace))
-                done.append(name)
-        for name in done:
-            self._due.pop(name, None)
-        return tuple(done)
-
-    def _refit_on(self, engine: Executor, names: Sequence[str], end: float) -> list[str]:
-        """Refit sensors on the workers of an executor; return those whose refits have begun."""
-        content = {name: self._sensors[name].to_bytes() for name in names if monotonic() < end}
-        done: list[str] = []
-        try:
-            futures = {name: engine.submit(refitted, each, end) for name, each in content.items()}
-            for name, future in futures.items():
-                result = self._attempt(name, partial(_result, future=future))
-                if result is not None:
-                    self._sensors[name] = Forecaster.from_bytes(result)
-                    done.append(name)
-        except (BrokenExecutor, CancelledError, RuntimeError) as error:
-            raise StateError(
-                f"the engine cannot refit: {error}. Refits stay due. Set network.engine to a new "
-                "executor, or to None."
-            ) from error
-        return done
 
     def neighbours_of(self, sensor: str) -> dict[str, float]:
         """Return the neighbours of a sensor, and how far each moves its forecasts as a rule.
@@ -551,19 +458,6 @@ class Network:
         reason = self.failures.get(sensor, "it has no reading yet")
         raise InvalidInputError(f"{sensor}: there must be a forecast, but {reason}.")
 
-    def _attempt(self, name: str, act: Callable[[Forecaster], T]) -> T | None:
-        """Return the result of an act; a sensor that fails takes no further steps."""
-        if name in self.failures:
-            return None
-        try:
-            return act(self._sensors[name])
-        except (BrokenExecutor, CancelledError):  # of the engine, not of this sensor
-            raise
-        except Exception as error:  # a failing sensor must not cost the others
-            known = isinstance(error, StreamRidgeError) and error.reason
-            self.failures[name] = known or f"{type(error).__name__}: {error}"
-            return None
-
     def _own_forecasts(self, level: Level | None = None) -> dict[str, Forecast]:
         """Return the forecasts of all sensors that have a reading, before corrections."""
         every = {
@@ -596,7 +490,7 @@ class Network:
         return {
             name: each
             if np.isnan(values[at, 0])
-            else _with_near(each, values[at], lower[at], upper[at])
+            else with_near(each, values[at], lower[at], upper[at])
             for name, each in made.items()
             for at in [places[name]]
         }
@@ -648,60 +542,15 @@ class Network:
         return self._clock.time_format.datetimes(times)[0]
 
 
-def refitted(content: bytes, end: float = np.inf) -> bytes | None:
-    """Return a forecaster after a refit; None if the time is over. Workers of an engine call it."""
-    if monotonic() >= end:
-        return None
-    forecaster = Forecaster.from_bytes(content)
-    forecaster.refit()
-    return forecaster.to_bytes()
-
-
-def _result(_: Forecaster, future: Future[bytes | None]) -> bytes | None:
-    """Return the result of a refit on an engine."""
-    return future.result()
-
-
 def _step(forecaster: Forecaster, time: object, value: float) -> None:
     """Let a forecaster take a step; one without a reading yet waits for its first."""
     if forecaster.next_time is not None or not isnan(value):
         forecaster.observe(time, value)
 
 
-def _with_near(forecast: Forecast, values: Vector, lower: Cube, upper: Cube) -> Forecast:
-    """Return a forecast with other values and intervals of its near steps."""
-    near = len(values)
-
-    def joined_ends(new: Cube, own: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.concatenate([new.reshape(near, *own.shape[1:]), own[near:]])
-
-    return replace(
-        forecast,
-        value=np.append(values, forecast.value[near:]),
-        lower=joined_ends(lower, forecast.lower),
-        upper=joined_ends(upper, forecast.upper),
-    )
-
-
-def _of_levels(forecast: Forecast, levels: Levels) -> Forecast:
-    """Return a forecast with the intervals of some of its levels."""
-    columns = [forecast.levels.index(level) for level in levels]
-    chosen = columns[0] if len(columns) == 1 else columns
-    lower, upper = (each.reshape(len(forecast), -1) for each in (forecast.lower, forecast.upper))
-    return replace(forecast, lower=lower[:, chosen], upper=upper[:, chosen], levels=levels)
-
-
 def _names(sensors: Iterable[str]) -> list[str]:
     """Return names of sensors, each once; one name may stand alone."""
     return [sensors] if isinstance(sensors, str) else list(dict.fromkeys(sensors))
-
-
-def _require_engine(engine: object) -> Executor | None:
-    if not isinstance(engine, Executor | None):
-        raise InvalidInputError(
-            f"engine must be a concurrent.futures.Executor or None, got {shown(engine)}."
-        )
-    return engine
 
 
 def _require_same_grid(first: Series, every: Iterable[Series]) -> None:
