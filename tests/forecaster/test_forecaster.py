@@ -386,7 +386,7 @@ class TestLocalTime:
 
     @pytest.mark.parametrize(
         ("zone", "change"),
-        tiered(ZONES, [0, 1], quick=lambda zone, change: (change == 1) == ("Lord_Howe" in zone)),
+        tiered(ZONES, [0, 1], quick=lambda zone, change: change == 1 and "Lord_Howe" in zone),
     )
     def test_a_pattern_of_local_time_survives_the_change_of_clocks(self, zone, change):
         rng = np.random.default_rng(4)
