@@ -742,7 +742,7 @@ class TestGuard:
 
     def test_values_set_by_an_operator_are_not_rolled_back(self):
         forecaster = small()
-        values = daily(20 * DAY)
+        values = daily(14 * DAY)
         live(forecaster, values[: 8 * DAY])
         forecaster.tuning.set(regularization=99.0)
         forecaster.tuning.freeze("regularization")
