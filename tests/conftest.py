@@ -42,7 +42,7 @@ httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
 # A busy machine is no counterexample. The quick suite tries the same few examples in every run; the
 # whole suite looks for new ones.
 BUSY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("quick", derandomize=True, database=None, max_examples=40, **BUSY)
+settings.register_profile("quick", derandomize=True, database=None, max_examples=24, **BUSY)
 settings.register_profile("all", **BUSY)
 
 # Results repeat to the last bit on one thread only, and the workers share few cores.

@@ -75,6 +75,7 @@ def test_a_comparison_equals_the_replays_of_its_methods(invoke, flows):
         assert without_seconds(each) == by_name[each["sensor"], each["method"]]
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_results_as_one(invoke, flows):
     alone, together = (
         records(
@@ -161,7 +162,7 @@ def test_predictions_have_a_column_of_methods(invoke, flows, tmp_path):
     }
 
 
-@pytest.mark.parametrize("model", ["default", "paper"])
+@pytest.mark.parametrize("model", ["default", pytest.param("paper", marks=pytest.mark.slow)])
 def test_ohl_plus_runs_with_ohl_and_is_saved_under_its_name(model, invoke, tmp_path):
     times = pd.date_range("2021-06-13", periods=24 * DAY, freq="h")
     table = pd.DataFrame({"time": times, "ramp": daily(24 * DAY)})

@@ -39,6 +39,7 @@ def records(result):
     return [{name: part for name, part in each.items() if name not in SECONDS} for each in found]
 
 
+@pytest.mark.slow
 def test_dask_gives_the_results_of_this_process(invoke, flows, tmp_path):
     arguments = ["compare", "flows.csv", *QUICK, "--methods", "fixed,ohl", "--json"]
 

@@ -247,6 +247,7 @@ def test_the_first_words_show_how_to_send_a_reading(tmp_path, terminal):
     assert code == 0
 
 
+@pytest.mark.slow
 def test_without_a_terminal_standard_error_has_nothing_but_the_log(tmp_path):
     with started("--database", "roads.db", *SMALL, folder=tmp_path) as process:
         address = process.stdout.readline()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamridge import InvalidInputError, StateError
@@ -189,7 +189,6 @@ ACTS = st.one_of(
 )
 
 
-@settings(max_examples=100)
 @given(st.lists(ACTS, max_size=14))
 def test_a_timeline_equals_a_dictionary_of_steps_after_any_actions(acts):
     both = Both()

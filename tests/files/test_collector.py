@@ -143,7 +143,15 @@ def test_a_wide_file_is_read_from_standard_input_in_little_memory(tmp_path):
 @pytest.mark.parametrize(
     ("table", "many", "few", "groups"),
     [
-        pytest.param(long_table, [600_000], [60_000], 20_000, id="many row groups"),
+        pytest.param(long_table, [200_000], [20_000], 20_000, id="many row groups"),
+        pytest.param(
+            long_table,
+            [600_000],
+            [60_000],
+            20_000,
+            id="more row groups",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             wide_table,
             [10_000, 200],

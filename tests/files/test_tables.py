@@ -105,7 +105,7 @@ def test_an_interrupted_table_leaves_no_file(ending, tmp_path):
 
 
 @pytest.mark.parametrize("ending", [*ENDINGS, ".CSV", ".Csv.GZ"])
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(
     # A column of hours belongs to the times.
     name=NAMES.filter(lambda name: name != "time" and name.lower() not in HOURS),

@@ -48,7 +48,7 @@ def nasty(seed, count, lower, upper):
 
 
 class TestForecasts:
-    @settings(max_examples=12)
+    @settings(max_examples=settings.default.max_examples // 8)
     @given(
         st.integers(0, 2**32 - 1),
         st.sampled_from([(0.0, 100.0), (-5.0, -4.0), (1e6, 1e6 + 1)]),

@@ -88,7 +88,13 @@ class TestEverySecondReadingLost:
         assert 0.75 <= held(forecasts, values)[second].mean() <= 1
 
 
-@pytest.mark.parametrize("shown", [0.0, 137.0], ids=["a closed road", "a stuck value"])
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param(0.0, id="a closed road"),
+        pytest.param(137.0, id="a stuck value", marks=pytest.mark.slow),
+    ],
+)
 class TestOneValueForDays:
     def test_it_is_forecast_within_a_day_and_given_up_within_two(self, before, shown):
         values = changed(lambda true: 0 * true + shown)
@@ -185,7 +191,7 @@ class TestLateReadings:
         assert 77.0 in after.y
 
 
-@pytest.mark.parametrize("glitch", [65_535.0, 1e9])
+@pytest.mark.parametrize("glitch", [65_535.0, pytest.param(1e9, marks=pytest.mark.slow)])
 def test_a_glitch_does_not_widen_the_bands_for_days(before, glitch):
     values = changed(np.copy)
     values[CHANGED.start] = glitch

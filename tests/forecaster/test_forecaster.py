@@ -386,7 +386,7 @@ class TestLocalTime:
 
     @pytest.mark.parametrize(
         ("zone", "change"),
-        tiered(ZONES, [0, 1], quick=lambda zone, change: (change == 1) == ("Lord_Howe" in zone)),
+        tiered(ZONES, [0, 1], quick=lambda zone, change: change == 1 and "Lord_Howe" in zone),
     )
     def test_a_pattern_of_local_time_survives_the_change_of_clocks(self, zone, change):
         rng = np.random.default_rng(4)
@@ -742,7 +742,7 @@ class TestGuard:
 
     def test_values_set_by_an_operator_are_not_rolled_back(self):
         forecaster = small()
-        values = daily(20 * DAY)
+        values = daily(14 * DAY)
         live(forecaster, values[: 8 * DAY])
         forecaster.tuning.set(regularization=99.0)
         forecaster.tuning.freeze("regularization")

@@ -8,6 +8,7 @@ from streamridge.datasets import simulate_roads
 from streamridge.files.checkpoint import decoded, encoded
 from streamridge.forecaster.methods import starting_at
 from streamridge.tuners import RandomSearch
+from tests.support.tiers import tiered
 
 BAD = {"regularization": 100.0, "drifting.rate": 0.01, "weight.linear": 0.01}
 
@@ -82,7 +83,7 @@ def test_a_bad_start_costs_less_when_it_is_searched(roads):
     assert errors["search"] < 0.95 * errors["default"]
 
 
-@pytest.mark.parametrize("at", [200, 331, 450])
+@pytest.mark.parametrize("at", tiered([200, 331, 450], quick=lambda at: at == 450))
 def test_saved_and_loaded_it_continues_bit_for_bit(roads, tmp_path, at):
     forecaster = started_badly("search")
     feed(forecaster, roads, slice(0, at))

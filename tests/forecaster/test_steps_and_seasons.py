@@ -28,9 +28,9 @@ def run_of(step, values, **settings):
     ("step", "count", "periods"),
     [
         ("10s", 400, (90,)),
-        ("7min", 900, (1440 / 7,)),
-        ("1d", 500, (7, 365.25)),
-        ("7d", 300, (52.18,)),
+        pytest.param("7min", 900, (1440 / 7,), marks=pytest.mark.slow),
+        pytest.param("1d", 500, (7, 365.25), marks=pytest.mark.slow),
+        pytest.param("7d", 300, (52.18,), marks=pytest.mark.slow),
         ("1mo", 150, (12,)),
         ("30d", 150, (12.175,)),
     ],

@@ -6,7 +6,7 @@ import pytest
 from streamridge import Forecaster, InvalidInputError, replay
 from streamridge.datasets import simulate_roads
 from streamridge.tuners import HOAG, Bayesian, Fixed, Grid, RandomSearch
-from tests.support.tiers import each_horizon
+from tests.support.tiers import tiered
 
 TUNERS = {
     "random": RandomSearch(4),
@@ -43,10 +43,12 @@ def feed(forecaster, roads, steps):
     return forecasts
 
 
-@every_tuner
-@each_horizon(1, 3)
+@pytest.mark.parametrize(
+    ("tuner", "horizon"),
+    tiered(TUNERS, [1, 3], quick=lambda *case: case in (("hoag", 3), ("bayes", 3))),
+)
 def test_saved_and_loaded_it_continues_bit_for_bit(roads, tmp_path, tuner, horizon):
-    forecaster = small(tuner, horizon=horizon)
+    forecaster = small(TUNERS[tuner], horizon=horizon)
     feed(forecaster, roads, slice(0, 130))
     forecaster.save(tmp_path / "road.sr")
 

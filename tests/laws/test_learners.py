@@ -113,22 +113,21 @@ def test_predicting_changes_nothing(build, horizon, rng):
 @horizons
 def test_a_restored_learner_continues_bit_for_bit_from_every_step(build, horizon, rng):
     history, stream = make_stream(rng, horizon)
+    stops, more = 2 * M + 2, M + 2
     learner = build(history)
-    for stop in range(2 * M + 2):
-        state = np.load(BytesIO(snapshot(learner)), allow_pickle=False)
+    states, forecasts = [snapshot(learner)], []
+    for each in run(learner, stream[: stops + more]):
+        forecasts.append(each.forecast)
+        states.append(snapshot(learner))
+    for stop in range(stops):
         twin = build(history)
 
-        twin.restore(state)
+        twin.restore(np.load(BytesIO(states[stop]), allow_pickle=False))
 
-        rest = stream[stop : stop + M + 2]
-        reference = build(history)
-        for _ in run(reference, stream[:stop]):
-            pass
-        for one, other in zip(run(reference, rest), run(twin, rest), strict=True):
-            np.testing.assert_array_equal(one.forecast, other.forecast)
-        assert snapshot(reference) == snapshot(twin)
-        for _ in run(learner, stream[stop : stop + 1]):
-            pass
+        rest = run(twin, stream[stop : stop + more])
+        for one, other in zip(forecasts[stop : stop + more], rest, strict=True):
+            np.testing.assert_array_equal(one, other.forecast)
+        assert snapshot(twin) == states[stop + more]
 
 
 @every_learner

@@ -237,25 +237,42 @@ def test_states_of_the_wrong_shape_are_refused(changed, message, rng):
         model.resume(train, model.space.values, state)
 
 
-def test_a_compact_forecaster_continues_bit_for_bit_and_is_smaller():
-    steps, sizes = 96 * 6, []
+def lived(model, train_size, steps):
+    """Return a forecaster that has observed a daily wave, with its state."""
     values = 100 + 50 * np.sin(2 * np.pi * np.arange(steps) / 96)
     values += np.random.default_rng(0).normal(0, 5, steps)
-    for model in ("default", "compact"):
-        forecaster = Forecaster("15min", model=model, train_size=480, update_every=48)
-        for step, value in enumerate(values):
-            forecaster.observe(np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m"), value)
-        content = forecaster.to_bytes()
-        again = Forecaster.from_bytes(content)
-        for step, value in enumerate(values[:110], start=steps):  # two windows and more
-            time = np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m")
-            assert again.predict().value == forecaster.predict().value
-            again.observe(time, value)
-            forecaster.observe(time, value)
-        assert forecaster.predict().source == "model"
-        sizes.append(len(content))
+    forecaster = Forecaster("15min", model=model, train_size=train_size, update_every=48)
+    feed(forecaster, values)
+    return forecaster, forecaster.to_bytes(), values
 
-    assert sizes[1] < sizes[0], "few landmarks instead of 480 rows"
+
+def feed(forecaster, values, first=0):
+    """Return the forecasts that a forecaster makes before each reading."""
+    forecasts = []
+    for step, value in enumerate(values, start=first):
+        forecasts.append(forecaster.predict().value)
+        forecaster.observe(np.datetime64("2026-06-01") + np.timedelta64(15 * step, "m"), value)
+    return forecasts
+
+
+@pytest.mark.parametrize("model", ["compact", pytest.param("default", marks=pytest.mark.slow)])
+def test_a_forecaster_of_any_size_continues_bit_for_bit(model):
+    forecaster, content, values = lived(model, 300, 96 * 4)
+    again = Forecaster.from_bytes(content)
+
+    later = values[:110]  # two windows and more
+
+    np.testing.assert_array_equal(
+        feed(again, later, len(values)), feed(forecaster, later, len(values))
+    )
+    assert forecaster.predict().source == "model"
+
+
+@pytest.mark.slow
+def test_a_compact_forecaster_is_smaller():
+    default, compact = (len(lived(model, 480, 96 * 6)[1]) for model in ("default", "compact"))
+
+    assert compact < default, "few landmarks instead of 480 rows"
 
 
 def test_only_kernel_ridge_regression_can_use_landmarks():

@@ -24,6 +24,7 @@ from tests.support.report_runs import (
     run_with_experts,
     words,
 )
+from tests.support.tiers import tiered
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +147,7 @@ def test_fewer_than_two_weights_are_not_drawn(count):
     assert "Weights of the experts" not in words(section(1, only(run_with_experts(count)), []))
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 30])
+@pytest.mark.parametrize("steps", tiered([0, 1, 2, 30], quick=lambda steps: steps in (0, 2)))
 def test_a_run_of_any_length_has_a_report(steps, tmp_path):
     run = fixed_run()
     parts = {

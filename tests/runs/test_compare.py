@@ -45,6 +45,7 @@ def test_a_run_of_a_comparison_equals_the_run_of_its_method_alone(method, table)
     assert run.method == alone.method == method
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_results_of_one():
     both = [series("a", 0), series("b", 1)]
     methods = ["ohl", "random"]

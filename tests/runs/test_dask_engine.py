@@ -103,6 +103,7 @@ def test_a_task_that_fails_does_not_stop_the_others(engine):
     assert_same_runs([first.run, last.run], runs([one, three], LocalEngine()))
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing(engine, cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
         pid = next(iter(client.run(os.getpid).values()))

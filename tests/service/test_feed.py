@@ -248,10 +248,11 @@ class TestSending:
 
 
 class TestTrouble:
-    def test_retries_lose_and_duplicate_nothing(self, receiver, file, record_property):
+    @pytest.mark.parametrize("cases", [8, pytest.param(30, marks=pytest.mark.slow)])
+    def test_retries_lose_and_duplicate_nothing(self, receiver, file, cases, record_property):
         record_property("row", "A1")
-        record_property("cases", 30)
-        for seed in range(30):
+        record_property("cases", cases)
+        for seed in range(cases):
             luck = Random(seed)
             receiver.rows.clear()
             kinds = [(503, {"Retry-After": "5"}), (429, {}), (408, {}), (507, {}), CLOSE, CLOSE]

@@ -26,7 +26,7 @@ from streamridge_service.workers.sensor_state import SensorSummary
 from tests.support.service.in_process import rows_of, serving, settled, small
 from tests.support.workers.logs import START, STEP
 
-MANY = 4000
+MANY = 1000
 
 
 def filled(database):

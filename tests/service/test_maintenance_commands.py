@@ -68,11 +68,12 @@ def digest(path):
 
 
 class TestBackup:
+    @pytest.mark.parametrize("backups", [6, pytest.param(20, marks=pytest.mark.slow)])
     def test_a_backup_under_load_is_an_intact_prefix_of_the_log(
-        self, database, tmp_path, record_property
+        self, database, tmp_path, backups, record_property
     ):
         record_property("row", "A14")
-        record_property("cases", 20)
+        record_property("cases", backups)
         stop, lasts, written = Event(), [], []
 
         def write():
@@ -86,7 +87,7 @@ class TestBackup:
         writer = Thread(target=write)
         writer.start()
         try:
-            for number in range(20):
+            for number in range(backups):
                 copy, before = tmp_path / f"{number}.db", len(written)
                 result = on(database, "backup", copy)
                 assert result.exit_code == 0, result.output

@@ -8,6 +8,7 @@ import pytest
 
 import streamridge
 from tests.support.paths import ROOT
+from tests.support.tiers import tiered
 
 SOURCES = sorted((ROOT / "src" / "streamridge_service").rglob("*.py"))
 PUBLIC = {*streamridge.__all__, "__version__"}
@@ -40,7 +41,12 @@ def test_only_public_names_are_imported(path):
             assert module != "streamridge" or name is None or name in PUBLIC, name
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["feed", "--help"], ["verify", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    tiered(
+        [["--help"], ["feed", "--help"], ["verify", "--help"]], quick=lambda words: len(words) == 1
+    ),
+)
 def test_help_does_not_import_the_packages_of_the_service(arguments):
     program = f"""
 import sys

@@ -14,6 +14,7 @@ import tomllib
 from contextlib import chdir, contextmanager
 
 import httpx
+import pytest
 import typer
 import yaml
 from litestar import Litestar
@@ -178,6 +179,7 @@ def output_of_the_tutorial(address, capsys):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_page_can_be_followed_from_the_first_command_to_the_last(
     tmp_path, monkeypatch, subtests, capsys
 ):

@@ -398,7 +398,7 @@ class TestWhatIsAskedOfTheService:
             # Sensors without new readings follow at their next reading.
             assert all(check_sensor(ledger, other).is_exact for other in others)
 
-    @pytest.mark.parametrize("model", ["compact", "long"])
+    @pytest.mark.parametrize("model", ["compact", pytest.param("long", marks=pytest.mark.slow)])
     def test_known_sensors_follow_a_new_model_size(self, copied, model):
         async def went_on(service):
             for hour in range(HOURS, HOURS + 3):

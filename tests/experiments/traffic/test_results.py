@@ -17,6 +17,7 @@ from streamridge.experiments.traffic.page import (
 from streamridge.experiments.traffic.results import TrafficResults, improvement
 from streamridge.learners.base import Costs
 from streamridge.runs.run import Run
+from tests.support.tiers import tiered
 
 STEP = np.timedelta64(15, "m")
 
@@ -332,7 +333,10 @@ def test_the_page_compares_other_methods_with_ohl(folder):
 
 @pytest.mark.parametrize(
     "kept",
-    [("FIXED",), ("OHL",), ("HOAG",), ("FIXED", "HOAG"), ("OHL", "HOAG")],
+    tiered(
+        [("FIXED",), ("OHL",), ("HOAG",), ("FIXED", "HOAG"), ("OHL", "HOAG")],
+        quick=lambda kept: kept in (("FIXED",), ("OHL", "HOAG")),
+    ),
     ids=lambda kept: "+".join(kept),
 )
 def test_a_study_without_some_methods_has_a_page_without_their_figures(kept, results, tmp_path):

@@ -17,8 +17,6 @@ from streamridge_service.workers.snapshots import load_tracker
 from tests.support.service.golden_storage import FOLDER, HOURS, NAMES, SETTINGS, fed, in_format_1
 from tests.support.service.in_process import serving, settled
 
-MORE = 96
-
 
 @pytest.fixture(params=range(1, current_format() + 1))
 def database(request, tmp_path):
@@ -87,20 +85,21 @@ def test_a_former_state_is_not_compared_and_its_forecasts_are(database):
             assert found.forecasts == HOURS
 
 
-def test_an_earlier_database_continues(database, record_property):
+@pytest.mark.parametrize("more", [30, pytest.param(96, marks=pytest.mark.slow)])
+def test_an_earlier_database_continues(database, more, record_property):
     record_property("row", "A7")
-    record_property("cases", MORE)
+    record_property("cases", more)
     with open_ledger(str(database)) as ledger:  # this migrates it to the current format
         before = list(ledger.forecasts())
 
-    serving(lambda service: fed(service, HOURS, HOURS + MORE), database, **SETTINGS)
+    serving(lambda service: fed(service, HOURS, HOURS + more), database, **SETTINGS)
 
     with open_ledger(str(database), read_only=True) as ledger:
         after = list(ledger.forecasts())
         assert after[: len(before)] == before
-        assert len(after) == len(before) + MORE * len(NAMES)
+        assert len(after) == len(before) + more * len(NAMES)
         for sensor in ledger.sensors():
             # Replayed forecasts equal the stored ones: bit for bit, or to 1e-9 elsewhere.
             found = check_sensor(ledger, sensor)
             assert found.fault is None
-            assert found.forecasts == HOURS + MORE
+            assert found.forecasts == HOURS + more

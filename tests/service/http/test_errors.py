@@ -142,20 +142,21 @@ class TestCatalogue:
 
 
 class TestLogs:
-    def test_a_thousand_malformed_requests_log_no_token_and_no_traceback(
-        self, guarded, secrets, logged, counted
+    @pytest.mark.parametrize("cases", [250, pytest.param(1000, marks=pytest.mark.slow)])
+    def test_malformed_requests_log_no_token_and_no_traceback(
+        self, guarded, secrets, logged, cases, counted
     ):
-        counted("E11", 1000)
+        counted("E11", cases)
         seed = 20_261_117
         since, chance = len(logged.getvalue()), random.Random(seed)
-        for _ in range(1000):
+        for _ in range(cases):
             assert raw(guarded.port, odd_request(chance, secrets["read"]))[0] < 500, seed
 
         guarded.call(lambda service: None)  # the last request is logged by now
         text = logged.getvalue()[since:]
         assert "Traceback" not in text
         assert not [name for name, secret in secrets.items() if secret in text]
-        assert 0 < len(lines_of(logged, since)) < 500
+        assert 0 < len(lines_of(logged, since)) < cases / 2
 
     def test_similar_lines_are_counted_instead_of_written(self, capsys):
         stream, before = io.StringIO(), structlog.get_config()

@@ -168,6 +168,7 @@ class TestStop:
 
         assert code == 0
 
+    @pytest.mark.slow
     def test_a_signal_that_another_thread_receives_stops_the_service(self, database, counted):
         """The main thread waits for the closing thread, and the signal does not interrupt it."""
         counted("A10", 1)

@@ -44,14 +44,15 @@ class Load:
 
 
 @pytest.mark.usefixtures("short_log")
-def test_each_backup_under_load_is_an_intact_prefix(address, folder, counted):
+@pytest.mark.parametrize("copies", [8, pytest.param(20, marks=pytest.mark.slow)])
+def test_each_backup_under_load_is_an_intact_prefix(address, folder, copies, counted):
     backups = []
     with (
         open_ledger(address) as ledger,
         open_ledger(address, read_only=True) as reader,
         Load(ledger) as load,
     ):
-        for number in range(20):
+        for number in range(copies):
             path, before = folder / f"backup-{number}.db", load.acknowledged
             reader.copy_to(str(path))
             backups.append((path, before))
@@ -63,5 +64,5 @@ def test_each_backup_under_load_is_an_intact_prefix(address, folder, counted):
             assert list(backup.check()) == []
             assert last >= before
             assert sorted(backup.readings_after(0), key=lambda one: one.seq) == entries(1, last)
-    assert load.acknowledged >= 20 * SIZE
+    assert load.acknowledged >= copies * SIZE
     counted("A14", len(backups))

@@ -72,7 +72,7 @@ def damage_of(path):
         return "refused", None
 
 
-@pytest.mark.parametrize("flips", [200, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flips", [80, pytest.param(2000, marks=pytest.mark.slow)])
 def test_changed_bytes_of_a_file_are_noticed_or_harmless(folder, counted, flips):
     whole, damaged = folder / "whole.db", folder / "damaged.db"
     with open_ledger(whole) as ledger:

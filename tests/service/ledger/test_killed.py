@@ -58,7 +58,7 @@ def kill_at(points, folder, when):
 
 
 @pytest.mark.parametrize(
-    "share", [pytest.param(32, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+    "share", [pytest.param(64, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]
 )
 def test_a_kill_loses_nothing_acknowledged(folder, share, counted):
     points = points_of_a_run(folder / "whole" / "ledger.db")[share // 2 :: share]
@@ -70,6 +70,7 @@ def test_a_kill_loses_nothing_acknowledged(folder, share, counted):
     counted("A1", len(points))
 
 
+@pytest.mark.slow
 def test_acknowledging_before_the_commit_is_noticed(folder, counted):
     points = points_of_a_run(folder / "whole" / "ledger.db")[300:348:8]
 

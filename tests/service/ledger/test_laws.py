@@ -29,6 +29,7 @@ from tests.support.ledger.samples import (
     snapshot,
     token,
 )
+from tests.support.tiers import tiered
 
 
 def four_sensors():
@@ -142,12 +143,17 @@ class TestReadings:
 
         assert digest(ledger) == before
 
-    @pytest.mark.parametrize("after", [0, 17, 199])
-    @pytest.mark.parametrize("up_to", [None, 150])
     @pytest.mark.parametrize(
-        ("start", "end"), [(None, None), (NOON + 5 * STEP, None), (None, NOON + 30 * STEP)]
+        ("after", "up_to", "limits"),
+        tiered(
+            [0, 17, 199],
+            [None, 150],
+            [(None, None), (NOON + 5 * STEP, None), (None, NOON + 30 * STEP)],
+            quick=lambda after, up_to, limits: after == 17 and (up_to, limits[0]) != (None, None),
+        ),
     )
-    def test_limits_choose_readings(self, ledger, small_buckets, after, up_to, start, end):
+    def test_limits_choose_readings(self, ledger, small_buckets, after, up_to, limits):
+        start, end = limits
         ledger.append(four_sensors(), entries(1, 240))
 
         found = ledger.readings(2, after=after, up_to=up_to, start=start, end=end)

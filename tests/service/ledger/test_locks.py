@@ -42,8 +42,8 @@ def race(address):
 @pytest.mark.parametrize(
     ("address", "races"),
     [
-        ("sqlite", 5),
-        ("postgres", 2),
+        ("sqlite", 2),
+        ("postgres", 1),
         pytest.param("sqlite", 50, marks=pytest.mark.slow),
         pytest.param("postgres", 50, marks=pytest.mark.slow),
     ],

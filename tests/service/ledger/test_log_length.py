@@ -52,7 +52,7 @@ def test_a_log_behind_readers_stays_short(folder, counted, monkeypatch):
     monkeypatch.setattr(sqlite, "CHECKPOINT_AT", 64)
     monkeypatch.setattr(sqlite, "RESTART_AT", 128)
 
-    longest = longest_log(folder / "ledger.db", pollers=4, bursts=40, batch=200, sensors=4)
+    longest = longest_log(folder / "ledger.db", pollers=4, bursts=15, batch=200, sensors=4)
 
     # As 128 MB are to the log at which it is folded in.
     assert 64 * PAGE <= longest <= 4 * 64 * PAGE

@@ -51,7 +51,7 @@ def losses(folder, synchronous, every):
     return nothing + half
 
 
-@pytest.mark.parametrize("every", [10, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [20, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_power_failure_loses_nothing_acknowledged(folder, every, counted):
     found = losses(folder, "FULL", every=every)
 
@@ -59,6 +59,7 @@ def test_a_power_failure_loses_nothing_acknowledged(folder, every, counted):
     counted("A2", len(found))
 
 
+@pytest.mark.slow
 def test_a_commit_that_is_not_synced_is_noticed(folder, counted):
     found = losses(folder, "NORMAL", every=15)
 

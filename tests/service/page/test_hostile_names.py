@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
 from tests.support.page.fake_service import FakeService
 from tests.support.page.simulated import Roads, Sensor, iso
 from tests.support.page.waiting import until_page, until_streams
@@ -128,6 +130,7 @@ def test_scripts_in_names_and_reasons_never_run(open_page, record_property):
         assert opened.page.url.startswith(service.url)
 
 
+@pytest.mark.slow
 def test_the_test_notices_a_page_that_inserts_text_as_markup(open_page):
     broken = {
         "dom.js": lambda text: text.replace("node.textContent = value", "node.innerHTML = value")

@@ -14,6 +14,7 @@ from streamridge_service.plan import MINUTE, SECOND, Declaration, Plan
 from streamridge_service.workers.snapshots import refitted
 from streamridge_service.workers.steps import in_order, step_values
 from streamridge_service.workers.tracker import Tracker, to_datetime
+from tests.support.tiers import tiered
 from tests.support.workers.logs import (
     DAY,
     PLAN,
@@ -403,7 +404,9 @@ def test_refits_are_spread_over_the_steps(record_property):
     assert counts.max() <= 1.5 * counts.mean()
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 1e-300, 1e6, 1e12])
+@pytest.mark.parametrize(
+    "value", tiered([0.0, 1.0, 1e-300, 1e6, 1e12], quick=lambda value: value in (0.0, 1e12))
+)
 def test_a_constant_sensor_has_finite_forecasts(value, record_property):
     record_property("row", "B10")
     record_property("cases", 4)

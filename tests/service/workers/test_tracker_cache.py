@@ -118,7 +118,7 @@ def test_sensors_out_of_use_leave_before_others(fitted):
     assert wakes <= 2 * MEASURE_EVERY
 
 
-@pytest.mark.parametrize("rule", [None, "mean"])
+@pytest.mark.parametrize("rule", ["mean", pytest.param(None, marks=pytest.mark.slow)])
 def test_a_sensor_that_is_parked_between_readings_continues_bit_for_bit(rule):
     plan = msgspec.structs.replace(PLAN, rule=rule)
     log = entries(daily(450))
