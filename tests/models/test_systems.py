@@ -19,7 +19,7 @@ from streamridge import (
 from streamridge.kernels.base import Arena
 from streamridge.models.systems import LARGE, FactoredSystem, Ridge, fill, solvable
 from tests.support.samples import make_samples
-from tests.support.tiers import tiered
+from tests.support.tiers import each_horizon, tiered
 
 N = LARGE + 75
 KERNELS = {
@@ -250,7 +250,7 @@ class TestInSingle:
 
 @every_kernel
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon(1, 3)
 def test_a_recomputed_system_gives_the_same_bits(kernel, dtype, horizon):
     rng = np.random.default_rng(4)
     samples = make_samples(rng, N, horizon=horizon)
