@@ -36,9 +36,18 @@ class Sensors:
         self, horizon: int, level: Level, *, model: ModelName = "default", **settings: Any
     ) -> None:
         self.horizon = horizon
-        self._settings_of = forecast_settings(model, horizon=horizon, level=level, **settings)
+        self._arguments = {"model": model, "horizon": horizon, "level": level, **settings}
+        self._settings_of = forecast_settings(**self._arguments)
         self._forecasters: dict[str, Forecaster] = {}
         self._histories: dict[str, Series] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the function `_settings_of`, which cannot be pickled."""
+        return {name: each for name, each in vars(self).items() if name != "_settings_of"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._settings_of = forecast_settings(**self._arguments)
 
     @property
     def steps(self) -> dict[str, Length]:
