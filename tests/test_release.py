@@ -20,6 +20,14 @@ def test_the_citation_names_the_version():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == streamridge.__version__
 
 
+@pytest.mark.parametrize("folder", [".ci", ".github", "docs", "tests"])
+def test_the_source_archive_holds_what_the_tests_read(folder):
+    include = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+
+    assert f"/{folder}" in include
+    assert (ROOT / folder).is_dir()
+
+
 def test_the_bill_of_materials_lists_the_vendored_files():
     (path,) = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["sbom-files"]
     (uplot,) = json.loads((ROOT / path).read_text())["components"]

@@ -1,5 +1,7 @@
 """Long frames: equal to `sr.forecast`, cheap updates, gaps, unequal ends, bad input."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,6 +9,7 @@ import pytest
 
 import streamridge as sr
 from streamridge.adapters.frames import StreamRidge
+from streamridge.errors import InvalidInputError
 from streamridge.forecaster.forecaster import Forecaster
 from tests.support.long_frames import SETTINGS, H, long_frame
 
@@ -219,6 +222,7 @@ def test_bad_frames_are_value_errors(df, change, message):
         ({"h": 400}, "north: h, n_windows and step_size must leave readings before"),
         ({"h": H, "n_windows": 0}, "n_windows must be a whole number of at least 1"),
         ({"h": H, "step_size": 0}, "step_size must be a whole number of at least 1"),
+        ({"h": H, "refit": 1.5}, "refit must be a whole number of at least 0, got 1.5"),
         ({"h": H, "refit": -1}, "refit must be a whole number of at least 0"),
     ],
 )
@@ -248,3 +252,115 @@ def test_a_bad_update_changes_nothing(df):
         model.update(new.assign(y=np.where(new["unique_id"] == "south", 1e13, new["y"])))
 
     pd.testing.assert_frame_equal(model.predict(H), made)
+
+
+def test_whole_numbers_in_fit_do_not_round_later_values(df):
+    before, new = split(df, 4)
+    whole = before.assign(y=before["y"].round().astype(int))
+
+    made = StreamRidge(**SETTINGS).fit(whole).update(new).predict(H)
+
+    rows = pd.concat([whole.astype({"y": float}), new])
+    pd.testing.assert_frame_equal(made, StreamRidge(**SETTINGS).forecast(rows, H))
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize(
+    ("fitted", "given", "message"),
+    [
+        ({"unique_id": 7}, {"unique_id": "b"}, "'unique_id' must hold whole numbers, as in fit"),
+        ({"unique_id": 7}, {"unique_id": 7.5}, "got Float64. Convert the column first"),
+        ({}, {"ds": "zoned"}, "'ds' must hold times without a zone, as in fit, got times with a"),
+        ({"ds": "zoned"}, {}, "'ds' must hold times with a zone, as in fit, got times without a"),
+        ({}, {"ds": 5}, "'ds' must hold times without a zone, as in fit, got whole numbers"),
+        ({}, {"y": "0.9"}, "'y' must hold Float64, as in fit, got text"),
+    ],
+)
+def test_an_update_of_other_types_is_a_value_error(df, library, fitted, given, message):
+    df = df[:288]
+    zoned = {"ds": df["ds"].dt.tz_localize("Europe/Berlin")}
+    fitted, given = (zoned if each == {"ds": "zoned"} else each for each in (fitted, given))
+    model = StreamRidge(**SETTINGS).fit(library(df.assign(**fitted)))
+
+    with pytest.raises(InvalidInputError, match=message):
+        model.update(library(df.assign(**given)))
+
+
+def test_an_update_with_numbers_too_large_for_their_type_is_a_value_error(df):
+    model = StreamRidge(**SETTINGS).fit(df[:288].assign(unique_id=np.int8(7)))
+
+    with pytest.raises(InvalidInputError, match="'unique_id' must hold numbers of the type Int8"):
+        model.update(df[:288].assign(unique_id=7 + 256))
+
+
+def test_values_that_are_no_numbers_are_value_errors(df):
+    values = [None, object()] * (len(df) // 2)
+
+    with pytest.raises(InvalidInputError, match="'y' must hold numbers, got Object"):
+        StreamRidge().fit(df.assign(y=values))
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.from_pandas])
+def test_rows_without_a_value_change_nothing(df, library):
+    before, new = split(df, 4)
+    model = StreamRidge(**SETTINGS).fit(library(before))
+    made = model.predict(H)
+
+    model.update(library(new.assign(y=np.nan))).update(library(new[:0]))
+    if library is pl.from_pandas:
+        model.update(library(new).with_columns(y=float("nan")))
+
+    assert model.predict(H).equals(made)
+
+
+def test_an_update_keeps_gaps(df):
+    before, new = split(df, 4)
+    model, other = (StreamRidge(**SETTINGS).fit(before) for _ in range(2))
+    first = new["ds"] == new["ds"].min()
+    for each in (model, other):
+        each.predict(H)
+
+    made = model.update(new.assign(y=new["y"].mask(first))).predict(H)
+
+    pd.testing.assert_frame_equal(made, other.update(new[~first]).predict(H))
+    assert made["ds"].min() == df["ds"].max() + pd.Timedelta("1h")
+
+
+def test_single_rows_start_a_new_series(df):
+    model = StreamRidge(**SETTINGS).fit(df)
+    model.predict(H)
+    rows = df[-3:].assign(unique_id="west")
+
+    for at in range(3):
+        model.update(rows[at : at + 1])
+
+    made = model.predict(H)
+    west = made[made["unique_id"] == "west"]
+    assert west["ds"].tolist() == made[made["unique_id"] == "south"]["ds"].tolist()
+    assert west["StreamRidge"].notna().all()
+
+
+def test_a_pickled_model_continues(df):
+    before, new = split(df, 4)
+    model = StreamRidge(**SETTINGS).fit(before)
+    model.predict(H)
+
+    again = pickle.loads(pickle.dumps(model)).update(new)
+
+    pd.testing.assert_frame_equal(again.predict(H), model.update(new).predict(H))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"foo": 1}, "StreamRidge must be given options among .*, got 'foo'"),
+        ({"horizon": 3}, "horizon must be left out, got 3. Pass h to predict"),
+        ({"level": 0.5}, "level must be left out, got 0.5. Pass it to predict, in percent"),
+        ({"value": "q"}, "value must be left out, got 'q'. Pass target_col"),
+        ({"alias": "ds"}, "alias must differ from all other columns, got 'ds'"),
+        ({"alias": "cutoff"}, "alias must differ from all other columns, got 'cutoff'"),
+    ],
+)
+def test_bad_options_are_value_errors_before_any_work(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        StreamRidge(**options)

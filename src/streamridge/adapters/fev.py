@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamridge.adapters.sensors import Sensors, levels_between, quantiles, whole_series
-from streamridge.errors import missing_library
+from streamridge.errors import about, missing_library
 
 try:
     import pandas as pd
@@ -57,8 +57,9 @@ class StreamRidgeModel(ForecastingModel):
         made = []
         for row in past.to_pandas().to_dict("records"):
             name, times = str(row[task.id_column]), row[task.timestamp_column]
-            series = whole_series(pd.Series(row[target], pd.DatetimeIndex(times)))
-            sensors.follow({name: series})
+            with about(name):
+                series = whole_series(pd.Series(row[target], pd.DatetimeIndex(times)))
+                sensors.follow({name: series})
             forecast = sensors.predict_one(name)
             shares = quantiles(forecast, task.quantile_levels).T if task.quantile_levels else ()
             made.append(

@@ -6,6 +6,7 @@ StreamRidge, StreamRidge-lo-80 and StreamRidge-hi-80.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -18,11 +19,11 @@ from streamridge.arrays import Vector, require_count, require_finite
 from streamridge.errors import InvalidInputError, counted, listed, shown, warn
 from streamridge.files.frames import make_frame
 from streamridge.files.reading import read_series
-from streamridge.files.reading_options import OPTION_NAMES, ReadingOptions
+from streamridge.files.reading_options import OPTION_NAMES, ReadingOptions, require_options
 from streamridge.forecaster.forecast import Forecast, Levels, named, require_levels
 from streamridge.forecaster.forecast_table import forecast_columns
 from streamridge.runs.next_steps import stopped_notes
-from streamridge.runs.tasks import ModelName
+from streamridge.runs.tasks import SHARED_SETTINGS, ModelName
 from streamridge.series.lengths import Length
 from streamridge.series.series import Series
 from streamridge.series.time_format import time_columns
@@ -30,6 +31,15 @@ from streamridge.series.times import Times
 
 # The level of the bands, in percent, if none is asked for: they are learned, but not returned.
 USUAL_LEVEL = (90,)
+# Options of `streamridge.forecast` that have another name here, and where to give them.
+TAKEN = {
+    "id": "Pass id_col",
+    "time": "Pass time_col",
+    "value": "Pass target_col",
+    "horizon": "Pass h to predict",
+    "level": "Pass it to predict, in percent",
+    "extras": "Covariates are not used",
+}
 
 
 class StreamRidge:
@@ -73,6 +83,13 @@ class StreamRidge:
         model: ModelName = "default",
         **settings: Any,
     ) -> None:
+        if alias in (id_col, time_col, target_col, "cutoff"):
+            raise InvalidInputError(f"alias must differ from all other columns, got {alias!r}.")
+        require_options("StreamRidge", settings, (*OPTION_NAMES, *SHARED_SETTINGS))
+        if taken := [name for name in TAKEN if name in settings]:
+            raise InvalidInputError(
+                f"{taken[0]} must be left out, got {shown(settings[taken[0]])}. {TAKEN[taken[0]]}."
+            )
         self._columns = {"id": id_col, "time": time_col, "value": target_col}
         self._alias = alias
         self._reading = {name: settings.pop(name) for name in OPTION_NAMES if name in settings}
@@ -95,19 +112,22 @@ class StreamRidge:
     def update(self, df: Any) -> Self:
         """Learn from new rows, without a fit from scratch; new series are added.
 
-        A late row fills its gap. A second reading of a step is ignored.
+        A late row fills its gap. A second reading of a step is ignored, and so are rows without a
+        value. Columns must have the types that they have in `fit`.
         """
         if not self._parts:
             return self.fit(df)
-        rows, heads = self._checked(df), self._heads
+        rows, heads = self._checked(df).drop_nulls(self._columns["value"]), self._heads
+        if not len(rows):
+            return self
         if rows.implementation != heads.implementation:
             raise InvalidInputError(
                 f"df must be a DataFrame of {heads.implementation.value}, as in fit, "
                 f"got one of {rows.implementation.value}."
             )
-        rows = rows.cast(heads.schema)
+        rows = _like(rows, heads)
         if self._sensors is not None:
-            self._sensors.observe(self._read(rows, self._sensors.steps))
+            self._sensors.observe(self._read(rows, self._steps(rows, self._sensors.steps)))
         self._parts.append(rows)
         self._heads = self._heads_of(nw.concat([heads, self._heads_of(rows)]))
         return self
@@ -168,7 +188,8 @@ class StreamRidge:
         require_count("h", h)
         windows = range(require_count("n_windows", n_windows) - 1, -1, -1)
         step = require_count("step_size", h if step_size is None else step_size)
-        every = require_count("refit", int(refit), least=0) or n_windows
+        every = require_count("refit", int(refit) if refit is True else refit or 0, least=0)
+        every = every or n_windows
         for name, series in self._read(rows).items():
             for number, later in enumerate(windows):
                 cut = len(series) - h - later * step
@@ -206,11 +227,20 @@ class StreamRidge:
                 f"df must have the columns {listed(wanted)} only, got {listed(others)} as well. "
                 "Drop other columns: they are not used."
             )
-        return nw.maybe_reset_index(frame.select(wanted))
+        return _with_floats(nw.maybe_reset_index(frame.select(wanted)), self._columns["value"])
 
     def _heads_of(self, rows: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
         """Return one row of each series, which shows the names, types and library of a frame."""
         return rows.unique(subset=[self._columns["id"]])
+
+    def _steps(self, rows: nw.DataFrame[Any], known: Mapping[str, Length]) -> Mapping[str, Length]:
+        """Return the steps of known series. New series with one row have the step of all others."""
+        shared = set(known.values())
+        if len(shared) != 1:
+            return known
+        counts = Counter(map(str, rows[self._columns["id"]].to_list()))
+        alone = (name for name, count in counts.items() if count == 1)
+        return {**dict.fromkeys(alone, *shared), **known}
 
     def _read(
         self, rows: nw.DataFrame[Any], steps: Mapping[str, Length] | None = None
@@ -273,6 +303,53 @@ class StreamRidge:
         for low, high in zip(lower.items(), upper.items(), strict=True):
             names |= dict([low, high])
         return names
+
+
+def _with_floats(rows: nw.DataFrame[Any], column: str) -> nw.DataFrame[Any]:
+    """Return rows whose values are floats or null. Text stays, since it is read as in files."""
+    kind = rows.schema[column]
+    if not (kind.is_numeric() or isinstance(kind, nw.Object | nw.Unknown)):
+        return rows
+    try:
+        values = rows[column].cast(nw.Float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{column!r} must hold numbers, got {kind}: {error}. Convert the column first."
+        ) from None
+    known = nw.when(~nw.col(column).is_nan()).then(nw.col(column))  # polars has both NaN and null
+    return rows.with_columns(values).with_columns(known)
+
+
+def _like(rows: nw.DataFrame[Any], heads: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """Return rows with the types of `heads`; raise if a value would become another one."""
+    for column, kind in heads.schema.items():
+        given, wanted = _kind(rows.schema[column]), _kind(kind)
+        if given != wanted:
+            raise InvalidInputError(
+                f"{column!r} must hold {wanted}, as in fit, got {given}. Convert the column first."
+            )
+    try:
+        made = rows.cast(heads.schema)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"df must have the types of the columns in fit, got {dict(rows.schema)}: {error}. "
+            "Convert the columns first."
+        ) from None
+    for column, kind in heads.schema.items():
+        if kind.is_integer() and (made[column] != rows[column]).any():
+            raise InvalidInputError(
+                f"{column!r} must hold numbers of the type {kind}, as in fit, got larger ones."
+            )
+    return made
+
+
+def _kind(dtype: nw.dtypes.DType) -> str:
+    """Return what a column holds, in words; columns of the same kind can be joined."""
+    if isinstance(dtype, nw.Datetime):
+        return "times without a zone" if dtype.time_zone is None else "times with a zone"
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
+        return "text"
+    return "whole numbers" if dtype.is_integer() else str(dtype)
 
 
 def _can_cast(made: nw.dtypes.DType, given: nw.dtypes.DType) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from streamridge.adapters.sensors import Sensors, levels_between, quantiles, whole_series
-from streamridge.errors import InvalidInputError, missing_library
+from streamridge.errors import InvalidInputError, about, missing_library
 
 try:
     import pandas as pd
@@ -58,7 +58,8 @@ class StreamRidgePredictor(RepresentablePredictor):
                 f"{np.isnan(target).sum()} missing ones."
             )
         times = pd.period_range(start, periods=len(target), freq=start.freq)
-        self._sensors.follow({name: whole_series(pd.Series(target, times))})
+        with about(name):
+            self._sensors.follow({name: whole_series(pd.Series(target, times))})
         shares = quantiles(self._sensors.predict_one(name), DECILES).T
         return QuantileForecast(
             shares, start + len(target), [str(each) for each in DECILES], item.get("item_id")

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from streamridge.arrays import Matrix
-from streamridge.errors import about
+from streamridge.errors import InvalidInputError, about, counted
 from streamridge.files.reading import read_one_series
-from streamridge.files.reading_options import ReadingOptions
+from streamridge.files.reading_options import ReadingOptions, require_options
 from streamridge.forecaster.forecast import JUDGED, Forecast, Level, Levels, by_level
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.settings import require_readings
 from streamridge.runs.next_steps import forecast_settings, naive_note
-from streamridge.runs.tasks import ModelName
-from streamridge.series.lengths import Length
+from streamridge.runs.tasks import SHARED_SETTINGS, ModelName
+from streamridge.series.lengths import Length, step_name
 from streamridge.series.series import Series
 
 
@@ -35,10 +35,20 @@ class Sensors:
     def __init__(
         self, horizon: int, level: Level, *, model: ModelName = "default", **settings: Any
     ) -> None:
+        require_options("settings", settings, SHARED_SETTINGS)
         self.horizon = horizon
-        self._settings_of = forecast_settings(model, horizon=horizon, level=level, **settings)
+        self._arguments = {"model": model, "horizon": horizon, "level": level, **settings}
+        self._settings_of = forecast_settings(**self._arguments)
         self._forecasters: dict[str, Forecaster] = {}
         self._histories: dict[str, Series] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the function `_settings_of`, which cannot be pickled."""
+        return {name: each for name, each in vars(self).items() if name != "_settings_of"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._settings_of = forecast_settings(**self._arguments)
 
     @property
     def steps(self) -> dict[str, Length]:
@@ -98,12 +108,28 @@ def _continues(known: Series, given: Series) -> bool:
     )
 
 
-def whole_series(readings: Any) -> Series:
-    """Return a regular series of pandas with the gaps at its end, which reading leaves out."""
-    series = read_one_series(readings, ReadingOptions())
-    known = np.flatnonzero(readings.notna().to_numpy())
-    gaps = np.full(len(readings) - 1 - known[-1], np.nan)
-    return replace(series, values=np.append(series.values, gaps))
+def whole_series(readings: Any, tz: str | None = None) -> Series:
+    """Return a series of pandas from its first value on, with the gaps at its end.
+
+    Raises an error unless its index is regular: forecasts would belong to other times than the
+    caller's next steps.
+    """
+    step = _length(readings.index[0]) if len(readings) == 1 else None
+    filled = read_one_series(readings.ffill().bfill(), ReadingOptions(step=step, tz=tz))
+    if len(filled) != len(readings):
+        raise InvalidInputError(
+            f"the index must have a row for each step of {step_name(filled.clock.step)}, got "
+            f"{counted(len(readings), 'row')} for {counted(len(filled), 'step')}. Business days "
+            'and other calendars with gaps are not supported: fill the index, such as asfreq("D").'
+        )
+    values = readings.to_numpy(np.float64, na_value=np.nan)
+    first = int(np.flatnonzero(~np.isnan(values))[0])
+    return replace(filled, start=filled.start + first, values=values[first:])
+
+
+def _length(time: Any) -> Any:
+    """Return the length of a period of pandas, None for a point in time."""
+    return (time + 1).start_time - time.start_time if hasattr(time, "start_time") else None
 
 
 def levels_between(shares: Iterable[float]) -> Levels:

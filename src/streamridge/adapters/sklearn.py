@@ -110,6 +110,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         order = np.argsort(inputs.t, kind="stable")
         samples = Samples(inputs, np.asarray(targets.reshape(len(rows), -1), np.float64))[order]
         model = KernelRidge(self._kernel(samples), self.regularization, self.regularization_bounds)
+        self.__dict__.pop("validation_error_", None)  # of an earlier fit
         lam = self._tuned(model, samples) if self.tune else model.space.values
         fit = model.fit(samples, lam)
         fit.release()
@@ -165,7 +166,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _tuned(self, model: KernelRidge, samples: Samples) -> NDArray[np.float64]:
         """Return the hyperparameters with which a fit to earlier rows predicts the latest best."""
         share = self.validation_fraction
-        latest = round(share * len(samples)) if 0 < share < 1 else 0
+        is_share = isinstance(share, int | float | np.number) and 0 < share < 1
+        latest = round(float(share) * len(samples)) if is_share else 0
         if not 1 <= latest < len(samples):
             raise InvalidInputError(
                 "validation_fraction must leave rows to fit and rows to predict, got "

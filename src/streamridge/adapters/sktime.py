@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamridge.adapters.sensors import levels_between, quantiles
+from streamridge.adapters.sensors import levels_between, quantiles, whole_series
 from streamridge.arrays import Matrix
-from streamridge.errors import missing_library
+from streamridge.errors import InvalidInputError, missing_library
 from streamridge.forecaster.forecast import Level
 from streamridge.forecaster.forecaster import Forecaster
 from streamridge.forecaster.plausibility import BoundPair
@@ -96,23 +96,30 @@ class StreamRidge(BaseForecaster):
 
     def _fit(self, y: Any, X: Any, fh: Any) -> Self:
         horizon = int(self._steps(fh).max())
-        known = y[: y.notna().to_numpy().nonzero()[0].max(initial=-1) + 1]
+        series = whole_series(y, self.tz)
+        if isinstance(series.clock.step, int) and series.clock.step != 1:
+            raise InvalidInputError(
+                f"y must have an index of consecutive whole numbers, got {y.index!r}. "
+                "Pass y.reset_index(drop=True)."
+            )
         settings = self.get_params(deep=False)
-        forecaster = Forecaster.start(known, horizon=horizon, defer_refits=True, **settings)
-        if forecaster.refit_due:
-            forecaster.refit()
-        self.forecaster_ = forecaster
-        self._name = y.name
-        return self._update(y[len(known) :])
+        self.forecaster_ = Forecaster.start(series, horizon=horizon, defer_refits=True, **settings)
+        if self.forecaster_.refit_due:
+            self.forecaster_.refit()
+        self._name, self._latest = y.name, self.cutoff
+        return self
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Self:
-        forecaster = self.forecaster_
+        forecaster, given = self.forecaster_, self.cutoff
+        self._set_cutoff(self._latest)  # sktime moves it first, to late rows or to bad ones as well
         require_readings("y", y.to_numpy())
         times = y.index.to_timestamp() if isinstance(y.index, pd.PeriodIndex) else y.index
         for time, value in zip(times, y.to_numpy(), strict=True):
             forecaster.observe(time, value)
             if update_params and forecaster.refit_due:
                 forecaster.refit()
+        self._latest = max(self._latest, given, key=lambda each: each[0])
+        self._set_cutoff(self._latest)
         return self
 
     def _predict(self, fh: Any, X: Any = None) -> Any:

@@ -7,6 +7,7 @@ from fev import Task
 
 from streamridge.adapters.fev import StreamRidgeModel
 from streamridge.adapters.gluonts import DECILES
+from streamridge.errors import InvalidInputError
 from tests.support.rolling_windows import SETTINGS, WINDOWS, H, by_hand, entries
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -77,6 +78,16 @@ def test_several_targets_are_forecast_separately(task):
 
     assert set(made[0]) == {"target", "other"}
     assert both.evaluation_summary(made, model_name="streamridge")["MASE"] > 0
+
+
+def test_business_days_are_refused(task, tmp_path):
+    days = pd.bdate_range("2020-01-01", periods=240)
+    rows = pd.DataFrame({"id": "road", "timestamp": days, "target": np.arange(240.0) % 5})
+    rows.to_parquet(tmp_path / "days.parquet")
+    daily = Task(**{**task.to_dict(), "dataset_path": str(tmp_path / "days.parquet")})
+
+    with pytest.raises(InvalidInputError, match="road: the index must have a row for each step"):
+        StreamRidgeModel(**SETTINGS).fit_predict(daily)
 
 
 def test_bad_settings_are_value_errors(task):

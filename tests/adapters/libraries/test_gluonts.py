@@ -1,6 +1,9 @@
 """The predictor of GluonTS: rolling windows continue as live, scores, files, and bad input."""
 
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 from gluonts.dataset.split import split
 from gluonts.ev.metrics import MAE, MASE, MeanWeightedSumQuantileLoss
@@ -8,6 +11,7 @@ from gluonts.model import evaluate_model
 from gluonts.model.predictor import Predictor
 
 from streamridge.adapters.gluonts import DECILES, StreamRidgePredictor
+from streamridge.errors import InvalidInputError
 from tests.support.rolling_windows import SETTINGS, START, WINDOWS, H, by_hand, entries
 
 
@@ -84,6 +88,37 @@ def test_a_saved_predictor_is_the_same(tmp_path):
     assert Predictor.deserialize(tmp_path) == predictor
 
 
+def test_a_pickled_predictor_continues():
+    (entry,) = entries(1)
+    predictor = StreamRidgePredictor(H, SETTINGS)
+    next(predictor.predict([{**entry, "target": entry["target"][:-3]}]))
+
+    again = pickle.loads(pickle.dumps(predictor))
+
+    theirs, ours = (next(each.predict([entry])) for each in (again, predictor))
+    np.testing.assert_array_equal(theirs.forecast_array, ours.forecast_array)
+
+
+@pytest.mark.parametrize("freq", ["h", "M", "W"])
+@pytest.mark.parametrize("target", [[5.0], [np.nan, 5.0, np.nan]])
+def test_one_value_is_repeated(freq, target):
+    start = pd.Period("2021-06-14 00:00", freq)
+
+    made = next(StreamRidgePredictor(H).predict([{"start": start, "target": target}]))
+
+    assert made.start_date == start + len(target)
+    np.testing.assert_array_equal(made.quantile(0.5), np.full(H, 5.0))
+
+
+def test_regular_gaps_do_not_change_the_step():
+    (entry,) = entries(1)
+    entry["target"][1::2] = np.nan
+
+    made = next(StreamRidgePredictor(H, SETTINGS).predict([entry]))
+
+    assert np.abs(made.quantile(0.5) - 100 - 50 * np.sin(np.arange(12) * np.pi / 12)).mean() < 15
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -100,6 +135,17 @@ def test_bad_entries_are_value_errors(change, message):
         next(StreamRidgePredictor(H, SETTINGS).predict([{**entry, **change}]))
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # pandas will drop such periods
+def test_business_days_are_refused():
+    (entry,) = entries(1)
+    entry["start"] = pd.Period("2021-06-14", "B")
+
+    with pytest.raises(InvalidInputError, match="road-0: the index must have a row for each step"):
+        next(StreamRidgePredictor(H, SETTINGS).predict([entry]))
+
+
 def test_bad_settings_are_value_errors():
     with pytest.raises(ValueError, match="train_size must be a whole number"):
         next(StreamRidgePredictor(H, {"train_size": 0}).predict(entries(1)))
+    with pytest.raises(ValueError, match=r"settings must be given options among .*, got 'foo'"):
+        StreamRidgePredictor(H, {"foo": 1})

@@ -109,6 +109,14 @@ def test_rows_are_validated_in_the_order_of_time(frame, target):
     np.testing.assert_allclose(shuffled.predict(frame), sorted_rows.predict(frame))
 
 
+def test_a_fit_without_tuning_has_no_validation_error(frame, target):
+    model = MultipleKernelRidge(tune=True, iterations=2).fit(frame, target)
+
+    model.set_params(tune=False).fit(frame, target)
+
+    assert not hasattr(model, "validation_error_")
+
+
 def test_it_works_in_pipelines_searches_and_with_frames_as_output(frame, target):
     pipeline = make_pipeline(StandardScaler(), MultipleKernelRidge()).set_output(transform="pandas")
     search = GridSearchCV(
@@ -134,6 +142,7 @@ def test_it_works_in_pipelines_searches_and_with_frames_as_output(frame, target)
         ({"time_column": "day"}, "time_column must be a column of X, 'a', 'b', 'c', 'hour'"),
         ({"regularization": -1.0}, "regularization"),
         ({"tune": True, "validation_fraction": 1.5}, "validation_fraction must leave rows to fit"),
+        ({"tune": True, "validation_fraction": "a"}, "rows to predict, got 'a' of n_samples = 200"),
         ({"tune": True, "iterations": 0}, "iterations must be a whole number of at least 1"),
     ],
 )

@@ -83,12 +83,50 @@ def test_missing_values_are_gaps_also_at_the_end():
     assert np.abs(made - 100).max() < 80
 
 
+def test_a_late_row_fills_its_gap_and_moves_no_label():
+    y = hourly()
+    model = StreamRidge(**SETTINGS).fit(y.where(y.index != y.index[-3]), fh=FH)
+    before = model.predict()
+
+    after = model.update(y[-3:-2]).predict()
+
+    pd.testing.assert_index_equal(after.index, before.index)
+    assert (after != before).any()
+
+
+def test_a_refused_update_moves_no_label():
+    y = hourly()
+    model = StreamRidge(**SETTINGS).fit(y[:200], fh=FH)
+    before = model.predict()
+
+    with pytest.raises(ValueError, match="y must be at most"):
+        model.update(y[200:] * 1e13)
+
+    pd.testing.assert_series_equal(model.predict(), before)
+
+
+def test_zones_with_a_change_of_clocks():
+    hours = pd.date_range("2021-10-24", periods=240, freq="h", tz="Europe/London")
+
+    made = StreamRidge(**SETTINGS).fit(hourly().set_axis(hours), fh=FH).predict()
+
+    assert made.index[0] == hours[-1] + pd.Timedelta("1h")
+
+
 @pytest.mark.parametrize(
     ("fit", "message"),
     [
         (lambda y: StreamRidge(train_size=0).fit(y, fh=FH), "train_size must be a whole number"),
         (lambda y: StreamRidge().fit(y * np.nan, fh=FH), "must"),
         (lambda y: StreamRidge().fit(y * 1e13, fh=FH), "must be at most 1e"),
+        (
+            lambda y: StreamRidge().fit(y.set_axis(pd.bdate_range("2020", periods=240)), fh=FH),
+            r'got 240 rows for 336 steps.*such as asfreq\("D"\)',
+        ),
+        (
+            lambda y: StreamRidge().fit(y.set_axis(pd.RangeIndex(0, 480, 2)), fh=FH),
+            "y must have an index of consecutive whole numbers, got RangeIndex",
+        ),
         (lambda y: StreamRidge().fit(y, fh=[2]).predict(fh=[1, 9]), "fh"),
         (lambda y: StreamRidge().fit(y[:100], fh=[1]).update(y[100:] * 1e13), "y must be at most"),
     ],

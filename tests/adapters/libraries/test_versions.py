@@ -19,7 +19,7 @@ def test_the_page_names_a_version_for_each_adapter():
 
 @pytest.mark.parametrize(("package", "tested"), TESTED.items())
 def test_the_version_is_the_tested_one(package, tested):
-    assert (version(package) + ".").startswith(tested + ".")
+    assert version(package).split(".")[:2] == tested.split(".")[:2]  # patch releases may be newer
 
 
 @pytest.mark.parametrize("package", ["torch", "mxnet", "lightning"])
