@@ -154,6 +154,10 @@ def test_crashed_and_hanging_workers_fail_no_request(tmp_path, monkeypatch, reco
     record_property("cases", KILLS + HANGS)
 
 
+# The most lives in which a worker is to be stopped in a refit.
+LIVES = 20
+
+
 async def fed(service, batches, first=0):
     """Feed batches one by one, and wait for the forecasts and refits of each."""
     for number in range(first, len(batches)):
@@ -212,11 +216,17 @@ def test_a_worker_killed_in_refits_changes_no_byte(
                 killed.append(worker.pid)
                 os.kill(worker.pid, signal.SIGKILL)
 
-    serving(disturbed, tmp_path / "killed.db", train_size=400)
+    # On a busy machine all refits may end before one is seen: then the service lives once more.
+    for life in range(LIVES):
+        database = tmp_path / f"killed-{life}.db"
+        serving(disturbed, database, train_size=400)
+        if len(killed) == kills:
+            break
+        killed.clear()
 
     assert len(killed) == kills
     undisturbed = whole if steps == FEW_STEPS else lived(tmp_path / "whole.db", steps)
-    assert digest_of(tmp_path / "killed.db") == undisturbed
+    assert digest_of(database) == undisturbed
     record_property("row", "C2")
     record_property("cases", kills)
 
