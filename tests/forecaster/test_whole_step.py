@@ -139,15 +139,16 @@ def test_saved_and_loaded_every_step_equals_the_oracle(horizon, steps, tmp_path)
     assert happened | {"implausible", "stuck"} <= set(plain.counts)
 
 
-def test_with_holidays_every_step_equals_the_oracle(tmp_path):
+@pytest.mark.parametrize("steps", [210, pytest.param(330, marks=pytest.mark.slow)])
+def test_with_holidays_every_step_equals_the_oracle(steps, tmp_path):
     # In the warm-up, two in a row, on a Saturday, a week after another, and every Tuesday.
     dates = ["2021-06-15", "2021-06-24", "2021-06-25", "2021-07-03", "2021-07-10"]
     tuesdays = [f"2021-{day}" for day in ("07-13", "07-20", "07-27")]
     forecaster, plain = both(horizon=2, holidays=dates + tuesdays)
-    stream = troubled(seed=8)[:330]
+    stream = troubled(seed=8)[:steps]
 
-    walk(forecaster, plain, stream[:200])
-    walk(reloaded(forecaster, tmp_path), plain, stream[200:])
+    walk(forecaster, plain, stream[:190])
+    walk(reloaded(forecaster, tmp_path), plain, stream[190:])
 
     assert plain.learner is not None
 
