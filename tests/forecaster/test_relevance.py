@@ -41,8 +41,8 @@ def test_neighbours_come_after_features(network):
     assert list(frame.columns) == ["kind", "name", "relevance"]
     assert frame["kind"].tolist()[-1] == "neighbour"
     assert "mainline-1" in found._repr_html_()
-    bars = found.plot().axes[0].patches
-    assert len(bars) == len(frame)
+    bars = [len(axes.patches) for axes in found.plot().axes]
+    assert bars == [len(found.features), len(found.neighbours)]
 
 
 def test_a_run_knows_its_features():

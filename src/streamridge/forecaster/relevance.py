@@ -11,7 +11,7 @@ import numpy as np
 from streamridge.errors import InvalidInputError, html_table
 from streamridge.features.words import feature_words
 from streamridge.files.frames import make_frame
-from streamridge.plots.axes import COLORS, new_figure
+from streamridge.plots.axes import COLORS, drawable, new_figure
 
 # The end of the name of a hyperparameter that scales one feature.
 SCALE = ".inverse_scales["
@@ -46,30 +46,30 @@ class Relevance:
         return make_frame(columns, backend)
 
     def plot(self) -> Any:
-        """Return a figure with a bar for each feature and each neighbour."""
-        rows = self.rows()
-        figure = new_figure(1, height_per_row=1 + HEIGHT_PER_ROW * len(rows))
-        self.draw(figure.axes[0])
-        return figure
-
-    def draw(self, axes: Any) -> Any:
-        """Draw a bar for each feature and each neighbour on axes of matplotlib."""
-        rows = self.rows()
-        colors = [COLORS[0] if kind == "feature" else COLORS[1] for kind, *_ in rows]
-        places = np.arange(len(rows))
-        axes.barh(places, [each for *_, each in rows], color=colors)
-        labels = [f"neighbour {name}" if kind == "neighbour" else name for kind, name, _ in rows]
-        axes.set_yticks(places, labels)
-        axes.invert_yaxis()
-        unit = "share of all inverse scales"
+        """Return a figure with a bar for each feature, and for each neighbour below."""
+        parts = [self.features, self.neighbours] if self.neighbours else [self.features]
+        height = 1.5 * len(parts) + HEIGHT_PER_ROW * len(self.rows())
+        figure: Any = new_figure(len(parts), height_per_row=height / len(parts))
         if self.neighbours:
-            unit += "; of neighbours: expected errors"
-        axes.set(xlabel=unit, title="Relevance for the forecast")
-        return axes
+            figure.axes[0].get_gridspec().set_height_ratios([5 + len(part) for part in parts])
+            draw_bars(figure.axes[1], self.neighbours, COLORS[1])
+            figure.axes[1].set(title="Neighbours", xlabel="usual move, in expected errors")
+        draw_bars(figure.axes[0], self.features, COLORS[0])
+        figure.axes[0].set(title="Features of the model", xlabel="share of all inverse scales")
+        return figure
 
     def _repr_html_(self) -> str:
         rows = [[kind, name, f"{number:.3f}"] for kind, name, number in self.rows()]
         return html_table(["kind", "name", "relevance"], rows)
+
+
+def draw_bars(axes: Any, sizes: Mapping[str, float], color: str) -> None:
+    """Draw a horizontal bar for each name on axes of matplotlib, the first on top."""
+    places = np.arange(len(sizes))
+    axes.barh(places, list(sizes.values()), color=color)
+    axes.set_ylim(-1, len(sizes))
+    axes.set_yticks(places, list(map(drawable, sizes)))
+    axes.invert_yaxis()
 
 
 def relevance_of(hyperparameters: Mapping[str, float], names: Sequence[str]) -> Relevance:
