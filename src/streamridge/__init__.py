@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streamridge.files.tables import open_table
     from streamridge.forecaster.forecast import Forecast
     from streamridge.forecaster.forecaster import Forecaster
+    from streamridge.forecaster.neighbours import Neighbours
     from streamridge.forecaster.network import Network
     from streamridge.forecaster.presets import Preset
     from streamridge.forecaster.relevance import Relevance
@@ -99,6 +100,7 @@ __all__ = [
     "Matern",
     "MissingExtraError",
     "Mixture",
+    "Neighbours",
     "Network",
     "NotPositiveDefiniteError",
     "NystromRidge",
@@ -157,6 +159,7 @@ _NAMES = {
     "files.tables": "open_table",
     "forecaster.forecast": "Forecast",
     "forecaster.forecaster": "Forecaster",
+    "forecaster.neighbours": "Neighbours",
     "forecaster.network": "Network",
     "forecaster.presets": "Preset",
     "forecaster.relevance": "Relevance",

@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Mask, Matrix, Vector, require_count, require_shape
+from streamridge.errors import StateError
+from streamridge.files.checkpoint import UNREADABLE, decoded, encoded
 from streamridge.forecaster.forecast import gaussian_quantile
 from streamridge.forecaster.settings import MOST_NEAR, Settings
 
@@ -69,10 +71,14 @@ ARRAYS = (
     "ranges",
 )
 BLANK = {"chosen": -1, "forecasts": np.nan, "readings": np.nan, "ranges": np.nan}
+KIND = "neighbours"
 
 
 class Neighbours:
     """The neighbours and the regressions of n sensors, which take their steps together.
+
+    Sensors are known by their places. Each step is one call of `observe` and `choose`; `corrected`
+    then gives the next forecasts. A `Network` does this for its sensors.
 
     Parameters
     ----------
@@ -138,6 +144,16 @@ class Neighbours:
         sizes = np.sqrt(np.square(weights).sum(axis=2)) * self.shares[:, None]
         return sizes.max(axis=2, initial=0.0)
 
+    @property
+    def error_ratios(self) -> Matrix:
+        """Return the errors of corrected forecasts over those of the sensors' own, (n, H).
+
+        These are root mean squares of the last days, in units of the expected sizes.
+        """
+        first = FIRST_WIDTH_DAYS * self.day
+        ratios: Matrix = np.sqrt((first + self._sums[:, 5]) / (first + self._sums[:, 4]))
+        return ratios
+
     def resize(self, places: Sequence[int]) -> None:
         """Keep the sensors at these places, in this order; -1 is a new sensor."""
         old, new = np.array(places, dtype=np.int64), Neighbours(self.horizon, self.day, self.level)
@@ -170,9 +186,8 @@ class Neighbours:
         """
         sizes = self._sizes(lower, upper)
         shifts = self.shares * _times(self._next_columns(), self._weights) * np.nan_to_num(sizes)
-        first = FIRST_WIDTH_DAYS * self.day
-        factors = np.sqrt((first + self._sums[:, 5]) / (first + self._sums[:, 4]))
-        factors = np.where(shifts == 0, 1.0, np.clip(factors, NARROWEST, 1.0))[..., None]
+        factors = np.clip(self.error_ratios, NARROWEST, 1.0)
+        factors = np.where(shifts == 0, 1.0, factors)[..., None]
         low, high = self._ranges_with(lower, upper).T[..., None]
         moved = np.where(shifts == 0, values, np.clip(values + shifts, low, high))
         own, centre, low, high = (
@@ -330,6 +345,24 @@ class Neighbours:
         for name, own in self._arrays().items():
             require_shape(name, state[name], own.shape)
             setattr(self, f"_{name}", state[name].astype(own.dtype))
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state as bytes, for `from_bytes`."""
+        header = {"kind": KIND, "horizon": self.horizon, "day": self.day, "level": self.level}
+        return encoded(header, self.state())
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Neighbours:
+        """Return the neighbours that `to_bytes` was called on; they continue bit for bit."""
+        header, arrays = decoded(content, "content")
+        if header.get("kind") != KIND:
+            raise StateError(f"content must hold neighbours, got a {header.get('kind')!r}.")
+        try:
+            neighbours = cls(header["horizon"], header["day"], header["level"])
+            neighbours.restore(arrays)
+        except UNREADABLE as error:
+            raise StateError(f"content does not hold neighbours: {error}") from None
+        return neighbours
 
 
 def _times(columns: Matrix, weights: NDArray[np.float64]) -> Matrix:
