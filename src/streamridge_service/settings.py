@@ -95,6 +95,9 @@ class ServiceSettings(BaseSettings):
     clock: Literal["machine", "stream"] = Field(
         "machine", description="the current time: the machine's clock, or the time of the readings"
     )
+    neighbours: Literal["auto", "none"] = Field(
+        "auto", description="whether sensors of one group correct each other's forecasts"
+    )
     workers: int = Field(
         default_factory=lambda: default_workers(usable_cores(), bytes_of(default_memory())),
         ge=1,

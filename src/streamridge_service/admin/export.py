@@ -62,7 +62,9 @@ def export_forecasts(ledger: Ledger, path: Path, selection: Selection) -> int:
     issued = (
         each
         for number in numbers
-        for each in ledger.forecasts(number, start=selection.start, end=selection.end)
+        for each in ledger.forecasts(
+            number, start=selection.start, end=selection.end, corrected=True
+        )
     )
     return _written(path, issued, lambda rows: _forecast_columns(rows, sensors, steps), ("time",))
 

@@ -26,6 +26,7 @@ from streamridge_service.cli.database import (
 if TYPE_CHECKING:
     from streamridge_service.ledger.ledger import Ledger
     from streamridge_service.ledger.records import SensorRow
+    from streamridge_service.verification.groups import GroupCheck
     from streamridge_service.verification.verify import SensorCheck
 
 
@@ -45,8 +46,8 @@ def verify(
 
     All pages, checksums and arrival numbers are checked. Then some sensors are replayed from their
     first reading on, refit by refit. Their states and forecasts must equal the stored ones bit for
-    bit. Nothing is changed, and the service may run meanwhile. The exit code is 65 if there is a
-    fault.
+    bit. So must the corrections of all groups. Nothing is changed, and the service may run
+    meanwhile. The exit code is 65 if there is a fault.
 
     Example: streamridge verify --all --database roads.db
     """
@@ -58,13 +59,21 @@ def verify(
         faults = list(ledger.check())
         with _sensor_checks(ledger, None if every else sample, drawn, messages) as checks:
             found = list(checks)
+        groups = _group_checks(ledger)
+    faults += [f"group {each.group}: {each.fault}" for each in groups if each.fault is not None]
     faults += [f"{each.sensor}: {each.fault}" for each in found if each.fault is not None]
     if as_json:
         sensors = [asdict(each) for each in found]
-        record = {"database": name, "seed": drawn, "faults": faults, "sensors": sensors}
+        record = {
+            "database": name,
+            "seed": drawn,
+            "faults": faults,
+            "sensors": sensors,
+            "groups": [asdict(each) for each in groups],
+        }
         typer.echo(json.dumps(record))
     else:
-        _print_result(faults, found, drawn)
+        _print_result(faults, found, groups, drawn)
     if faults:
         raise typer.Exit(DATA)
 
@@ -89,10 +98,20 @@ def _sensor_checks(
         yield check_sensors(ledger, shown(sensors))
 
 
-def _print_result(faults: list[str], found: list[SensorCheck], seed: int) -> None:
-    for each in found:
-        if each.fault is None and each.remark is not None:
-            typer.echo(visible(f"{each.sensor}: {each.remark}."))
+def _group_checks(ledger: Ledger) -> list[GroupCheck]:
+    from streamridge_service.verification.groups import check_groups
+
+    return list(check_groups(ledger))
+
+
+def _print_result(
+    faults: list[str], found: list[SensorCheck], groups: list[GroupCheck], seed: int
+) -> None:
+    remarks = [(each.sensor, each.remark) for each in found if each.fault is None]
+    remarks += [(f"group {each.group}", each.remark) for each in groups if each.fault is None]
+    for name, remark in remarks:
+        if remark is not None:
+            typer.echo(visible(f"{name}: {remark}."))
     for fault in faults:
         typer.echo(f"wrong: {visible(fault)}")
     exact = [each for each in found if each.fault is None and each.is_exact]
@@ -101,6 +120,13 @@ def _print_result(faults: list[str], found: list[SensorCheck], seed: int) -> Non
         f"{counted(len(exact), 'sensor')} and {counted(forecasts, 'forecast')} replayed from the "
         f"log, equal bit for bit (seed {seed})."
     )
+    if groups:
+        same = [each for each in groups if each.fault is None and each.is_exact]
+        corrections = sum(each.corrections for each in same)
+        typer.echo(
+            f"{counted(len(same), 'group')} and {counted(corrections, 'correction')} replayed, "
+            "equal bit for bit."
+        )
     typer.echo(f"{counted(len(faults), 'fault')} found." if faults else "No faults found.")
 
 

@@ -12,6 +12,8 @@ import msgspec
 from streamridge_service.ledger.errors import DamagedError
 from streamridge_service.ledger.records import (
     Action,
+    GroupMember,
+    GroupStep,
     IssuedForecast,
     RefitPoint,
     Snapshot,
@@ -26,6 +28,7 @@ BUCKET = 1 << 17
 
 _encoded = msgspec.msgpack.Encoder().encode
 numbers_of = msgspec.json.Decoder(tuple[int, ...]).decode
+_members_of = msgspec.msgpack.Decoder(tuple[bool, tuple[GroupMember, ...]]).decode
 
 
 def bucket_of(seq: int) -> int:
@@ -140,6 +143,27 @@ def forecast_row(forecast: IssuedForecast) -> SqlRow:
         forecast.source,
         struct.pack(f"<{len(numbers)}d", *numbers),
     )
+
+
+def correction_row(forecast: IssuedForecast) -> SqlRow:
+    """Return the row of a corrected forecast; the rest is in the row of the forecast."""
+    bucket, sensor, seq, *_, numbers = forecast_row(forecast)
+    return bucket, sensor, seq, numbers
+
+
+def group_step_row(step: GroupStep) -> SqlRow:
+    """Return the row of a step of a group."""
+    seq = max((max(each.own, each.following) for each in step.members), default=0)
+    return step.group, step.step, step.time, seq, _encoded((step.is_first, step.members))
+
+
+def group_step_of(row: SqlRow) -> GroupStep:
+    """Return a step of a group from the columns name, step, time, body."""
+    name, length, time, body = row
+    try:
+        return GroupStep(name, length, time, *_members_of(body))
+    except msgspec.MsgspecError:
+        raise DamagedError(f"a step of group {name} is damaged.") from None
 
 
 def forecast_of(row: SqlRow) -> IssuedForecast:

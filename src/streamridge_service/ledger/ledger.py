@@ -18,7 +18,9 @@ from streamridge_service.ledger.integrity import find_faults
 from streamridge_service.ledger.layout import (
     bucket_of,
     checksum_after,
+    correction_row,
     forecast_row,
+    group_step_row,
     normalized,
     reading_row,
     refit_point_row,
@@ -29,6 +31,7 @@ from streamridge_service.ledger.reading import LedgerQueries, arrivals, number_f
 from streamridge_service.ledger.records import (
     Action,
     Event,
+    GroupResult,
     IssuedForecast,
     SensorRow,
     Snapshot,
@@ -50,6 +53,7 @@ REPLACE_SNAPSHOT = """(sensor) DO UPDATE SET
     fingerprint = excluded.fingerprint, digest = excluded.digest
 """
 REPLACE_STATE = "(sensor) DO UPDATE SET state = excluded.state"
+REPLACE_GROUP_STATE = "(name, step) DO UPDATE SET time = excluded.time, state = excluded.state"
 REPLACE_TOKEN = """(id) DO UPDATE SET
     name = excluded.name, digest = excluded.digest, scopes = excluded.scopes,
     created = excluded.created, expires = excluded.expires, revoked = excluded.revoked
@@ -129,6 +133,21 @@ class Ledger(LedgerQueries):
             last = {one.point.sensor: one for one in newer}
             session.add("snapshots", [snapshot_row(one) for one in last.values()], REPLACE_SNAPSHOT)
             session.add("states", [(key, one.state) for key, one in last.items()], REPLACE_STATE)
+
+    def add_group_steps(self, results: Sequence[GroupResult]) -> None:
+        """Add steps of groups and their corrections, and replace states; stored steps stay."""
+        corrected = [correction_row(each) for result in results for each in result.corrected]
+        states = {
+            (one.step.group, one.step.step): (one.step.time, one.state)
+            for one in results
+            if one.state is not None
+        }
+        with self._storage.writing() as session:
+            session.add("group_steps", [group_step_row(result.step) for result in results])
+            session.add("corrections", corrected)
+            session.add(
+                "group_states", [(*key, *row) for key, row in states.items()], REPLACE_GROUP_STATE
+            )
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events; an event with a stored number is skipped."""

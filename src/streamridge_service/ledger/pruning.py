@@ -16,8 +16,8 @@ from streamridge_service.ledger.schema import REPLACE_FACT, Session, Storage
 
 # Rows that one transaction deletes.
 MOST_ROWS = 10_000
-# Tables with rows of buckets.
-TABLES = ("readings", "forecasts")
+# Tables with rows of buckets, and those that are counted.
+TABLES, COUNTED = ("readings", "forecasts", "corrections"), ("readings", "forecasts")
 
 SPANS = """
 SELECT b.bucket, b.last_time, f.last_time
@@ -61,7 +61,7 @@ def prune(storage: Storage, before: int) -> dict[str, int]:
         counts["buckets"] += 1
     with storage.reading() as session:
         needed = len(list(_old(session, before)))
-    return {**{name: counts[name] for name in ("buckets", *TABLES)}, "needed": needed}
+    return {**{name: counts[name] for name in ("buckets", *COUNTED)}, "needed": needed}
 
 
 def prunable_bucket(storage: Storage, before: int) -> int | None:
@@ -89,7 +89,10 @@ def delete_dropped(storage: Storage) -> dict[str, int]:
             bucket = session.rows(f"SELECT min(bucket) FROM {table}")[0][0]
             if bucket is not None and bucket < first:
                 return {table: _delete_some(session, table, bucket)}
-    return {}
+        number = session.run(
+            "DELETE FROM group_steps WHERE seq < :first", first=bucket_ends(first)[0]
+        )
+    return {"group_steps": number} if number else {}
 
 
 def _delete_some(session: Session, table: str, bucket: int) -> int:

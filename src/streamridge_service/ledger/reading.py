@@ -12,6 +12,7 @@ from streamridge_service.ledger.errors import StorageFailedError
 from streamridge_service.ledger.layout import (
     bucket_of,
     forecast_of,
+    group_step_of,
     refit_point_of,
     snapshot_of,
     token_of,
@@ -19,6 +20,7 @@ from streamridge_service.ledger.layout import (
 from streamridge_service.ledger.records import (
     Action,
     Event,
+    GroupStep,
     IssuedForecast,
     RefitPoint,
     SensorRow,
@@ -66,9 +68,14 @@ ORDER BY h.seq
 ACTIONS_BETWEEN = """
 SELECT seq, sensor, kind, body, received FROM actions WHERE seq >= :first AND seq <= :last
 """
+# With corrections, a corrected forecast has the corrected numbers.
+CORRECTIONS = """
+LEFT JOIN corrections c ON c.bucket = f.bucket AND c.sensor = f.sensor AND c.seq = f.seq
+"""
+OWN, CORRECTED = ("f.numbers", ""), ("coalesce(c.numbers, f.numbers)", CORRECTIONS)
 FORECASTS = """
-SELECT f.seq, f.sensor, f.time, f.fit, f.source, f.numbers
-FROM forecast_buckets b CROSS JOIN forecasts f
+SELECT f.seq, f.sensor, f.time, f.fit, f.source, {}
+FROM forecast_buckets b CROSS JOIN forecasts f {}
 WHERE b.bucket >= :first_bucket AND b.last_time >= :start AND b.first_time < :until
   AND f.bucket = b.bucket AND f.sensor = :sensor
   AND f.seq > :after AND f.time >= :start AND f.time < :until
@@ -79,9 +86,14 @@ SELECT bucket FROM forecast_buckets
 WHERE bucket >= :first_bucket AND last_time >= :start AND first_time < :until ORDER BY bucket
 """
 BUCKET_FORECASTS = """
-SELECT seq, sensor, time, fit, source, numbers FROM forecasts
-WHERE bucket = :bucket AND seq > :after AND time >= :start AND time < :until
-ORDER BY seq, sensor
+SELECT f.seq, f.sensor, f.time, f.fit, f.source, {}
+FROM forecasts f {}
+WHERE f.bucket = :bucket AND f.seq > :after AND f.time >= :start AND f.time < :until
+ORDER BY f.seq, f.sensor
+"""
+GROUP_STEPS = """
+SELECT name, step, time, body FROM group_steps
+WHERE name = :name AND step = :step AND time > :after ORDER BY time LIMIT :most
 """
 SNAPSHOTS = """
 SELECT p.sensor, p.seq, p.until, p.kind, p.leftover, p.summary, p.tuning, p.fingerprint, p.digest,
@@ -240,23 +252,45 @@ class LedgerQueries:
         after: int = 0,
         start: int | None = None,
         end: int | None = None,
+        corrected: bool = False,
     ) -> Iterator[IssuedForecast]:
         """Yield forecasts by arrival number, of one sensor or of all.
 
-        `start` and `end` limit the time of the first step (start <= time < end).
+        `start` and `end` limit the time of the first step (start <= time < end). With `corrected`,
+        forecasts are those after the corrections by other sensors, where there are any.
         """
+        numbers = CORRECTED if corrected else OWN
         span: dict[str, SqlValue] = {
             "start": EARLIEST if start is None else start,
             "until": LATEST if end is None else end,
         }
         if sensor is not None:
             first = bucket_of(after)
-            rows = self._rows(FORECASTS, sensor=sensor, first_bucket=first, after=after, **span)
+            query = FORECASTS.format(*numbers)
+            rows = self._rows(query, sensor=sensor, first_bucket=first, after=after, **span)
             yield from map(forecast_of, rows)
             return
         for (bucket,) in self._rows(FORECAST_BUCKETS, first_bucket=bucket_of(after), **span):
-            rows = self._rows(BUCKET_FORECASTS, bucket=bucket, after=after, **span)
+            query = BUCKET_FORECASTS.format(*numbers)
+            rows = self._rows(query, bucket=bucket, after=after, **span)
             yield from map(forecast_of, rows)
+
+    def groups(self) -> list[tuple[str, int]]:
+        """Return the names of groups with steps, each with the length of its steps."""
+        return self._rows("SELECT DISTINCT name, step FROM group_steps ORDER BY name, step")
+
+    def group_steps(
+        self, group: str, step: int, *, after: int = EARLIEST, most: int = 1000
+    ) -> list[GroupStep]:
+        """Return the first steps of a group after a time."""
+        rows = self._rows(GROUP_STEPS, name=group, step=step, after=after, most=most)
+        return [group_step_of(row) for row in rows]
+
+    def group_state(self, group: str, step: int) -> tuple[int, bytes] | None:
+        """Return the last stored state of a group, after the time of its last step."""
+        query = "SELECT time, state FROM group_states WHERE name = :name AND step = :step"
+        rows = self._rows(query, name=group, step=step)
+        return rows[0] if rows else None
 
     def events(self, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """Return the newest events after a number, in order."""

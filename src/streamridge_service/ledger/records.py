@@ -101,6 +101,35 @@ class IssuedForecast(msgspec.Struct, frozen=True, array_like=True):
     upper: tuple[float, ...]
 
 
+class GroupMember(msgspec.Struct, frozen=True, array_like=True):
+    """What one sensor contributes to a step of its group."""
+
+    sensor: int
+    value: float | None  # the reading that its model learned from; None if there is none
+    # Arrival numbers of its own forecasts: the one that starts at the step, and the one after it; 0
+    # if there is none.
+    own: int
+    following: int
+
+
+class GroupStep(msgspec.Struct, frozen=True, array_like=True):
+    """A step of a group of sensors, from which the corrections of their forecasts follow."""
+
+    group: str
+    step: int  # length of the step
+    time: int
+    is_first: bool  # whether the group begins anew with this step
+    members: tuple[GroupMember, ...]
+
+
+class GroupResult(msgspec.Struct, frozen=True):
+    """A step of a group, the forecasts that it corrects, and now and then the group's state."""
+
+    step: GroupStep
+    corrected: tuple[IssuedForecast, ...]
+    state: bytes | None = None
+
+
 class SensorRow(msgspec.Struct, frozen=True, array_like=True):
     """A sensor as stored; `declared` is JSON, `archived` a time or None."""
 

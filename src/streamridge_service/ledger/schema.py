@@ -117,6 +117,23 @@ CREATE TABLE events (
 INSERT INTO meta VALUES ('first', '1'), ('last', '0'), ('done', '0')
 """
 
+# Sensors of one group correct each other's forecasts. `corrections` has the numbers of corrected
+# forecasts; `seq` of a group's step is the largest arrival number that it names.
+SECOND = """
+CREATE TABLE corrections (
+    bucket {small} NOT NULL, sensor {small} NOT NULL, seq {whole} NOT NULL,
+    numbers {bytes} NOT NULL, PRIMARY KEY (bucket, sensor, seq)
+) {by_key};
+CREATE TABLE group_steps (
+    name TEXT NOT NULL, step {whole} NOT NULL, time {whole} NOT NULL, seq {whole} NOT NULL,
+    body {bytes} NOT NULL, PRIMARY KEY (name, step, time)
+) {by_key};
+CREATE TABLE group_states (
+    name TEXT NOT NULL, step {whole} NOT NULL, time {whole} NOT NULL, state {bytes} NOT NULL,
+    PRIMARY KEY (name, step)
+) {by_row}
+"""
+
 TABLES = (
     "meta",
     "sensors",
@@ -130,10 +147,13 @@ TABLES = (
     "forecast_buckets",
     "tokens",
     "events",
+    "corrections",
+    "group_steps",
+    "group_states",
 )
 
 # Migration n brings a storage to format n. A released migration never changes.
-MIGRATIONS = [FIRST]
+MIGRATIONS = [FIRST, SECOND]
 
 # The conflict clause that replaces a fact.
 REPLACE_FACT = "(key) DO UPDATE SET value = excluded.value"
@@ -200,7 +220,7 @@ def copy_tables(source: Session, writing: Callable[[], AbstractContextManager[Se
     `writing` opens a transaction of the new storage, one for each chunk of rows.
     """
     for table in TABLES:
-        most = LARGE_ROWS if table == "states" else MANY_ROWS
+        most = LARGE_ROWS if table in ("states", "group_states") else MANY_ROWS
         for rows in source.chunks(f"SELECT * FROM {table}", most):
             with writing() as session:
                 session.add(table, rows, REPLACE_FACT if table == "meta" else "DO NOTHING")

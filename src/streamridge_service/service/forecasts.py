@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
+import msgspec
 import structlog
 
-from streamridge_service.ledger.records import Action, RefitPoint
+from streamridge_service.ledger.records import Action, IssuedForecast, RefitPoint
 from streamridge_service.plan import Plan
 from streamridge_service.problems import Problem
 from streamridge_service.service.answers import sensor_item
 from streamridge_service.service.events import EventBus, EventLog
+from streamridge_service.service.groups import Groups
 from streamridge_service.service.sensor_status import SensorStatus, SensorStatuses
 from streamridge_service.service.writer import PendingWrites, Writer
 from streamridge_service.workers.messages import (
@@ -60,14 +62,23 @@ class Forecasts:
         bus: EventBus,
         events: EventLog,
         now: Callable[[], int],
+        *,
+        neighbours: bool,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._plan, self.statuses, self._writer = plan, statuses, writer
+        self.groups = Groups(
+            plan,
+            is_on=neighbours,
+            store=lambda result: writer.add(PendingWrites([result])),
+            show=lambda some: self._loop.call_soon_threadsafe(self._show_corrected, some),
+        )
         self._bus, self._events, self._now = bus, events, now
         self.counts: Counter[str] = Counter()  # refits by kind, failures, milliseconds
 
     def start(self, config: WorkerConfig, workers: int) -> None:
-        """Start the worker processes."""
+        """Start the thread of the groups, and the worker processes."""
+        self.groups.start()
         self.pool = WorkerPool(config, workers, self._received)
 
     def _received(self, worker: WorkerHandle, message: FromWorker) -> None:
@@ -75,6 +86,7 @@ class Forecasts:
         if isinstance(message, ReadingsTaken):
             settle = partial(worker.settle, message.number)
             self._writer.add(PendingWrites([*message.forecasts], callbacks=[settle]))
+            self.groups.take(message)  # its results are stored after the forecasts
         elif isinstance(message, SnapshotMade):
             self._writer.add(PendingWrites([message.snapshot]))
         elif isinstance(message, SensorRecovered):
@@ -106,10 +118,15 @@ class Forecasts:
             case SensorRecovered():
                 self.statuses.set_fault(message.sensor, None)
 
+    def _show_corrected(self, forecasts: tuple[IssuedForecast, ...]) -> None:
+        for issued in forecasts:
+            self._publish(self.statuses.set_corrected(issued))
+
     def _update(self, known: SensorState) -> None:
-        if known.sensor not in self.statuses:
-            return
-        status = self.statuses.set_summary(known.sensor, known.summary, known.seq)
+        if known.sensor in self.statuses:
+            self._publish(self.statuses.set_summary(known.sensor, known.summary, known.seq))
+
+    def _publish(self, status: SensorStatus) -> None:
         name = status.sensor.name
         if name in self._bus.watched:
             self._bus.publish("sensor", sensor_item(status, self._now()), name)
@@ -137,6 +154,9 @@ class Forecasts:
         assert isinstance(answer, ForecastAnswer)
         if answer.state is not None:
             self._update(answer.state)
+        made, known = answer.forecast, self.statuses[sensor].forecast
+        if made is not None and known is not None and known.seq == made.seq:
+            return msgspec.structs.replace(answer, forecast=known)  # it may be corrected
         return answer
 
     async def apply(self, action: Action) -> None:

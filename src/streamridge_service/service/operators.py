@@ -127,6 +127,7 @@ class Operators:
             self.intake.update_sensor(row)
             # Workers and statuses get changes in the order in which they are stored.
             self.forecasts.pool.take((), [row])
+            self.forecasts.groups.put(row)
             loop.call_soon_threadsafe(self.forecasts.statuses.put, row)
             return known is None, row, action
 

@@ -190,6 +190,14 @@ class SensorStatuses:
         if known is None or (known.time, known.seq) < (issued.time, issued.seq):
             self._by_id[issued.sensor] = msgspec.structs.replace(status, forecast=issued)
 
+    def set_corrected(self, issued: IssuedForecast) -> SensorStatus:
+        """Replace the forecast of a sensor by its correction, unless there is a newer one."""
+        status = self._by_id[issued.sensor]
+        if status.forecast is not None and status.forecast.seq == issued.seq:
+            status = msgspec.structs.replace(status, forecast=issued)
+            self._by_id[issued.sensor] = status
+        return status
+
     def acknowledge(self, sensor: int, state: StateName | None) -> None:
         """Note that an operator knows about a state of a sensor; None after it has changed."""
         status = self._by_id[sensor]

@@ -161,7 +161,13 @@ class Service:
         events.listener = self.alerts.notice
         self.health = Health(clock, writer, bytes_of(self.settings.min_free))
         self.forecasts = Forecasts(
-            self.plan, self.statuses, writer, self.bus, events, now=lambda: self.now
+            self.plan,
+            self.statuses,
+            writer,
+            self.bus,
+            events,
+            now=lambda: self.now,
+            neighbours=self.settings.neighbours == "auto",
         )
         self.ingest = Ingest(self.intake, writer, self.forecasts, events, self.health, clock)
         self.operators = Operators(
@@ -188,7 +194,8 @@ class Service:
             summary = msgspec.json.decode(body, type=SensorSummary).shown
             statuses.set_summary(sensor_id, summary, seq)
         after = max(ledger.last_seq() - RECENT, 0)
-        for issued in ledger.forecasts(after=after):
+        self.forecasts.groups.restore(ledger, self.intake.sensors.values())
+        for issued in ledger.forecasts(after=after, corrected=True):
             statuses.set_forecast(issued)
         entries = [each for each in ledger.readings_after(after) if each.kind != Kind.HELD]
         entries.sort(key=lambda entry: entry.seq)
@@ -232,6 +239,7 @@ class Service:
             parts.callback(self._reader.close)
             parts.callback(self.queries.close)
             parts.callback(self.writer.stop)
+            parts.callback(self.forecasts.groups.stop)
             self.forecasts.pool.stop(timeout)
 
     def _fail(self, reason: str) -> None:
@@ -293,6 +301,7 @@ class Service:
 
     async def _check(self) -> None:
         """Check workers, clock and held rows; every second time, all states as well."""
+        self.forecasts.groups.check()
         self.forecasts.pool.kill_hanging()
         self._held = self.forecasts.pool.limit_memory()
         self.health.crashing_workers = self.forecasts.pool.crashing

@@ -29,7 +29,13 @@ from streamridge_service.ledger.errors import (
     StorageGoneError,
 )
 from streamridge_service.ledger.ledger import Ledger
-from streamridge_service.ledger.records import Event, IssuedForecast, RefitPoint, Snapshot
+from streamridge_service.ledger.records import (
+    Event,
+    GroupResult,
+    IssuedForecast,
+    RefitPoint,
+    Snapshot,
+)
 from streamridge_service.problems import Problem
 from streamridge_service.rows import Batch
 
@@ -66,9 +72,9 @@ class _Request:
 
 @dataclass
 class PendingWrites:
-    """Forecasts and snapshots in the order they were made, events, and callbacks after them."""
+    """Results in the order in which they were made, events, and callbacks after them."""
 
-    results: list[IssuedForecast | Snapshot] = field(default_factory=list)
+    results: list[IssuedForecast | Snapshot | GroupResult] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     callbacks: list[Callable[[], None]] = field(default_factory=list)
 
@@ -284,17 +290,28 @@ class Writer:
         return True
 
     def _write_run(self, pending: PendingWrites) -> None:
-        """Write the first forecasts, or snapshots, up to the first result of the other kind."""
+        """Write the first results of one kind, up to the first of another kind."""
         kind = type(pending.results[0])
         run = list(takewhile(lambda each: type(each) is kind, pending.results[:MAX_FORECASTS]))
         forecasts = [each for each in run if isinstance(each, IssuedForecast)]
         snapshots = [each for each in run if isinstance(each, Snapshot)]
-        is_last = len(run) == len(pending.results)
+        steps = [each for each in run if isinstance(each, GroupResult)]
+        rest = pending.results[len(run) :]
+        is_last = all(isinstance(each, GroupResult) for each in rest)
         if forecasts:
             self._ledger.add_forecasts(forecasts, done=self._done_seq() if is_last else None)
         if snapshots:
             self._add_snapshots(snapshots)
+        if steps:
+            self._add_group_steps(steps)
         del pending.results[: len(run)]
+
+    def _add_group_steps(self, steps: list[GroupResult]) -> None:
+        """Store steps of groups; if a page is damaged, their corrections are lost, and no more."""
+        try:
+            self._ledger.add_group_steps(steps)
+        except DamagedPageError as error:
+            log.error("steps of groups were not stored", reason=str(error))
 
     def _add_snapshots(self, snapshots: list[Snapshot]) -> None:
         """Store snapshots, except those that belong to damaged pages."""

@@ -65,6 +65,9 @@ class ReadingsTaken(msgspec.Struct, tag=True, array_like=True, frozen=True):
     states: list[SensorState]
     # Arrival numbers of readings that could not be processed, with the reasons.
     failed: list[tuple[int, str]]
+    # For each forecast the last reading before it that the model learned from; None if the step has
+    # none, or if it is not known any more.
+    learned: list[float | None]
 
 
 class ActionDone(msgspec.Struct, tag=True, array_like=True, frozen=True):

@@ -228,7 +228,7 @@ class Worker:
         for sensor in message.sensors:
             self._sensors[sensor.id] = sensor
             self._trackers.remove(sensor.id)  # its declaration may have changed
-        result = ReadingsTaken(message.number, [], [], [])
+        result = ReadingsTaken(message.number, [], [], [], [])
         by_sensor: dict[int, list[StoredReading]] = {}
         for reading in message.readings:
             by_sensor.setdefault(reading.sensor, []).append(reading)
@@ -245,8 +245,10 @@ class Worker:
                 continue
             with self._processing(sensor, reading.seq):
                 try:
-                    result.forecasts.extend(self._process(reading))
-                    state = self._state(self._trackers[sensor])
+                    forecasts, tracker = self._process(reading), self._trackers[sensor]
+                    result.forecasts.extend(forecasts)
+                    result.learned.extend(_learned(tracker, forecasts))
+                    state = self._state(tracker)
                 except StorageError:
                     raise
                 except StreamRidgeError as error:
@@ -449,7 +451,13 @@ class Worker:
         states: list[SensorState] | None = None,
         failed: list[tuple[int, str]] | None = None,
     ) -> None:
-        self._send(ReadingsTaken(number, forecasts or [], states or [], failed or []))
+        learned: list[float | None] = [None] * len(forecasts or [])
+        self._send(ReadingsTaken(number, forecasts or [], states or [], failed or [], learned))
 
     def _send(self, message: messages.FromWorker) -> None:
         self._connection.send_bytes(messages.encode(message))
+
+
+def _learned(tracker: Tracker, forecasts: list[IssuedForecast]) -> list[float | None]:
+    """Return the reading before each of some forecasts; only that of the newest is known."""
+    return [tracker.learned if each is forecasts[-1] else None for each in forecasts]

@@ -150,7 +150,7 @@ async def _issued(
 
 
 def _issued_for(time: int, ledger: Ledger) -> Iterator[IssuedForecast]:
-    return ledger.forecasts(start=time, end=time + 1)
+    return ledger.forecasts(start=time, end=time + 1, corrected=True)
 
 
 def _next_part(forecasts: Iterator[IssuedForecast]) -> list[IssuedForecast]:

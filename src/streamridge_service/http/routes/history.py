@@ -209,7 +209,8 @@ class HistoryParts:
         times, values = measured(ledger, status, start, end)
         actual = dict(zip(times.tolist(), values.tolist(), strict=True))
         ahead = (lead - 1) * plan.step
-        issued = ledger.forecasts(status.sensor.id, start=start - ahead, end=end - ahead)
+        span = {"start": start - ahead, "end": end - ahead}
+        issued = ledger.forecasts(status.sensor.id, **span, corrected=True)
         forecasts = {each.time + ahead: each for each in issued if len(each.values) >= lead}
         known = [*actual, *forecasts]
         if not known:

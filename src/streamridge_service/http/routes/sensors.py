@@ -47,6 +47,7 @@ from streamridge_service.service.answers import (
     sensor_item,
 )
 from streamridge_service.service.sensor_status import SensorStatus
+from streamridge_service.service.service import Service
 
 Sort = Annotated[
     Literal[
@@ -97,10 +98,38 @@ class RefitTimes(Answer, frozen=True):
     seq: Annotated[int, Meta(examples=[184_233])]
 
 
+class Neighbour(Answer, frozen=True):
+    """A sensor that another one listens to."""
+
+    sensor: Name
+    strength: Annotated[
+        float,
+        Meta(
+            examples=[0.31],
+            description="How far it moves forecasts as a rule, in units of an expected error.",
+        ),
+    ]
+
+
+class SensorNeighbours(Answer, frozen=True):
+    """Whom a sensor of a group listens to, the strongest first, and what that has changed."""
+
+    items: list[Neighbour]
+    error_ratio: Annotated[
+        float,
+        Meta(
+            examples=[0.94],
+            description="Errors of corrected forecasts one step ahead over those of the sensor's "
+            "own forecasts, in the last days.",
+        ),
+    ]
+
+
 class SensorDetail(SensorItem, frozen=True):
     """All details of a sensor."""
 
     declared: Declaration
+    neighbours: SensorNeighbours | None
     archived: AnyTime | None
     fit: RefitTimes
     experts: Experts
@@ -166,6 +195,7 @@ async def show_sensor(request: HttpRequest) -> SensorDetail:
     return SensorDetail(
         **msgspec.structs.asdict(sensor_item(status, service.now)),
         declared=status.declared,
+        neighbours=_neighbours(service, status.sensor.id),
         archived=iso_or_none(status.sensor.archived),
         fit=RefitTimes(
             iso_or_none(path.last),
@@ -177,6 +207,16 @@ async def show_sensor(request: HttpRequest) -> SensorDetail:
         frozen=current.frozen,
         at_bound=current.at_bound,
     )
+
+
+def _neighbours(service: Service, sensor: int) -> SensorNeighbours | None:
+    """Return whom a sensor listens to; None if its forecasts are not corrected."""
+    known = service.forecasts.groups.listening(sensor)
+    if known is None:
+        return None
+    statuses = service.statuses
+    items = [Neighbour(statuses[each].sensor.name, size) for each, size in known.neighbours]
+    return SensorNeighbours(items, known.error_ratio)
 
 
 @routes.add(

@@ -1,0 +1,1 @@
+"""Groups of sensors whose forecasts correct each other."""
