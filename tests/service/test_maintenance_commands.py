@@ -434,7 +434,7 @@ class TestDoctor:
 
         found = {item["about"]: item for item in map(json.loads, result.stdout.splitlines())}
         assert {"SQLite", "disk", "permissions", "clock", "port", "storage"} <= set(found)
-        assert "format 1" in found["storage"]["words"]
+        assert "format 2" in found["storage"]["words"]
         assert "400 arrivals" in found["storage"]["words"]
         assert result.exit_code in (0, CONFIGURATION)
 
@@ -550,7 +550,7 @@ class TestExitCodes:
         result = on(database, "migrate")
 
         assert result.exit_code == 0, result.output
-        assert "format 1, the format of streamridge" in result.stderr
+        assert "format 2, the format of streamridge" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["backup", "restore", "prune", "token revoke", "export"])

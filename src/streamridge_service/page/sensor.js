@@ -13,6 +13,7 @@ import {
   utcTime,
 } from "./format.js";
 import { STATES, glyph, setGlyph } from "./glyphs.js";
+import { drawNeighbours } from "./neighbours.js";
 import { SensorChart } from "./sensor-chart.js";
 import { bandWords, factWords, headline, stateWords } from "./sensor-words.js";
 import { offerReset } from "./time-window.js";
@@ -68,9 +69,11 @@ export class SensorView {
     this.#week = [];
     this.#weekUntil = 0;
     this.#next = nextOf(this.#item);
+    drawNeighbours(null);
     this.#drawWords();
     this.#drawNumbers();
-    const questions = [this.#askPast(signal), this.#askNext(signal), this.#askWeek(signal)];
+    const asked = [this.#askPast, this.#askNext, this.#askWeek, this.#askNeighbours];
+    const questions = asked.map((ask) => ask.call(this, signal));
     await Promise.all(questions.map(async (question) => this.#take([await question], signal)));
   }
 
@@ -100,7 +103,8 @@ export class SensorView {
         return () => {};
       });
     const next = await noted(this.#askNext(signal));
-    const rest = await Promise.all([this.#askPast(signal), this.#askWeek(signal)].map(noted));
+    const others = [this.#askPast(signal), this.#askWeek(signal), this.#askNeighbours(signal)];
+    const rest = await Promise.all(others.map(noted));
     if (turn === this.#turn) this.#take([next, ...rest], signal);
     if (failure) throw failure;
   }
@@ -122,6 +126,12 @@ export class SensorView {
   async #askNext(signal) {
     const told = await this.#ask(this.#item.id, "/forecasts", {}, signal);
     return () => (this.#next = told);
+  }
+
+  async #askNeighbours(signal) {
+    if (!this.#item.group) return () => drawNeighbours(null);
+    const { neighbours } = await this.#ask(this.#item.id, "", {}, signal);
+    return () => drawNeighbours(neighbours ?? null);
   }
 
   // Loads the same local weekday of last week, also across a change to summer time.

@@ -18,7 +18,7 @@ from tests.support.service.golden_storage import FOLDER, HOURS, NAMES, SETTINGS,
 from tests.support.service.in_process import serving, settled
 
 
-@pytest.fixture(params=range(1, current_format() + 1))
+@pytest.fixture(params=range(1, current_format()))
 def database(request, tmp_path):
     """Return a copy of the stored database of a format."""
     path = tmp_path / "a.db"

@@ -91,7 +91,7 @@ def test_changed_bytes_of_a_file_are_noticed_or_harmless(folder, counted, flips)
             for part in ("last", "entries", "actions", "snapshots"):
                 assert after[part] == before[part]
 
-    assert outcomes["found"] > flips / 10
+    assert outcomes["found"] > flips / 20
     counted("A6", flips)
 
 

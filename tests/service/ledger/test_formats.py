@@ -12,7 +12,7 @@ from streamridge_service.ledger.opening import open_ledger
 from tests.support.ledger.faulty_files import Journal, disk_after, noted
 from tests.support.ledger.samples import contents, filled
 
-SECOND = """
+NEXT = """
 ALTER TABLE sensors ADD COLUMN lanes {small};
 UPDATE sensors SET lanes = 2;
 CREATE TABLE again (seq {whole} PRIMARY KEY, value {real}) {by_key};
@@ -36,7 +36,7 @@ def test_a_file_of_a_newer_format_is_not_changed(folder, counted, folded):
     left.mkdir()
     with open_ledger(folder / "ledger.db") as ledger:
         filled(ledger)
-        ledger.put_facts({"format": "2", "version": "2.0.0"})
+        ledger.put_facts({"format": str(schema.current_format() + 1), "version": "2.0.0"})
         if not folded:
             for name in ("ledger.db", "ledger.db-wal"):
                 shutil.copy(folder / name, left / name)
@@ -54,7 +54,7 @@ def test_a_file_of_a_newer_format_is_not_changed(folder, counted, folded):
 
 
 def older(folder):
-    """Make a file of the first format; return what it holds."""
+    """Make a file of the present format, which is about to be older; return what it holds."""
     with open_ledger(folder / "ledger.db") as ledger:
         filled(ledger)
         return held(ledger)
@@ -65,8 +65,9 @@ def held(ledger):
 
 
 def test_a_copy_is_kept_before_a_migration(folder, monkeypatch):
-    before = older(folder)
-    monkeypatch.setattr(schema, "MIGRATIONS", [schema.FIRST, SECOND])
+    before, present = older(folder), schema.MIGRATIONS
+    kept = f"ledger.db.format-{len(present)}"
+    monkeypatch.setattr(schema, "MIGRATIONS", [*present, NEXT])
 
     open_ledger(folder / "ledger.db").close()
 
@@ -74,10 +75,10 @@ def test_a_copy_is_kept_before_a_migration(folder, monkeypatch):
         "ledger.db",
         "ledger.db-acked",
         "ledger.db.lock",
-        "ledger.db.format-1",
+        kept,
     }
-    monkeypatch.setattr(schema, "MIGRATIONS", [schema.FIRST])
-    with open_ledger(folder / "ledger.db.format-1", read_only=True) as copy:
+    monkeypatch.setattr(schema, "MIGRATIONS", present)
+    with open_ledger(folder / kept, read_only=True) as copy:
         assert held(copy) == before
         assert list(copy.check()) == []
 
@@ -87,7 +88,7 @@ def test_a_power_failure_during_a_migration_leaves_the_old_or_the_new_format(
     folder, monkeypatch, counted, every
 ):
     before = older(folder)
-    monkeypatch.setattr(schema, "MIGRATIONS", [schema.FIRST, SECOND])
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, NEXT])
     journal = Journal()
     journal.calls = [
         ("write", "ledger.db", 0, (folder / "ledger.db").read_bytes()),
@@ -103,7 +104,7 @@ def test_a_power_failure_during_a_migration_leaves_the_old_or_the_new_format(
             left.mkdir()
             disk_after(journal.calls[:end], left, keep)
             with open_ledger(left / "ledger.db") as again:
-                assert again.facts()["format"] == "2"
+                assert again.facts()["format"] == str(schema.current_format())
                 assert held(again) == before
                 assert list(again.check()) == []
 

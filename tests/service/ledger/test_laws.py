@@ -13,7 +13,13 @@ from streamridge.errors import InvalidInputError
 from streamridge_service.ledger import layout, pruning, schema
 from streamridge_service.ledger.errors import DamagedError, FormatError, InUseError, StorageError
 from streamridge_service.ledger.opening import open_ledger, restore
-from streamridge_service.ledger.records import EVERYONE, Kind
+from streamridge_service.ledger.records import (
+    EVERYONE,
+    GroupMember,
+    GroupResult,
+    GroupStep,
+    Kind,
+)
 from tests.support.ledger.samples import (
     NOON,
     STEP,
@@ -49,7 +55,7 @@ class TestReadings:
         assert ledger.snapshot(1) is None
         assert list(ledger.forecasts()) == ledger.events() == ledger.tokens() == []
         assert list(ledger.check()) == []
-        assert ledger.facts()["format"] == "1"
+        assert ledger.facts()["format"] == "2"
 
     def test_appended_rows_are_read_unchanged(self, ledger):
         values = [0.1 + 0.2, 5e-324, 1e308, -1.5, 7.0, None]
@@ -588,6 +594,65 @@ class TestChecks:
         assert found == []
 
 
+def group_result(step, *, corrects=(), state=None):
+    """Return a step of a group of four sensors, after which some forecasts are corrected."""
+    members = tuple(
+        GroupMember(number, float(number), own=4 * step + number, following=4 * step + 4 + number)
+        for number in range(1, 5)
+    )
+    time = NOON + (step + 1) * STEP
+    corrected = tuple(msgspec.structs.replace(forecast(n), lower=(-1.5, 0.0)) for n in corrects)
+    return GroupResult(GroupStep("A2", STEP, time, step == 0, members), corrected, state)
+
+
+class TestGroups:
+    def test_steps_states_and_corrections_are_read_as_they_were_stored(self, ledger, small_buckets):
+        ledger.append(four_sensors(), entries(1, 240))
+        ledger.add_forecasts([forecast(seq) for seq in range(1, 241)])
+        results = [group_result(step, corrects=[4 * step + 6]) for step in range(50)]
+        results[30] = msgspec.structs.replace(results[30], state=b"old")
+        results[40] = msgspec.structs.replace(results[40], state=b"new")
+
+        ledger.add_group_steps(results)
+
+        steps = [each.step for each in results]
+        assert ledger.groups() == [("A2", STEP)]
+        assert ledger.group_steps("A2", STEP) == steps
+        assert ledger.group_steps("A2", STEP, after=steps[9].time, most=5) == steps[10:15]
+        assert ledger.group_state("A2", STEP) == (steps[40].time, b"new")
+        corrected = {each.seq: each for result in results for each in result.corrected}
+        expected = [corrected.get(seq, forecast(seq)) for seq in range(1, 241)]
+        assert list(ledger.forecasts(corrected=True)) == expected
+        assert list(ledger.forecasts(2, corrected=True)) == expected[1::4]
+        assert list(ledger.forecasts()) == [forecast(seq) for seq in range(1, 241)]
+
+    def test_a_stored_step_and_its_corrections_are_never_changed(self, ledger):
+        ledger.append(four_sensors(), entries(1, 8))
+        ledger.add_forecasts([forecast(seq) for seq in range(1, 9)])
+        first = group_result(0, corrects=[6])
+        ledger.add_group_steps([first])
+
+        other = msgspec.structs.replace(first.step, members=())
+        ledger.add_group_steps([GroupResult(other, (forecast(6),))])
+
+        assert ledger.group_steps("A2", STEP) == [first.step]
+        assert list(ledger.forecasts(2, corrected=True))[1] == first.corrected[0]
+        assert ledger.group_state("A2", STEP) is ledger.group_state("A3", STEP) is None
+
+    def test_they_are_pruned_with_their_forecasts(self, ledger, small_buckets):
+        ledger.append(four_sensors(), entries(1, 400))
+        ledger.add_forecasts([forecast(seq) for seq in range(1, 401)])
+        ledger.add_snapshots([snapshot(380, number) for number in range(1, 5)])
+        ledger.add_group_steps([group_result(step, corrects=[4 * step + 6]) for step in range(98)])
+
+        ledger.prune(NOON + 50 * STEP)
+
+        first = ledger.group_steps("A2", STEP)[0]
+        assert max(each.following for each in first.members) == 152
+        with ledger._storage.reading() as session:
+            assert session.rows("SELECT min(seq) FROM corrections") == [(150,)]
+
+
 class TestPruning:
     def test_whole_buckets_are_deleted(self, ledger, small_buckets):
         ledger.append(four_sensors(), entries(1, 400))
@@ -680,7 +745,7 @@ class TestPruning:
         assert list(ledger.readings_after(0)) != []
 
 
-SECOND = """
+NEXT = """
 ALTER TABLE sensors ADD COLUMN lanes {small};
 UPDATE sensors SET lanes = 2
 """
@@ -702,12 +767,14 @@ class TestFormats:
         with open_ledger(address) as ledger:
             filled(ledger)
             before = contents(ledger)
-        monkeypatch.setattr(schema, "MIGRATIONS", [schema.FIRST, SECOND])
+        present = len(schema.MIGRATIONS)
+        monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, NEXT])
 
-        with pytest.raises(FormatError, match="must be of format 2 to be read, got 1"):
+        words = f"must be of format {present + 1} to be read, got {present}"
+        with pytest.raises(FormatError, match=words):
             open_ledger(address, read_only=True)
         with open_ledger(address) as migrated:
-            assert migrated.facts()["format"] == "2"
+            assert migrated.facts()["format"] == str(present + 1)
             assert contents(migrated) | {"facts": 0} == before | {"facts": 0}
             with migrated._storage.reading() as session:
                 assert session.rows("SELECT DISTINCT lanes FROM sensors") == [(2,)]
@@ -718,12 +785,13 @@ class TestFormats:
         with open_ledger(address) as ledger:
             filled(ledger)
             before = contents(ledger)
-        monkeypatch.setattr(schema, "MIGRATIONS", [schema.FIRST, f"{SECOND}; DROP TABLE nothing"])
+        present, fails = schema.MIGRATIONS, f"{NEXT}; DROP TABLE nothing"
+        monkeypatch.setattr(schema, "MIGRATIONS", [*present, fails])
 
         with pytest.raises(StorageError, match="nothing"):
             open_ledger(address)
 
-        monkeypatch.setattr(schema, "MIGRATIONS", [schema.FIRST])
+        monkeypatch.setattr(schema, "MIGRATIONS", present)
         with open_ledger(address) as again:
             assert contents(again) == before
 

@@ -178,6 +178,16 @@ def test_the_chart_shows_gaps_and_the_next_forecasts(page):
     assert "times in Europe/Amsterdam" in page.inner_text("#sensor-state")
 
 
+def test_a_sensor_of_a_group_shows_whom_it_listens_to(page):
+    until_page(page, "document.querySelectorAll('#neighbour-list li').length === 2")
+
+    rows = page.locator("#neighbour-list li")
+    assert [text.split()[1:] for text in texts(page, "#neighbour-list li")] == [["0.31"], ["0.12"]]
+    assert "6 % smaller" in page.locator("#neighbours-words").inner_text()
+    first, second = (row.locator("rect").bounding_box()["width"] for row in rows.all())
+    assert second / first == pytest.approx(0.12 / 0.31, rel=0.02)
+
+
 def test_tuning_shows_every_hyperparameter_with_limits_and_times(page):
     page.wait_for_selector("#panels .heat-panel")
 

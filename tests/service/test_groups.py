@@ -1,0 +1,259 @@
+"""Sensors of one group correct each other's forecasts; the log stays the truth."""
+
+import shutil
+import sqlite3
+import struct
+from contextlib import closing
+
+import msgspec
+import numpy as np
+import pytest
+
+import streamridge as sr
+from streamridge_service.intake import IngestOptions
+from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.plan import HOUR, Declaration
+from streamridge_service.rows import Batch, Row
+from streamridge_service.verification.groups import check_groups
+from tests.support.service.in_process import serving, settled
+
+START = 1_700_000_000_000_000 // HOUR * HOUR
+NAMES = ("first", "second", "third", "apart")
+# The first three are of one group: waves of traffic pass them one after the other.
+GROUP = NAMES[:3]
+HOURS, PART = 150, 90
+HOURLY = {"step": "1h", "train_size": 48, "horizon": 2, "learn": False}
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """Return hourly counts, (hours, sensors), of which a fifth is a wave that travels."""
+    rng = np.random.default_rng(3)
+    wave = rng.normal(size=HOURS + len(NAMES))
+    hours = np.arange(HOURS)
+    usual = 100 + 40 * np.sin(2 * np.pi * hours / 24)
+    waves = [wave[hours + len(NAMES) - delay] for delay in range(len(NAMES))]
+    return np.round(np.stack([usual + 20 * each for each in waves], axis=1), 3)
+
+
+def feeding(counts, first, last, groups=GROUP):
+    """Return the work that feeds some hours; the third sensor has gaps and a silent day."""
+
+    async def work(service):
+        for name in groups if first == 0 else ():
+            await service.operators.declare(name, Declaration(group="A2"))
+        for hour in range(first, last):
+            rows = [
+                Row(place + 1, name, START + hour * HOUR, float(counts[hour, place]))
+                for place, name in enumerate(NAMES)
+                if not (name == "third" and (hour % 50 == 7 or 60 <= hour < 70))
+            ]
+            await service.ingest.store(Batch(rows, []), IngestOptions())
+            await settled(service)
+        return {
+            name: service.forecasts.groups.listening(number) for number, name in enumerate(NAMES, 1)
+        }
+
+    return work
+
+
+@pytest.fixture(scope="module")
+def served(counts, tmp_path_factory):
+    """Return the database of a service, and whom its sensors listen to at the end."""
+    database = tmp_path_factory.mktemp("groups") / "whole.db"
+    return database, serving(feeding(counts, 0, HOURS), database, **HOURLY)
+
+
+@pytest.fixture
+def copied(served, tmp_path):
+    copy = tmp_path / "copy.db"
+    shutil.copy(served[0], copy)
+    return copy
+
+
+def forecasts_of(database, *, corrected):
+    with open_ledger(str(database), read_only=True) as ledger:
+        numbers = {each.name: each.id for each in ledger.sensors()}
+        return {
+            name: {each.seq: each for each in ledger.forecasts(number, corrected=corrected)}
+            for name, number in numbers.items()
+        }
+
+
+def stacked(forecasts):
+    """Return values (n, 2) and ends of intervals (n, 2, 1); NaN for a missing forecast."""
+    rows = [
+        ((np.nan,) * 2,) * 3 if each is None else (each.values, each.lower, each.upper)
+        for each in forecasts
+    ]
+    values, lower, upper = np.moveaxis(np.array(rows, dtype=np.float64), 1, 0)
+    return values, lower[..., None], upper[..., None]
+
+
+class TestCorrections:
+    def test_they_are_those_of_the_neighbours_of_the_library(self, served, counts):
+        own = forecasts_of(served[0], corrected=False)
+        stored = forecasts_of(served[0], corrected=True)
+        by_time = {name: {each.time: each for each in own[name].values()} for name in GROUP}
+        layer = sr.Neighbours(2, 24, 0.9)
+        layer.resize([-1, -1, -1])
+        expected = {name: dict(own[name]) for name in GROUP}
+        for hour in range(HOURS):
+            time = START + hour * HOUR
+            before, after = ([by_time[n].get(t) for n in GROUP] for t in (time, time + HOUR))
+            read = [np.nan if a is None else counts[hour, i] for i, a in enumerate(after)]
+            layer.observe(np.array(read), *stacked(before))
+            layer.choose()
+            numbers = layer.corrected(*stacked(after))
+            for place, each in enumerate(after):
+                if each is not None:
+                    values, lower, upper = (tuple(n[place].ravel().tolist()) for n in numbers)
+                    new = msgspec.structs.replace(each, values=values, lower=lower, upper=upper)
+                    expected[GROUP[place]][each.seq] = new
+
+        assert {name: stored[name] for name in GROUP} == expected
+
+    def test_they_make_forecasts_of_travelling_waves_better(self, served, counts):
+        errors = {}
+        for corrected in (False, True):
+            made = forecasts_of(served[0], corrected=corrected)["second"].values()
+            hours = [(each.time - START) // HOUR for each in made]
+            errors[corrected] = np.std(
+                [
+                    each.values[0] - counts[hour, 1]
+                    for each, hour in zip(made, hours, strict=True)
+                    if PART < hour < HOURS
+                ]
+            )
+
+        assert errors[True] < 0.9 * errors[False]
+
+    def test_a_sensor_without_a_group_has_none(self, served):
+        own, stored = (forecasts_of(served[0], corrected=each)["apart"] for each in (False, True))
+
+        assert own == stored
+        assert served[1]["apart"] is None
+
+    def test_a_sensor_listens_to_the_one_before_it(self, served):
+        heard = served[1]["second"]
+
+        assert heard.neighbours[0][0] == 1
+        assert heard.neighbours[0][1] > 0.1
+        assert heard.error_ratio < 0.95
+
+    def test_a_restart_changes_none(self, served, counts, tmp_path):
+        database = tmp_path / "two lives.db"
+        serving(feeding(counts, 0, PART), database, **HOURLY)
+        listening = serving(feeding(counts, PART, HOURS), database, **HOURLY)
+
+        assert forecasts_of(database, corrected=True) == forecasts_of(served[0], corrected=True)
+        assert listening == served[1]
+
+    def test_without_neighbours_there_are_none(self, counts, tmp_path):
+        database = tmp_path / "none.db"
+        listening = serving(feeding(counts, 0, 60), database, neighbours="none", **HOURLY)
+
+        assert set(listening.values()) == {None}
+        own, stored = (forecasts_of(database, corrected=each) for each in (False, True))
+        assert own == stored
+
+    def test_a_damaged_state_begins_anew(self, copied, counts):
+        change(copied, "UPDATE group_states SET state = zeroblob(100)")
+
+        serving(feeding(counts, HOURS - 1, HOURS), copied, **HOURLY)
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            assert [each.fault for each in check_groups(ledger)] == [None]
+
+    def test_other_settings_begin_anew_and_are_verified(self, copied):
+        async def one_more(service):
+            rows = [Row(i + 1, n, START + HOURS * HOUR, 100.0) for i, n in enumerate(NAMES)]
+            await service.ingest.store(Batch(rows, []), IngestOptions())
+            await settled(service)
+
+        serving(one_more, copied, **{**HOURLY, "horizon": 3})
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            steps = ledger.group_steps("A2", HOUR)
+            assert [each.time for each in steps if each.is_first] == [START, steps[-1].time]
+            assert [each.fault for each in check_groups(ledger)] == [None]
+
+
+class TestMembers:
+    def test_a_sensor_that_leaves_its_group_is_corrected_no_more(self, copied, counts):
+        async def leave(service):
+            await service.operators.declare("second", Declaration())
+            for hour in range(HOURS, HOURS + 3):
+                rows = [
+                    Row(i + 1, n, START + hour * HOUR, float(counts[hour - 24, i]))
+                    for i, n in enumerate(NAMES)
+                ]
+                await service.ingest.store(Batch(rows, []), IngestOptions())
+                await settled(service)
+            return service.forecasts.groups.listening(2)
+
+        assert serving(leave, copied, **HOURLY) is None
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            last = ledger.group_steps("A2", HOUR)[-1]
+            assert [each.sensor for each in last.members] == [1, 3]
+            assert [each.fault for each in check_groups(ledger)] == [None]
+        own, stored = (forecasts_of(copied, corrected=each)["second"] for each in (False, True))
+        after = START + (HOURS + 1) * HOUR
+        assert [e for e in own.values() if e.time > after] == [
+            e for e in stored.values() if e.time > after
+        ]
+
+
+def change(database, sql, *values):
+    with closing(sqlite3.connect(database)) as connection, connection:
+        assert connection.execute(sql, values).rowcount > 0
+
+
+class TestVerify:
+    def test_all_are_replayed_bit_for_bit(self, served):
+        with open_ledger(str(served[0]), read_only=True) as ledger:
+            (found,) = check_groups(ledger)
+
+        assert (found.group, found.fault, found.is_exact) == ("A2", None, True)
+        assert found.corrections > 100
+
+    @pytest.mark.parametrize(
+        ("sql", "words"),
+        [
+            ("DELETE FROM corrections WHERE seq = (SELECT max(seq) FROM corrections)", "differs"),
+            ("UPDATE corrections SET numbers = ?", "differs from the replayed one"),
+            ("UPDATE group_steps SET body = x'c1'", "a step of group A2 is damaged"),
+        ],
+    )
+    def test_a_change_is_found(self, copied, sql, words):
+        values = [struct.pack("<6d", *range(6))] if "?" in sql else []
+        change(copied, sql, *values)
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            (found,) = check_groups(ledger)
+        assert words in found.fault
+
+    def test_a_value_that_is_not_in_the_log_is_found(self, copied):
+        with open_ledger(str(copied), read_only=True) as ledger:
+            step = ledger.group_steps("A2", HOUR)[50]
+        first, *others = step.members
+        members = [msgspec.structs.replace(first, value=1.5), *others]
+        change(
+            copied,
+            "UPDATE group_steps SET body = ? WHERE time = ?",
+            msgspec.msgpack.encode((step.is_first, members)),
+            step.time,
+        )
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            (found,) = check_groups(ledger)
+        assert found.fault == f"its step at {step.time} has a value that is not in the log."
+
+    def test_a_group_whose_first_steps_were_pruned_is_not_replayed(self, copied):
+        change(copied, "DELETE FROM group_steps WHERE time < ?", START + 5 * HOUR)
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            (found,) = check_groups(ledger)
+        assert found.fault is None
+        assert "pruned" in found.remark
