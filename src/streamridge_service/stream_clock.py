@@ -1,23 +1,25 @@
-"""The clock of a stream: the time that the readings of several sensors have reached.
+"""The clock of a stream: the time that a share of the sensors has reached.
 
-No sensor moves it alone while others send. A reading with a wrong date therefore does not make all
+A few sensors do not move it while others send. Readings with a wrong date therefore do not make all
 other sensors look silent.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter, deque
 from collections.abc import Hashable, Sequence
-from heapq import nlargest
 from statistics import median_low
 
 from streamridge_service.plan import DAY
 
-# Sensors that must have reached a time, where there are enough.
-QUORUM = 3
-# If the last readings, this many, came from fewer sensors, these move the clock.
+# One of this many sensors must have reached a time, and at least `QUORUM` where there are enough.
+SHARE, QUORUM = 4, 3
+# Sensors count for this long after their last reading.
+ACTIVE = 7 * DAY
+# If at least this many of the last readings came from fewer sensors, these move the clock.
 RECENT = 100
-# Readings further ahead are not believed at once. Few sensors need this many of them in a row.
+# Readings further ahead are not believed at once. Few sensors need this many each, in a row.
 FAR, FEW = 2 * DAY, 3
 
 
@@ -26,44 +28,76 @@ class StreamClock:
 
     def __init__(self) -> None:
         self.now: int | None = None
-        self._newest: dict[Hashable, int] = {}  # time of each sensor's newest reading
-        self._leaders: list[Hashable] = []  # the sensors with the newest readings
-        self._recent: deque[tuple[Hashable, int]] = deque(maxlen=RECENT)
         self._agreed: int | None = None  # the newest time that enough sensors have reached
+        self._reached: dict[Hashable, int] = {}  # the time that each sensor has reached
+        self._ahead: list[int] = []  # those of these times that are later than agreed, sorted
+        self._recent: deque[tuple[Hashable, int]] = deque()
+        self._senders: Counter[Hashable] = Counter()  # of the recent readings
 
     def add(self, readings: Sequence[tuple[Hashable, int]]) -> None:
         """Add readings in the order in which they arrived: sensors and times."""
         if not readings:
             return
-        count, was_settled = len(self._newest), len(self._recent) >= FEW
-        newer = set(self._leaders)
+        if len(self._reached) == 1 and len(self._recent) >= FEW and self.now is not None:
+            self._agree(self.now)  # a second sensor may begin with its past
         for sensor, time in readings:
-            if time > self._newest.get(sensor, time - 1):
-                self._newest[sensor] = time
-                newer.add(sensor)
-        self._leaders = nlargest(QUORUM, newer, key=self._newest.__getitem__)
-        self._recent.extend(readings[-RECENT:])
-        if count == 1 and was_settled:  # a second sensor may begin with its past
-            self._agreed = self.now
-        self.now = self._reached()
+            self._note(sensor, time)
+        needed = self._needed
+        if len(self._ahead) >= max(needed, 2):
+            self._agree(self._ahead[-needed])
+        self._remember(readings, max(RECENT, 2 * needed))
+        if self._agreed is None or len(self._reached) == 1:
+            self.now = self._believed()
+        elif len(self._senders) < needed and len(self._recent) >= RECENT:
+            self.now = max(self._agreed, self._believed())
+        else:
+            self.now = self._agreed
 
-    def _reached(self) -> int:
-        """Return the time that enough sensors have reached."""
-        count, senders = len(self._newest), len({sensor for sensor, _ in self._recent})
-        needed = min(QUORUM, 1 + count // 2)
-        if count == 1:
-            return self._reached_by_few()
-        agreed = self._newest[self._leaders[needed - 1]]
-        self._agreed = agreed if self._agreed is None else max(agreed, self._agreed)
-        if senders < needed and len(self._recent) == RECENT:
-            return max(self._agreed, self._reached_by_few())
-        return self._agreed
+    @property
+    def _needed(self) -> int:
+        """Return the number of sensors that must have reached a time."""
+        count = len(self._reached)
+        return max(min(QUORUM, 1 + count // 2), -(-count // SHARE))
 
-    def _reached_by_few(self) -> int:
+    def _note(self, sensor: Hashable, time: int) -> None:
+        """Note the time that a sensor has reached; a far earlier reading corrects a wrong one."""
+        known = self._reached.get(sensor)
+        if known is not None:
+            if known - FAR <= time <= known:
+                return
+            if self._is_ahead(known):
+                del self._ahead[bisect_left(self._ahead, known)]
+        self._reached[sensor] = time
+        if self._is_ahead(time):
+            insort(self._ahead, time)
+
+    def _is_ahead(self, time: int) -> bool:
+        return self._agreed is None or time > self._agreed
+
+    def _agree(self, time: int) -> None:
+        """Set the agreed time; once a day, forget the sensors that are not active any more."""
+        before, self._agreed = self._agreed, time
+        del self._ahead[: bisect_right(self._ahead, time)]
+        if before is not None and time // DAY > before // DAY:
+            active = (item for item in self._reached.items() if item[1] > time - ACTIVE)
+            self._reached = dict(active)
+
+    def _remember(self, readings: Sequence[tuple[Hashable, int]], size: int) -> None:
+        """Replace the oldest of the recent readings."""
+        self._recent.extend(readings[-size:])
+        self._senders.update(sensor for sensor, _ in readings[-size:])
+        while len(self._recent) > size:
+            sensor, _ = self._recent.popleft()
+            self._senders[sensor] -= 1
+            if not self._senders[sensor]:
+                del self._senders[sensor]
+
+    def _believed(self) -> int:
         """Return the time of the newest of the recent readings that can be believed."""
         times = [time for _, time in self._recent]
         now = median_low(times) if self.now is None else self.now
-        last = times[-FEW:]
-        if len(last) == FEW and min(last) > now + FAR:
+        last = times[-FEW * len(self._senders) :]
+        last += [self._reached.get(sensor, now) for sensor in self._senders]
+        if len(times) >= FEW and min(last) > now + FAR:
             return max(last)
         return max([now, *(time for time in times if time <= now + FAR)])

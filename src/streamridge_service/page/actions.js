@@ -1,6 +1,7 @@
 // What an operator may do with the shown sensor. Each form is one action of the service.
 import { byId, setAttributes, setText, show } from "./dom.js";
 
+const RETUNED = "Refitted and retuned. The forecast after the next reading uses it.";
 const ASK = "This action needs a token with the scope “admin”.";
 
 export class Actions {
@@ -12,7 +13,7 @@ export class Actions {
   constructor(app, changed) {
     this.#app = app;
     this.#changed = changed;
-    this.#on("act-retune", () => this.#act("retune"), "Refitted and retuned.");
+    this.#on("act-retune", () => this.#act("retune"), RETUNED);
     this.#on("act-freeze", () => this.#freeze("freeze"), "Tuning is frozen.");
     this.#on("act-unfreeze", () => this.#freeze("unfreeze"), "Tuning goes on.");
     this.#on("act-acknowledge", () => this.#act("acknowledge"), "Acknowledged.");

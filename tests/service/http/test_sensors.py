@@ -451,6 +451,35 @@ class TestActions:
         assert self.act(live, "unfreeze", {"names": ["regularization"]}).status_code == 200
         assert self.tuning(live)["frozen"] == []
 
+    @pytest.mark.parametrize(
+        ("action", "body"),
+        [("set", {"values": {"regularization": 40.0}}), ("rollback", None), ("reset", None)],
+    )
+    def test_all_routes_give_the_issued_forecast_after_an_action(self, live, action, body):
+        before = self.forecasts(live, "south")
+
+        assert self.act(live, action, body).status_code == 200
+
+        live.do(settled)
+        assert len(set(before)) == 1
+        assert self.forecasts(live, "south") == before
+
+    def forecasts(self, live, name):
+        """Return the time, value and interval of a sensor's next step, from each route."""
+        one = f"/v1/sensors/{name}"
+        steps = [
+            live.client.get(f"{one}/forecasts").json()["items"][0],
+            live.client.get(one).json()["forecast"],
+            *(row["forecast"] for row in listed(live)["items"] if row["id"] == name),
+            *(
+                row
+                for row in live.client.get("/v1/forecasts").json()["items"]
+                if row["sensor"] == name
+            ),
+        ]
+        assert len(steps) == 4
+        return [tuple(step[key] for key in ("time", "value", "lower", "upper")) for step in steps]
+
     @pytest.mark.parametrize("action", ["retune", "reset"])
     def test_a_model_can_be_refitted_or_reset(self, live, action):
         assert self.act(live, action).json() == {"sensor": "south", "done": action}

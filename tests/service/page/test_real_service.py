@@ -22,6 +22,7 @@ SILENT, SILENT_FOR = "east", 120
 # Steps that are sent one by one, so that there are forecasts to compare with.
 LIVED = 3
 LARGEST_VIEW = 300_000
+RETUNED = "Refitted and retuned. The forecast after the next reading uses it."
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
@@ -267,7 +268,7 @@ class TestActions:
         return [each.kind for each in found if each.kind != "configure"]
 
     def test_a_model_is_retuned_frozen_and_freed(self, north, served, told):
-        self.act(north, "act-retune", "Refitted and retuned.")
+        self.act(north, "act-retune", RETUNED)
         self.act(north, "act-freeze", "Tuning is frozen.")
         frozen = told("/v1/sensors/north/tuning")
         self.act(north, "act-unfreeze", "Tuning goes on.")
@@ -275,6 +276,18 @@ class TestActions:
         assert self.actions(served, "north")[-3:] == ["retune", "freeze", "unfreeze"]
         assert frozen["frozen"] == frozen["learned"]
         assert told("/v1/sensors/north/tuning")["frozen"] == []
+
+    def test_the_list_and_the_sensor_show_one_forecast_after_an_action(self, north, served):
+        values = {"values": {"regularization": 0.001}}
+        assert served.client.post("/v1/sensors/north/set", json=values).status_code == 200
+        north.reload()
+        until_page(north, "document.querySelector('#upcoming li:last-child span')?.innerText")
+
+        row = north.inner_text("#row-body [data-id=north] .values")
+        headline = north.inner_text("#headline")
+
+        assert headline == f"Next 15 minutes: {row.split()[-1]} veh"
+        assert served.client.post("/v1/sensors/north/rollback").status_code == 200
 
     def test_a_closure_is_excluded(self, north, served):
         words = "These readings are not learned from."

@@ -99,14 +99,20 @@ class ForecastPage(Answer, frozen=True):
 async def forecast_sensor(
     request: HttpRequest, query: ForecastQuery
 ) -> SensorForecast | Response[bytes]:
-    """Return the forecasts of a sensor for the steps after now, each with its band."""
+    """Return the forecasts of a sensor for the steps after now, each with its band.
+
+    If a forecast was issued for these steps, it is returned. A refit or an operator's action since
+    then applies to the forecast after the next reading.
+    """
     service, kind = service_of(request), format_of(request, query.format)
     answer = await service.forecasts.ask(status_of(request).sensor.id)
-    status = status_of(request)
+    status, newest = status_of(request), answer.forecast
     reason = status.reason_without_forecast(service.now)
-    if answer.forecast is None:
+    if newest is None:
         reason = status.fault or reason
-    forecast = sensor_forecast(status, answer.forecast, reason)
+    elif status.forecast is not None and status.forecast.time == newest.time:
+        newest = status.forecast
+    forecast = sensor_forecast(status, newest, reason)
     if kind == "json":
         return forecast
     rows = _rows(forecast, status.declared.label)
