@@ -165,6 +165,30 @@ class TestCorrections:
         with open_ledger(str(copied), read_only=True) as ledger:
             assert [each.fault for each in check_groups(ledger)] == [None]
 
+    def test_steps_that_a_crash_has_lost_are_made_up_for(self, copied, served, counts):
+        with open_ledger(str(copied), read_only=True) as ledger:
+            steps = ledger.group_steps("A2", HOUR)
+            saved, _ = ledger.group_state("A2", HOUR)
+        lost = [step for step in steps if step.time > saved][1:]
+        named = [each.following for step in lost for each in step.members]
+        change(copied, "DELETE FROM group_steps WHERE time >= ?", lost[0].time)
+        change(copied, "DELETE FROM corrections WHERE seq >= ?", min(filter(None, named)))
+
+        serving(settled, copied, **HOURLY)
+
+        with open_ledger(str(copied), read_only=True) as ledger:
+            # Readings of the lost steps are not used, but their times are known.
+            assert [step.time for step in ledger.group_steps("A2", HOUR)] == [
+                step.time for step in steps
+            ]
+            assert [each.fault for each in check_groups(ledger)] == [None]
+        before, after = (forecasts_of(each, corrected=True) for each in (served[0], copied))
+        for name in GROUP:
+            known = {seq for seq in before[name] if seq < min(filter(None, named))}
+            assert {seq: before[name][seq] for seq in known} == {
+                seq: after[name][seq] for seq in known
+            }
+
     def test_other_settings_begin_anew_and_are_verified(self, copied):
         async def one_more(service):
             rows = [Row(i + 1, n, START + HOURS * HOUR, 100.0) for i, n in enumerate(NAMES)]

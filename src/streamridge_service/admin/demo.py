@@ -33,6 +33,8 @@ STEP, DAY = timedelta(minutes=15), 96
 HISTORY, LIVE, LIVE_MORE, SIMULATED = 14 * DAY, DAY, 6 * DAY, 56 * DAY
 # Few rows are fitted quickly.
 TRAIN_SIZE, HORIZON = 480, 4
+# Waves of traffic pass from each detector to the next, so that sensors of a group help each other.
+WAVES = 0.08
 BOUNDS, IMPOSSIBLE = (0, 2000), 1900.0 * 3
 SILENT, STUCK, ODD, MISCOUNTING = "mainline-7", "ramp-12", "mainline-16", "mainline-10"
 # The sensor with readings every hour: the detector that it follows, and its share of the counts.
@@ -102,6 +104,7 @@ class Simulator:
             rng,
             detectors=DETECTORS,
             days=SIMULATED // DAY,
+            waves=WAVES,
             start=start.date().isoformat(),
         )
         self._names, self._first = roads.names, (start - EPOCH) // timedelta(microseconds=1)

@@ -24,8 +24,10 @@ class Listening(msgspec.Struct, frozen=True):
     """Whom a sensor listens to, and how much: the strongest first."""
 
     # Numbers of sensors, with how far each moves forecasts as a rule, in expected errors.
-    neighbours: tuple[tuple[int, float], ...]
-    error_ratio: float  # the errors of corrected forecasts, one step ahead, over those of its own
+    neighbours: tuple[tuple[int, float], ...] = ()
+    error_ratio: float = (
+        1.0  # the errors of corrected forecasts, one step ahead, over those of its own
+    )
 
 
 class _State(msgspec.Struct, frozen=True, array_like=True):
@@ -89,7 +91,11 @@ class GroupCorrections:
             sensor: Listening(
                 tuple(
                     sorted(
-                        ((self.members[p], size) for p, size in zip(*heard, strict=True) if p >= 0),
+                        (
+                            (self.members[p], size)
+                            for p, size in zip(*heard, strict=True)
+                            if size > 0
+                        ),
                         key=lambda pair: -pair[1],
                     )
                 ),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
-import msgspec
 import structlog
 
 from streamridge_service.ledger.records import Action, IssuedForecast, RefitPoint
@@ -154,9 +153,6 @@ class Forecasts:
         assert isinstance(answer, ForecastAnswer)
         if answer.state is not None:
             self._update(answer.state)
-        made, known = answer.forecast, self.statuses[sensor].forecast
-        if made is not None and known is not None and known.seq == made.seq:
-            return msgspec.structs.replace(answer, forecast=known)  # it may be corrected
         return answer
 
     async def apply(self, action: Action) -> None:

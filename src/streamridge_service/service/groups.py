@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from queue import Queue
 from threading import Thread
 from time import monotonic
 
@@ -65,7 +65,7 @@ class Groups:
         self._plan, self._is_on, self._store, self._show = plan, is_on, store, show
         self._groups: dict[GroupKey, _Group] = {}
         self._keys: dict[int, GroupKey] = {}  # by sensor
-        self._queue: SimpleQueue[SensorRow | ReadingsTaken | str] = SimpleQueue()
+        self._queue: Queue[SensorRow | ReadingsTaken | str] = Queue()
         self._thread = Thread(target=self._run, name="groups", daemon=True)
 
     def restore(self, ledger: Ledger, sensors: Iterable[SensorRow]) -> None:
@@ -120,10 +120,15 @@ class Groups:
         self._queue.put("stop")
         self._thread.join()
 
+    @property
+    def waiting(self) -> int:
+        """Return how much is queued or being worked on."""
+        return self._queue.unfinished_tasks
+
     def listening(self, sensor: int) -> Listening | None:
         """Return whom a sensor listens to; None if it is in no group."""
         group = self._groups.get(self._keys.get(sensor, NO_GROUP))
-        return None if group is None else group.listening.get(sensor)
+        return None if group is None else group.listening.get(sensor, Listening())
 
     def _run(self) -> None:
         with threadpool_limits(1):
@@ -132,6 +137,8 @@ class Groups:
                     self._work(item)
                 except Exception as error:  # the next item may succeed
                     log.exception("a group could not be corrected", error=repr(error))
+                finally:
+                    self._queue.task_done()
 
     def _work(self, item: SensorRow | ReadingsTaken | str) -> None:
         changed = set(self._groups)

@@ -12,6 +12,7 @@ from tests.support.paths import ROOT
 from tests.support.service.in_process import settled
 from tests.support.service.live_server import START, STEPS, daily, readings, stamp
 from tests.support.tiers import tiered
+from tests.support.waiting import wait_until
 
 NEWEST = START + (STEPS - 1) * 900
 MODELS = ("north", "south", "east")
@@ -41,6 +42,16 @@ def many(live):
         label = {"label": f"Ring {i} Straße", "group": "ring"}
         live.client.put(f"/v1/sensors/ring-{i:02}", json=label)
     return live
+
+
+def test_only_sensors_of_a_group_have_neighbours(many):
+    def neighbours_of(name):
+        return many.client.get(f"/v1/sensors/{name}").json()["neighbours"]
+
+    assert neighbours_of("north") is None
+    # No step of the group is complete yet.
+    grouped = wait_until(lambda: neighbours_of("ring-01"), "the group of a declared sensor")
+    assert grouped == {"items": [], "error_ratio": 1.0}
 
 
 class TestList:

@@ -40,6 +40,7 @@ async def settled(service):
         nonlocal quiet
         pool, writer = service.forecasts.pool, service.writer
         busy = pool.done < writer.seq or pool.waiting or pool.pending_refits or writer._pending
+        busy = busy or service.forecasts.groups.waiting
         quiet = 0 if busy else quiet + 1
         return quiet > 1
 
