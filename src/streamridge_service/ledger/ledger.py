@@ -44,12 +44,6 @@ REPLACE_BUCKET = """(bucket) DO UPDATE SET
 REPLACE_FORECAST_BUCKET = """(bucket) DO UPDATE SET
     first_time = excluded.first_time, last_time = excluded.last_time
 """
-REPLACE_SNAPSHOT = """(sensor) DO UPDATE SET
-    seq = excluded.seq, until = excluded.until, kind = excluded.kind,
-    leftover = excluded.leftover, summary = excluded.summary, tuning = excluded.tuning,
-    fingerprint = excluded.fingerprint, digest = excluded.digest
-"""
-REPLACE_STATE = "(sensor) DO UPDATE SET state = excluded.state"
 REPLACE_TOKEN = """(id) DO UPDATE SET
     name = excluded.name, digest = excluded.digest, scopes = excluded.scopes,
     created = excluded.created, expires = excluded.expires, revoked = excluded.revoked
@@ -127,8 +121,12 @@ class Ledger(LedgerQueries):
             points = [refit_point_row(number + i, one) for i, one in enumerate(newer, 1)]
             session.add("cuts", points)
             last = {one.point.sensor: one for one in newer}
-            session.add("snapshots", [snapshot_row(one) for one in last.values()], REPLACE_SNAPSHOT)
-            session.add("states", [(key, one.state) for key, one in last.items()], REPLACE_STATE)
+            # An update in place that meets a damaged page would look like a full disk to SQLite.
+            for sensor in last:
+                session.run("DELETE FROM snapshots WHERE sensor = :sensor", sensor=sensor)
+                session.run("DELETE FROM states WHERE sensor = :sensor", sensor=sensor)
+            session.add("snapshots", [snapshot_row(one) for one in last.values()])
+            session.add("states", [(key, one.state) for key, one in last.items()])
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events; an event with a stored number is skipped."""
