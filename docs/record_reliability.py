@@ -11,6 +11,7 @@ outside tests/service that prove a row, for the command line of pytest.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -179,7 +180,7 @@ def main() -> None:
         return
     if options.xml is None:
         parser.error("xml must be given, as pytest writes it by --junitxml.")
-    options.out.write_text(page(options.xml, options.run))
+    options.out.write_text(page(options.xml, options.run, os.getloadavg()[2]))
     sys.stdout.write(f"{options.out}\n")
 
 
@@ -218,11 +219,11 @@ def _outcome(element: ElementTree.Element) -> tuple[str, str]:
     return ("passed", "") if skipped is None else ("skipped", skipped.get("message", ""))
 
 
-def page(xml: Path, run: str) -> str:
-    """Return the page of a run."""
+def page(xml: Path, run: str, load: float) -> str:
+    """Return the page of a run; `load` is the load of the machine, averaged over 15 minutes."""
     cases = list(cases_of(xml))
     proved = {row: [case for case in cases if row in case.rows] for row in ROWS}
-    lines = [*_opening(xml, run, proved), ""]
+    lines = [*_opening(xml, run, load, proved), ""]
     for letter, title in SECTIONS.items():
         rows = [_line(row, proved[row]) for row in ROWS if row.startswith(letter)]
         lines += [f"## {letter}. {title}", "", *_table(HEAD, rows), ""]
@@ -230,7 +231,7 @@ def page(xml: Path, run: str) -> str:
     return "\n".join([*lines, *_others(cases)]).rstrip() + "\n"
 
 
-def _opening(xml: Path, run: str, proved: dict[str, list[Case]]) -> Iterator[str]:
+def _opening(xml: Path, run: str, load: float, proved: dict[str, list[Case]]) -> Iterator[str]:
     suites = list(ElementTree.parse(xml).iter("testsuite"))
     day = min(suite.get("timestamp", "")[:10] for suite in suites)
     seconds = sum(float(suite.get("time", 0)) for suite in suites)
@@ -241,7 +242,8 @@ def _opening(xml: Path, run: str, proved: dict[str, list[Case]]) -> Iterator[str
     yield (
         "This page lists the faults that the service must survive, the tests that cause them, and "
         f"the results. `{COMMANDS[run]}` wrote it from a run of the {run} suite on {day}, which "
-        f"took {seconds:.0f} seconds."
+        f"took {seconds:.0f} seconds. The load of the machine was {load:.0f} on "
+        f"{os.cpu_count()} cores."
     )
     yield ""
     yield (

@@ -48,7 +48,7 @@ def script():
 def lines(script, tmp_path):
     """Give the cells of every line of the page's tables, by their first cell and table."""
     (tmp_path / "run.xml").write_text(RUN)
-    page = script["page"](tmp_path / "run.xml", "quick")
+    page = script["page"](tmp_path / "run.xml", "quick", 2.6)
     found, heading = {}, ""
     for line in page.splitlines():
         heading = line.removeprefix("## ") if line.startswith("## ") else heading
@@ -110,6 +110,7 @@ def test_every_row_is_there_once(lines, script):
     shown = [first for _, first in (key for key in lines if isinstance(key, tuple))]
     assert [first for first in shown if first in rows[1:]] == rows[1:]
     assert "3 of 61 rows were tested, and 2 of them passed." in lines["opening"]
+    assert "took 12 seconds. The load of the machine was 3 on" in lines["opening"]
 
 
 def test_tests_that_are_named_exist(script):

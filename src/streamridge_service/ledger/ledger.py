@@ -47,13 +47,6 @@ REPLACE_BUCKET = """(bucket) DO UPDATE SET
 REPLACE_FORECAST_BUCKET = """(bucket) DO UPDATE SET
     first_time = excluded.first_time, last_time = excluded.last_time
 """
-REPLACE_SNAPSHOT = """(sensor) DO UPDATE SET
-    seq = excluded.seq, until = excluded.until, kind = excluded.kind,
-    leftover = excluded.leftover, summary = excluded.summary, tuning = excluded.tuning,
-    fingerprint = excluded.fingerprint, digest = excluded.digest
-"""
-REPLACE_STATE = "(sensor) DO UPDATE SET state = excluded.state"
-REPLACE_GROUP_STATE = "(name, step) DO UPDATE SET time = excluded.time, state = excluded.state"
 REPLACE_TOKEN = """(id) DO UPDATE SET
     name = excluded.name, digest = excluded.digest, scopes = excluded.scopes,
     created = excluded.created, expires = excluded.expires, revoked = excluded.revoked
@@ -131,8 +124,12 @@ class Ledger(LedgerQueries):
             points = [refit_point_row(number + i, one) for i, one in enumerate(newer, 1)]
             session.add("cuts", points)
             last = {one.point.sensor: one for one in newer}
-            session.add("snapshots", [snapshot_row(one) for one in last.values()], REPLACE_SNAPSHOT)
-            session.add("states", [(key, one.state) for key, one in last.items()], REPLACE_STATE)
+            # An update in place that meets a damaged page would look like a full disk to SQLite.
+            for sensor in last:
+                session.run("DELETE FROM snapshots WHERE sensor = :sensor", sensor=sensor)
+                session.run("DELETE FROM states WHERE sensor = :sensor", sensor=sensor)
+            session.add("snapshots", [snapshot_row(one) for one in last.values()])
+            session.add("states", [(key, one.state) for key, one in last.items()])
 
     def add_group_steps(self, results: Sequence[GroupResult]) -> None:
         """Add steps of groups and their corrections, and replace states; stored steps stay."""
@@ -145,9 +142,10 @@ class Ledger(LedgerQueries):
         with self._storage.writing() as session:
             session.add("group_steps", [group_step_row(result.step) for result in results])
             session.add("corrections", corrected)
-            session.add(
-                "group_states", [(*key, *row) for key, row in states.items()], REPLACE_GROUP_STATE
-            )
+            for name, step in states:
+                statement = "DELETE FROM group_states WHERE name = :name AND step = :step"
+                session.run(statement, name=name, step=step)
+            session.add("group_states", [(*key, *row) for key, row in states.items()])
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events; an event with a stored number is skipped."""

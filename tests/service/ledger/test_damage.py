@@ -6,8 +6,9 @@ from collections import Counter
 import pytest
 
 from streamridge_service.ledger import layout
-from streamridge_service.ledger.errors import DamagedError, StorageError
+from streamridge_service.ledger.errors import DamagedError, DamagedPageError, StorageError
 from streamridge_service.ledger.opening import open_ledger
+from tests.support.ledger.damaged_pages import damage, pages_of
 from tests.support.ledger.samples import contents, entries, filled, sensor, snapshot
 
 FLIPS = 500
@@ -106,6 +107,23 @@ def test_a_file_that_is_not_a_database_is_refused_with_the_remedy(tmp_path):
         open_ledger(path)
 
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("size", [40_000, 40_001])
+def test_a_state_is_not_written_over_a_damaged_page(tmp_path, size):
+    """SQLite reports a full disk if it writes over pages of the same size; the disk is not full."""
+    path = tmp_path / "ledger.db"
+    with open_ledger(path) as ledger:
+        ledger.append([sensor(1), sensor(2)], entries(1, 10, 2))
+        ledger.add_snapshots([snapshot(10, each, size=40_000) for each in (1, 2)])
+    damage(path, pages_of(path, "states", "overflow")[1])
+
+    with open_ledger(path) as ledger:
+        with pytest.raises(DamagedPageError, match="restore a backup"):
+            ledger.add_snapshots([snapshot(11, 1, size=size)])
+        ledger.add_snapshots([snapshot(11, 2, size=size)])
+
+        assert ledger.snapshot(2) == snapshot(11, 2, size=size)
 
 
 def test_a_damaged_page_names_the_remedy(tmp_path):
