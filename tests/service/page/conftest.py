@@ -6,12 +6,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from tests.support.page.fake_service import FakeService
-from tests.support.page.opening import Opened, pages
+from tests.support.page.opening import Browser, Opened, pages
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 MISSING = (
@@ -27,7 +26,7 @@ def find_browser() -> str | None:
 
 # Playwright occupies the event loop of this thread: it must end before other tests run one.
 @pytest.fixture(scope="package")
-def browser(pytestconfig: pytest.Config) -> Iterator[Any]:
+def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
     """Start a browser once; without one, skip the tests, or fail where one is promised."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415
@@ -40,7 +39,7 @@ def browser(pytestconfig: pytest.Config) -> Iterator[Any]:
         started = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         )
-        yield started
+        yield Browser(started)
         started.close()
 
 
@@ -54,7 +53,7 @@ def _do_without(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
+def open_page(browser: Browser) -> Iterator[Callable[..., Opened]]:
     with pages(browser) as open_:
         yield open_
 
