@@ -19,7 +19,7 @@ A missing reading is no surprise. A neighbour that is replaced leaves zeros in t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,8 @@ ARRAYS = (
 )
 BLANK = {"chosen": -1, "forecasts": np.nan, "readings": np.nan, "ranges": np.nan}
 KIND = "neighbours"
+
+Name = TypeVar("Name")
 
 
 class Neighbours:
@@ -143,6 +145,14 @@ class Neighbours:
         weights = self._weights[:, : MOST * LAGS].reshape(len(self), MOST, LAGS, self.horizon)
         sizes = np.sqrt(np.square(weights).sum(axis=2)) * self.shares[:, None]
         return sizes.max(axis=2, initial=0.0)
+
+    def heard(self, names: Sequence[Name]) -> list[dict[Name, float]]:
+        """Return the neighbours of each sensor with their strengths, the strongest first."""
+        strengths, order = self.strengths, np.argsort(-self.strengths, axis=1, kind="stable")
+        return [
+            {names[chosen[slot]]: float(sizes[slot]) for slot in slots if chosen[slot] >= 0}
+            for chosen, sizes, slots in zip(self._chosen, strengths, order, strict=True)
+        ]
 
     @property
     def error_ratios(self) -> Matrix:

@@ -381,9 +381,7 @@ class Network(SensorGroup):
         place = self.sensors.index(sensor)
         if self._layer is None:
             return {}
-        pairs = zip(self._layer.chosen[place], self._layer.strengths[place], strict=True)
-        heard = {self.sensors[each]: float(size) for each, size in pairs if each >= 0}
-        return dict(sorted(heard.items(), key=lambda item: -item[1]))
+        return self._layer.heard(self.sensors)[place]
 
     def relevance(self, sensor: str) -> Relevance:
         """Return which features and which neighbours the forecasts of a sensor use."""

@@ -56,8 +56,14 @@ def corrected_runs(runs: Sequence[Run], layer: Neighbours, candidates: Candidate
         values[at], lower[at], upper[at] = layer.corrected(*own)
         layer.observe(readings[at], *own)
         layer.choose(lambda place: candidates.of(sensors[place], sensors))
+    heard = layer.heard(sensors)
     return [
-        _with_near(run, values[at, place], lower[at, place], upper[at, place])
+        _with_near(
+            replace(run, neighbours=heard[place]),
+            values[at, place],
+            lower[at, place],
+            upper[at, place],
+        )
         for place, (run, at) in enumerate(zip(runs, rows, strict=True))
     ]
 

@@ -115,6 +115,8 @@ class Run(SameContent):
         The weights of the experts over time; empty without experts.
     feature_names
         The features by which the model compares rows; see `relevance`.
+    neighbours
+        The sensors whose errors correct the forecasts, and how much; empty without corrections.
     """
 
     sensor: str
@@ -144,6 +146,7 @@ class Run(SameContent):
     naive_forecasts: Mapping[str, Matrix] = field(default_factory=dict)
     expert_path: ExpertPath = field(default_factory=ExpertPath.empty)
     feature_names: tuple[str, ...] = ()
+    neighbours: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Run({', '.join(f'{name}={text}' for name, text in self._summary().items())})"
@@ -324,9 +327,10 @@ class Run(SameContent):
         return rmse(_known(self.errors_in_time[:steps]))
 
     def relevance(self) -> Relevance:
-        """Return which features the forecasts use at the end of the run, by the learned scales."""
+        """Return which features and neighbours the forecasts use at the end of the run."""
         with about(self.sensor):
-            return relevance_of(self.hyperparameters, self.feature_names)
+            features = relevance_of(self.hyperparameters, self.feature_names)
+        return replace(features, neighbours=self.neighbours)
 
     def naive_run(self, name: str) -> Run:
         """Return the run of a naive forecast over the same steps; it has no bands."""
@@ -352,7 +356,8 @@ class Run(SameContent):
         """Return the results of the run as plain values, with None for NaN.
 
         Each of several levels has a coverage, such as "coverage_80" and "coverage_95".
-        "experts" holds the last weights by name; it is None without experts.
+        "experts" holds the last weights by name; it is None without experts. "neighbours" is the
+        field of that name, or None.
         """
         read, scored, score = _count(self.actual), _count(self.scored), self.score(1)
         first, last = self.scored_span or (None, None)
@@ -388,6 +393,7 @@ class Run(SameContent):
             "hyperparameters": dict(self.hyperparameters),
             "active_bounds": dict(self.active_bounds),
             "experts": self.expert_path.last or None,
+            "neighbours": dict(self.neighbours) or None,
             "counts": dict(self.counts),
         }
 

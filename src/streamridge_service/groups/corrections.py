@@ -85,23 +85,11 @@ class GroupCorrections:
 
     def listening(self) -> dict[int, Listening]:
         """Return whom each sensor listens to."""
-        chosen, strengths = self._layer.chosen.tolist(), self._layer.strengths.tolist()
         ratios = self._layer.error_ratios[:, 0].tolist()
+        heard = self._layer.heard(self.members)
         return {
-            sensor: Listening(
-                tuple(
-                    sorted(
-                        (
-                            (self.members[p], size)
-                            for p, size in zip(*heard, strict=True)
-                            if size > 0
-                        ),
-                        key=lambda pair: -pair[1],
-                    )
-                ),
-                ratio,
-            )
-            for sensor, *heard, ratio in zip(self.members, chosen, strengths, ratios, strict=True)
+            sensor: Listening(tuple((each, size) for each, size in one.items() if size > 0), ratio)
+            for sensor, one, ratio in zip(self.members, heard, ratios, strict=True)
         }
 
     def to_bytes(self) -> bytes:
