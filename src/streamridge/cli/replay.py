@@ -133,7 +133,7 @@ def replay(
         estimate = Estimate.of(tasks, jobs)
         typer.echo(json.dumps(asdict(estimate)) if as_json else str(estimate))
         return
-    candidates = Candidates(neighbours)
+    candidates = None if neighbours == "none" else Candidates(neighbours)
     write_results(outputs.tasks(tasks, inputs), runner, outputs, console, candidates)
 
 

@@ -44,7 +44,6 @@ BY_HORIZON = (
     ("RMSE relative to the naive forecast, by the number of steps ahead", "relative", ".3f"),
 )
 NAMES = ("sensor", "method")
-NO_NEIGHBOURS = Candidates("none")
 # The columns of the table: heading, name in the record of a run, and format. A narrow terminal
 # omits the last columns first. The columns of coverage come between the two groups.
 ERROR_COLUMNS = (
@@ -178,7 +177,7 @@ def write_results(
     engine: Engine | Executor,
     requested: RequestedOutputs,
     console: Console,
-    candidates: Candidates = NO_NEIGHBOURS,
+    candidates: Candidates | None = None,
 ) -> None:
     """Run tasks, then write and print the requested outputs.
 
@@ -191,7 +190,7 @@ def write_results(
     with PredictionsTable(requested.predictions, output, completion.fail) as predictions:
         with run_with_progress(tasks, engine, console) as running:
             outcomes: Iterable[TaskOutcome] = running
-            if candidates != NO_NEIGHBOURS:
+            if candidates is not None:
                 outcomes = corrected_outcomes(outcomes, tasks, candidates)
             for outcome in outcomes:
                 completion.count(outcome)

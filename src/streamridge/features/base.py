@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Protocol, Self, TypeGuard
@@ -19,6 +21,8 @@ from streamridge.series.times import Steps
 # The share of its lags that must have been read, or are at times that never are. Forecasts may fill
 # in the others.
 LEAST_READ = 0.25
+# The name of a column of a seasonal profile.
+PROFILE = re.compile(r"(.+) profile \d+")
 
 
 @dataclass(frozen=True)
@@ -183,3 +187,34 @@ def samples_at(features: FeatureSet, past: Past, steps: Steps, horizon: int) -> 
     usable = complete & past.timeline.trusted(ahead).all(axis=1)
     inputs = Inputs(steps[usable].astype(np.float64), x[usable], features.layout)
     return Samples(inputs, past.values(ahead[usable]))
+
+
+def feature_words(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns of a row in words.
+
+    Examples
+    --------
+    >>> feature_words(["day lags 1", "day profile 1", "day profile 2", "calendar 1", "calendar 2"])
+    ('day, 1 step ago', 'day, usual value', 'day, last change', 'time of day, sine', \
+'time of day, cosine')
+    """
+    seasons = list(dict.fromkeys(found[1] for each in names if (found := PROFILE.match(each))))
+    calendar = [f"time of {each}, {part}" for part in ("sine", "cosine") for each in seasons]
+    words = {f"calendar {i}": text for i, text in enumerate(calendar, start=1)}
+    return tuple(words.get(name) or _feature_words(name) for name in names)
+
+
+def _feature_words(name: str) -> str:
+    block, _, number = name.rpartition(" ")
+    if not number.isdecimal():
+        return name
+    steps = "1 step" if number == "1" else f"{number} steps"
+    if block in ("lags", "changes"):
+        return f"{steps} ago" if block == "lags" else f"change {steps} ago"
+    season, _, kind = block.rpartition(" ")
+    if kind == "lags":
+        return f"{season}, {steps} ago"
+    if kind == "profile":
+        parts = {"1": "usual value", "2": "last change", "3": "next change"}
+        return f"{season}, {parts.get(number, f'change {int(number) - 2} later')}"
+    return name

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamridge.errors import InvalidInputError, html_table
-from streamridge.features.words import feature_words
+from streamridge.features.base import feature_words
 from streamridge.files.frames import make_frame
 from streamridge.plots.axes import COLORS, drawable, new_figure
 

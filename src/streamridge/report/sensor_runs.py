@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamridge.arrays import Matrix, Vector
-from streamridge.features.words import feature_words
+from streamridge.features.base import feature_words
 from streamridge.forecaster.forecast import Levels
 from streamridge.forecaster.methods import needs_model
 from streamridge.forecaster.self_tuning import HyperparameterPath
