@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import streamridge as sr
+from streamridge_service.groups import open_steps
 from streamridge_service.intake import IngestOptions
+from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.plan import HOUR, Declaration
 from streamridge_service.rows import Batch, Row
@@ -21,8 +23,16 @@ START = 1_700_000_000_000_000 // HOUR * HOUR
 NAMES = ("first", "second", "third", "apart")
 # The first three are of one group: waves of traffic pass them one after the other.
 GROUP = NAMES[:3]
-HOURS, PART = 150, 90
+HOURS, PART = 160, 90
 HOURLY = {"step": "1h", "train_size": 48, "horizon": 2, "learn": False}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def patience():
+    """Let steps wait for six minutes, so that a busy machine changes nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(open_steps, "MOST_SECONDS", 1000.0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +167,7 @@ class TestCorrections:
         own, stored = (forecasts_of(database, corrected=each) for each in (False, True))
         assert own == stored
 
-    def test_a_damaged_state_begins_anew(self, copied, counts):
+    def test_a_damaged_state_begins_again(self, copied, counts):
         change(copied, "UPDATE group_states SET state = zeroblob(100)")
 
         serving(feeding(counts, HOURS - 1, HOURS), copied, **HOURLY)
@@ -189,7 +199,7 @@ class TestCorrections:
                 seq: after[name][seq] for seq in known
             }
 
-    def test_other_settings_begin_anew_and_are_verified(self, copied):
+    def test_other_settings_begin_again_and_are_verified(self, copied):
         async def one_more(service):
             rows = [Row(i + 1, n, START + HOURS * HOUR, 100.0) for i, n in enumerate(NAMES)]
             await service.ingest.store(Batch(rows, []), IngestOptions())
@@ -199,8 +209,123 @@ class TestCorrections:
 
         with open_ledger(str(copied), read_only=True) as ledger:
             steps = ledger.group_steps("A2", HOUR)
-            assert [each.time for each in steps if each.is_first] == [START, steps[-1].time]
+            assert [each.begins for each in steps if each.begins] == [(2, 24, 0.9), (3, 24, 0.9)]
             assert [each.fault for each in check_groups(ledger)] == [None]
+
+
+def new_rows(hour, *pairs):
+    """Return a batch with the readings of an hour."""
+    rows = [Row(i + 1, n, START + int(hour * HOUR), value) for i, (n, value) in enumerate(pairs)]
+    return Batch(rows, [])
+
+
+def group_steps(database):
+    with open_ledger(str(database), read_only=True) as ledger:
+        (found,) = check_groups(ledger)
+        assert (found.fault, found.is_exact) == (None, True)
+        return {(each.time - START) // HOUR: each for each in ledger.group_steps("A2", HOUR)}
+
+
+async def declared(service, *names, **more):
+    for name in names:
+        await service.operators.declare(name, Declaration(group="A2", **more))
+
+
+class TestOddOrders:
+    def test_readings_out_of_order_keep_their_steps(self, tmp_path):
+        async def work(service):
+            await declared(service, "a", "b")
+            for hour in range(4):
+                await service.ingest.store(
+                    new_rows(hour, ("a", 1.0 + hour), ("b", 10.0 + hour)), IngestOptions()
+                )
+                await settled(service)
+            for batch in (new_rows(5, ("b", 66.0)), new_rows(4, ("b", 55.0))):
+                await service.ingest.store(batch, IngestOptions())
+                await settled(service)
+            for hour in (4, 5):
+                await service.ingest.store(new_rows(hour, ("a", 1.0 + hour)), IngestOptions())
+                await settled(service)
+
+        serving(work, tmp_path / "a.db", grace="2h", **HOURLY)
+
+        steps = group_steps(tmp_path / "a.db")
+        # A reading that comes after a later one is learned, but the group does not hear of it.
+        assert [each.value for each in steps[4].members] == [5.0, None]
+        assert [each.value for each in steps[5].members] == [6.0, 66.0]
+
+    def test_a_name_that_is_used_again_for_earlier_times(self, tmp_path):
+        async def work(service):
+            await declared(service, "a", "b")
+            for hour in range(6):
+                await service.ingest.store(
+                    new_rows(hour, ("a", 1.0), ("b", 2.0 + hour)), IngestOptions()
+                )
+                await settled(service)
+            for name in ("a", "b"):
+                await service.operators.declare(name, Declaration())
+            await declared(service, "c", "d")
+            for hour in range(3, 8):
+                await service.ingest.store(
+                    new_rows(hour, ("c", 3.0), ("d", 4.0 + hour)), IngestOptions()
+                )
+                await settled(service)
+
+        serving(work, tmp_path / "a.db", **HOURLY)
+
+        steps = group_steps(tmp_path / "a.db")
+        assert {hour: [m.sensor for m in step.members] for hour, step in steps.items()} == {
+            **{hour: [1, 2] for hour in range(6)},
+            **{hour: [3, 4] for hour in (6, 7)},
+        }
+
+    def test_a_rule_that_is_taken_back_is_no_fault(self, tmp_path):
+        async def work(service):
+            await declared(service, "a", "b", rule="sum")
+            for hour in range(4):
+                await service.ingest.store(new_rows(hour, ("a", 1.0), ("b", 2.0)), IngestOptions())
+                await service.ingest.store(
+                    new_rows(hour + 0.5, ("a", 3.0), ("b", 4.0)), IngestOptions()
+                )
+                await settled(service)
+            await declared(service, "a", "b")
+            for hour in (4, 5):
+                await service.ingest.store(new_rows(hour, ("a", 1.0), ("b", 2.0)), IngestOptions())
+                await settled(service)
+
+        serving(work, tmp_path / "a.db", **HOURLY)
+
+        assert [each.value for each in group_steps(tmp_path / "a.db")[1].members] == [4.0, 6.0]
+
+    def test_a_step_that_is_not_stored_costs_its_group_alone(self, tmp_path, monkeypatch):
+        fails = []
+        add = Ledger.add_group_steps
+
+        def sometimes(ledger, results):
+            if any((each.step.time - START) // HOUR == 3 for each in results) and results:
+                fails.append(len(results))
+                raise ValueError("it does not fit")
+            add(ledger, results)
+
+        monkeypatch.setattr(Ledger, "add_group_steps", sometimes)
+
+        async def work(service):
+            await declared(service, "a", "b")
+            for hour in range(8):
+                await service.ingest.store(
+                    new_rows(hour, ("a", 1.0), ("b", 2.0 + hour)), IngestOptions()
+                )
+                await settled(service)
+
+        serving(work, tmp_path / "a.db", **HOURLY)
+
+        assert fails == [1]
+        steps = group_steps(tmp_path / "a.db")
+        assert sorted(steps) == [0, 1, 2, *range(4, 8)]
+        assert [hour for hour, step in steps.items() if step.begins] == [0, 4]
+        assert all(
+            len(each) == 8 for each in forecasts_of(tmp_path / "a.db", corrected=False).values()
+        )
 
 
 class TestMembers:
@@ -266,7 +391,7 @@ class TestVerify:
         change(
             copied,
             "UPDATE group_steps SET body = ? WHERE time = ?",
-            msgspec.msgpack.encode((step.is_first, members)),
+            msgspec.msgpack.encode((step.begins, members)),
             step.time,
         )
 
@@ -281,3 +406,4 @@ class TestVerify:
             (found,) = check_groups(ledger)
         assert found.fault is None
         assert "pruned" in found.remark
+        assert found.corrections == 0

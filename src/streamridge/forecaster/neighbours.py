@@ -228,15 +228,36 @@ class Neighbours:
         self._surprises[at] = _surprises(readings, values[:, 0], sizes[:, 0])
         self._steps += 1
         if self._steps % SOLVE_EVERY == 0:
-            penalty = RIDGE * MEMORY * self.day * np.eye(self._gram.shape[1])
-            weights = np.linalg.solve(self._gram + penalty, self._products)
-            self._weights = np.asarray(weights, dtype=np.float64)
+            self._solve()
+
+    def _solve(self) -> None:
+        """Solve for the weights of all sensors."""
+        penalty = RIDGE * MEMORY * self.day * np.eye(self._gram.shape[1])
+        weights = np.linalg.solve(self._gram + penalty, self._products)
+        self._weights = np.asarray(weights, dtype=np.float64)
+
+    @property
+    def _keeps(self) -> tuple[float, Matrix]:
+        """Return what is left of old sums after a step: of products, and of `_sums`, (6, 1)."""
+        days = np.array([[MEMORY]] * 4 + [[WIDTH_MEMORY]] * 2)
+        return 1 - 1 / (MEMORY * self.day), 1 - 1 / (days * self.day)
 
     def skip(self, steps: int) -> None:
         """Take steps without forecasts and readings."""
         nothing = np.full((len(self), self.horizon, 1), np.nan)
-        for _ in range(min(steps, len(self._surprises))):
+        for _ in range(min(steps, self.horizon)):
             self.observe(nothing[:, 0, 0], nothing[..., 0], nothing, nothing)
+        rest = steps - self.horizon
+        if rest <= 0:
+            return
+        # Nothing is left to learn from: sums are discounted, and surprises are zero.
+        keep, keeps = self._keeps
+        self._gram, self._products = keep**rest * self._gram, keep**rest * self._products
+        self._sums = keeps**rest * self._sums
+        rows = self._steps + np.arange(min(rest, len(self._surprises)))
+        self._surprises[rows % len(self._surprises)] = 0.0
+        self._steps += rest
+        self._solve()
 
     def _sizes(self, lower: Cube, upper: Cube) -> Matrix:
         """Return the expected sizes of errors, (n, H), NaN where there is no forecast."""
@@ -273,7 +294,7 @@ class Neighbours:
         errors = (self._readings[:, ::-1] - values) / sizes
         known = ~np.isnan(errors).any(axis=1, keepdims=True)
         errors = np.clip(np.where(known, errors, 0.0), -LARGEST, LARGEST)
-        columns, keep = self._columns[:, -1] * known, 1 - 1 / (MEMORY * self.day)
+        columns, (keep, keeps) = self._columns[:, -1] * known, self._keeps
         self._gram = keep * self._gram + columns[:, :, None] * columns[:, None]
         self._products = keep * self._products + columns[:, :, None] * errors[:, None]
         left, weighted = errors - issued, np.square(sizes) * predicted
@@ -286,7 +307,6 @@ class Neighbours:
             np.square(left),
         ]
         used = (known & (predicted != 0))[:, None]
-        keeps = 1 - 1 / (np.array([[MEMORY]] * 4 + [[WIDTH_MEMORY]] * 2) * self.day)
         self._sums = keeps * self._sums + np.where(used, np.stack(new, axis=1), 0.0)
 
     def choose(self, allowed: Callable[[int], Mask] | None = None) -> None:

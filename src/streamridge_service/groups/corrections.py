@@ -39,10 +39,20 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 class GroupCorrections:
     """The corrections of a group of sensors that share the length of their steps."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._step, self._layer = plan.step, _new_layer(plan)
+    def __init__(self, step: int, layer: Neighbours) -> None:
+        self._step, self._layer = step, layer
         self.members: tuple[int, ...] = ()
         self.newest = NEVER  # time of the last step
+
+    @classmethod
+    def of(cls, plan: Plan) -> GroupCorrections:
+        """Return new corrections of sensors with a plan."""
+        return cls(plan.step, Neighbours.of(plan.settings(Declaration())))
+
+    @property
+    def layout(self) -> tuple[int, int, float]:
+        """Return the number of steps ahead, the steps of a day, and the level."""
+        return self._layer.horizon, self._layer.day, self._layer.level
 
     def take(self, step: GroupStep, forecasts: Forecasts) -> tuple[IssuedForecast, ...]:
         """Learn from a step; return the forecasts after it that are corrected."""
@@ -99,15 +109,13 @@ class GroupCorrections:
     @classmethod
     def from_bytes(cls, content: bytes, plan: Plan) -> GroupCorrections:
         """Return the corrections of a stored state; raise unless it is of such a plan."""
-        group, new = cls(plan), _new_layer(plan)
         try:
             state = msgspec.msgpack.decode(content, type=_State)
         except msgspec.MsgspecError as error:
             raise StateError(f"the state of the group is damaged: {error}.") from None
-        group._layer = layer = Neighbours.from_bytes(state.layer)
+        group = cls(plan.step, Neighbours.from_bytes(state.layer))
         group.members, group.newest = state.members, state.newest
-        known = layer.horizon, layer.day, layer.level, len(layer)
-        if known != (new.horizon, new.day, new.level, len(group.members)):
+        if group.layout != cls.of(plan).layout or len(group._layer) != len(group.members):
             raise StateError("the state of the group belongs to other settings.")
         return group
 
@@ -125,10 +133,6 @@ def named_forecasts(
         for sensor in sorted(sensors)
         for issued in ledger.forecasts(sensor, start=start, end=end, corrected=corrected)
     }
-
-
-def _new_layer(plan: Plan) -> Neighbours:
-    return Neighbours.of(plan.settings(Declaration()))
 
 
 def _with_near(

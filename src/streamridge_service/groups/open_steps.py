@@ -10,8 +10,13 @@ import msgspec
 from streamridge_service.ledger.records import GroupMember, IssuedForecast
 from streamridge_service.plan import NEVER, SECOND
 
-# A step waits for a sensor that has not reported for this share of its length, at most a minute.
-PATIENCE, MOST_SECONDS = 0.1, 60.0
+# A step waits for sensors that have not reported: this share of its length, at most a minute.
+# Sensors that usually come later are waited for longer, up to half of a step.
+PATIENCE, MOST_SECONDS, MOST_PATIENCE = 0.1, 60.0, 0.5
+# Patience beyond the delay of a late sensor, and what is left of it after a step without one.
+MARGIN, KEPT = 1.25, 0.98
+# As long as fewer sensors have reported than this share, a step waits for its whole length.
+QUORUM = 0.25
 # A step does not wait any more once a sensor has reported this many later ones.
 MOST_OPEN = 96
 
@@ -33,7 +38,8 @@ class OpenSteps:
     def __init__(self, step: int, newest: int = NEVER) -> None:
         self._step = step
         self.newest = newest  # the last complete step
-        self.patience = min(PATIENCE * step / SECOND, MOST_SECONDS)
+        self._begun = 0.0  # seconds at which it was first reported
+        self.patience = self._least = min(PATIENCE * step / SECOND, MOST_SECONDS)
         # By sensor: own forecasts by their first step, and readings by step.
         self._forecasts: dict[int, dict[int, IssuedForecast]] = defaultdict(dict)
         self._values: dict[int, dict[int, float | None]] = defaultdict(dict)
@@ -47,6 +53,9 @@ class OpenSteps:
         if step > self.newest:
             self._values[issued.sensor][step] = value
             self._since.setdefault(step, now)
+        elif step == self.newest and self._begun:
+            longest = MOST_PATIENCE * self._step / SECOND
+            self.patience = min(max(self.patience, MARGIN * (now - self._begun)), longest)
 
     def remove(self, sensor: int) -> None:
         """Forget a sensor."""
@@ -71,17 +80,20 @@ class OpenSteps:
         return CompleteStep(time, tuple(found), forecasts)
 
     def _must_wait(self, time: int, members: Sequence[int], now: float) -> bool:
-        """Return whether a sensor with a forecast for a step has reported neither it nor later."""
-        if now - self._since[time] > self.patience:
-            return False
+        """Return whether sensors with an earlier forecast may still report a step."""
         if max(self._since) - time >= MOST_OPEN * self._step:
             return False
-        return any(max(self._forecasts[each], default=NEVER) == time for each in members)
+        firsts = [max(known) for each in members if (known := self._forecasts[each])]
+        behind = sum(first <= time for first in firsts)
+        waited = now - self._since[time]
+        if waited > self.patience and len(firsts) - behind >= QUORUM * len(firsts):
+            return False
+        return behind > 0 and waited <= self._step / SECOND
 
     def _forget(self, time: int) -> None:
         """Forget a step that is complete."""
-        self.newest = time
-        del self._since[time]
+        self.newest, self._begun = time, self._since.pop(time)
+        self.patience = max(self._least, KEPT * self.patience)
         for known in self._forecasts.values():
             for first in [first for first in known if first <= time]:
                 del known[first]

@@ -28,7 +28,9 @@ BUCKET = 1 << 17
 
 _encoded = msgspec.msgpack.Encoder().encode
 numbers_of = msgspec.json.Decoder(tuple[int, ...]).decode
-_members_of = msgspec.msgpack.Decoder(tuple[bool, tuple[GroupMember, ...]]).decode
+_members_of = msgspec.msgpack.Decoder(
+    tuple[tuple[int, int, float] | None, tuple[GroupMember, ...]]
+).decode
 
 
 def bucket_of(seq: int) -> int:
@@ -154,7 +156,7 @@ def correction_row(forecast: IssuedForecast) -> SqlRow:
 def group_step_row(step: GroupStep) -> SqlRow:
     """Return the row of a step of a group."""
     seq = max((max(each.own, each.following) for each in step.members), default=0)
-    return step.group, step.step, step.time, seq, _encoded((step.is_first, step.members))
+    return step.group, step.step, step.time, seq, _encoded((step.begins, step.members))
 
 
 def group_step_of(row: SqlRow) -> GroupStep:

@@ -15,7 +15,7 @@ from streamridge_service.ledger.reading import number_fact
 from streamridge_service.ledger.schema import REPLACE_FACT, Session, Storage
 
 # Rows that one transaction deletes.
-MOST_ROWS = 10_000
+MOST_ROWS, MOST_STEPS = 10_000, 500
 # Tables with rows of buckets, and those that are counted.
 TABLES, COUNTED = ("readings", "forecasts", "corrections"), ("readings", "forecasts")
 
@@ -42,6 +42,7 @@ SELECT r.seq FROM buckets b CROSS JOIN readings r
 WHERE b.last_time >= :before AND r.bucket = b.bucket AND r.sensor = :sensor AND r.time >= :before
 LIMIT 1
 """
+OLD_STEPS = "SELECT seq FROM group_steps WHERE seq < :first ORDER BY seq LIMIT :most"
 LAST_ROW = """
 SELECT sensor, seq FROM {table} WHERE bucket = :bucket
 ORDER BY sensor, seq LIMIT 1 OFFSET :skipped
@@ -89,10 +90,11 @@ def delete_dropped(storage: Storage) -> dict[str, int]:
             bucket = session.rows(f"SELECT min(bucket) FROM {table}")[0][0]
             if bucket is not None and bucket < first:
                 return {table: _delete_some(session, table, bucket)}
-        number = session.run(
-            "DELETE FROM group_steps WHERE seq < :first", first=bucket_ends(first)[0]
-        )
-    return {"group_steps": number} if number else {}
+        steps = session.rows(OLD_STEPS, first=bucket_ends(first)[0], most=MOST_STEPS)
+        if steps:
+            last = steps[-1][0]
+            return {"group_steps": session.run("DELETE FROM group_steps WHERE seq <= :s", s=last)}
+    return {}
 
 
 def _delete_some(session: Session, table: str, bucket: int) -> int:

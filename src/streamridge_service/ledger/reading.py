@@ -68,11 +68,12 @@ ORDER BY h.seq
 ACTIONS_BETWEEN = """
 SELECT seq, sensor, kind, body, received FROM actions WHERE seq >= :first AND seq <= :last
 """
-# With corrections, a corrected forecast has the corrected numbers.
+# With corrections, a corrected forecast has the corrected numbers, unless they are damaged.
 CORRECTIONS = """
 LEFT JOIN corrections c ON c.bucket = f.bucket AND c.sensor = f.sensor AND c.seq = f.seq
 """
-OWN, CORRECTED = ("f.numbers", ""), ("coalesce(c.numbers, f.numbers)", CORRECTIONS)
+SERVED = "CASE WHEN length(c.numbers) = length(f.numbers) THEN c.numbers ELSE f.numbers END"
+OWN, CORRECTED = ("f.numbers", ""), (SERVED, CORRECTIONS)
 FORECASTS = """
 SELECT f.seq, f.sensor, f.time, f.fit, f.source, {}
 FROM forecast_buckets b CROSS JOIN forecasts f {}
@@ -275,9 +276,10 @@ class LedgerQueries:
             rows = self._rows(query, bucket=bucket, after=after, **span)
             yield from map(forecast_of, rows)
 
-    def groups(self) -> list[tuple[str, int]]:
-        """Return the names of groups with steps, each with the length of its steps."""
-        return self._rows("SELECT DISTINCT name, step FROM group_steps ORDER BY name, step")
+    def groups(self) -> dict[tuple[str, int], int]:
+        """Return the time of the last step of each group, by its name and the length of steps."""
+        query = "SELECT name, step, max(time) FROM group_steps GROUP BY name, step ORDER BY 1, 2"
+        return {(name, step): time for name, step, time in self._rows(query)}
 
     def group_steps(
         self, group: str, step: int, *, after: int = EARLIEST, most: int = 1000

@@ -118,8 +118,14 @@ class GroupStep(msgspec.Struct, frozen=True, array_like=True):
     group: str
     step: int  # length of the step
     time: int
-    is_first: bool  # whether the group begins anew with this step
+    # If the group begins with this step: its steps ahead, the steps of a day, and its level.
+    begins: tuple[int, int, float] | None
     members: tuple[GroupMember, ...]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Return what identifies the group."""
+        return self.group, self.step
 
 
 class GroupResult(msgspec.Struct, frozen=True):

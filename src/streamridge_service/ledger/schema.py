@@ -128,6 +128,7 @@ CREATE TABLE group_steps (
     name TEXT NOT NULL, step {whole} NOT NULL, time {whole} NOT NULL, seq {whole} NOT NULL,
     body {bytes} NOT NULL, PRIMARY KEY (name, step, time)
 ) {by_key};
+CREATE INDEX steps_by_number ON group_steps (seq);
 CREATE TABLE group_states (
     name TEXT NOT NULL, step {whole} NOT NULL, time {whole} NOT NULL, state {bytes} NOT NULL,
     PRIMARY KEY (name, step)
@@ -159,6 +160,7 @@ MIGRATIONS = [FIRST, SECOND]
 REPLACE_FACT = "(key) DO UPDATE SET value = excluded.value"
 # Rows in memory at once while tables are copied; fewer where rows are large.
 MANY_ROWS, LARGE_ROWS = 20_000, 200
+LARGE = ("states", "group_steps", "group_states")
 
 
 def current_format() -> int:
@@ -220,7 +222,7 @@ def copy_tables(source: Session, writing: Callable[[], AbstractContextManager[Se
     `writing` opens a transaction of the new storage, one for each chunk of rows.
     """
     for table in TABLES:
-        most = LARGE_ROWS if table in ("states", "group_states") else MANY_ROWS
+        most = LARGE_ROWS if table in LARGE else MANY_ROWS
         for rows in source.chunks(f"SELECT * FROM {table}", most):
             with writing() as session:
                 session.add(table, rows, REPLACE_FACT if table == "meta" else "DO NOTHING")

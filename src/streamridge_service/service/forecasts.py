@@ -76,8 +76,7 @@ class Forecasts:
         self.counts: Counter[str] = Counter()  # refits by kind, failures, milliseconds
 
     def start(self, config: WorkerConfig, workers: int) -> None:
-        """Start the thread of the groups, and the worker processes."""
-        self.groups.start()
+        """Start the worker processes."""
         self.pool = WorkerPool(config, workers, self._received)
 
     def _received(self, worker: WorkerHandle, message: FromWorker) -> None:
@@ -85,13 +84,14 @@ class Forecasts:
         if isinstance(message, ReadingsTaken):
             settle = partial(worker.settle, message.number)
             self._writer.add(PendingWrites([*message.forecasts], callbacks=[settle]))
-            self.groups.take(message)  # its results are stored after the forecasts
         elif isinstance(message, SnapshotMade):
             self._writer.add(PendingWrites([message.snapshot]))
         elif isinstance(message, SensorRecovered):
             recover = partial(worker.recover, message.sensor)
             self._writer.add(PendingWrites(callbacks=[recover]))
         self._loop.call_soon_threadsafe(self._show, message)
+        if isinstance(message, ReadingsTaken):  # corrections are stored and shown after forecasts
+            self.groups.take(message)
 
     def _show(self, message: FromWorker) -> None:
         match message:

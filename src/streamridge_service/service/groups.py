@@ -7,45 +7,55 @@ that a restart and `verify` compute the same corrections.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from functools import partial
 from queue import Queue
 from threading import Thread
 from time import monotonic
+from zlib import crc32
 
 import msgspec
 import structlog
 from threadpoolctl import threadpool_limits
 
-from streamridge.errors import StreamRidgeError
 from streamridge_service.groups.corrections import GroupCorrections, Listening, named_forecasts
 from streamridge_service.groups.open_steps import CompleteStep, OpenSteps
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import GroupResult, GroupStep, IssuedForecast, SensorRow
-from streamridge_service.plan import DAY, Declaration, Plan
+from streamridge_service.plan import DAY, NEVER, Declaration, Plan
 from streamridge_service.workers.messages import ReadingsTaken
 
-# Larger groups are not corrected, since they would take too much memory.
-MOST_MEMBERS = 1000
+# Larger groups are not corrected, since they would take too much memory: sensors, and sensors times
+# the steps of a day.
+MOST_MEMBERS, MOST_CELLS = 1000, 500_000
+# Forecasts that are in memory while the steps of a group are replayed.
+MOST_FORECASTS = 20_000
 
 GroupKey = tuple[str, int]  # the name of a group, and the length of its steps
 NO_GROUP: GroupKey = ("", 0)
 log = structlog.get_logger("streamridge_service")
 
 
-@dataclass
 class _Group:
     """One group: its sensors, its open steps and its corrections."""
 
-    plan: Plan
-    members: list[int] = field(default_factory=list)
-    is_new: bool = True  # whether its next step is the first
-    saved: int = 0  # time of the last step whose state was stored
-    listening: dict[int, Listening] = field(default_factory=dict)  # by sensor; replaced as a whole
+    def __init__(self, plan: Plan, members: Iterable[int] = (), newest: int = NEVER) -> None:
+        self.plan, self.members = plan, list(members)
+        self.corrections = GroupCorrections.of(plan)
+        self.open = OpenSteps(plan.step, newest)
+        self.is_new = True  # whether its next step is the first
+        self.listening: dict[int, Listening] = {}  # by sensor; replaced as a whole
 
-    def __post_init__(self) -> None:
-        self.corrections = GroupCorrections(self.plan)
-        self.open = OpenSteps(self.plan.step)
+    @property
+    def is_corrected(self) -> bool:
+        """Return whether the group is neither too small nor too large."""
+        most = min(MOST_MEMBERS, MOST_CELLS * self.plan.step // DAY)
+        return 1 < len(self.members) <= most
+
+    def begun_again(self) -> _Group:
+        """Return the group without what it has learned."""
+        return _Group(self.plan, self.members, self.open.newest)
 
 
 class Groups:
@@ -65,59 +75,39 @@ class Groups:
         self._plan, self._is_on, self._store, self._show = plan, is_on, store, show
         self._groups: dict[GroupKey, _Group] = {}
         self._keys: dict[int, GroupKey] = {}  # by sensor
-        self._queue: Queue[SensorRow | ReadingsTaken | str] = Queue()
+        self._stored: dict[GroupKey, int] = {}  # the last steps before the start
+        self._queue: Queue[Callable[[], object] | None] = Queue()
         self._thread = Thread(target=self._run, name="groups", daemon=True)
 
-    def restore(self, ledger: Ledger, sensors: Iterable[SensorRow]) -> None:
-        """Load the groups of all sensors from the ledger. Call it before `start`."""
+    def start(self, ledger: Ledger, sensors: Iterable[SensorRow]) -> None:
+        """Start the thread, which first loads the groups of all sensors from a ledger."""
+        self._stored = ledger.groups()
         for sensor in sensors:
             self._put(sensor)
-        with threadpool_limits(1):  # results must not depend on the number of threads
-            for (name, step), group in self._groups.items():
-                try:
-                    self._load(ledger, name, step, group)
-                except StreamRidgeError as error:
-                    log.warning("a group begins anew", group=name, reason=error.reason)
-                    self._groups[name, step] = _Group(group.plan, group.members)
-
-    def _load(self, ledger: Ledger, name: str, step: int, group: _Group) -> None:
-        """Load the state of a group, and replay its steps since."""
-        stored = ledger.group_state(name, step)
-        if stored is None:
-            return
-        group.saved, state = stored
-        corrections = GroupCorrections.from_bytes(state, group.plan)
-        while steps := ledger.group_steps(name, step, after=corrections.newest):
-            forecasts = named_forecasts(ledger, steps)
-            for each in steps:
-                corrections.take(each, forecasts)
-        group.corrections, group.is_new = corrections, False
-        group.open = OpenSteps(step, corrections.newest)
-        for sensor in group.members:
-            for issued in ledger.forecasts(sensor, start=corrections.newest + 1):
-                group.open.add(issued, None, monotonic())
-        group.listening = corrections.listening()
-
-    def start(self) -> None:
-        """Start the thread."""
+        for key in self._groups:
+            self._queue.put(partial(self._load, ledger, key))
         self._thread.start()
 
     def put(self, sensor: SensorRow) -> None:
         """Note a new or changed sensor."""
-        self._queue.put(sensor)
+        self._queue.put(partial(self._put, sensor))
 
     def take(self, message: ReadingsTaken) -> None:
         """Note the forecasts of a worker."""
         if message.forecasts:
-            self._queue.put(message)
+            self._queue.put(partial(self._take, message))
 
     def check(self) -> None:
         """Let steps that have waited for too long be complete."""
-        self._queue.put("check")
+        self._queue.put(lambda: self._complete(list(self._groups)))
+
+    def begin_again(self, key: GroupKey) -> None:
+        """Let a group begin again, since a step of it was not stored."""
+        self._queue.put(partial(self._begin_again, key, "a step was not stored"))
 
     def stop(self) -> None:
         """Finish what is queued, and end the thread."""
-        self._queue.put("stop")
+        self._queue.put(None)
         self._thread.join()
 
     @property
@@ -126,84 +116,105 @@ class Groups:
         return self._queue.unfinished_tasks
 
     def listening(self, sensor: int) -> Listening | None:
-        """Return whom a sensor listens to; None if it is in no group."""
+        """Return whom a sensor listens to; None if its forecasts are not corrected."""
         group = self._groups.get(self._keys.get(sensor, NO_GROUP))
-        return None if group is None else group.listening.get(sensor, Listening())
+        if group is None or not group.is_corrected:
+            return None
+        return group.listening.get(sensor, Listening())
 
     def _run(self) -> None:
-        with threadpool_limits(1):
-            while (item := self._queue.get()) != "stop":
+        with threadpool_limits(1):  # results must not depend on the number of threads
+            while (work := self._queue.get()) is not None:
                 try:
-                    self._work(item)
-                except Exception as error:  # the next item may succeed
-                    log.exception("a group could not be corrected", error=repr(error))
+                    work()
+                except Exception as error:  # the next one may succeed
+                    log.exception("the work of groups failed", error=repr(error))
                 finally:
                     self._queue.task_done()
 
-    def _work(self, item: SensorRow | ReadingsTaken | str) -> None:
-        changed = set(self._groups)
-        if isinstance(item, SensorRow):
-            self._put(item)
-        elif isinstance(item, ReadingsTaken):
-            changed = self._add(item)
-        for key in changed & set(self._groups):
-            self._complete(key)
+    def _load(self, ledger: Ledger, key: GroupKey) -> None:
+        """Load the state of a group, and replay its steps since."""
+        group, stored = self._groups[key], ledger.group_state(*key)
+        if stored is None:
+            return
+        try:
+            corrections = GroupCorrections.from_bytes(stored[1], group.plan)
+            most = max(MOST_FORECASTS // max(len(group.members), 1), 1)
+            while steps := ledger.group_steps(*key, after=corrections.newest, most=most):
+                forecasts = named_forecasts(ledger, steps)
+                for each in steps:
+                    corrections.take(each, forecasts)
+        except Exception as error:
+            self._begin_again(key, str(error))
+            return
+        group.corrections, group.is_new = corrections, False
+        group.listening = corrections.listening()
+        for sensor in group.members:
+            for issued in ledger.forecasts(sensor, start=corrections.newest + 1):
+                group.open.add(issued, None, monotonic())
+
+    def _begin_again(self, key: GroupKey, reason: str) -> None:
+        log.warning("a group begins again", group=key[0], reason=reason)
+        self._groups[key] = self._groups[key].begun_again()
 
     def _put(self, sensor: SensorRow) -> None:
         """Move a sensor to the group that it declares."""
         declared = msgspec.json.decode(sensor.declared, type=Declaration)
-        plan = self._plan.of(declared)
-        key = None
+        plan, key = self._plan.of(declared), None
         if self._is_on and declared.group is not None and sensor.archived is None:
             key = declared.group, plan.step
         before = self._keys.get(sensor.id)
         if key == before:
             return
         if before is not None:
-            self._leave(sensor.id, before)
+            self._groups[before].members.remove(sensor.id)
+            self._groups[before].open.remove(sensor.id)
+            del self._keys[sensor.id]
         if key is not None:
-            group = self._groups.setdefault(key, _Group(msgspec.structs.replace(plan, rule=None)))
-            group.members = sorted([*group.members, sensor.id])
+            if key not in self._groups:
+                self._groups[key] = _Group(plan, newest=self._stored.get(key, NEVER))
+            members = self._groups[key].members
+            insort(members, sensor.id)
             self._keys[sensor.id] = key
-            if len(group.members) == MOST_MEMBERS + 1:
+            if len(members) == MOST_MEMBERS + 1:
                 log.warning("a group is too large to be corrected", group=key[0], most=MOST_MEMBERS)
 
-    def _leave(self, sensor: int, key: GroupKey) -> None:
-        group = self._groups[key]
-        group.members.remove(sensor)
-        group.open.remove(sensor)
-        del self._keys[sensor]
-        if not group.members:
-            del self._groups[key]
-
-    def _add(self, message: ReadingsTaken) -> set[GroupKey]:
-        """Add forecasts to the open steps of their groups; return these groups."""
+    def _take(self, message: ReadingsTaken) -> None:
+        """Add forecasts to the open steps of their groups."""
         changed, now = set(), monotonic()
         for issued, value in zip(message.forecasts, message.learned, strict=True):
             key = self._keys.get(issued.sensor)
-            if key is not None and 1 < len(self._groups[key].members) <= MOST_MEMBERS:
+            if key is not None and self._groups[key].is_corrected:
                 self._groups[key].open.add(issued, value, now)
                 changed.add(key)
-        return changed
+        self._complete(changed)
 
-    def _complete(self, key: GroupKey) -> None:
-        """Correct the forecasts after all complete steps of a group."""
-        group = self._groups[key]
-        while (step := group.open.next_complete(group.members, monotonic())) is not None:
+    def _complete(self, keys: Iterable[GroupKey]) -> None:
+        """Correct the forecasts after all complete steps of some groups."""
+        for key in keys:
+            group = self._groups[key]
             try:
-                self._correct(key, group, step)
-            except Exception:
-                self._groups[key] = _Group(group.plan, group.members)
-                raise
+                while (step := group.open.next_complete(group.members, monotonic())) is not None:
+                    self._correct(key, group, step)
+            except Exception as error:  # it costs this group alone
+                log.exception("a group could not be corrected", error=repr(error))
+                self._begin_again(key, repr(error))
 
     def _correct(self, key: GroupKey, group: _Group, complete: CompleteStep) -> None:
-        step = GroupStep(*key, complete.time, group.is_new, complete.members)
+        begins = group.corrections.layout if group.is_new else None
+        step = GroupStep(*key, complete.time, begins, complete.members)
         corrected = group.corrections.take(step, complete.forecasts)
-        state = None
-        if group.is_new or step.time - group.saved >= DAY:
-            state, group.saved = group.corrections.to_bytes(), step.time
-        group.is_new = False
         group.listening = group.corrections.listening()
-        self._store(GroupResult(step, corrected, state))
+        is_saved = group.is_new or _is_turn(step)
+        self._store(
+            GroupResult(step, corrected, group.corrections.to_bytes() if is_saved else None)
+        )
+        group.is_new = False
         if corrected:
             self._show(corrected)
+
+
+def _is_turn(step: GroupStep) -> bool:
+    """Return whether the state of a group is stored: once a day, at different times for groups."""
+    turn = crc32(step.group.encode()) % max(DAY // step.step, 1)
+    return step.time // step.step % max(DAY // step.step, 1) == turn

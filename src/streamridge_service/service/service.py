@@ -128,12 +128,14 @@ class Service:
             self._due_refits,
             log_level=settings.log_level,
         )
+        self.forecasts.groups.start(self._reader, sensors)
         self.forecasts.start(config, settings.workers)
         self.writer.start(
             on_commit=self.ingest.on_commit,
             done_seq=lambda: self.forecasts.pool.resume_from,
             on_failure=self._fail,
             on_snapshot=self.forecasts.note_snapshot,
+            on_lost_step=self.forecasts.groups.begin_again,
         )
         unfinished = sorted(self.ledger.readings_after(done), key=lambda entry: entry.seq)
         self.forecasts.pool.take(unfinished)
@@ -194,7 +196,6 @@ class Service:
             summary = msgspec.json.decode(body, type=SensorSummary).shown
             statuses.set_summary(sensor_id, summary, seq)
         after = max(ledger.last_seq() - RECENT, 0)
-        self.forecasts.groups.restore(ledger, self.intake.sensors.values())
         for issued in ledger.forecasts(after=after, corrected=True):
             statuses.set_forecast(issued)
         entries = [each for each in ledger.readings_after(after) if each.kind != Kind.HELD]

@@ -103,6 +103,7 @@ class Writer:
         self.error_code: str | None = None  # why writes fail at present
         self._outcome_unknown = False  # whether the last write may have been stored
         self.commit_seconds = 0.0
+        self._lost_groups: set[tuple[str, int]] = set()  # whose last step was not stored
         self._thread = Thread(target=self._run, name="writer", daemon=True)
 
     def start(
@@ -112,6 +113,7 @@ class Writer:
         done_seq: Callable[[], int],
         on_failure: Callable[[str], None],
         on_snapshot: Callable[[RefitPoint, bool], None],
+        on_lost_step: Callable[[tuple[str, int]], None] = lambda key: None,
     ) -> None:
         """Start the thread.
 
@@ -119,8 +121,9 @@ class Writer:
         `done_seq` returns the arrival number up to which all readings have been processed.
         `on_failure` is called once the storage cannot be trusted any more. `on_snapshot` is called
         for each snapshot, with True if it was stored, and False if its page is damaged.
+        `on_lost_step` is called with the group of a step that cannot be stored.
         """
-        self._on_snapshot = on_snapshot
+        self._on_snapshot, self._on_lost_step = on_snapshot, on_lost_step
         self._on_commit, self._done_seq, self._on_failure = on_commit, done_seq, on_failure
         self._thread.start()
 
@@ -290,14 +293,14 @@ class Writer:
         return True
 
     def _write_run(self, pending: PendingWrites) -> None:
-        """Write the first results of one kind, up to the first of another kind."""
-        kind = type(pending.results[0])
-        run = list(takewhile(lambda each: type(each) is kind, pending.results[:MAX_FORECASTS]))
+        """Write the first results: snapshots, or forecasts and what was made of them."""
+        are_snapshots = isinstance(pending.results[0], Snapshot)
+        first = pending.results[:MAX_FORECASTS]
+        run = list(takewhile(lambda each: isinstance(each, Snapshot) == are_snapshots, first))
         forecasts = [each for each in run if isinstance(each, IssuedForecast)]
         snapshots = [each for each in run if isinstance(each, Snapshot)]
         steps = [each for each in run if isinstance(each, GroupResult)]
-        rest = pending.results[len(run) :]
-        is_last = all(isinstance(each, GroupResult) for each in rest)
+        is_last = len(run) == len(pending.results)
         if forecasts:
             self._ledger.add_forecasts(forecasts, done=self._done_seq() if is_last else None)
         if snapshots:
@@ -306,12 +309,28 @@ class Writer:
             self._add_group_steps(steps)
         del pending.results[: len(run)]
 
-    def _add_group_steps(self, steps: list[GroupResult]) -> None:
-        """Store steps of groups; if a page is damaged, their corrections are lost, and no more."""
+    def _add_group_steps(self, results: list[GroupResult]) -> None:
+        """Store steps of groups; one that cannot be stored costs its group alone.
+
+        Steps of that group which follow are left out, until it begins again.
+        """
+        for each in results:
+            if each.step.begins is not None:
+                self._lost_groups.discard(each.step.key)
+        kept = [each for each in results if each.step.key not in self._lost_groups]
         try:
-            self._ledger.add_group_steps(steps)
-        except DamagedPageError as error:
-            log.error("steps of groups were not stored", reason=str(error))
+            self._ledger.add_group_steps(kept)
+        except Exception as error:
+            if isinstance(error, StorageError) and not isinstance(error, DamagedPageError):
+                raise
+            if len(kept) > 1:
+                for each in kept:
+                    self._add_group_steps([each])
+                return
+            group, step = kept[0].step.key
+            log.error("a step of a group was not stored", group=group, reason=str(error))
+            self._lost_groups.add((group, step))
+            self._on_lost_step((group, step))
 
     def _add_snapshots(self, snapshots: list[Snapshot]) -> None:
         """Store snapshots, except those that belong to damaged pages."""

@@ -7,7 +7,7 @@ and nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -52,11 +52,17 @@ class SensorLog:
         """Read the log of a sensor; refit points first, since the log may grow meanwhile."""
         points = ledger.refit_points(sensor.id)
         tunings = [tuning for _, tuning in ledger.tunings(sensor.id)]
-        items: list[LogItem] = [*ledger.readings(sensor.id), *ledger.actions(sensor.id)]
-        items += ledger.actions(EVERYONE)
+        log = cls.of_actions(ledger, sensor)
+        items = sorted([*ledger.readings(sensor.id), *log.items], key=lambda item: item.seq)
+        return replace(log, items=items, points=points, tunings=tunings[: len(points)])
+
+    @classmethod
+    def of_actions(cls, ledger: Ledger, sensor: SensorRow) -> SensorLog:
+        """Read the actions of a log only."""
+        items: list[LogItem] = [*ledger.actions(sensor.id), *ledger.actions(EVERYONE)]
         items.sort(key=lambda item: item.seq)
         plans = read_plans(ledger) or Plans(((0, Plan(15 * MINUTE)),))  # if it was never served
-        return cls(sensor, items, points, tunings[: len(points)], plans)
+        return cls(sensor, items, [], [], plans)
 
     @property
     def changes(self) -> list[Action]:

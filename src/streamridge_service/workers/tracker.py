@@ -25,7 +25,7 @@ from streamridge_service.ledger.records import (
     Snapshot,
     StoredReading,
 )
-from streamridge_service.plan import Declaration, Plan
+from streamridge_service.plan import NEVER, Declaration, Plan
 from streamridge_service.workers.error_scores import anomaly_score
 from streamridge_service.workers.sensor_state import (
     SavedState,
@@ -73,7 +73,8 @@ class Tracker:
         # Whether a new forecaster is needed: "start" keeps hyperparameters, "reset" does not.
         self.restart: Literal["", "start", "reset"] = ""
         self.failed_actions: dict[int, str] = {}  # since the refit point, with the reasons
-        self.learned: float | None = None  # the reading of the last step, if the model uses it
+        # The last step, and its reading if the model uses it.
+        self.learned: tuple[int, float | None] = NEVER, None
         self._released = False  # whether the memory of the fit was released since its last use
         # Readings of the newest step by time, if a rule combines them.
         self._open_step: dict[int, StoredReading] = {}
@@ -215,7 +216,7 @@ class Tracker:
         forecaster.observe(to_datetime(step), value)
         doubted = forecaster.counts.get("implausible", 0) > before
         self.summary = self.summary.after(step, value, doubted=doubted)
-        self.learned = None if doubted else value
+        self.learned = step, None if doubted else value
         if ahead is not None and value is not None and _starts_at(ahead, step):
             forecast, lower, upper = (float(e[0]) for e in (ahead.value, ahead.lower, ahead.upper))
             score = anomaly_score(value, forecast, lower, upper)

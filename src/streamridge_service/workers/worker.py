@@ -459,5 +459,6 @@ class Worker:
 
 
 def _learned(tracker: Tracker, forecasts: list[IssuedForecast]) -> list[float | None]:
-    """Return the reading before each of some forecasts; only that of the newest is known."""
-    return [tracker.learned if each is forecasts[-1] else None for each in forecasts]
+    """Return the reading before each of some forecasts, if it is the last one."""
+    step, value = tracker.learned
+    return [value if each.time == step + tracker.plan.step else None for each in forecasts]

@@ -80,6 +80,51 @@ def test_patience_is_a_tenth_of_the_step_up_to_a_minute():
     assert OpenSteps(MINUTE).patience == pytest.approx(6.0)
 
 
+def test_a_sensor_that_is_ahead_does_not_leave_the_others_behind(steps):
+    reported(steps, 3, 3)
+    assert steps.next_complete(SENSORS, now=0.0) is None
+    reported(steps, 1, 2)
+    reported(steps, 2, 2)
+    assert steps.next_complete(SENSORS, now=0.0).time == 2 * STEP
+
+    reported(steps, 3, 4)
+    assert steps.next_complete(SENSORS, now=0.0) is None
+    for sensor in (1, 2):
+        reported(steps, sensor, 3)
+    found = steps.next_complete(SENSORS, now=0.0)
+    assert [each.value for each in found.members] == [5.0, 5.0, 5.0]
+
+
+def test_a_few_sensors_wait_for_the_others_for_a_whole_step():
+    sensors, steps = tuple(range(1, 6)), OpenSteps(STEP)
+    for sensor in sensors:
+        reported(steps, sensor, 1)
+    steps.next_complete(sensors, now=0.0)
+
+    reported(steps, 1, 2)
+    assert steps.next_complete(sensors, now=900.0) is None
+    assert steps.next_complete(sensors, now=901.0).time == 2 * STEP
+    reported(steps, 1, 3, now=901.0)
+    assert steps.next_complete(sensors, now=901.0).time == 3 * STEP
+
+
+def test_patience_follows_a_sensor_that_always_comes_late(steps):
+    for step in (2, 3):
+        for sensor in (1, 2):
+            reported(steps, sensor, step, now=1000.0 * step)
+        complete = steps.next_complete(SENSORS, now=1000.0 * step + 100.0)
+        reported(steps, 3, step, now=1000.0 * step + 200.0)
+        assert (complete is None) == (step == 3)
+    found = steps.next_complete(SENSORS, now=3200.0)
+    assert found.members[2].value == 5.0
+
+    for step in range(4, 60):
+        for sensor in SENSORS:
+            reported(steps, sensor, step, now=1000.0 * step)
+        assert steps.next_complete(SENSORS, now=1000.0 * step).time == step * STEP
+    assert steps.patience < 100.0
+
+
 def test_a_late_report_changes_no_step_but_counts_for_the_next(steps):
     for sensor in (1, 2):
         reported(steps, sensor, 2)

@@ -600,9 +600,9 @@ def group_result(step, *, corrects=(), state=None):
         GroupMember(number, float(number), own=4 * step + number, following=4 * step + 4 + number)
         for number in range(1, 5)
     )
-    time = NOON + (step + 1) * STEP
+    time, begins = NOON + (step + 1) * STEP, (2, 96, 0.9) if step == 0 else None
     corrected = tuple(msgspec.structs.replace(forecast(n), lower=(-1.5, 0.0)) for n in corrects)
-    return GroupResult(GroupStep("A2", STEP, time, step == 0, members), corrected, state)
+    return GroupResult(GroupStep("A2", STEP, time, begins, members), corrected, state)
 
 
 class TestGroups:
@@ -616,7 +616,7 @@ class TestGroups:
         ledger.add_group_steps(results)
 
         steps = [each.step for each in results]
-        assert ledger.groups() == [("A2", STEP)]
+        assert ledger.groups() == {("A2", STEP): steps[-1].time}
         assert ledger.group_steps("A2", STEP) == steps
         assert ledger.group_steps("A2", STEP, after=steps[9].time, most=5) == steps[10:15]
         assert ledger.group_state("A2", STEP) == (steps[40].time, b"new")
@@ -625,6 +625,16 @@ class TestGroups:
         assert list(ledger.forecasts(corrected=True)) == expected
         assert list(ledger.forecasts(2, corrected=True)) == expected[1::4]
         assert list(ledger.forecasts()) == [forecast(seq) for seq in range(1, 241)]
+
+    def test_numbers_of_a_damaged_correction_are_not_served(self, ledger):
+        ledger.append(four_sensors(), entries(1, 8))
+        ledger.add_forecasts([forecast(seq) for seq in range(1, 9)])
+        ledger.add_group_steps([group_result(0, corrects=[6])])
+
+        with ledger._storage.writing() as session:
+            session.run("UPDATE corrections SET numbers = :damaged", damaged=b"short")
+
+        assert list(ledger.forecasts(corrected=True)) == list(ledger.forecasts())
 
     def test_a_stored_step_and_its_corrections_are_never_changed(self, ledger):
         ledger.append(four_sensors(), entries(1, 8))
