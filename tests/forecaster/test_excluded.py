@@ -46,10 +46,11 @@ def test_a_span_excluded_beforehand_leaves_no_trace(horizon):
 @each_horizon(1, 3)
 def test_an_excluded_week_is_as_if_nothing_had_come_at_all(horizon):
     values, week = daily(30 * DAY), range(14 * DAY, 21 * DAY)
-    excluded, lacking = small(horizon=horizon), small(horizon=horizon)
+    excluded = small(horizon=horizon)
+    live(excluded, values[: week.start])
+    lacking = Forecaster.from_bytes(excluded.to_bytes())
     excluded.exclude(START + week.start * HOUR, START + (week.stop - 1) * HOUR)
-    live(excluded, values[: week.stop])
-    live(lacking, values[: week.start])
+    live(excluded, values[week.start : week.stop], week.start)
 
     later = values[week.stop :]
     after, without = live(excluded, later, week.stop), live(lacking, later, week.stop)

@@ -1,7 +1,6 @@
 """The forecaster: what it promises of readings, forecasts, bands, and of itself."""
 
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
@@ -21,6 +20,7 @@ from tests.support.forecasters import (
     daily,
     hours,
     live,
+    lived,
     same,
     small,
     watched,
@@ -31,14 +31,6 @@ from tests.support.tiers import each_horizon, tiered
 def training(model):
     """Return the latest training set; after it a small fit may have been made."""
     return max(model.seen[-2:], key=len)
-
-
-@cache
-def after_four_days():
-    """Return a small forecaster that has been fitted, as bytes."""
-    forecaster = small()
-    live(forecaster, daily(4 * DAY))
-    return forecaster.to_bytes()
 
 
 class TestForecasts:
@@ -61,7 +53,7 @@ class TestForecasts:
     def test_the_best_recent_naive_forecast_is_the_fallback_until_the_first_fit(self):
         values = daily(5 * DAY)
 
-        forecasts = live(small(), values)
+        _, forecasts = lived(5)
 
         assert {forecast.source for forecast in forecasts[1 : 3 * DAY]} == {"seasonal", "last"}
         assert forecasts[3 * DAY].source == "model"
@@ -84,7 +76,7 @@ class TestForecasts:
     def test_the_model_beats_the_season_and_the_latest_value(self):
         values = daily(20 * DAY)
 
-        forecasts = live(small(), values)[5 * DAY :]
+        forecasts = lived(20)[1][5 * DAY :]
 
         errors = np.abs(values[5 * DAY :] - column(forecasts)).mean()
         assert errors < 0.7 * np.abs(np.diff(values)).mean()
@@ -114,7 +106,7 @@ class TestForecasts:
     def test_units_do_not_matter(self):
         values = daily(9 * DAY)
 
-        forecasts = column(live(small(), values)[DAY:])
+        forecasts = column(lived(9)[1][DAY:])
         thousandfold = column(live(small(), 1000 * values)[DAY:])
 
         np.testing.assert_allclose(thousandfold, 1000 * forecasts, rtol=1e-6)
@@ -160,8 +152,7 @@ class TestForecasts:
 
 class TestGaps:
     def test_forecasts_go_on_and_bands_widen(self):
-        forecaster = small()
-        live(forecaster, daily(10 * DAY))
+        forecaster, _ = lived(10)
 
         silent = live(forecaster, [None] * (3 * DAY), first=10 * DAY)
 
@@ -176,9 +167,7 @@ class TestGaps:
 
     def test_left_out_steps_are_the_same_as_missing_readings(self):
         values = daily(9 * DAY)
-        told, untold = small(), small()
-        live(told, values[: 6 * DAY])
-        live(untold, values[: 6 * DAY])
+        (told, _), (untold, _) = lived(6), lived(6)
 
         live(told, [None] * 9 + values[6 * DAY + 9 :].tolist(), first=6 * DAY)
         live(untold, values[6 * DAY + 9 :], first=6 * DAY + 9)
@@ -219,9 +208,8 @@ class TestGaps:
         assert {spike - 1, spike + 7} <= trained
 
     def test_the_model_is_back_after_as_many_readings_as_it_has_lags(self):
-        forecaster = small()
         values = daily(20 * DAY)
-        live(forecaster, values[: 8 * DAY])
+        forecaster, _ = lived(8)
 
         live(forecaster, values[16 * DAY : 16 * DAY + 7], first=16 * DAY)
 
@@ -249,10 +237,9 @@ class TestGaps:
 
 class TestOrder:
     def test_a_duplicate_changes_nothing(self):
-        once, twice = small(), small()
+        (once, _), twice = lived(6), small()
         values = daily(6 * DAY)
 
-        live(once, values)
         for time, value in zip(hours(0, len(values)), values, strict=True):
             twice.observe(time, value)
             twice.observe(time, value)
@@ -261,10 +248,7 @@ class TestOrder:
         assert twice.counts["duplicates"] == len(values)
 
     def test_in_a_conflict_the_first_reading_stays(self):
-        quiet, contradicted = small(), small()
-        values = daily(6 * DAY)
-        live(quiet, values)
-        live(contradicted, values)
+        (quiet, _), (contradicted, _) = lived(6), lived(6)
 
         contradicted.observe(START + 5 * HOUR, 1e6)
         contradicted.observe(START + (6 * DAY - 1) * HOUR, 0.0)
@@ -307,11 +291,10 @@ class TestOrder:
         assert forecaster.counts["too_late"] == 1
 
     def test_stamps_off_the_grid_go_to_the_nearest_step_and_are_counted(self):
-        exact, jittered = small(), small()
+        (exact, _), jittered = lived(6), small()
         values = daily(6 * DAY)
         rng = np.random.default_rng(0)
 
-        live(exact, values)
         for i, (time, value) in enumerate(zip(hours(0, len(values)), values, strict=True)):
             jitter = (
                 np.timedelta64(int(rng.integers(1, 1500)), "s") if i else np.timedelta64(0, "s")
@@ -339,8 +322,8 @@ class TestOrder:
     def test_a_late_reading_that_is_implausible_is_not_taken(self, value):
         values = daily(9 * DAY)
         values[6 * DAY] = np.nan
-        forecaster = small()
-        live(forecaster, values[: 6 * DAY + 5])
+        forecaster, _ = lived(6)
+        live(forecaster, values[6 * DAY : 6 * DAY + 5], first=6 * DAY)
         before = forecaster.predict()
 
         forecaster.observe(START + 6 * DAY * HOUR, value)
@@ -566,8 +549,7 @@ class TestHostileReadings:
         assert forecaster.tuning.has_model
 
     def test_a_caller_may_write_on_a_forecast(self):
-        forecaster = small()
-        live(forecaster, daily(4 * DAY))
+        forecaster, _ = lived(4)
         before = forecaster.predict().value.copy()
 
         forecaster.predict().value[:] = 1e9
@@ -598,9 +580,8 @@ class TestHostileReadings:
 
 class TestHyperparameters:
     def test_they_are_read_by_name_with_their_path(self):
-        forecaster = small()
-        start = forecaster.hyperparameters
-        live(forecaster, daily(10 * DAY))
+        forecaster, _ = lived(10)
+        start = small().hyperparameters
 
         path = forecaster.tuning.path
 
@@ -613,9 +594,8 @@ class TestHyperparameters:
         assert len(set(path["regularization"])) > 4
 
     def test_a_frozen_one_stays_while_others_move(self):
-        forecaster = small()
         values = daily(10 * DAY)
-        live(forecaster, values[: 4 * DAY])
+        forecaster, _ = lived(4)
         before = forecaster.hyperparameters
 
         forecaster.tuning.freeze("regularization")
@@ -629,8 +609,7 @@ class TestHyperparameters:
         assert forecaster.hyperparameters["regularization"] != frozen["regularization"]
 
     def test_one_can_be_set_while_it_runs(self):
-        forecaster = small()
-        live(forecaster, daily(5 * DAY))
+        forecaster, _ = lived(5)
         before = forecaster.predict()
 
         forecaster.tuning.set(regularization=50.0)
@@ -639,8 +618,7 @@ class TestHyperparameters:
         assert forecaster.predict().value != before.value
 
     def test_a_weight_that_is_set_takes_its_share_from_the_others(self):
-        forecaster = small()
-        live(forecaster, daily(5 * DAY))
+        forecaster, _ = lived(5)
 
         forecaster.tuning.set(**{"weight.linear": 0.25})
 
@@ -660,8 +638,7 @@ class TestHyperparameters:
         ],
     )
     def test_what_cannot_be_set_is_refused_and_nothing_changes(self, values, message):
-        forecaster = small()
-        live(forecaster, daily(5 * DAY))
+        forecaster, _ = lived(5)
         before = forecaster.hyperparameters
 
         with pytest.raises(InvalidInputError, match=message):
@@ -690,9 +667,8 @@ class TestGuard:
         burst = values.copy()
         burst[12 * DAY + rng.choice(DAY, 10, replace=False)] *= 50
 
-        calm, guarded = small(), small()
-        live(calm, values)
-        live(guarded, burst)
+        (calm, _), (guarded, _) = lived(20), lived(12)
+        live(guarded, burst[12 * DAY :], first=12 * DAY)
 
         assert guarded.counts["implausible"] + guarded.counts.get("outlier", 0) == 10
         for name, value in calm.hyperparameters.items():
@@ -701,8 +677,8 @@ class TestGuard:
     def test_a_stuck_sensor_does_not_drag_hyperparameters_away(self):
         values = daily(16 * DAY)
         values[12 * DAY : 14 * DAY] = values[12 * DAY]
-        forecaster = small()
-        live(forecaster, values[: 12 * DAY + 12])
+        forecaster, _ = lived(12)
+        live(forecaster, values[12 * DAY : 12 * DAY + 12], first=12 * DAY)
         before = forecaster.hyperparameters
 
         live(forecaster, values[12 * DAY + 12 : 13 * DAY], first=12 * DAY + 12)
@@ -717,33 +693,33 @@ class TestGuard:
         assert np.abs(column(back) - values[14 * DAY :])[8:].mean() < 10
 
     def test_implausible_readings_count_as_gaps(self):
-        values = daily(12 * DAY)
-        planted = np.arange(6 * DAY, 12 * DAY, 37)
+        values = daily(12 * DAY)[6 * DAY :]
+        planted = np.arange(0, 6 * DAY, 37)
         with_gaps, with_errors = values.copy(), values.copy()
         with_gaps[planted] = np.nan
         with_errors[planted] = 1e6
 
-        quiet = live(small(), with_gaps)
-        loud = live(small(), with_errors)
+        quiet, loud = (
+            live(lived(6)[0], readings, first=6 * DAY) for readings in (with_gaps, with_errors)
+        )
 
-        spared = np.setdiff1d(np.arange(6 * DAY, 12 * DAY), planted)
+        spared = np.setdiff1d(np.arange(6 * DAY), planted)
         np.testing.assert_allclose(column(loud)[spared], column(quiet)[spared], rtol=0.05)
 
     def test_a_new_level_is_believed_in_the_end(self):
         values = daily(20 * DAY)
         values[10 * DAY :] *= 30
 
-        forecaster = small()
-        forecasts = live(forecaster, values)
+        forecaster, forecasts = lived(10)
+        forecasts += live(forecaster, values[10 * DAY :], first=10 * DAY)
 
         assert forecaster.counts["implausible"] <= DAY
         errors = np.abs(values - column(forecasts))[15 * DAY :]
         assert errors.mean() < 0.2 * values[15 * DAY :].mean()
 
     def test_values_set_by_an_operator_are_not_rolled_back(self):
-        forecaster = small()
         values = daily(14 * DAY)
-        live(forecaster, values[: 8 * DAY])
+        forecaster, _ = lived(8)
         forecaster.tuning.set(regularization=99.0)
         forecaster.tuning.freeze("regularization")
 
@@ -792,7 +768,7 @@ class TestBadInput:
         ],
     )
     def test_a_bad_reading_is_refused_and_nothing_changes(self, time, value, message):
-        forecaster, untouched = (Forecaster.from_bytes(after_four_days()) for _ in range(2))
+        (forecaster, _), (untouched, _) = lived(4), lived(4)
 
         with pytest.raises(InvalidInputError, match=message):
             forecaster.observe(time, value)

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -72,6 +73,13 @@ def take(forecaster, reading):
     forecast = forecaster.predict()
     forecaster.observe(START + step * HOUR, value)
     return forecast
+
+
+@cache
+def plain_run(horizon):
+    """Return a forecaster that was neither saved nor given memory, and its forecasts."""
+    forecaster = small(horizon=horizon)
+    return forecaster, [take(forecaster, reading) for reading in troubled()]
 
 
 def rows(forecaster):
@@ -159,10 +167,13 @@ def test_rows_of_the_fit_in_force_are_rebuilt_with_the_trust_of_its_refit(way, t
 class TestDeferredRefits:
     @each_horizon(1, 4)
     def test_made_when_they_are_due_they_change_nothing(self, horizon):
-        at_once, deferred = (small(horizon=horizon, defer_refits=defer) for defer in (False, True))
+        (at_once, forecasts), deferred = (
+            plain_run(horizon),
+            small(horizon=horizon, defer_refits=True),
+        )
 
-        for reading in troubled():
-            same(take(at_once, reading), take(deferred, reading))
+        for forecast, reading in zip(forecasts, troubled(), strict=True):
+            same(forecast, take(deferred, reading))
             if deferred.refit_due:
                 deferred.refit()
 
@@ -333,11 +344,12 @@ class TestWorkspace:
 
     @each_horizon(1, 4)
     def test_one_of_its_own_changes_no_number(self, horizon):
-        holding, resting = (small(horizon=horizon) for _ in range(2))
+        _, forecasts = plain_run(horizon)
+        holding = small(horizon=horizon)
         holding.workspace = Workspace()
 
-        for reading in troubled():
-            same(take(holding, reading), take(resting, reading))
+        for forecast, reading in zip(forecasts, troubled(), strict=True):
+            same(take(holding, reading), forecast)
 
     def test_models_of_different_kinds_can_share_it(self):
         workspace = Workspace()

@@ -7,7 +7,7 @@ import pytest
 
 from streamridge import FitError, Forecaster, KernelRidge
 from streamridge.files.checkpoint import read_checkpoint
-from tests.support.forecasters import DAY, daily, hours, live, same, small
+from tests.support.forecasters import DAY, daily, hours, live, lived, same, small
 from tests.support.tiers import tiered
 
 
@@ -113,9 +113,8 @@ class TestPickles:
 
 class TestFitsThatFail:
     def test_any_fit_error_is_survived_the_same_way(self, monkeypatch):
-        forecaster = small()
         values = daily(10 * DAY)
-        live(forecaster, values[: 6 * DAY])
+        forecaster, _ = lived(6)
         fits, fit = forecaster.counts["fits"], KernelRidge.fit
 
         def fails(*_):

@@ -192,10 +192,10 @@ class TestGradientsOfFewerRows:
 
     def test_it_depends_neither_on_the_memory_nor_on_being_saved(self):
         values = daily(17 * DAY)[14 * DAY :]
-        held, saved, plain = (self.lived() for _ in range(3))
+        held, plain = self.lived(), self.lived()
         held.workspace = Workspace()
 
-        saved = Forecaster.from_bytes(saved.to_bytes())
+        saved = Forecaster.from_bytes(plain.to_bytes())
         forecasts = [column(live(each, values, first=14 * DAY)) for each in (held, saved, plain)]
 
         np.testing.assert_array_equal(forecasts[0], forecasts[2])

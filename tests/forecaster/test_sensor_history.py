@@ -93,9 +93,9 @@ def test_after_silence_the_last_reading_is_no_forecast():
 @each_horizon(1, 3)
 def test_a_leap_fills_a_silence_as_single_steps_do(horizon):
     values = daily(15 * DAY)
-    stepped, leapt = (small(horizon=horizon) for _ in range(2))
-    for forecaster in (stepped, leapt):
-        live(forecaster, values)
+    stepped = small(horizon=horizon)
+    live(stepped, values)
+    leapt = Forecaster.from_bytes(stepped.to_bytes())
 
     live(stepped, [np.nan] * (4 * DAY), 15 * DAY)
     for forecaster in (stepped, leapt):

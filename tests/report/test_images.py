@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from urllib.parse import unquote
 
+import pytest
 from matplotlib.image import imread
 
 from streamridge.plots.axes import drawable
@@ -22,6 +23,7 @@ def test_file_names_are_safe(folder):
     assert all(re.fullmatch(r"[A-Za-z0-9._%~-]+", path.name) for path in folder.iterdir())
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_images_of_any_sensor_are_linked(tmp_path):
     run = replace(run_with_experts(path=None), sensor="\u5317\u95e8 100%~")
     page = write_report([run], tmp_path, title="Roads").read_text()

@@ -29,8 +29,12 @@ def replayed(file, *flags):
     return {each["sensor"]: each for each in map(json.loads, result.stdout.splitlines())}
 
 
-def test_neighbours_foresee_waves_in_a_replay(roads_file):
-    alone = replayed(roads_file)
+@pytest.fixture(scope="module")
+def alone(roads_file):
+    return replayed(roads_file)
+
+
+def test_neighbours_foresee_waves_in_a_replay(roads_file, alone):
     helped = replayed(roads_file, "--neighbours", "auto")
 
     assert list(helped) == list(alone)
@@ -41,12 +45,10 @@ def test_neighbours_foresee_waves_in_a_replay(roads_file):
     assert alone["mainline-2"]["neighbours"] is None
 
 
-def test_a_single_sensor_is_left_as_it_is(roads_file):
-    flags = ("--sensor", "ramp-3")
-    alone = replayed(roads_file, *flags)["ramp-3"]
-    helped = replayed(roads_file, *flags, "--neighbours", "auto")["ramp-3"]
+def test_a_single_sensor_is_left_as_it_is(roads_file, alone):
+    helped = replayed(roads_file, "--sensor", "ramp-3", "--neighbours", "auto")["ramp-3"]
 
-    assert helped["rmse"] == pytest.approx(alone["rmse"], rel=0.01)
+    assert helped["rmse"] == pytest.approx(alone["ramp-3"]["rmse"], rel=0.01)
 
 
 def test_two_runs_of_one_sensor_are_refused():

@@ -1,6 +1,7 @@
 """Small forecasters, hourly values for them, and what they forecast."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -69,6 +70,24 @@ def live(forecaster, values, first=0):
         forecasts.append(forecaster.predict())
         forecaster.observe(time, value)
     return forecasts
+
+
+def lived(days):
+    """Return a small forecaster that was read daily values for some days, and its forecasts.
+
+    Its days are shared by the tests of a process: each continues a copy.
+    """
+    content, forecasts = _saved_after(days)
+    return Forecaster.from_bytes(content), list(forecasts)
+
+
+@cache
+def _saved_after(days):
+    if days == 0:
+        return small().to_bytes(), ()
+    forecaster, forecasts = lived(days - 1)
+    made = live(forecaster, daily(days * DAY)[-DAY:], (days - 1) * DAY)
+    return forecaster.to_bytes(), (*forecasts, *made)
 
 
 def column(forecasts, part="value", ahead=0):

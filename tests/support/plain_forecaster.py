@@ -119,6 +119,7 @@ class PlainForecaster:
         self.volatility = [PlainVolatility() for _ in range(self.horizon)]
         self.experts = PlainExperts(3 + len(settings.periods), self.horizon, settings.day)
         self.small_said, self.said_by_all, self.heard = [], None, []
+        self.ahead = None
         self.small_corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
@@ -237,6 +238,13 @@ class PlainForecaster:
         return [(each, sum(each[life] * means[life] for life in each)) for each in pulls]
 
     def look_ahead(self):
+        """Return what is said of the next steps, which is the same until a reading comes."""
+        if self.ahead is None:
+            self.said_by_all = None
+            self.ahead = self.made_ahead()
+        return self.ahead
+
+    def made_ahead(self):
         """Return values, what a model made, and which of the two kinds the values are."""
         if self.learner is None or self.silent > self.patience:
             values, source = self.stand_in()
@@ -376,8 +384,8 @@ class PlainForecaster:
             self.pass_over(leapt)
 
     def advance(self, value):
-        self.said_by_all = None
         values, made, source = self.look_ahead()
+        self.ahead = None
         below, above = self.reach(values, made, source, 0.9)
         volatility = 1.0 if made is None else made[4][0]
         if value is None:
@@ -563,6 +571,7 @@ class PlainForecaster:
         self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):
+        self.ahead = None
         if value is None:
             return
         arrival = self.arrival(step, value)
@@ -621,6 +630,7 @@ class PlainForecaster:
                 self.past.distrust(step)
 
     def set(self, **values):
+        self.ahead = None
         self.learner.assign(values)
         self.learner.duel = []
         self.learner.trust()

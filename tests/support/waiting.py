@@ -12,7 +12,9 @@ LIMIT = 120.0
 PAUSE = 0.01
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout: float = LIMIT) -> Any:
+def wait_until(
+    condition: Callable[[], Any], what: str, timeout: float = LIMIT, pause: float = PAUSE
+) -> Any:
     """Return the first true value of `condition()`; fail after `timeout` seconds.
 
     Parameters
@@ -25,7 +27,7 @@ def wait_until(condition: Callable[[], Any], what: str, timeout: float = LIMIT) 
     end = time.monotonic() + timeout
     while not (found := condition()):
         assert time.monotonic() < end, f"{what}: it did not happen within {timeout:g} seconds"
-        time.sleep(PAUSE)
+        time.sleep(pause)
     return found
 
 

@@ -29,15 +29,7 @@ from streamridge.models.ridge import (
     log_sizes,
     require_weights,
 )
-from streamridge.models.systems import (
-    Guesses,
-    IteratedSystem,
-    Ridge,
-    System,
-    fill,
-    no_factor,
-    solvable,
-)
+from streamridge.models.systems import Guesses, IteratedSystem, System, fill, solvable
 from streamridge.samples import Samples
 
 
@@ -90,11 +82,8 @@ class KernelRidge(RidgeModel["KernelRidgeFit"]):
         Cost: at most one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
         """
         require_samples(samples)
-        fit = self._unsolved(self._ridge(lam, self.factor_dtype), samples, before)
-        memory = fit.take_memory()
-        A, blocks = fill(fit.ridge, fit.embedding, memory)
-        fit.system = solvable(fit.ridge, A, blocks, memory, samples.t)
-        return self._solved(fit)
+        fit = self._unsolved(samples, lam, before)
+        return fit.weighted(fit.system.solve(samples.y - fit.center.y))
 
     def approximate(
         self, samples: Samples, lam: Vector, tolerance: float, before: KernelRidgeFit | None = None
@@ -106,26 +95,20 @@ class KernelRidge(RidgeModel["KernelRidgeFit"]):
         Cost: N^2 multiplications per iteration, and no factorization.
         """
         guesses = before.guesses if before else Guesses()
-        fit = self._unsolved(self._ridge(lam, self.factor_dtype), samples, before)
+        fit = self._unsolved(samples, lam, before)
         memory = fit.take_memory()
         A, blocks = fill(fit.ridge, fit.embedding, memory)
         fit.system = IteratedSystem(A, blocks, memory, tolerance, guesses)
-        return self._solved(fit)
+        return fit.weighted(fit.system.solve(samples.y - fit.center.y))
 
     def _unsolved(
-        self, ridge: Ridge, samples: Samples, before: KernelRidgeFit | None
+        self, samples: Samples, lam: Vector | None, before: KernelRidgeFit | None
     ) -> KernelRidgeFit:
         """Return a fit without weights, in the memory of the fit before."""
-        fit = KernelRidgeFit(ridge, samples, Center.of(samples, self.centered), np.empty((0, 0)))
+        ridge, center = self._ridge(lam, self.factor_dtype), Center.of(samples, self.centered)
+        fit = KernelRidgeFit(ridge, samples, center, np.empty((0, 0)))
         if before:
             fit.take_over(before)
-        return fit
-
-    def _solved(self, fit: KernelRidgeFit) -> KernelRidgeFit:
-        """Return the fit with its weights; raise if they are not finite."""
-        fit.theta = fit.system.solve(fit.samples.y - fit.center.y)
-        if not np.isfinite(fit.theta).all():
-            raise no_factor(fit.ridge, float(fit.samples.t[-1]))
         return fit
 
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> KernelRidgeFit:

@@ -177,10 +177,7 @@ class NystromRidgeFit(KernelFit):
         kept = independent(ridge.kernel.evaluate(rows, rows).value)
         fit = cls(ridge, samples, center, np.empty((0, 0)), places=np.sort(places[kept]))
         fit.system = fit._factored(memory)
-        fit.theta = fit.system.solve(fit.system.rows.T @ (samples.y - center.y))
-        if not np.isfinite(fit.theta).all():
-            raise no_factor(ridge, float(samples.t[-1]))
-        return fit
+        return fit.weighted(fit.system.solve(fit.system.rows.T @ (samples.y - center.y)))
 
     @cached_property
     def embedding(self) -> Embedding:

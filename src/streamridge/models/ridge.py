@@ -24,7 +24,7 @@ from streamridge.hyperparameters.space import (
 )
 from streamridge.kernels.base import Arena, Embedding, Evaluation, Kernel, WeightedSum
 from streamridge.models.base import Arrays, FitT, Model, ModelFit
-from streamridge.models.systems import Ridge
+from streamridge.models.systems import Ridge, no_factor
 from streamridge.samples import Inputs, Samples
 
 # Attributes of a fit that are recomputed when needed.
@@ -157,6 +157,13 @@ class KernelFit(ModelFit):
     @abstractmethod
     def system(self) -> Any:
         """Return the solved system."""
+
+    def weighted(self, theta: Matrix) -> Self:
+        """Return the fit with its weights; raise if they are not finite."""
+        if not np.isfinite(theta).all():
+            raise no_factor(self.ridge, float(self.samples.t[-1]))
+        self.theta = theta
+        return self
 
     @abstractmethod
     def _learned_spread(self) -> Spread:

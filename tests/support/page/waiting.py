@@ -9,7 +9,8 @@ from tests.support.waiting import wait_until
 
 def until_page(page: Any, claim: str) -> None:
     """Wait until an expression of the page is true."""
-    wait_until(lambda: page.evaluate(claim), f"in the page, {claim}")
+    # Each question keeps three processes busy.
+    wait_until(lambda: page.evaluate(claim), f"in the page, {claim}", pause=0.05)
 
 
 def until_rows(page: Any, count: int) -> None:
