@@ -104,6 +104,17 @@ def test_tangents_of_one_row_equal_tangents_in_bulk():
     np.testing.assert_array_equal(at_once, np.concatenate(alone, axis=1))
 
 
+def test_the_bits_of_a_tangent_depend_only_on_its_own_values(rng):
+    season = Season("day", 24, count=12, forgetting=0.13, forgetting_bounds=(0.01, 2.0))
+    values, usable = rng.normal(300, 100, (12, 900)), rng.random((12, 900)) < 0.9
+
+    at_once, _ = season.mean_tangent(values, usable)
+
+    for part in (slice(0, 1), slice(100, 118), slice(3, 500)):
+        alone, _ = season.mean_tangent(values[:, part], usable[:, part])
+        np.testing.assert_array_equal(at_once[part], alone)
+
+
 def test_the_latest_value_and_the_calendar_have_zero_tangents():
     past, features = past_of(8, extras=1), profiles(24, forgetting=0.2, extras=("rain",))
 

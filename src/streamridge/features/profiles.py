@@ -17,7 +17,6 @@ from streamridge.features.seasons import (
     calendar_at,
     calendar_of,
     weighted_means,
-    weighted_sums,
 )
 from streamridge.hyperparameters.space import Space, require_values
 from streamridge.samples import Layout
@@ -241,9 +240,7 @@ class Profiles:
         """Return the derivatives of all profiles, for each rate of forgetting."""
         own, known = [], []
         for season, part in zip(self.seasons, self._parts, strict=True):
-            mean, total, is_known = weighted_means(season.weights, values[part], usable[part])
-            slopes = -season.ages * season.weights
-            tangent = weighted_sums(slopes, values[part] - mean, usable[part]) / total
+            tangent, is_known = season.mean_tangent(values[part], usable[part])
             own.append(tangent if at is None else tangent[at])
             known.append(is_known if at is None else is_known[at])
         tangents = []

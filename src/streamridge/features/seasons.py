@@ -114,6 +114,27 @@ class Season:
         """Return the number of seasons between each value of the mean and the last season."""
         return np.repeat(np.arange(float(self.count)), 2 * self.beside + 1)
 
+    def mean_tangent(self, values: Matrix, usable: Mask) -> tuple[Matrix, Mask]:
+        """Return the derivatives of means in the rate of forgetting, and a mask of known means.
+
+        The derivative is the sum of w' (v - mean) over the sum of w, for weights w and usable
+        values v. It is zero where the mean is not known. Values are added one by one, as in
+        `weighted_sums`, but without an array of all partial sums.
+        """
+        total, slope, sums, slopes = np.zeros((4, *usable.shape[1:]))
+        for weight, age, value, is_usable in zip(
+            self.weights, self.ages, values, usable, strict=True
+        ):
+            counted = weight * is_usable
+            weighted = counted * value
+            total += counted
+            slope -= age * counted
+            sums += weighted
+            slopes -= age * weighted
+        known = total > 0
+        total = np.where(known, total, 1.0)
+        return (slopes - sums / total * slope) / total, known
+
 
 def weighted_sums(weights: Vector, values: Matrix, usable: Mask) -> Matrix:
     """Return weighted sums of usable values over the first axis.
