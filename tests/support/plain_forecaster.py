@@ -17,6 +17,7 @@ from tests.support.plain_calibration import PlainCorrection, PlainVolatility, me
 from tests.support.plain_experts import PlainExperts
 from tests.support.plain_learner import PlainLearner
 from tests.support.plain_past import PlainPast
+from tests.support.plain_pattern import PlainPattern
 
 
 class Expected(NamedTuple):
@@ -118,7 +119,9 @@ class PlainForecaster:
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.volatility = [PlainVolatility() for _ in range(self.horizon)]
         self.experts = PlainExperts(3 + len(settings.periods), self.horizon, settings.day)
+        self.pattern = PlainPattern(settings.periods, settings.day, self.horizon)
         self.small_said, self.said_by_all, self.heard = [], None, []
+        self.said_of_pattern = None
         self.small_corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
@@ -272,6 +275,9 @@ class PlainForecaster:
         self.said_by_all = (step, small, means, opinions, spoken, mixture)
         issued, source = self.issued(mixture, naive[-1], rest)
         source = source or self.source(opinions[:, 0])
+        if self.pattern.works:
+            moved, self.said_of_pattern = self.pattern.corrected(self.past, step, issued)
+            issued = np.where(moved == issued, issued, self.bounded(moved))
         return issued, (step, raw, issued, *rest), source
 
     def issued(self, mixture, last, rest):
@@ -376,7 +382,7 @@ class PlainForecaster:
             self.pass_over(leapt)
 
     def advance(self, value):
-        self.said_by_all = None
+        self.said_by_all = self.said_of_pattern = None
         values, made, source = self.look_ahead()
         below, above = self.reach(values, made, source, 0.9)
         volatility = 1.0 if made is None else made[4][0]
@@ -421,6 +427,7 @@ class PlainForecaster:
         self.silent = 0
         self.calibrate(step, value, made, verdict)
         self.weigh(step, value, verdict)
+        self.pattern.learn(step, value, verdict, self.said_of_pattern)
         if self.learner is None:
             self.first_fit()
         elif verdict != "good":
