@@ -8,6 +8,7 @@ from scipy.signal import lfilter
 import streamridge as sr
 from streamridge.forecaster import stepwise
 from streamridge.forecaster.pattern_correction import (
+    ARRAYS,
     CHANGE,
     COLUMNS,
     DOUBT,
@@ -28,14 +29,17 @@ ANY = (-np.inf, np.inf)
 
 
 def learned(rng, count, missing=()):
-    """Return a correction after some steps, its forecasts by step, and the values."""
+    """Return a correction after some steps, its forecasts by step, and the values.
+
+    It has just been solved for if the last step is a multiple of four.
+    """
     correction, made, values = PatternCorrection.start(DAY, HORIZON), {}, rng.normal(size=count)
     for step in range(count):
         if step in missing:
             continue
         forecast = rng.normal(size=HORIZON)
         simple = values[step] + rng.normal(size=(HORIZON - 1, COLUMNS))
-        made[step] = correction.forecast(step, forecast, simple)
+        made[step] = correction.forecast(forecast, simple)
         correction = correction.observe(step, values[step], made[step], learns=True)
     return correction, made, values
 
@@ -50,7 +54,7 @@ def known(made, values, lead):
 
 @pytest.mark.parametrize("missing", [(), (20, 21, 33)])
 def test_weights_solve_the_discounted_ridge_regression_of_all_leads(rng, missing):
-    correction, made, values = learned(rng, 60, missing)
+    correction, made, values = learned(rng, 61, missing)
 
     rows, errors = [], []
     for lead in range(1, HORIZON):
@@ -68,7 +72,7 @@ def test_weights_solve_the_discounted_ridge_regression_of_all_leads(rng, missing
 
 @pytest.mark.parametrize("missing", [(), (20, 21, 33)])
 def test_shares_are_least_squares_less_a_standard_error(rng, missing):
-    correction, made, values = learned(rng, 200, missing)
+    correction, made, values = learned(rng, 201, missing)
 
     for lead in range(1, HORIZON):
         pairs = known(made, values, lead)
@@ -98,18 +102,18 @@ def test_the_first_step_ahead_never_changes_and_limits_hold():
     leads[:, CHANGE], leads[:, SHARE] = [5.0, 5.0, 50.0], [0.5, 0.0, 1.0]
     values = np.array([1.0, 2.0, 3.0, 4.0])
 
-    moved = PatternForecast(0, leads).corrected(values, (0.0, 20.0))
+    moved = PatternForecast(leads).corrected(values, (0.0, 20.0))
 
     assert moved.tolist() == [1.0, 4.5, 3.0, 20.0]
     leads[:, SHARE] = 0.0
-    assert PatternForecast(0, leads).corrected(values, (0.0, 2.0)) is values
+    assert PatternForecast(leads).corrected(values, (0.0, 2.0)) is values
 
 
 def test_changes_are_at_most_four_times_as_large_as_earlier_ones(rng):
-    correction, made, values = learned(rng, 60)
+    correction, made, values = learned(rng, 61)
     far = np.full((HORIZON - 1, COLUMNS), 1e6)
 
-    changes = correction.forecast(60, np.zeros(HORIZON), far).leads[:, CHANGE]
+    changes = correction.forecast(np.zeros(HORIZON), far).leads[:, CHANGE]
 
     for lead in range(1, HORIZON):
         pairs = known(made, values, lead)
@@ -120,15 +124,15 @@ def test_changes_are_at_most_four_times_as_large_as_earlier_ones(rng):
 
 
 def test_unknown_simple_forecasts_change_nothing_and_teach_nothing(rng):
-    correction, _, _ = learned(rng, 60)
+    correction, _, _ = learned(rng, 61)
     unknown = np.full((HORIZON - 1, COLUMNS), np.nan)
 
-    forecast = correction.forecast(60, np.ones(HORIZON), unknown)
+    forecast = correction.forecast(np.ones(HORIZON), unknown)
     after = correction
-    for step in range(60, 60 + 2 * HORIZON):
-        made = after.forecast(step, np.ones(HORIZON), unknown)
+    for step in range(61, 61 + 2 * HORIZON):
+        made = after.forecast(np.ones(HORIZON), unknown)
         after = after.observe(step, 7.0, made, learns=True)
-    last = after.observe(60 + 2 * HORIZON, 1e6, None, learns=True)
+    last = after.observe(61 + 2 * HORIZON, 1e6, None, learns=True)
 
     assert not forecast.leads[:, [*range(COLUMNS), CHANGE]].any()
     np.testing.assert_allclose(last.products, (1 - 1 / DAY) * after.products)
@@ -144,13 +148,13 @@ def test_nothing_is_learned_from_doubted_readings(rng):
 
 
 def test_later_readings_do_not_change_earlier_corrections(rng):
-    correction, _, _ = learned(rng, 60)
+    correction, _, _ = learned(rng, 61)
     values, simple = np.ones(HORIZON), rng.normal(size=(HORIZON - 1, COLUMNS))
-    before = correction.forecast(60, values, simple).leads.copy()
+    before = correction.forecast(values, simple).leads.copy()
 
-    correction.observe(60, 1e9, correction.forecast(60, values, simple), learns=True)
+    correction.observe(61, 1e9, correction.forecast(values, simple), learns=True)
 
-    np.testing.assert_array_equal(correction.forecast(60, values, simple).leads, before)
+    np.testing.assert_array_equal(correction.forecast(values, simple).leads, before)
 
 
 def test_a_restored_correction_continues_bit_for_bit(rng):
@@ -160,14 +164,14 @@ def test_a_restored_correction_continues_bit_for_bit(rng):
     simple = rng.normal(size=(HORIZON - 1, COLUMNS))
 
     for each in (correction, restored):
-        assert each.forecast(20, np.ones(HORIZON), simple).leads.any()
+        assert each.forecast(np.ones(HORIZON), simple).leads.any()
     for name, array in correction.observe(20, 3.0, None, learns=True).state().items():
         assert (
             restored.observe(20, 3.0, None, learns=True).state()[name].tobytes() == array.tobytes()
         )
 
 
-@pytest.mark.parametrize("name", ["products", "trust", "steps", "pending"])
+@pytest.mark.parametrize("name", ARRAYS)
 def test_states_of_other_leads_are_refused(rng, name):
     state = learned(rng, 20)[0].state()
     state[name] = state[name][:-1]
@@ -180,7 +184,7 @@ def lived(values, forecasts, simple):
     """Return the RMSE of each lead after corrections over that before them."""
     correction, squares = PatternCorrection.start(48, HORIZON), np.zeros((2, HORIZON))
     for step, ahead in enumerate(values):
-        made = correction.forecast(step, forecasts[step], simple[step])
+        made = correction.forecast(forecasts[step], simple[step])
         moved = made.corrected(forecasts[step], ANY)
         squares += np.square([ahead - moved, ahead - forecasts[step]])
         correction = correction.observe(step, ahead[0], made, learns=True)

@@ -42,6 +42,7 @@ class PlainPattern:
         self.made = {}  # by first step: for each lead the differences, forecast, change and share
         self.rows = []  # for each reading that was learned from: differences and errors
         self.past_changes = {h: [] for h in range(1, horizon)}  # (change, error, what is left)
+        self.solved = np.zeros(3), {h: (0.0, np.inf) for h in self.past_changes}
 
     def weights(self):
         """Return the weights of a ridge regression, as least squares with rows for the penalty."""
@@ -67,21 +68,21 @@ class PlainPattern:
         best = ((weights * change * error).sum() - noise) / squares
         return min(max(best, 0.0), 1.0) * seen / (seen + self.day)
 
-    def limited(self, h, change):
-        """Return a change that is at most four times as large as earlier ones."""
+    def largest(self, h):
+        """Return four times the usual size of earlier changes."""
         weights = discounts(len(self.past_changes[h]), 14 * self.day)
         earlier = np.array([each[0] for each in self.past_changes[h]])
         seen = weights[earlier != 0].sum()
-        most = 4 * np.sqrt((weights * earlier**2).sum() / seen) if seen else np.inf
-        return min(max(change, -most), most)
+        return 4 * np.sqrt((weights * earlier**2).sum() / seen) if seen else np.inf
 
     def corrected(self, past, step, values):
         """Return forecasts with their corrections, and what is to be remembered of them."""
-        weights, values, leads = self.weights(), values.copy(), {}
+        (weights, by_lead), values, leads = self.solved, values.copy(), {}
         for h in range(1, self.horizon):
             simple = simple_forecasts(past, step + h, self.seasons[0], self.seasons[-1])
             x = np.zeros(3) if simple is None else np.array(simple) - values[h]
-            change, share = self.limited(h, x @ weights), self.share(h)
+            share, most = by_lead[h]
+            change = min(max(x @ weights, -most), most)
             leads[h] = (x, values[h], change, share)
             values[h] += share * change
         return values, leads
@@ -98,3 +99,6 @@ class PlainPattern:
             self.rows.append(rows)
         if told is not None:
             self.made[step] = told
+        if step % 4 == 0:
+            by_lead = {h: (self.share(h), self.largest(h)) for h in self.past_changes}
+            self.solved = self.weights(), by_lead

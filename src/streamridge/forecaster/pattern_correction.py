@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from scipy.linalg.lapack import dposv
 
 from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.forecaster.plausibility import Limits, clipped
-from streamridge.series.times import Steps
 
 # The memory of the regression, and of the shares, in days.
 MEMORY, SHARE_MEMORY = 1, 14
@@ -42,21 +40,20 @@ RIDGE, FIRST_DAYS = 0.1, 1.0
 DOUBT = 1.0
 # The largest change, as a multiple of the root mean square of earlier ones.
 LARGEST = 4.0
+# Weights and shares are solved for at every this many steps, which saves time.
+SOLVE_EVERY = 4
 # The columns of the regression, and the places of the other numbers of a lead.
 COLUMNS = 3
 VALUE, CHANGE, SHARE = range(COLUMNS, COLUMNS + 3)
-# A step before all others.
-NEVER = -(2**60)
-IDENTITY, TINY = np.eye(COLUMNS), 1e-300
+IDENTITY, TINY, LIMITLESS = np.eye(COLUMNS), 1e-300, 1e300
 # The arrays that change.
-ARRAYS = ("products", "trust", "steps", "pending")
+ARRAYS = ("products", "trust", "weights", "shares", "largest", "pending")
 
 
 @dataclass(frozen=True)
 class PatternForecast:
     """A forecast before its correction, and its differences from simple forecasts."""
 
-    step: int  # the first step that is forecast
     # (L, 6), for each lead from the second on: the differences, the forecast, what the regression
     # adds to it, and the share of this that counts.
     leads: Matrix
@@ -78,47 +75,29 @@ class PatternCorrection:
     # (4, L), discounted: the number of corrections, their squares, their products with errors, and
     # the squares of their products with what is left of the errors.
     trust: Matrix
-    # The last L forecasts, each in a place that depends on its step: (L,) and (L, L, 6).
-    steps: Steps
+    # What was last solved for: the weights of the differences, (3,), and at each lead, (L,), how
+    # much of the regression is added, between zero and one, and the largest change.
+    weights: Vector
+    shares: Vector
+    largest: Vector
+    # (L, L, 6), the last forecasts of the next L steps at each lead; zero if there was none.
     pending: NDArray[np.float64]
+    step: int = 0  # the first of these steps
 
     @classmethod
     def start(cls, day: int, horizon: int) -> PatternCorrection:
         """Return the correction before any reading."""
-        leads = horizon - 1
-        products, trust = np.zeros((COLUMNS, COLUMNS + 1)), np.zeros((4, leads))
-        never, pending = np.full(leads, NEVER), np.zeros((leads, leads, COLUMNS + 3))
-        return cls(day, products, trust, never, pending)
+        count = horizon - 1
+        products, trust = np.zeros((COLUMNS, COLUMNS + 1)), np.zeros((4, count))
+        pending = np.zeros((count, count, COLUMNS + 3))
+        solution = np.zeros(COLUMNS), np.zeros(count), np.full(count, LIMITLESS)
+        return cls(day, products, trust, *solution, pending)
 
-    @cached_property
-    def weights(self) -> Vector:
-        """Return the weights of the three differences."""
-        gram, products = self.products[:, :COLUMNS], self.products[:, COLUMNS]
-        penalty = RIDGE / COLUMNS * float(gram.trace())
-        if not 0 < penalty < np.inf:
-            return np.zeros(COLUMNS)
-        return np.asarray(dposv(gram + penalty * IDENTITY, products)[1])
-
-    @cached_property
-    def shares(self) -> Vector:
-        """Return how much of the regression is added at each lead, (L,), between zero and one."""
-        seen, squares, products, deviations = self.trust
-        ahead = np.arange(2, len(seen) + 2)  # errors of overlapping forecasts are alike
-        least = products - DOUBT * np.sqrt(ahead * deviations)
-        best = np.maximum(least, 0.0) / np.maximum(squares, TINY)
-        return np.minimum(best, 1.0) * seen / (seen + FIRST_DAYS * self.day)
-
-    @cached_property
-    def largest(self) -> Vector:
-        """Return the largest change of each lead, (L,); infinite before there is any."""
-        seen, squares = self.trust[:2]
-        return np.where(seen > 0, LARGEST * np.sqrt(squares / np.maximum(seen, TINY)), np.inf)
-
-    def forecast(self, step: int, values: Vector, simple: Matrix) -> PatternForecast:
+    def forecast(self, values: Vector, simple: Matrix) -> PatternForecast:
         """Return the differences of a forecast from simple ones, and its correction.
 
-        `values` are the forecasts from a step on, (H,). The simple ones of the later steps, (L, 3),
-        are NaN if they are not known.
+        `values` are the forecasts, (H,). The simple ones of the later steps, (L, 3), are NaN if
+        they are not known.
         """
         leads = np.empty(self.pending.shape[1:])
         differences = leads[:, :COLUMNS]
@@ -128,42 +107,69 @@ class PatternCorrection:
         changes, most = differences.dot(self.weights), self.largest
         leads[:, CHANGE] = np.minimum(np.maximum(changes, -most), most)
         leads[:, SHARE] = self.shares
-        return PatternForecast(step, leads)
+        return PatternForecast(leads)
 
     def observe(
         self, step: int, value: float, forecast: PatternForecast | None, *, learns: bool
     ) -> PatternCorrection:
         """Return the correction after a value; `forecast` is its forecast, if there was a model."""
-        products, trust = self._learned(step, value) if learns else (self.products, self.trust)
-        steps, pending = self.steps, self.pending
+        made = self.pending if step == self.step else _later(self.pending, step - self.step)
+        pending, products, trust = _later(made, 1), self.products, self.trust
         if forecast is not None:
-            steps, pending, at = steps.copy(), pending.copy(), step % len(steps)
-            steps[at], pending[at] = step, forecast.leads
-        return PatternCorrection(self.day, products, trust, steps, pending)
+            places = np.arange(len(pending))
+            pending[places, places] = forecast.leads
+        if learns:
+            products, trust = self._learned(value, made[0])
+        solution = self.weights, self.shares, self.largest
+        if step % SOLVE_EVERY == 0:
+            solution = _weights(products), *_shares(trust, self.day)
+        return PatternCorrection(self.day, products, trust, *solution, pending, step + 1)
 
-    def _learned(self, step: int, value: float) -> tuple[Matrix, Matrix]:
-        """Return both sums after they have learned from earlier forecasts of a value."""
-        places = np.arange(len(self.steps))
-        made = step - 1 - places
-        at = made % len(made)
-        leads = self.pending[at, places] * (self.steps[at] == made)[:, None]  # zero without one
-        errors, changes = value - leads[:, VALUE], leads[:, CHANGE]
-        left = errors - leads[:, SHARE] * changes
-        leads[:, VALUE] = errors
-        weighted = changes * left
+    def _learned(self, value: float, leads: Matrix) -> tuple[Matrix, Matrix]:
+        """Return both sums after a value, given its forecasts at each lead, (L, 6)."""
+        rows, changes = leads[:, : COLUMNS + 1].copy(), leads[:, CHANGE]
+        errors = value - leads[:, VALUE]
+        rows[:, VALUE] = errors
+        weighted = changes * (errors - leads[:, SHARE] * changes)
         new = np.array([changes != 0, changes * changes, changes * errors, weighted * weighted])
         keep, keep_trust = (1 - 1 / (days * self.day) for days in (MEMORY, SHARE_MEMORY))
-        rows = leads[:, :COLUMNS].T.dot(leads[:, : COLUMNS + 1])
-        return keep * self.products + rows, keep_trust * self.trust + new
+        products = keep * self.products + rows[:, :COLUMNS].T.dot(rows)
+        return products, keep_trust * self.trust + new
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
-        return {name: getattr(self, name) for name in ARRAYS}
+        return {**{name: getattr(self, name) for name in ARRAYS}, "step": np.array(self.step)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> PatternCorrection:
         """Return the correction with a saved state of the same leads."""
         for name in ARRAYS:
             require_shape(name, require_finite(name, state[name]), getattr(self, name).shape)
-        products, trust, steps, pending = (state[name] for name in ARRAYS)
-        steps = steps.astype(np.int64)
-        return PatternCorrection(self.day, products, trust, steps, pending)
+        arrays: dict[str, Any] = {name: state[name] for name in ARRAYS}
+        return PatternCorrection(self.day, **arrays, step=int(state["step"]))
+
+
+def _weights(products: Matrix) -> Vector:
+    """Return the weights of the three differences."""
+    gram = products[:, :COLUMNS]
+    penalty = RIDGE / COLUMNS * float(gram.trace())
+    if not 0 < penalty < np.inf:
+        return np.zeros(COLUMNS)
+    return np.asarray(dposv(gram + penalty * IDENTITY, products[:, COLUMNS])[1])
+
+
+def _shares(trust: Matrix, day: int) -> tuple[Vector, Vector]:
+    """Return how much of the regression is added at each lead, and the largest change, (L,)."""
+    seen, squares, products, deviations = trust
+    ahead = np.arange(2, len(seen) + 2)  # errors of overlapping forecasts are alike
+    least = products - DOUBT * np.sqrt(ahead * deviations)
+    best = np.clip(least / np.maximum(squares, TINY), 0.0, 1.0)
+    usual = np.sqrt(squares / np.maximum(seen, TINY))
+    return best * seen / (seen + FIRST_DAYS * day), np.where(seen > 0, LARGEST * usual, LIMITLESS)
+
+
+def _later(pending: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """Return the forecasts of the next steps, given those of some steps before."""
+    later = np.zeros_like(pending)
+    if steps < len(pending):
+        later[: len(pending) - steps] = pending[steps:]
+    return later

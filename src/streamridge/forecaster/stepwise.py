@@ -174,7 +174,7 @@ class StepwiseForecaster:
         pattern = None
         if self._pattern is not None and self._simple is not None:
             simple = self._simple.ahead(history.past(), made.step + 1)
-            pattern = self._pattern.forecast(made.step, values, simple)
+            pattern = self._pattern.forecast(values, simple)
             values = pattern.corrected(values, limits)
         return NextForecast(values, source, replace(made, values=values), mixed, blended, pattern)
 
