@@ -58,10 +58,9 @@ class NextForecast:
 class StepwiseForecaster:
     """The parts of a forecaster, and the steps that change them; it owns all mutable state.
 
-    Its parts are the sensor's history, the self-tuning model, the ensemble, the calibration, and
-    `Blend` and `FarAhead` for steps far ahead. They do not know each other: values pass between
-    them here.
-    Readings are checked before they get here.
+    Its parts are the sensor's history, the self-tuning model, the ensemble, the calibration, the
+    correction of patterns, and `Blend` and `FarAhead` for steps far ahead. They do not know each
+    other: values pass between them here. Readings are checked before they get here.
     """
 
     def __init__(self, settings: Settings) -> None:
