@@ -17,6 +17,7 @@ from tests.support.plain_calibration import PlainCorrection, PlainVolatility, me
 from tests.support.plain_experts import PlainExperts
 from tests.support.plain_learner import PlainLearner
 from tests.support.plain_past import PlainPast
+from tests.support.plain_pattern import PlainPattern
 
 
 class Expected(NamedTuple):
@@ -118,8 +119,9 @@ class PlainForecaster:
         self.corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.volatility = [PlainVolatility() for _ in range(self.horizon)]
         self.experts = PlainExperts(3 + len(settings.periods), self.horizon, settings.day)
+        self.pattern = PlainPattern(settings.periods, settings.day, self.horizon)
         self.small_said, self.said_by_all, self.heard = [], None, []
-        self.ahead = None
+        self.ahead = self.said_of_pattern = None
         self.small_corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
@@ -240,7 +242,7 @@ class PlainForecaster:
     def look_ahead(self):
         """Return what is said of the next steps, which is the same until a reading comes."""
         if self.ahead is None:
-            self.said_by_all = None
+            self.said_by_all = self.said_of_pattern = None
             self.ahead = self.made_ahead()
         return self.ahead
 
@@ -280,6 +282,9 @@ class PlainForecaster:
         self.said_by_all = (step, small, means, opinions, spoken, mixture)
         issued, source = self.issued(mixture, naive[-1], rest)
         source = source or self.source(opinions[:, 0])
+        if self.pattern.works:
+            moved, self.said_of_pattern = self.pattern.corrected(self.past, step, issued)
+            issued = np.where(moved == issued, issued, self.bounded(moved))
         return issued, (step, raw, issued, *rest), source
 
     def issued(self, mixture, last, rest):
@@ -429,6 +434,7 @@ class PlainForecaster:
         self.silent = 0
         self.calibrate(step, value, made, verdict)
         self.weigh(step, value, verdict)
+        self.pattern.learn(step, value, verdict, self.said_of_pattern)
         if self.learner is None:
             self.first_fit()
         elif verdict != "good":

@@ -50,6 +50,7 @@ class Timeline:
         self.start = 0  # the first step ever
         self.oldest = 0  # the oldest step that is stored
         self.newest = -1  # the last step; start - 1 while there is none
+        self.revision = 0  # how often earlier steps were changed or forgotten
 
     def __len__(self) -> int:
         return self.newest - self.start + 1
@@ -79,6 +80,7 @@ class Timeline:
 
     def correct(self, step: int, value: float) -> None:
         """Replace a filled-in value by a reading that arrived late."""
+        self.revision += 1
         at = self._slot(step)
         if self._flags[at] & FILLED:
             self._replaced[step] = float(self._values[at])
@@ -101,6 +103,7 @@ class Timeline:
         last = np.arange(self.newest - period + 1, self.newest + 1)
         pattern = self.values(np.maximum(last, self.after_holes))
         cut = max(count - needed, 0)
+        self.revision += 1
         if cut:
             self._add_hole(self.newest + 1, self.newest + 1 + cut)
         self._grow(count - cut)
@@ -113,6 +116,7 @@ class Timeline:
 
     def cut(self, first: int, end: int) -> None:
         """Drop the stored steps from `first` up to, not including, `end`, as in a long gap."""
+        self.revision += 1
         gone = slice(self._slot(first), self._slot(end))
         self._values, self._flags = (np.delete(each, gone) for each in (self._values, self._flags))
         self._extras = np.delete(self._extras, gone, axis=0)
@@ -148,6 +152,7 @@ class Timeline:
 
     def forget_before(self, step: int) -> None:
         """Drop the steps before this one, and free their memory."""
+        self.revision += 1
         oldest = min(max(step, self.oldest), self.newest + 1)
         for first, end in self._holes.tolist():
             oldest = end if first <= oldest < end else oldest
@@ -277,6 +282,7 @@ class Timeline:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state with the same number of extra columns."""
+        self.revision += 1
         count = self._take_span(state)
         for name in ROWS:
             mine = getattr(self, f"_{name}")
@@ -301,6 +307,7 @@ class Timeline:
         return self._slot(newest + 1)
 
     def _unset(self, steps: Steps, flags: np.uint8) -> None:
+        self.revision += 1
         at, _ = self._found(steps)
         self._flags[at] = (self._flags[at] & ~flags) | CHANGED
 

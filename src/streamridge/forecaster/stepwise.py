@@ -19,6 +19,7 @@ from streamridge.arrays import Matrix, Vector, joined, part
 from streamridge.errors import FitError, InvalidInputError, counted
 from streamridge.features.base import input_at, steps_ahead
 from streamridge.features.seasonal_columns import SeasonalRows
+from streamridge.features.simple_forecasts import SimpleForecasts
 from streamridge.forecaster.blend import Blend, BlendedForecast
 from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import CorrectionLog
@@ -26,6 +27,7 @@ from streamridge.forecaster.ensemble import LAST, Ensemble, EnsembleForecast
 from streamridge.forecaster.extra_columns import filled_forward
 from streamridge.forecaster.far_ahead import FarAhead, FarForecast
 from streamridge.forecaster.forecast import JUDGED, Levels, Source
+from streamridge.forecaster.pattern_correction import PatternCorrection, PatternForecast
 from streamridge.forecaster.plausibility import clipped
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor_history import SensorHistory
@@ -50,15 +52,15 @@ class NextForecast:
     by_model: ModelForecast | None = None  # None without a model
     by_ensemble: EnsembleForecast | None = None  # None without an ensemble
     by_blend: BlendedForecast | None = None  # None without a blend
+    by_pattern: PatternForecast | None = None  # None without a correction of patterns
 
 
 class StepwiseForecaster:
     """The parts of a forecaster, and the steps that change them; it owns all mutable state.
 
-    Its parts are the sensor's history, the self-tuning model, the ensemble, the calibration, and
-    `Blend` and `FarAhead` for steps far ahead. They do not know each other: values pass between
-    them here.
-    Readings are checked before they get here.
+    Its parts are the sensor's history, the self-tuning model, the ensemble, the calibration, the
+    correction of patterns, and `Blend` and `FarAhead` for steps far ahead. They do not know each
+    other: values pass between them here. Readings are checked before they get here.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -75,6 +77,10 @@ class StepwiseForecaster:
         self._next_try = 0  # the number of steps at which a first fit is tried again
         self._next: dict[bytes, NextForecast] = {}  # the next forecast, by its further columns
         self._blend = _blend_of(settings)  # None if the model forecasts all steps
+        self._simple = _simple_forecasts_of(settings)  # None one step ahead, or with a blend
+        self._pattern: PatternCorrection | None = None
+        if self._simple is not None:
+            self._pattern = PatternCorrection.start(settings.day, settings.near)
         self._far = _far_ahead_of(settings)  # None if the model forecasts all steps
         self._next_far: FarForecast | None = None  # the next forecast of the far steps
         self._next_rows: SeasonalRows | None = None  # the rows of the regressions for these steps
@@ -164,7 +170,12 @@ class StepwiseForecaster:
             baseline = baseline if baseline is None else self._blend.blended(blended, baseline)
         mixed = ensemble.mix(made.step, made.values, baseline, naive, limits, bounds)
         values, source = ensemble.issued(mixed, LARGE * self._judged_width(made, made.values))
-        return NextForecast(values, source, replace(made, values=values), mixed, blended)
+        pattern = None
+        if self._pattern is not None and self._simple is not None:
+            simple = self._simple.ahead(history.past(), made.step + 1)
+            pattern = self._pattern.forecast(values, simple)
+            values = pattern.corrected(values, limits)
+        return NextForecast(values, source, replace(made, values=values), mixed, blended, pattern)
 
     def _offsets(self, forecast: NextForecast, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the next forecast reach below and above it, (H, L) each."""
@@ -237,6 +248,8 @@ class StepwiseForecaster:
             )
         if self._blend is not None:
             self._blend = self._blend.observe(step, value, forecast.by_blend, learns=learns)
+        if self._pattern is not None:
+            self._pattern = self._pattern.observe(step, value, forecast.by_pattern, learns=learns)
         if self._model is None:
             self._try_first_fit()
         elif learns:
@@ -423,6 +436,7 @@ class StepwiseForecaster:
                 "calibration": self._calibration.state(),
                 "ensemble": self._ensemble.state() if self._ensemble else {},
                 "blend": self._blend.state() if self._blend else {},
+                "pattern": self._pattern.state() if self._pattern else {},
                 "far": self._far.state() if self._far else {},
                 "model": self._model.state() if self._model else {},
                 "costs": {"seconds": np.array(astuple(self._costs))},
@@ -443,6 +457,9 @@ class StepwiseForecaster:
             self._ensemble = self._ensemble.restore(part(state, "ensemble"))
         if self._blend is not None:
             self._blend = self._blend.restore(part(state, "blend"))
+        pattern = part(state, "pattern")
+        if self._pattern is not None and pattern:  # files of earlier versions have none
+            self._pattern = self._pattern.restore(pattern)
         if self._far is not None:
             self._far = self._far.restore(part(state, "far"))
         if header["fitted"]:
@@ -467,6 +484,19 @@ def _blend_of(settings: Settings) -> Blend | None:
     if settings.columns is None or not settings.has_ensemble or settings.horizon == settings.near:
         return None
     return Blend.start(settings.columns, settings.near, settings.day)
+
+
+def _simple_forecasts_of(settings: Settings) -> SimpleForecasts | None:
+    """Return the simple forecasts that correct a changed pattern; None if nothing is corrected.
+
+    Forecasts one step ahead are not, and near steps of long forecasts have a blend instead. The
+    seasons are the shortest two, usually the day and the week.
+    """
+    near = settings.near
+    seasons = [each for each in settings.periods if each >= near][:2]
+    if near == 1 or not seasons or not settings.has_ensemble or _blend_of(settings) is not None:
+        return None
+    return SimpleForecasts((seasons[0], seasons[-1]), near - 1)
 
 
 def _ensemble_of(settings: Settings) -> Ensemble:
