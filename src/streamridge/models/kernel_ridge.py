@@ -29,7 +29,7 @@ from streamridge.models.ridge import (
     log_sizes,
     require_weights,
 )
-from streamridge.models.systems import Guesses, IteratedSystem, System, fill, solvable
+from streamridge.models.systems import Guesses, IteratedSystem, Ridge, System, fill, solvable
 from streamridge.samples import Samples
 
 
@@ -82,7 +82,10 @@ class KernelRidge(RidgeModel["KernelRidgeFit"]):
         Cost: at most one Cholesky factorization, N^3 / 3 multiplications, for all horizons.
         """
         require_samples(samples)
-        fit = self._unsolved(samples, lam, before)
+        fit = self._unsolved(self._ridge(lam, self.factor_dtype), samples, before)
+        memory = fit.take_memory()
+        A, blocks = fill(fit.ridge, fit.embedding, memory)
+        fit.system = solvable(fit.ridge, A, blocks, memory, samples.t)
         return fit.weighted(fit.system.solve(samples.y - fit.center.y))
 
     def approximate(
@@ -95,18 +98,17 @@ class KernelRidge(RidgeModel["KernelRidgeFit"]):
         Cost: N^2 multiplications per iteration, and no factorization.
         """
         guesses = before.guesses if before else Guesses()
-        fit = self._unsolved(samples, lam, before)
+        fit = self._unsolved(self._ridge(lam, self.factor_dtype), samples, before)
         memory = fit.take_memory()
         A, blocks = fill(fit.ridge, fit.embedding, memory)
         fit.system = IteratedSystem(A, blocks, memory, tolerance, guesses)
         return fit.weighted(fit.system.solve(samples.y - fit.center.y))
 
     def _unsolved(
-        self, samples: Samples, lam: Vector | None, before: KernelRidgeFit | None
+        self, ridge: Ridge, samples: Samples, before: KernelRidgeFit | None
     ) -> KernelRidgeFit:
         """Return a fit without weights, in the memory of the fit before."""
-        ridge, center = self._ridge(lam, self.factor_dtype), Center.of(samples, self.centered)
-        fit = KernelRidgeFit(ridge, samples, center, np.empty((0, 0)))
+        fit = KernelRidgeFit(ridge, samples, Center.of(samples, self.centered), np.empty((0, 0)))
         if before:
             fit.take_over(before)
         return fit
