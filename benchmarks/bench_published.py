@@ -29,10 +29,11 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 import streamridge as sr
@@ -93,18 +94,20 @@ def main() -> None:
     parser.add_argument("--sensors", type=int, default=30, help="sensors of Madrid to score")
     parser.add_argument("--model", help="size of the model, such as compact")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--figure", type=Path, help="where to draw the weeks around the change")
     options = parser.parse_args()
-    settings = {} if options.model is None else {"model": options.model}
+    settings: dict[str, Any] = {} if options.model is None else {"model": options.model}
     for case in options.only:
         if case in MADRID:
             madrid(options, MADRID[case], settings)
         elif case == "lane":
             lane(options.directory, settings)
         else:
-            taxi(options.directory, settings, perturbed=case == "perturbed")
+            figure = options.figure if case == "perturbed" else None
+            taxi(options.directory, settings, perturbed=case == "perturbed", figure=figure)
 
 
-def madrid(options: argparse.Namespace, task: Task, settings: dict[str, str]) -> None:
+def madrid(options: argparse.Namespace, task: Task, settings: dict[str, Any]) -> None:
     """Print the scores of the sensors of Madrid, and the rank among published ones."""
     path = options.directory / "madrid_hourly_2018_2019.csv.gz"
     frame = pd.read_csv(path, index_col="timestamp", parse_dates=True)
@@ -135,7 +138,7 @@ def madrid(options: argparse.Namespace, task: Task, settings: dict[str, str]) ->
         print(f"  published: {row.model} MASE {row.MASE:.4f}, {', '.join(rest)}", flush=True)
 
 
-def windowed(frame: pd.DataFrame, task: Task, settings: dict[str, str]) -> WindowScores:
+def windowed(frame: pd.DataFrame, task: Task, settings: dict[str, Any]) -> WindowScores:
     """Return the scores of the last windows of one sensor."""
     began, horizon = process_time(), task.horizon
     times, values = list(frame.timestamp), frame["value"].to_numpy(float)
@@ -168,7 +171,9 @@ def window_scores(values: np.ndarray, at: int, forecast: sr.Forecast, task: Task
     return [*scaled, mae, squared, loss, level, of_median / scale, of_naive / scale]
 
 
-def taxi(directory: Path, settings: dict[str, str], *, perturbed: bool) -> None:
+def taxi(
+    directory: Path, settings: dict[str, Any], *, perturbed: bool, figure: Path | None = None
+) -> None:
     """Print the scores five steps ahead on taxi passengers, next to the saved forecasts."""
     began = process_time()
     infix = "_perturb" if perturbed else ""
@@ -189,6 +194,31 @@ def taxi(directory: Path, settings: dict[str, str], *, perturbed: bool) -> None:
         own, best = _relative_errors(ours, actual, span), min(rivals, key=lambda name: rivals[name])
         print(f"  {word}: {_both(own)}; best published: {best} {_both(rivals[best])}")
     print(f"  processor seconds: {process_time() - began:.0f}", flush=True)
+    if figure is not None:
+        fixed = ahead(frame[["timestamp", "passengers"]], 9_000, 5, {**settings, "learn": False})
+        lines = {"streamridge": ours, "streamridge, not learning": fixed}
+        lines |= {
+            words: np.roll(frame[name].to_numpy(float), 5)
+            for name, words in {"TM": "HTM", "esn": "ESN"}.items()
+        }
+        draw_change(lines, actual, first, figure)
+
+
+def draw_change(lines: dict[str, np.ndarray], actual: np.ndarray, first: int, path: Path) -> None:
+    """Draw the error of each day from two weeks before a change to four weeks after it."""
+    days = range(-14, 28)
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for name, forecasts in lines.items():
+        spans = [slice(first + 48 * day, first + 48 * (day + 1)) for day in days]
+        errors = [_relative_errors(forecasts, actual, span)[0] for span in spans]
+        width = 2.4 if name == "streamridge" else 1.2
+        axes.plot(days, errors, label=name, linewidth=width)
+    axes.axvline(0, color="grey", linestyle=":")
+    axes.set(xlabel="days after the change of pattern", ylabel="MAPE of the day")
+    axes.set_ylim(0, 0.25)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=110)
 
 
 def _relative_errors(forecasts: np.ndarray, actual: np.ndarray, span: slice) -> tuple[float, float]:
@@ -202,7 +232,7 @@ def _both(errors: tuple[float, float]) -> str:
     return ", ".join(f"{error:.4f}" for error in errors)
 
 
-def lane(directory: Path, settings: dict[str, str]) -> None:
+def lane(directory: Path, settings: dict[str, Any]) -> None:
     """Print the scores one step ahead on a lane, whose weekends are missing."""
     began = process_time()
     frame = pd.read_csv(directory / "pems_lane_5min_2016.csv.gz", parse_dates=["timestamp"])
@@ -214,7 +244,7 @@ def lane(directory: Path, settings: dict[str, str]) -> None:
     print(f"  processor seconds: {process_time() - began:.0f}", flush=True)
 
 
-def ahead(frame: pd.DataFrame, first: int, lead: int, settings: dict[str, str]) -> np.ndarray:
+def ahead(frame: pd.DataFrame, first: int, lead: int, settings: dict[str, Any]) -> np.ndarray:
     """Return the forecast of each row from `lead` rows before it; NaN for the first rows."""
     times, values = list(frame.iloc[:, 0]), frame.iloc[:, 1].to_numpy(float)
     forecasts = np.full(len(values) + lead, np.nan)
