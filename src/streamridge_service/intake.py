@@ -213,7 +213,7 @@ class Intake:
     ) -> Receipt:
         """Add the rows of a batch to the new rows, and return the result."""
         if isinstance(self._clock, StreamClock):
-            self._clock.add([(row.sensor, row.time) for row in batch.rows])
+            self._clock.add(self._heard(batch))
         rows = _Rows(options, received, self.now, new, NewRows(new.last_seq))
         stored, receipt = _StoredRows(self._ledger, batch), Receipt(skipped=batch.skipped)
         for refusal in batch.refused:
@@ -227,6 +227,13 @@ class Intake:
         rows.own.newest = {each.row.id: each.newest for each in rows.sensors.values()}
         new.merge(rows.own)
         return receipt
+
+    def _heard(self, batch: Batch) -> list[tuple[str, int]]:
+        """Return the sensors and times of a batch, without new sensors that will be refused."""
+        has_room = len(self.sensors) < self._max_sensors
+        return [
+            (row.sensor, row.time) for row in batch.rows if has_room or row.sensor in self.sensors
+        ]
 
     def _add(
         self, row: Row, rows: _Rows, stored: _StoredRows, receipt: Receipt

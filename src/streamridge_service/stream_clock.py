@@ -24,9 +24,16 @@ FAR, FEW = 2 * DAY, 3
 
 
 class StreamClock:
-    """The time of a stream; None before the first reading."""
+    """The time of a stream; None before the first reading.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most
+        The largest number of sensors that it remembers. Names of further ones do not count.
+    """
+
+    def __init__(self, most: int = 1_000_000) -> None:
+        self._most = most
         self.now: int | None = None
         self._agreed: int | None = None  # the newest time that enough sensors have reached
         self._reached: dict[Hashable, int] = {}  # the time that each sensor has reached
@@ -67,6 +74,8 @@ class StreamClock:
                 return
             if self._is_ahead(known):
                 del self._ahead[bisect_left(self._ahead, known)]
+        elif len(self._reached) >= self._most:
+            return
         self._reached[sensor] = time
         if self._is_ahead(time):
             insort(self._ahead, time)

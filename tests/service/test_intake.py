@@ -499,6 +499,22 @@ class TestStream:
         assert (receipt.held, desk.intake.now) == (1, NOW)
         assert desk.take(*((name, NOW + STEP, 1.0) for name in names)).accepted == 10
 
+    def test_sensors_that_are_refused_do_not_move_the_time_and_are_not_remembered(self, tmp_path):
+        clock = StreamClock(most=4)
+        desk = Desk(str(tmp_path / "b.db"), most=4, clock=clock)
+        names = [f"s{i}" for i in range(4)]
+        desk.take(*((name, NOW, 1.0) for name in names))
+
+        for day in range(3):
+            receipt = desk.take(*((f"new-{day}-{i}", NOW + day * DAY, 1.0) for i in range(50)))
+            assert receipt.refused == 50
+
+        assert desk.intake.now == NOW
+        assert len(clock._reached) == 4
+        assert desk.take(*((name, NOW + STEP, 1.0) for name in names)).accepted == 4
+        assert desk.intake.now == NOW + STEP
+        desk.ledger.close()
+
     def test_readings_after_a_long_gap_are_accepted_if_sensors_agree(self, desk):
         names, later = [f"s{i}" for i in range(4)], NOW + 8 * DAY
         desk.take(*((name, NOW, 1.0) for name in names))

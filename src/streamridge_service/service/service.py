@@ -109,7 +109,7 @@ class Service:
             plan,
             sensors,
             max_sensors=settings.max_sensors,
-            clock=self.clock.now if self._stream is None else StreamClock(),
+            clock=self.clock.now if self._stream is None else StreamClock(settings.max_sensors),
         )
         self.writer = Writer(self.ledger, self.intake)
         self.queries = Queries(self._reader, lambda: self.writer.is_storing)
