@@ -14,8 +14,10 @@ from streamridge_service.groups import open_steps
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
+from streamridge_service.ledger.records import GroupResult, GroupStep
 from streamridge_service.plan import HOUR, Declaration
 from streamridge_service.rows import Batch, Row
+from streamridge_service.service.writer import PendingWrites, Writer
 from streamridge_service.verification.groups import check_groups
 from tests.support.service.in_process import serving, settled
 
@@ -53,13 +55,9 @@ def feeding(counts, first, last, groups=GROUP):
         for name in groups if first == 0 else ():
             await service.operators.declare(name, Declaration(group="A2"))
         for hour in range(first, last):
-            rows = [
-                Row(place + 1, name, START + hour * HOUR, float(counts[hour, place]))
-                for place, name in enumerate(NAMES)
-                if not (name == "third" and (hour % 50 == 7 or 60 <= hour < 70))
-            ]
-            await service.ingest.store(Batch(rows, []), IngestOptions())
-            await settled(service)
+            pairs = zip(NAMES, counts[hour].tolist(), strict=True)
+            is_silent = hour % 50 == 7 or 60 <= hour < 70
+            await send(service, hour, *(p for p in pairs if p[0] != "third" or not is_silent))
         return {
             name: service.forecasts.groups.listening(number) for number, name in enumerate(NAMES, 1)
         }
@@ -187,9 +185,9 @@ class TestCorrections:
         serving(settled, copied, **HOURLY)
 
         with open_ledger(str(copied), read_only=True) as ledger:
-            # Readings of the lost steps are not used, but their times are known.
+            # The lost steps are a gap; only the last one has forecasts that can be corrected.
             assert [step.time for step in ledger.group_steps("A2", HOUR)] == [
-                step.time for step in steps
+                step.time for step in steps if step not in lost[:-1]
             ]
             assert [each.fault for each in check_groups(ledger)] == [None]
         before, after = (forecasts_of(each, corrected=True) for each in (served[0], copied))
@@ -201,9 +199,7 @@ class TestCorrections:
 
     def test_other_settings_begin_again_and_are_verified(self, copied):
         async def one_more(service):
-            rows = [Row(i + 1, n, START + HOURS * HOUR, 100.0) for i, n in enumerate(NAMES)]
-            await service.ingest.store(Batch(rows, []), IngestOptions())
-            await settled(service)
+            await send(service, HOURS, *((name, 100.0) for name in NAMES))
 
         serving(one_more, copied, **{**HOURLY, "horizon": 3})
 
@@ -213,10 +209,11 @@ class TestCorrections:
             assert [each.fault for each in check_groups(ledger)] == [None]
 
 
-def new_rows(hour, *pairs):
-    """Return a batch with the readings of an hour."""
+async def send(service, hour, *pairs):
+    """Send the readings of an hour, and wait until they are processed."""
     rows = [Row(i + 1, n, START + int(hour * HOUR), value) for i, (n, value) in enumerate(pairs)]
-    return Batch(rows, [])
+    await service.ingest.store(Batch(rows, []), IngestOptions())
+    await settled(service)
 
 
 def group_steps(database):
@@ -236,16 +233,11 @@ class TestOddOrders:
         async def work(service):
             await declared(service, "a", "b")
             for hour in range(4):
-                await service.ingest.store(
-                    new_rows(hour, ("a", 1.0 + hour), ("b", 10.0 + hour)), IngestOptions()
-                )
-                await settled(service)
-            for batch in (new_rows(5, ("b", 66.0)), new_rows(4, ("b", 55.0))):
-                await service.ingest.store(batch, IngestOptions())
-                await settled(service)
+                await send(service, hour, ("a", 1.0 + hour), ("b", 10.0 + hour))
+            for hour, value in ((5, 66.0), (4, 55.0)):
+                await send(service, hour, ("b", value))
             for hour in (4, 5):
-                await service.ingest.store(new_rows(hour, ("a", 1.0 + hour)), IngestOptions())
-                await settled(service)
+                await send(service, hour, ("a", 1.0 + hour))
 
         serving(work, tmp_path / "a.db", grace="2h", **HOURLY)
 
@@ -258,18 +250,12 @@ class TestOddOrders:
         async def work(service):
             await declared(service, "a", "b")
             for hour in range(6):
-                await service.ingest.store(
-                    new_rows(hour, ("a", 1.0), ("b", 2.0 + hour)), IngestOptions()
-                )
-                await settled(service)
+                await send(service, hour, ("a", 1.0), ("b", 2.0 + hour))
             for name in ("a", "b"):
                 await service.operators.declare(name, Declaration())
             await declared(service, "c", "d")
             for hour in range(3, 8):
-                await service.ingest.store(
-                    new_rows(hour, ("c", 3.0), ("d", 4.0 + hour)), IngestOptions()
-                )
-                await settled(service)
+                await send(service, hour, ("c", 3.0), ("d", 4.0 + hour))
 
         serving(work, tmp_path / "a.db", **HOURLY)
 
@@ -283,15 +269,11 @@ class TestOddOrders:
         async def work(service):
             await declared(service, "a", "b", rule="sum")
             for hour in range(4):
-                await service.ingest.store(new_rows(hour, ("a", 1.0), ("b", 2.0)), IngestOptions())
-                await service.ingest.store(
-                    new_rows(hour + 0.5, ("a", 3.0), ("b", 4.0)), IngestOptions()
-                )
-                await settled(service)
+                await send(service, hour, ("a", 1.0), ("b", 2.0))
+                await send(service, hour + 0.5, ("a", 3.0), ("b", 4.0))
             await declared(service, "a", "b")
             for hour in (4, 5):
-                await service.ingest.store(new_rows(hour, ("a", 1.0), ("b", 2.0)), IngestOptions())
-                await settled(service)
+                await send(service, hour, ("a", 1.0), ("b", 2.0))
 
         serving(work, tmp_path / "a.db", **HOURLY)
 
@@ -312,10 +294,7 @@ class TestOddOrders:
         async def work(service):
             await declared(service, "a", "b")
             for hour in range(8):
-                await service.ingest.store(
-                    new_rows(hour, ("a", 1.0), ("b", 2.0 + hour)), IngestOptions()
-                )
-                await settled(service)
+                await send(service, hour, ("a", 1.0), ("b", 2.0 + hour))
 
         serving(work, tmp_path / "a.db", **HOURLY)
 
@@ -328,17 +307,38 @@ class TestOddOrders:
         )
 
 
+def test_steps_that_follow_a_lost_one_are_left_out_until_the_group_begins_again(tmp_path):
+    stored, lost = [], []
+    steps = [
+        GroupResult(
+            GroupStep("A2", HOUR, hour * HOUR, (1, 24, 0.9) if hour in (0, 3) else None, ()), ()
+        )
+        for hour in range(5)
+    ]
+
+    class Picky:
+        last_seq = staticmethod(lambda: 0)
+
+        def add_group_steps(self, results):
+            if steps[1] in results:
+                raise ValueError("it does not fit")
+            stored.extend(results)
+
+    writer = Writer(Picky(), None)
+    writer._on_lost_step = lost.append
+    for some in (steps[:2], steps[2:]):
+        writer._write_run(PendingWrites([*some]))
+
+    assert stored == [steps[0], *steps[3:]]
+    assert lost == [("A2", HOUR)]
+
+
 class TestMembers:
     def test_a_sensor_that_leaves_its_group_is_corrected_no_more(self, copied, counts):
         async def leave(service):
             await service.operators.declare("second", Declaration())
             for hour in range(HOURS, HOURS + 3):
-                rows = [
-                    Row(i + 1, n, START + hour * HOUR, float(counts[hour - 24, i]))
-                    for i, n in enumerate(NAMES)
-                ]
-                await service.ingest.store(Batch(rows, []), IngestOptions())
-                await settled(service)
+                await send(service, hour, *zip(NAMES, counts[hour - 24].tolist(), strict=True))
             return service.forecasts.groups.listening(2)
 
         assert serving(leave, copied, **HOURLY) is None

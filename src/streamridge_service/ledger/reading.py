@@ -276,10 +276,18 @@ class LedgerQueries:
             rows = self._rows(query, bucket=bucket, after=after, **span)
             yield from map(forecast_of, rows)
 
-    def groups(self) -> dict[tuple[str, int], int]:
-        """Return the time of the last step of each group, by its name and the length of steps."""
-        query = "SELECT name, step, max(time) FROM group_steps GROUP BY name, step ORDER BY 1, 2"
-        return {(name, step): time for name, step, time in self._rows(query)}
+    def groups(self) -> list[tuple[str, int]]:
+        """Return the names of groups with steps, each with the length of its steps.
+
+        All steps are read, so this is not for a start of the service.
+        """
+        return self._rows("SELECT DISTINCT name, step FROM group_steps ORDER BY name, step")
+
+    def last_group_step(self, group: str, step: int) -> int | None:
+        """Return the time of the last step of a group; None if it has none."""
+        query = "SELECT max(time) FROM group_steps WHERE name = :name AND step = :step"
+        last: int | None = self._rows(query, name=group, step=step)[0][0]
+        return last
 
     def group_steps(
         self, group: str, step: int, *, after: int = EARLIEST, most: int = 1000

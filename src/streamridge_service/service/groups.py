@@ -11,7 +11,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from functools import partial
 from queue import Queue
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic
 from zlib import crc32
 
@@ -48,10 +48,14 @@ class _Group:
         self.listening: dict[int, Listening] = {}  # by sensor; replaced as a whole
 
     @property
+    def most(self) -> int:
+        """Return the largest number of sensors that are corrected."""
+        return min(MOST_MEMBERS, MOST_CELLS * self.plan.step // DAY)
+
+    @property
     def is_corrected(self) -> bool:
         """Return whether the group is neither too small nor too large."""
-        most = min(MOST_MEMBERS, MOST_CELLS * self.plan.step // DAY)
-        return 1 < len(self.members) <= most
+        return 1 < len(self.members) <= self.most
 
     def begun_again(self) -> _Group:
         """Return the group without what it has learned."""
@@ -75,17 +79,19 @@ class Groups:
         self._plan, self._is_on, self._store, self._show = plan, is_on, store, show
         self._groups: dict[GroupKey, _Group] = {}
         self._keys: dict[int, GroupKey] = {}  # by sensor
-        self._stored: dict[GroupKey, int] = {}  # the last steps before the start
+        self._unloaded: set[GroupKey] = set()
+        self._stopping = Event()
         self._queue: Queue[Callable[[], object] | None] = Queue()
         self._thread = Thread(target=self._run, name="groups", daemon=True)
 
     def start(self, ledger: Ledger, sensors: Iterable[SensorRow]) -> None:
         """Start the thread, which first loads the groups of all sensors from a ledger."""
-        self._stored = ledger.groups()
+        self._ledger = ledger
         for sensor in sensors:
             self._put(sensor)
+        self._unloaded = set(self._groups)
         for key in self._groups:
-            self._queue.put(partial(self._load, ledger, key))
+            self._queue.put(partial(self._load, key))
         self._thread.start()
 
     def put(self, sensor: SensorRow) -> None:
@@ -106,7 +112,8 @@ class Groups:
         self._queue.put(partial(self._begin_again, key, "a step was not stored"))
 
     def stop(self) -> None:
-        """Finish what is queued, and end the thread."""
+        """Finish what is queued, unless groups are still being loaded, and end the thread."""
+        self._stopping.set()
         self._queue.put(None)
         self._thread.join()
 
@@ -131,27 +138,39 @@ class Groups:
                     log.exception("the work of groups failed", error=repr(error))
                 finally:
                     self._queue.task_done()
+                if self._stopping.is_set() and self._unloaded:
+                    return  # the next start loads them
 
-    def _load(self, ledger: Ledger, key: GroupKey) -> None:
-        """Load the state of a group, and replay its steps since."""
-        group, stored = self._groups[key], ledger.group_state(*key)
-        if stored is None:
-            return
-        try:
-            corrections = GroupCorrections.from_bytes(stored[1], group.plan)
-            most = max(MOST_FORECASTS // max(len(group.members), 1), 1)
-            while steps := ledger.group_steps(*key, after=corrections.newest, most=most):
-                forecasts = named_forecasts(ledger, steps)
-                for each in steps:
-                    corrections.take(each, forecasts)
-        except Exception as error:
-            self._begin_again(key, str(error))
-            return
-        group.corrections, group.is_new = corrections, False
-        group.listening = corrections.listening()
-        for sensor in group.members:
-            for issued in ledger.forecasts(sensor, start=corrections.newest + 1):
-                group.open.add(issued, None, monotonic())
+    def _load(self, key: GroupKey) -> None:
+        """Load the state of a group, replay its steps since, and find its newest forecasts."""
+        group, stored = self._groups[key], self._ledger.group_state(*key)
+        if stored is not None:
+            try:
+                corrections = GroupCorrections.from_bytes(stored[1], group.plan)
+                self._replay(key, corrections)
+            except Exception as error:
+                self._begin_again(key, str(error))
+            else:
+                group.corrections, group.is_new = corrections, False
+                group.listening = corrections.listening()
+                for sensor in group.members:
+                    issued = list(self._ledger.forecasts(sensor, start=corrections.newest + 1))
+                    if issued:
+                        group.open.add(issued[-1], None, monotonic())
+        if not self._stopping.is_set():
+            self._unloaded.discard(key)
+
+    def _replay(self, key: GroupKey, corrections: GroupCorrections) -> None:
+        """Replay the stored steps of a group, until the service stops."""
+        most = max(MOST_FORECASTS // max(len(self._groups[key].members), 1), 1)
+        after = corrections.newest
+        while steps := self._ledger.group_steps(*key, after=after, most=most):
+            forecasts = named_forecasts(self._ledger, steps)
+            for each in steps:
+                corrections.take(each, forecasts)
+            if self._stopping.is_set():
+                return
+            after = corrections.newest
 
     def _begin_again(self, key: GroupKey, reason: str) -> None:
         log.warning("a group begins again", group=key[0], reason=reason)
@@ -172,12 +191,13 @@ class Groups:
             del self._keys[sensor.id]
         if key is not None:
             if key not in self._groups:
-                self._groups[key] = _Group(plan, newest=self._stored.get(key, NEVER))
-            members = self._groups[key].members
-            insort(members, sensor.id)
+                last = self._ledger.last_group_step(*key)
+                self._groups[key] = _Group(plan, newest=NEVER if last is None else last)
+            group = self._groups[key]
+            insort(group.members, sensor.id)
             self._keys[sensor.id] = key
-            if len(members) == MOST_MEMBERS + 1:
-                log.warning("a group is too large to be corrected", group=key[0], most=MOST_MEMBERS)
+            if len(group.members) == group.most + 1:
+                log.warning("a group is too large to be corrected", group=key[0], most=group.most)
 
     def _take(self, message: ReadingsTaken) -> None:
         """Add forecasts to the open steps of their groups."""

@@ -314,10 +314,14 @@ class Writer:
 
         Steps of that group which follow are left out, until it begins again.
         """
+        kept = []
         for each in results:
             if each.step.begins is not None:
                 self._lost_groups.discard(each.step.key)
-        kept = [each for each in results if each.step.key not in self._lost_groups]
+            if each.step.key not in self._lost_groups:
+                kept.append(each)
+        if not kept:
+            return
         try:
             self._ledger.add_group_steps(kept)
         except Exception as error:

@@ -616,7 +616,9 @@ class TestGroups:
         ledger.add_group_steps(results)
 
         steps = [each.step for each in results]
-        assert ledger.groups() == {("A2", STEP): steps[-1].time}
+        assert ledger.groups() == [("A2", STEP)]
+        assert ledger.last_group_step("A2", STEP) == steps[-1].time
+        assert ledger.last_group_step("A2", 2 * STEP) is None
         assert ledger.group_steps("A2", STEP) == steps
         assert ledger.group_steps("A2", STEP, after=steps[9].time, most=5) == steps[10:15]
         assert ledger.group_state("A2", STEP) == (steps[40].time, b"new")
