@@ -16,8 +16,10 @@ from tests.support.workers.logs import DAY, daily
 MINUTES = float(os.environ.get("STREAMRIDGE_SOAK_MINUTES", "0"))
 STEP, SPEED = 900, 50
 FIRST = 1_700_000_100 // STEP * STEP
-# Days of history at the start, so that forecasters have all the history that they use.
-PAST = 40 * DAY
+# Steps before the run: history of all the days that forecasters use, and days in which every
+# forecaster refits and the cache of the database is filled.
+HISTORY, LIVE = 40 * DAY, 4 * DAY
+PAST = HISTORY + LIVE
 # Requests for the readings of one step.
 SENSORS, PARTS = 100, 20
 # This share of the samples is before all memory was used once.
@@ -58,12 +60,15 @@ def post(client, body, mode="live"):
 
 
 def begin(service, client, values):
-    """Let all sensors have their past and a model."""
+    """Let all sensors have their history and a model, and refit it."""
     for name in values:
-        post(client, rows([name], values, 0, PAST), "backfill")
+        post(client, rows([name], values, 0, HISTORY), "backfill")
     while figure_of(client, "refits_start_total") < SENSORS:
         time.sleep(0.5)
-    await_forecasts(client)
+    for step in range(HISTORY, PAST):
+        post(client, rows(values, values, step, step + 1))
+        await_forecasts(client)
+    assert figure_of(client, "refits_refit_total") > 2 * SENSORS
 
 
 def look_around(service, name):

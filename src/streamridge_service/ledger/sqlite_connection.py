@@ -112,7 +112,7 @@ def configure(connection: apsw.Connection, longest_log: int) -> None:
         "fullfsync = ON",
         "checkpoint_fullfsync = ON",
         f"journal_size_limit = {longest_log}",
-        "cache_size = -65536",
+        "cache_size = -16384",
     ):
         connection.execute(f"PRAGMA {setting}").fetchall()
 
