@@ -24,6 +24,7 @@ from streamridge.forecaster.pattern_correction import (
     PatternForecast,
 )
 from streamridge.forecaster.stepwise import StepwiseForecaster
+from tests.support.tiers import tiered
 
 DAY, HORIZON = 8, 4
 ANY = (-np.inf, np.inf)
@@ -200,8 +201,10 @@ def wandering(rng, count, memory, *shape):
     return noise
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.9, 0.98])
-@pytest.mark.parametrize("size", [0.1, 10.0])
+@pytest.mark.parametrize(
+    ("size", "memory"),
+    tiered([0.1, 10.0], [0.0, 0.9, 0.98], quick=lambda *case: case in {(0.1, 0.98), (10.0, 0.0)}),
+)
 def test_forecasts_that_cannot_be_improved_are_not_made_worse(size, memory):
     rng = np.random.default_rng(1)
     signal, errors = rng.normal(size=4000), wandering(rng, 4000, memory)
