@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields
+from functools import cache
 from inspect import signature
 from pathlib import Path
 
@@ -18,6 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reading-options.md"
 NAMES = [each.name for each in fields(ReadingOptions)]
 
 
+@cache
 def command(name):
     return typer.main.get_command(app).commands[name]
 

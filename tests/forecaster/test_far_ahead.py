@@ -83,7 +83,7 @@ def test_forecasts_are_finite_and_ordered_from_the_first_reading_on():
         assert (np.diff(np.c_[forecast.lower[:, ::-1], forecast.value, forecast.upper]) >= 0).all()
 
 
-@pytest.mark.parametrize("horizon", [5, 6, 7, 8, 9])
+@pytest.mark.parametrize("horizon", tiered([5, 6, 7, 8, 9], quick=lambda steps: steps in {5, 8}))
 def test_a_few_far_steps_are_forecast_too(horizon):
     near = observed(Forecaster(step="1h", horizon=horizon, train_size=100), series(5))
 

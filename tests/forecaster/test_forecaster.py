@@ -501,7 +501,9 @@ class TestBands:
             )
             assert abs(((actual >= lower) & (actual <= upper)).mean() - level) < margin
 
-    @pytest.mark.parametrize("value", [0.0, 1.0, 1e-300, 1e6, -5.0])
+    @pytest.mark.parametrize(
+        "value", tiered([0.0, 1.0, 1e-300, 1e6, -5.0], quick=lambda value: value in {1e-300, -5.0})
+    )
     def test_a_constant_sensor_has_a_finite_narrow_band(self, value):
         forecasts = live(small(), np.full(9 * DAY, value))[1:]
 
@@ -523,7 +525,9 @@ class TestBands:
 
 
 class TestHostileReadings:
-    @pytest.mark.parametrize("size", [1e3, 1e6, 1e9, 1e12])
+    @pytest.mark.parametrize(
+        "size", tiered([1e3, 1e6, 1e9, 1e12], quick=lambda size: size in {1e3, 1e12})
+    )
     def test_one_huge_reading_in_the_warm_up_spoils_nothing(self, size):
         values = daily(8 * DAY)
         values[DAY + 3] = size

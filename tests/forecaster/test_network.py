@@ -44,6 +44,12 @@ def saved(data):
 
 
 @pytest.fixture(scope="module")
+def waiting(data):
+    """Return the bytes of a network whose refits are all due."""
+    return fed(data, defer_refits=True).to_bytes()
+
+
+@pytest.fixture(scope="module")
 def experienced():
     """Return a network that has seen two weeks; tests only look at it."""
     return fed(roads(days=14), level=(0.5, 0.99))
@@ -68,8 +74,8 @@ class TestForecasts:
                 assert own.hyperparameters == alone.hyperparameters
             assert own.counts["fits"] in (alone.counts["fits"] - 1, alone.counts["fits"])
 
-    def test_neighbours_correct_only_near_steps(self, data):
-        network = fed(data, horizon=20)
+    def test_neighbours_correct_only_near_steps(self):
+        network = fed(roads(days=5), horizon=20)
 
         made, own = network.forecasts()["mainline-2"], network["mainline-2"].predict()
 
@@ -79,8 +85,8 @@ class TestForecasts:
         np.testing.assert_array_equal(made.value[near:], own.value[near:])
         np.testing.assert_array_equal(made.upper[near:], own.upper[near:])
 
-    def test_without_a_guard_no_step_beyond_the_near_ones_is_corrected(self, data):
-        network = fed(data, horizon=20, guard=False)
+    def test_without_a_guard_no_step_beyond_the_near_ones_is_corrected(self):
+        network = fed(roads(days=5), horizon=20, guard=False)
 
         made, own = network.forecasts()["mainline-2"], network["mainline-2"].predict()
 
@@ -118,18 +124,15 @@ class TestForecasts:
 
         pd.testing.assert_frame_equal(network.predict(), other.predict())
 
-    def test_no_later_reading_of_any_sensor_changes_a_forecast(self, data):
-        steps, network = list(steps_of(data)), sr.Network(**SMALL)
-        for time, values in steps[:146]:
-            network.observe(time, values)
-        before, ahead = network.to_bytes(), {}
+    def test_no_later_reading_of_any_sensor_changes_a_forecast(self, saved, data):
+        ahead = {}
         for poison in (0.0, 1e6):
-            network, found = sr.Network.from_bytes(before), []
-            for at, (time, values) in enumerate(steps[146:], 146):
-                if at > 150:
+            network, found = sr.Network.from_bytes(saved), []
+            for at, (_, values) in enumerate(list(steps_of(data))[:12]):
+                if at > 4:
                     values = {name: value + poison for name, value in values.items()}
                 found.append(network.predict())
-                network.observe(time, values)
+                network.observe(data.times[-1] + (at + 1) * HOUR, values)
             ahead[poison] = found
 
         for one, other in zip(ahead[0.0][:6], ahead[1e6][:6], strict=True):
@@ -448,8 +451,8 @@ class TestRefits:
 
         assert refits == list("abcdef")  # two at each step
 
-    def test_deferred_refits_wait_and_follow_a_budget(self, data):
-        network = fed(data, defer_refits=True)
+    def test_deferred_refits_wait_and_follow_a_budget(self, data, waiting):
+        network = sr.Network.from_bytes(waiting)
         assert set(network.refit_due) == set(data.names)
         assert network.predict()["value"].notna().all()  # naive forecasts
 
@@ -460,9 +463,8 @@ class TestRefits:
         assert all(network[name].tuning.has_model for name in network)
 
     @pytest.mark.parametrize("processes", [False, True])
-    def test_an_engine_gives_the_same_results(self, data, processes):
-        here = fed(data, defer_refits=True)
-        there = sr.Network.from_bytes(here.to_bytes())
+    def test_an_engine_gives_the_same_results(self, data, waiting, processes):
+        here, there = (sr.Network.from_bytes(waiting) for _ in range(2))
         here.refit()
 
         context = get_context("forkserver")
@@ -473,8 +475,8 @@ class TestRefits:
 
         pd.testing.assert_frame_equal(here.predict(), there.predict())
 
-    def test_a_broken_engine_leaves_refits_due(self, data):
-        network = fed(data, defer_refits=True)
+    def test_a_broken_engine_leaves_refits_due(self, data, waiting):
+        network = sr.Network.from_bytes(waiting)
         network.engine = ThreadPoolExecutor(1)
         network.engine.shutdown()
 

@@ -12,7 +12,7 @@ from streamridge.learners.online import GradientPolicy
 from streamridge.learners.refitted_model import RefittedModel
 from streamridge.learners.workspace import times_of
 from streamridge.tuners import RandomSearch
-from tests.support.forecasters import DAY, HOUR, START, daily, live, same, small, state_of
+from tests.support.forecasters import DAY, HOUR, START, daily, live, lived, same, small, state_of
 from tests.support.tiers import each_horizon, tiered
 
 
@@ -327,9 +327,9 @@ class TestWorkspace:
     @each_horizon(1, 4)
     def test_one_serves_many_in_turn_and_changes_no_number(self, horizon):
         workspace = Workspace()
-        alone = [small(horizon=horizon, train_size=60 + 20 * i) for i in range(3)]
+        alone = [small(horizon=horizon, train_size=60 + 20 * i) for i in range(2)]
         sharing = [
-            small(horizon=horizon, train_size=60 + 20 * i, defer_refits=True) for i in range(3)
+            small(horizon=horizon, train_size=60 + 20 * i, defer_refits=True) for i in range(2)
         ]
 
         for i in range(8 * DAY):
@@ -367,8 +367,7 @@ class TestWorkspace:
         assert all(forecaster.counts["fits"] > 3 for forecaster in fleet)
 
     def test_after_a_refit_nothing_but_the_result_is_held(self):
-        forecaster = small(train_size=240)
-        live(forecaster, daily(12 * DAY))
+        forecaster, _ = lived(12)
         forecaster.workspace = None
         tracemalloc.start()
         try:
@@ -400,8 +399,7 @@ class TestWorkspace:
         assert held < 2.2 * rows
 
     def test_with_a_workspace_the_matrices_are_held_until_it_is_taken_away(self):
-        forecaster = small(train_size=240)
-        live(forecaster, daily(12 * DAY))
+        forecaster, _ = lived(12)
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
@@ -449,16 +447,15 @@ def test_silences_that_follow_one_another_are_filled_with_the_season_that_was_be
 
 class TestPartsOfBytes:
     def test_what_changes_between_refits_is_small(self):
-        forecaster = small(train_size=240)
-        live(forecaster, daily(14 * DAY + 7))
+        forecaster, _ = lived(14)
+        live(forecaster, daily(14 * DAY + 7)[14 * DAY :], 14 * DAY)
 
         whole, later = forecaster.to_bytes(), forecaster.to_bytes(since_refit=True)
 
         assert len(later) < 8_000 < len(whole)
 
     def test_a_part_of_another_refit_is_refused(self):
-        forecaster = small()
-        live(forecaster, daily(4 * DAY))
+        forecaster, _ = lived(4)
         whole = forecaster.to_bytes()
         forecaster.refit()
 
@@ -525,8 +522,7 @@ class TestPartsOfBytes:
         ],
     )
     def test_bad_input_is_refused_and_nothing_changes(self, act, error, message):
-        forecaster = small()
-        live(forecaster, daily(4 * DAY))
+        forecaster, _ = lived(4)
         before = state_of(forecaster)
 
         with pytest.raises(error, match=message):

@@ -1,9 +1,10 @@
 """The correction of changed patterns: formulas on lists, help where it can be, and no harm."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.signal import lfilter
 
 import streamridge as sr
 from streamridge.forecaster import stepwise
@@ -23,6 +24,7 @@ from streamridge.forecaster.pattern_correction import (
     PatternForecast,
 )
 from streamridge.forecaster.stepwise import StepwiseForecaster
+from tests.support.tiers import tiered
 
 DAY, HORIZON = 8, 4
 ANY = (-np.inf, np.inf)
@@ -193,12 +195,16 @@ def lived(values, forecasts, simple):
 
 def wandering(rng, count, memory, *shape):
     """Return noise in which each value keeps a share of the one before, of size one."""
-    shocks = np.sqrt(1 - memory**2) * rng.normal(size=(count, *shape))
-    return lfilter([1.0], [1.0, -memory], shocks, axis=0)
+    noise = np.sqrt(1 - memory**2) * rng.normal(size=(count, *shape))
+    for before, value in pairwise(noise):
+        value += memory * before
+    return noise
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.9, 0.98])
-@pytest.mark.parametrize("size", [0.1, 10.0])
+@pytest.mark.parametrize(
+    ("size", "memory"),
+    tiered([0.1, 10.0], [0.0, 0.9, 0.98], quick=lambda *case: case in {(0.1, 0.98), (10.0, 0.0)}),
+)
 def test_forecasts_that_cannot_be_improved_are_not_made_worse(size, memory):
     rng = np.random.default_rng(1)
     signal, errors = rng.normal(size=4000), wandering(rng, 4000, memory)

@@ -29,12 +29,13 @@ def troubled(count):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"horizon": 3},
-        {"tz": "Europe/Berlin"},
-        {"bounds": (0, 160)},
+        {"horizon": 3, "tz": "Europe/Berlin", "bounds": (0, 160)},
         {"learn": False},
         {"holidays": ["2021-06-18", "2021-06-21"]},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"horizon": 3}, marks=pytest.mark.slow),
+        pytest.param({"tz": "Europe/Berlin"}, marks=pytest.mark.slow),
+        pytest.param({"bounds": (0, 160)}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

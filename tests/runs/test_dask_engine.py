@@ -4,10 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from multiprocessing import active_children
 
-import dask
-import distributed
 import pytest
 
 from streamridge import DaskEngine, InvalidInputError, StreamRidgeError, compare, replay
@@ -29,13 +28,19 @@ QUICK = {"lags": 6, "train_size": 96, "tune_every": 2 * DAY, "warmup": 3 * DAY}
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def distributed():
+    """Import the package where it is tested; collecting tests would import it in every process."""
+    return import_module("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster(distributed):
     """Return a cluster of two workers that is running already.
 
     A busy machine may need more than 15 seconds to replace a killed worker. After that time, the
     cluster would give it up by default.
     """
-    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": LIMIT})
+    patient = import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": LIMIT})
     local = {"processes": True, "n_workers": 2, "threads_per_worker": 1}
     with patient, distributed.LocalCluster(dashboard_address="127.0.0.1:0", **local) as two:
         yield two
@@ -104,7 +109,7 @@ def test_a_task_that_fails_does_not_stop_the_others(engine):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_changes_nothing(engine, cluster):
+def test_a_killed_worker_changes_nothing(engine, cluster, distributed):
     with distributed.Client(cluster, set_as_default=False) as client:
         pid = next(iter(client.run(os.getpid).values()))
     killed = []
@@ -130,7 +135,7 @@ def test_a_task_that_kills_every_worker_fails_alone(engine, cluster, monkeypatch
     assert_same_runs([first.run], runs([one], LocalEngine()))
 
 
-def test_ctrl_c_keeps_finished_runs_and_stops_all_work(engine, cluster, tmp_path):
+def test_ctrl_c_keeps_finished_runs_and_stops_all_work(engine, cluster, distributed, tmp_path):
     todo = [*tasks("a", keep_in=tmp_path / "a.run"), *long_tasks("bc", days=2000)]
     whole = []
 
@@ -187,7 +192,7 @@ def test_importing_the_package_does_not_import_dask():
     assert said.stdout.split() == ["False", "False"]
 
 
-def test_a_scheduler_without_workers_is_refused_after_a_timeout(monkeypatch):
+def test_a_scheduler_without_workers_is_refused_after_a_timeout(monkeypatch, distributed):
     monkeypatch.setattr("streamridge.runs.dask_engine.TIMEOUT", "1s")
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
         engine = DaskEngine(empty.scheduler_address)

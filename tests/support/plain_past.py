@@ -24,6 +24,7 @@ class PlainPast:
         self.reach = reach  # how far back a row may look
         self.holidays, self.day = set(), None
         self.values, self.read, self.trusts, self.filled = [], [], [], []
+        self.courses = {}  # what `course` returned since the last change
 
     def __len__(self):
         return len(self.values)
@@ -55,6 +56,7 @@ class PlainPast:
 
     def mark_holidays(self, dates, day):
         """Take days as holidays, each of `day` steps."""
+        self.courses.clear()
         self.holidays, self.day = {np.datetime64(each) for each in dates}, day
 
     def before_sunday(self, step):
@@ -78,6 +80,7 @@ class PlainPast:
         return [step for step in steps if self.read[step - self.start]]
 
     def push(self, value, *, read, trusted):
+        self.courses.clear()
         self.values.append(value)
         self.read.append(read)
         self.trusts.append(trusted)
@@ -85,12 +88,23 @@ class PlainPast:
 
     def correct(self, step, value):
         """Put a reading that came late in its place."""
+        self.courses.clear()
         at = step - self.start
         self.values[at], self.read[at], self.trusts[at] = value, True, True
         self.filled[at] = False
 
     def distrust(self, step):
+        self.courses.clear()
         self.trusts[step - self.start] = False
+
+    def known_course(self, at, seasons, now, rates, weights):
+        """Return `course`, computed once until a value changes: rows share most of their steps."""
+        # The present matters only to a course that looks at it, or beyond it.
+        ahead = self.before_sunday(at) - min(steps_back(s)[0][0] for s in seasons)
+        key = at, len(seasons), min(now, at + ahead + 1), rates
+        if key not in self.courses:
+            self.courses[key] = self.course(at, seasons, now, weights)
+        return self.courses[key]
 
     def course(self, at, seasons, now, weights):
         """Return the mean of the trusted values seasons before a step, if sound, and if known.
@@ -125,8 +139,9 @@ class PlainPast:
         at times that never are.
         """
         f = self.features
-        rates = iter(rates)
-        forgotten = {each: next(rates) if each.forgetting > 0 else 0.0 for each in f.seasons}
+        rates = tuple(rates)
+        left = iter(rates)
+        forgotten = {each: next(left) if each.forgetting > 0 else 0.0 for each in f.seasons}
         weights = {
             each.name: [np.exp(-rate * k) for k in range(each.count)]
             for each, rate in forgotten.items()
@@ -137,7 +152,8 @@ class PlainPast:
         if not f.seasons:
             x += [self.value_at(step - k) - self.value_at(step - k - 1) for k in range(1, lags)]
         for i, season in enumerate(f.seasons):
-            course = {at: self.course(at, f.seasons[: i + 1], step, weights) for at in around}
+            seasons = f.seasons[: i + 1]
+            course = {at: self.known_course(at, seasons, step, rates, weights) for at in around}
             typical = {at: value for at, (value, _, _) in course.items()}
             read = read and all(is_sound for _, is_sound, _ in course.values())
             if i == 0:
@@ -154,6 +170,7 @@ class PlainPast:
         return np.array(x), read and enough and all(map(self.is_sound, behind))
 
     def forget_before(self, step):
+        self.courses.clear()
         self.oldest = max(self.oldest, step)
 
     def with_slopes(self, rows, rates):

@@ -227,7 +227,7 @@ class Profiles:
         """Return the profile of each season, (n, w), and a mask of the known first profile."""
         profiles: list[Matrix] = []
         for season, part in zip(self.seasons, self._parts, strict=True):
-            mean, _, known = weighted_means(season.weights, values[part], usable[part])
+            mean, known = weighted_means(season.weights, values[part], usable[part])
             if at is not None:
                 mean, known = mean[at], known[at]
             if profiles:  # the next shorter season replaces unknown values
@@ -257,7 +257,7 @@ class Profiles:
     def _means_of_all(self, values: Matrix) -> list[Vector]:
         """Return the profiles around one row, all of whose values can be used."""
         weights, totals = self._weighing
-        counted = weights * values  # added one by one, as in `weighted_sums`
+        counted = weights * values  # added one by one, as in `weighted_means`
         pairs = zip(self._parts, totals, strict=True)
         return [np.add.accumulate(counted[part], axis=0)[-1] / total for part, total in pairs]
 

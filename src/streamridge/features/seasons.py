@@ -119,7 +119,7 @@ class Season:
 
         The derivative is the sum of w' (v - mean) over the sum of w, for weights w and usable
         values v. It is zero where the mean is not known. Values are added one by one, as in
-        `weighted_sums`, but without an array of all partial sums.
+        `weighted_means`, but without an array of all partial sums.
         """
         total, slope, sums, slopes = np.zeros((4, *usable.shape[1:]))
         for weight, age, value, is_usable in zip(
@@ -136,24 +136,19 @@ class Season:
         return (slopes - sums / total * slope) / total, known
 
 
-def weighted_sums(weights: Vector, values: Matrix, usable: Mask) -> Matrix:
-    """Return weighted sums of usable values over the first axis.
+def weighted_means(weights: Vector, values: Matrix, usable: Mask) -> tuple[Matrix, Mask]:
+    """Return weighted means of usable values over the first axis, and a mask of the known means.
 
-    Values are added one by one, so that the bits of a sum depend only on its own values.
+    Without a usable value, the first value replaces the mean. Values are added one by one, so that
+    the bits of a mean depend only on its own values.
     """
     column = weights.reshape(-1, *[1] * (usable.ndim - 1))
-    return np.add.accumulate(np.where(usable, column * values, 0.0), axis=0)[-1]
-
-
-def weighted_means(weights: Vector, values: Matrix, usable: Mask) -> tuple[Matrix, Matrix, Mask]:
-    """Return weighted means of usable values, their total weights, and a mask of the known means.
-
-    Without a usable value, the first value replaces the mean, and the total weight is one.
-    """
+    total, sums = (
+        np.add.accumulate(np.where(usable, each, 0.0), axis=0)[-1]
+        for each in (column, column * values)
+    )
     known = np.asarray(usable.any(axis=0), dtype=bool)
-    total = np.where(known, weighted_sums(weights, np.ones(1), usable), 1.0)
-    sums = weighted_sums(weights, values, usable)
-    return np.where(known, sums / total, values[0]), total, known
+    return np.where(known, sums / np.where(known, total, 1.0), values[0]), known
 
 
 def calendar_at(at: Steps, periods: tuple[float, ...]) -> Matrix:

@@ -41,7 +41,7 @@ from streamridge.learners.restarts import (
 from streamridge.learners.rolling import SearchPolicy
 from streamridge.learners.workspace import RebuildableFit, Workspace, runs_of
 from streamridge.models.base import Predictor, predict_with_residuals
-from streamridge.samples import Inputs, Samples
+from streamridge.samples import Inputs
 from streamridge.tuners.start import StartSearch
 
 logger = logging.getLogger(__name__)
@@ -332,7 +332,7 @@ class SelfTuningModel(RefittedModel[Any]):
         return True
 
     def _settle(self) -> None:
-        """Prepare a new fit for forecasts, and make the baseline fit next to it."""
+        """Prepare a new fit for forecasts, and fit the baseline at the initial hyperparameters."""
         current = self.progress.current
         samples, fit = self._in_memory(current)
         with self.costs.spending("predicting"):
@@ -346,20 +346,18 @@ class SelfTuningModel(RefittedModel[Any]):
         )
         if self._settings.has_baseline:
             rows = samples[-max(1, len(samples) // BASELINE_SHARE) :]
-            self._fit_baseline(rows, fit if self.workspace is None else None)
+            spare = fit if self.workspace is None else None  # the baseline takes its memory
+            try:
+                with self.costs.spending("tuning"):
+                    baseline = self.model.thinned(FEWER_LANDMARKS).fit(rows, self._initial, spare)
+            except FitError:  # the model may fail in the same way, and reports it
+                self._baseline = None
+            else:
+                held = rows, baseline
+                self._baseline = RebuildableFit(self._initial, runs_of(rows.t), held=held)
+                self._baseline.release()  # its matrices are not needed again
         if self.workspace is None:
             current.release()
-
-    def _fit_baseline(self, rows: Samples, spare: Any) -> None:
-        """Fit some rows at the initial hyperparameters, if possible, in the memory of a fit."""
-        try:
-            with self.costs.spending("tuning"):
-                fit = self.model.thinned(FEWER_LANDMARKS).fit(rows, self._initial, spare)
-        except FitError:  # the model may fail in the same way, and reports it
-            self._baseline = None
-            return
-        self._baseline = RebuildableFit(self._initial, runs_of(rows.t), held=(rows, fit))
-        self._baseline.release()  # its matrices are not needed again
 
     def _keep_fit(self, error: FitError) -> None:
         """Keep the fit in force for another window."""
