@@ -205,34 +205,32 @@ def started(*arguments, folder, stderr=subprocess.PIPE):
             process.communicate()
 
 
-def line_with(process, words):
-    """Return the next line with some words; a process that never prints them is killed."""
-    timer = threading.Timer(LIMIT, process.kill)
+def lines_until(process, words, stream):
+    """Return the lines up to one with some words; a process that never prints them is killed."""
+    lines, timer = [], threading.Timer(LIMIT, process.kill)
     timer.start()
     try:
-        for line in process.stderr:
-            if words in line:
-                return line.rstrip()
+        while not lines or words not in lines[-1]:
+            lines.append(stream.readline())
+            assert lines[-1], f"it never printed {words!r}, but {lines}"
     finally:
         timer.cancel()
-    raise AssertionError(f"it never printed {words!r}")
+    return lines
 
 
 @pytest.fixture
 def terminal():
     """Give both ends of a terminal."""
     ours, theirs = os.openpty()
-    with os.fdopen(ours, "rb", buffering=0) as screen, os.fdopen(theirs, "wb") as end:
+    with os.fdopen(ours) as screen, os.fdopen(theirs, "wb") as end:
         yield screen, end
 
 
 def test_the_first_words_show_how_to_send_a_reading(tmp_path, terminal):
     screen, end = terminal
     with started("--database", "roads.db", *SMALL, folder=tmp_path, stderr=end) as process:
-        words = b""
-        while b"--json" not in words or not words.endswith(b"\n"):
-            words += screen.read(1000)
-        words = re.sub(r"\x1b\[[0-9;]*m", "", words.decode())
+        end.close()  # so that the lines end with the process
+        words = re.sub(r"\x1b\[[0-9;]*m", "", "".join(lines_until(process, "--json", screen)))
         assert "streamridge serves http://127.0.0.1:" in words
         assert f"Database: {tmp_path / 'roads.db'}" in words
         curl, url, flag, body = shlex.split(re.search(r"curl .*", words)[0].strip())
@@ -266,7 +264,7 @@ def summary_with_readings(url):
 
 def test_the_demo_has_something_to_see_and_leaves_nothing_behind(tmp_path):
     with started("--demo", folder=tmp_path) as process:
-        url = re.search(r"http://\S+", line_with(process, "Open http://"))[0]
+        url = re.search(r"http://\S+", lines_until(process, "Open http://", process.stderr)[-1])[0]
         summary = wait_until(lambda: summary_with_readings(url), "readings in the demo")
         with urlopen(f"{url}/v1/sensors/mainline-7", timeout=LIMIT) as answer:
             sensor = json.loads(answer.read())

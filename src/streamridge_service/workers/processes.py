@@ -6,10 +6,12 @@ take a second of processor time, a fork takes some milliseconds, and forked work
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver, get_context, resource_tracker
+from multiprocessing import forkserver, get_context, resource_tracker, util
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, SIGTERM, pthread_sigmask
@@ -20,13 +22,28 @@ METHOD = "forkserver" if sys.platform == "linux" else "spawn"
 PRELOADED = "streamridge_service.workers.worker"
 # Signals that end the service, which then stops its workers.
 STOPPING = (SIGINT, SIGTERM)
+# The longest name of a folder, in bytes, in which a socket of `multiprocessing` can be bound. The
+# system allows 107 bytes, and the names below the folder have 32.
+LONGEST_FOLDER = 75
 
 
 def process_context() -> BaseContext:
     """Return the context of the workers: it starts them, and makes what they share."""
     context = get_context(METHOD)
     context.set_forkserver_preload([PRELOADED])
+    _make_folder_of_sockets()
     return context
+
+
+def _make_folder_of_sockets() -> None:
+    """Make the folder of the sockets once: in /tmp, if the usual name is too long for sockets."""
+    usual = tempfile.gettempdir()
+    if len(os.fsencode(usual)) > LONGEST_FOLDER:
+        tempfile.tempdir = "/tmp"  # the folder made in it has a random name
+    try:
+        util.get_temp_dir()
+    finally:
+        tempfile.tempdir = usual
 
 
 def prepare_start() -> None:

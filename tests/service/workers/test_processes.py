@@ -1,0 +1,21 @@
+"""How worker processes are started."""
+
+import socket
+import tempfile
+from multiprocessing import connection
+from multiprocessing.process import current_process
+
+from streamridge_service.workers.processes import process_context
+
+
+def test_a_long_folder_of_temporary_files_leaves_room_for_sockets(tmp_path, monkeypatch):
+    deep = tmp_path / ("a" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    monkeypatch.setattr(current_process(), "_config", {})
+
+    process_context()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(connection.arbitrary_address("AF_UNIX"))
+    assert tempfile.gettempdir() == str(deep)
