@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         AgreementStep,
         ConstantStep,
         DiscountedStep,
+        FastStartStep,
         LazyDescent,
     )
     from streamridge.learners.online import OnlineLearner
@@ -85,6 +86,7 @@ __all__ = [
     "DaskEngine",
     "DiscountedStep",
     "Drifting",
+    "FastStartStep",
     "Features",
     "FitError",
     "Forecast",
@@ -174,7 +176,9 @@ _NAMES = {
     "kernels.periodic": "Periodic",
     "kernels.radial": "ARD Matern SquaredExponential",
     "learners.base": "Step run",
-    "learners.lazy_descent": "AdaGradStep AgreementStep ConstantStep DiscountedStep LazyDescent",
+    "learners.lazy_descent": (
+        "AdaGradStep AgreementStep ConstantStep DiscountedStep FastStartStep LazyDescent"
+    ),
     "learners.online": "OnlineLearner",
     "learners.regret": "SmoothedLeader gradient_variation local_regret projected_gradient",
     "learners.rolling": "RollingLearner",

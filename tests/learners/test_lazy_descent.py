@@ -12,6 +12,7 @@ from streamridge import (
     Box,
     ConstantStep,
     DiscountedStep,
+    FastStartStep,
     InvalidInputError,
     LazyDescent,
     Simplex,
@@ -71,7 +72,9 @@ def test_weights_on_a_simplex_go_to_the_cheapest_vertex():
     np.testing.assert_allclose(descent.z, [0.0, 1.0, 0.0])
 
 
-@pytest.mark.parametrize("rule", [AdaGradStep(0.1), DiscountedStep(), AgreementStep()])
+@pytest.mark.parametrize(
+    "rule", [AdaGradStep(0.1), DiscountedStep(), AgreementStep(), FastStartStep()]
+)
 def test_weights_whose_gradients_have_one_sign_part_all_the_same(rule):
     descent = LazyDescent.start([0.5, 0.5], Simplex(2), rule, update_every=1)
 
