@@ -6,9 +6,10 @@ A simulated road with the settings of `streamridge demo`: 14 days before the fir
 four refits a day. The forecaster starts at the default regularization, and at the given one with
 the usual step rule and with the rule for bad starts.
 
-- day: the first day on which the regularization is within a factor of two of the value of the run
-  from the default start on the same day; none if there is no such day
-- within: share of the days from then on that are within this factor
+- day: the first of seven days in a row on which the regularization is within a factor of two of
+  the run from the default start; none if there are no such days. A day on which it only passes by
+  does not count.
+- largest: the largest regularization, over the run from the default start on the same day
 - weeks: RMSE per week, divided by the RMSE of the run from the default start
 """
 
@@ -80,18 +81,19 @@ def lived(values: Vector, start: dict[str, float], rule: StepRule) -> Path:
 
 def compared(bad: Path, good: Path) -> dict[str, object]:
     """Return the figures of a run from a bad start."""
-    near = np.abs(np.log(bad.regularization / good.regularization)) <= np.log(2)
-    day = int(near.argmax()) if near.any() else None
+    ratios = bad.regularization / good.regularization
+    near = np.abs(np.log(ratios)) <= np.log(2)
+    settled = np.convolve(near, np.ones(WEEK), mode="valid") == WEEK
     weeks = [
         float(np.sqrt(bad.squares[at : at + WEEK].mean() / good.squares[at : at + WEEK].mean()))
         for at in range(0, len(near) - WEEK + 1, WEEK)
     ]
     return {
-        "day": day,
-        "within": None if day is None else round(float(near[day:].mean()), 2),
+        "day": int(settled.argmax()) if settled.any() else None,
+        "largest": float(f"{ratios.max():.2g}"),
         "weeks": [round(each, 3) for each in weeks],
-        "regularization": [float(f"{each:.2g}") for each in bad.regularization[::WEEK]],
-        "from default": [float(f"{each:.2g}") for each in good.regularization[::WEEK]],
+        "regularization": [float(f"{each:.2g}") for each in bad.regularization],
+        "from default": [float(f"{each:.2g}") for each in good.regularization],
     }
 
 
