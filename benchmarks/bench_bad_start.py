@@ -3,8 +3,8 @@
     python benchmarks/bench_bad_start.py [--seeds 0 1 2] [--days 42] [--start 0.005] [--json]
 
 A simulated road with the settings of `streamridge demo`: 14 days before the first fit, 672 rows,
-four refits a day. The forecaster starts at the default regularization, and at the given one with
-the usual step rule and with the rule for bad starts.
+four refits a day. The forecaster starts at the default regularization and at the given one, with
+each step rule of `RULES`.
 
 - day: the first of seven days in a row on which the regularization is within a factor of two of
   the run from the default start; none if there are no such days. A day on which it only passes by
@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from streamridge import AgreementStep, FastStartStep, Forecaster
+from streamridge import AgreementStep, Forecaster
 from streamridge.arrays import Vector
 from streamridge.datasets import simulate_roads
 from streamridge.forecaster.methods import starting_at
@@ -32,7 +32,7 @@ from streamridge.learners.lazy_descent import StepRule
 STEP, DAY, WEEK = timedelta(minutes=15), 96, 7
 KNOWN_DAYS, ROWS, UPDATE_EVERY = 14, 672, 24
 FIRST_DAY = datetime(2017, 1, 1)
-RULES: dict[str, StepRule] = {"usual": AgreementStep(), "fast start": FastStartStep()}
+RULES: dict[str, StepRule] = {"agreement": AgreementStep()}
 
 
 @dataclass(frozen=True)

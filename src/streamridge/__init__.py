@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         AgreementStep,
         ConstantStep,
         DiscountedStep,
-        FastStartStep,
         LazyDescent,
     )
     from streamridge.learners.online import OnlineLearner
@@ -86,7 +85,6 @@ __all__ = [
     "DaskEngine",
     "DiscountedStep",
     "Drifting",
-    "FastStartStep",
     "Features",
     "FitError",
     "Forecast",
@@ -176,9 +174,7 @@ _NAMES = {
     "kernels.periodic": "Periodic",
     "kernels.radial": "ARD Matern SquaredExponential",
     "learners.base": "Step run",
-    "learners.lazy_descent": (
-        "AdaGradStep AgreementStep ConstantStep DiscountedStep FastStartStep LazyDescent"
-    ),
+    "learners.lazy_descent": "AdaGradStep AgreementStep ConstantStep DiscountedStep LazyDescent",
     "learners.online": "OnlineLearner",
     "learners.regret": "SmoothedLeader gradient_variation local_regret projected_gradient",
     "learners.rolling": "RollingLearner",

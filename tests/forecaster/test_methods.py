@@ -7,22 +7,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from streamridge import (
-    AgreementStep,
-    Drifting,
-    FastStartStep,
-    Forecaster,
-    InvalidInputError,
-    KernelRidge,
-    Linear,
-    Periodic,
-)
+from streamridge import Drifting, Forecaster, InvalidInputError, KernelRidge, Linear, Periodic
 from streamridge.forecaster.methods import (
     METHODS,
     PRINTED,
     PROTOTYPE,
     YARDSTICKS,
-    from_given_start,
     method_of,
     needs_model,
     parse_methods,
@@ -144,28 +134,6 @@ def test_no_start_leaves_the_settings_as_they_are():
     settings = small().settings
 
     assert starting_at({}, settings) is settings
-    assert from_given_start({}, settings) is settings
-
-
-def test_a_given_start_has_the_rule_for_bad_starts():
-    settings, start = small().settings, {"regularization": 0.05}
-
-    given = from_given_start(start, settings)
-
-    assert given.preset.step_rule == FastStartStep()
-    assert replace(given.preset, step_rule=AgreementStep()) == starting_at(start, settings).preset
-
-
-def test_a_given_start_keeps_the_step_rule_of_the_paper():
-    settings, start = Forecaster.paper("15min").settings, {"regularization": 0.05}
-
-    assert from_given_start(start, settings) == starting_at(start, settings)
-
-
-def test_a_learned_start_keeps_the_default_step_rule():
-    assert starting_at({"regularization": 0.05}, small().settings).preset.step_rule == (
-        AgreementStep()
-    )
 
 
 def test_a_start_with_an_unknown_name_is_refused():

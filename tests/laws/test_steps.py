@@ -12,7 +12,6 @@ from streamridge import (
     Box,
     ConstantStep,
     DiscountedStep,
-    FastStartStep,
     Features,
     Forecaster,
     InvalidInputError,
@@ -30,7 +29,6 @@ from tests.support.plain_steps import displacement
 RATE_FREE = {
     "discounted": DiscountedStep(),
     "agreement": AgreementStep(),
-    "fast start": FastStartStep(),
 }
 RULES = {"constant": ConstantStep(0.1), "adagrad": AdaGradStep(), **RATE_FREE}
 every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -298,62 +296,3 @@ def test_a_memory_that_only_grows_does_not_survive_a_burst():
 def test_bad_settings_are_refused(build, message):
     with pytest.raises(InvalidInputError, match=message):
         build()
-
-
-def windows_from_a_bad_start(rule, *, factor=200.0, noise=0.0):
-    off = np.full(5, np.log(factor))
-    distances = followed(rule, lambda window: 0.0, 100, noise=noise, start=off)
-    return first_within(distances, np.log(2))
-
-
-@pytest.mark.parametrize("factor", [1 / 200, 200])
-def test_a_fast_start_halves_the_windows_from_a_start_two_hundred_times_off(factor):
-    assert windows_from_a_bad_start(FastStartStep(), factor=factor) <= 15
-    assert windows_from_a_bad_start(AgreementStep(), factor=factor) >= 29
-
-
-def test_noise_does_not_keep_a_fast_start_from_being_faster():
-    fast, usual = (
-        windows_from_a_bad_start(rule, noise=1.0) for rule in (FastStartStep(), AgreementStep())
-    )
-
-    assert fast <= 20
-    assert usual >= 30
-
-
-def test_a_fast_start_moves_by_its_closed_form_until_it_has_passed_the_minimum():
-    start = np.log(200)
-    descent = LazyDescent.start([start], Box([-20.0], [20.0]), FastStartStep(0.05), update_every=1)
-    path = [start]
-    while path[-1] > 0:
-        descent = descent.observe(np.sign)  # the gradient of |z|
-        path.append(descent.z[0])
-
-    # Gradients of one size have u = 1, and the mean before window k is 1 - 0.8^k. The largest move
-    # is twenty times the usual one.
-    doublings = np.cumsum(1 - 0.8 ** np.arange(len(path) - 1))
-    np.testing.assert_allclose(-np.diff(path), 0.05 * np.minimum(2**doublings, 20))
-    assert len(path) - 1 == 12
-
-
-def test_after_a_reversal_a_fast_start_is_the_usual_rule_for_good():
-    fast, usual = FastStartStep(), AgreementStep()
-    memory = fast.start(np.zeros(1))
-    for g in (1.0, 1.0, -3.0, -3.0):  # the mean of the last few changes its sign
-        _, memory = fast.step(np.zeros(1), np.array([g]), memory)
-    assert memory[4] == 1
-    shorter = memory[:4]
-
-    for _ in range(30):
-        moved, memory = fast.step(np.zeros(1), np.ones(1), memory)
-        expected, shorter = usual.step(np.zeros(1), np.ones(1), shorter)
-        np.testing.assert_array_equal(moved, expected)
-
-
-def test_noise_hardly_wanders_at_a_fast_start():
-    spreads = [
-        np.sqrt(np.mean(followed(rule, lambda window: 0.0, 30, noise=1.0) ** 2))
-        for rule in (FastStartStep(), AgreementStep())
-    ]
-
-    assert spreads[0] <= 1.1 * spreads[1]

@@ -12,7 +12,6 @@ from streamridge import (
     Box,
     ConstantStep,
     DiscountedStep,
-    FastStartStep,
     InvalidInputError,
     LazyDescent,
     Simplex,
@@ -72,9 +71,7 @@ def test_weights_on_a_simplex_go_to_the_cheapest_vertex():
     np.testing.assert_allclose(descent.z, [0.0, 1.0, 0.0])
 
 
-@pytest.mark.parametrize(
-    "rule", [AdaGradStep(0.1), DiscountedStep(), AgreementStep(), FastStartStep()]
-)
+@pytest.mark.parametrize("rule", [AdaGradStep(0.1), DiscountedStep(), AgreementStep()])
 def test_weights_whose_gradients_have_one_sign_part_all_the_same(rule):
     descent = LazyDescent.start([0.5, 0.5], Simplex(2), rule, update_every=1)
 

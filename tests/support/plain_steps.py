@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamridge import AdaGradStep, AgreementStep, ConstantStep, DiscountedStep, FastStartStep
+from streamridge import AdaGradStep, AgreementStep, ConstantStep, DiscountedStep
 
 
 def displacement(rule, gradients):
@@ -33,21 +33,6 @@ def agreeing(rule, column):
     return rule.size * np.exp(growth) * u
 
 
-def fast_at_first(rule, column):
-    mean = growth = 0.0
-    has_reversed = False
-    for u in in_units(column, rule.memory):
-        before, mean = mean, 0.8 * mean + 0.2 * u
-        has_reversed = has_reversed or before * mean < 0
-        agreement = min(max(u * before, -1), 1)
-        if not has_reversed:
-            growth = min(max(growth + np.log(2) * agreement, -np.log(10)), np.log(20))
-        else:
-            growth = (1 - 1 / rule.memory) * growth + 0.3 * agreement
-            growth = min(max(growth, -np.log(10)), np.log(10))
-    return rule.size * np.exp(growth) * u
-
-
 def in_units(column, memory):
     """Return gradients over their usual size of late; what is beyond three times that is cut off.
 
@@ -73,5 +58,4 @@ MOVES = {
     AdaGradStep: adagrad,
     DiscountedStep: discounted,
     AgreementStep: agreeing,
-    FastStartStep: fast_at_first,
 }

@@ -16,12 +16,7 @@ import numpy as np
 from streamridge.arrays import require_count
 from streamridge.errors import InvalidInputError, listed, shown
 from streamridge.features.lags import Features
-from streamridge.forecaster.presets import (
-    FAST_START_STEP,
-    RATE_FREE_STEP,
-    Preset,
-    rate_free,
-)
+from streamridge.forecaster.presets import Preset, rate_free
 from streamridge.forecaster.settings import Settings
 from streamridge.kernels.periodic import Periodic
 from streamridge.kernels.radial import ARD
@@ -109,24 +104,6 @@ def starting_at(hyperparameters: Mapping[str, float], settings: Settings) -> Set
     space = preset.joint.space
     lam = space.assigned(space.values, hyperparameters)
     return replace(settings, preset=preset.starting_at(lam))
-
-
-def from_given_start(hyperparameters: Mapping[str, float], settings: Settings) -> Settings:
-    """Return the settings with initial hyperparameters that a user gives, which may be far off.
-
-    The default step rule is replaced by the one that moves faster from a bad start. Starts that
-    were learned, such as those of `Network`, keep it: use `starting_at` for them.
-
-    Examples
-    --------
-    >>> from streamridge.forecaster.forecaster import Forecaster
-    >>> from_given_start({"regularization": 0.01}, Forecaster().settings).preset.step_rule
-    FastStartStep(size=0.05, memory=20.0)
-    """
-    started = starting_at(hyperparameters, settings)
-    if not hyperparameters or started.preset.step_rule != RATE_FREE_STEP:
-        return started
-    return replace(started, preset=replace(started.preset, step_rule=FAST_START_STEP))
 
 
 def method_of(settings: Settings) -> str:

@@ -20,7 +20,7 @@ from streamridge.kernels.drifting import Drifting, Remembering
 from streamridge.kernels.linear import Linear
 from streamridge.kernels.mixture import Mixture
 from streamridge.kernels.radial import INVERSE_SCALE_BOUNDS, Matern
-from streamridge.learners.lazy_descent import AgreementStep, FastStartStep, StepRule
+from streamridge.learners.lazy_descent import AgreementStep, StepRule
 from streamridge.models.base import Model
 from streamridge.models.kernel_ridge import KernelRidge
 from streamridge.models.nystrom import NystromRidge
@@ -43,8 +43,6 @@ SMOOTHED = 0.5
 GRADIENT_SHARE = 2
 # The default step rule, which needs no learning rate.
 RATE_FREE_STEP = AgreementStep()
-# The same for a start that may be far off.
-FAST_START_STEP = FastStartStep(RATE_FREE_STEP.size, RATE_FREE_STEP.memory)
 
 
 @dataclass(frozen=True)

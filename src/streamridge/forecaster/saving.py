@@ -36,7 +36,6 @@ from streamridge.learners.lazy_descent import (
     AgreementStep,
     ConstantStep,
     DiscountedStep,
-    FastStartStep,
 )
 from streamridge.models.autoregressive import AutoregressiveRidge
 from streamridge.models.kernel_ridge import KernelRidge
@@ -52,7 +51,7 @@ KINDS: dict[str, type[Any]] = {
     for kind in (
         *(Periodic, SquaredExponential, ARD, Matern, Linear, Drifting, Remembering, Mixture),
         *(KernelRidge, NystromRidge, AutoregressiveRidge, Standardized),
-        *(ConstantStep, AdaGradStep, DiscountedStep, AgreementStep, FastStartStep),
+        *(ConstantStep, AdaGradStep, DiscountedStep, AgreementStep),
         *(Features, Profiles, Season, Preset),
         *(Fixed, Grid, RandomSearch, HOAG, Bayesian),
     )

@@ -40,9 +40,6 @@ FEW = 5
 # The largest growth of the logarithm of a step size per window, and the range of a step size: the
 # usual size times or divided by this factor.
 GROWTH, SPAN = 0.3, 10.0
-# The same two before the mean gradient of a coordinate has changed its sign: a step size doubles at
-# most. A faster growth overshoots where the start was good.
-START_GROWTH, START_SPAN = float(np.log(2)), 20.0
 
 
 class StepRule(Protocol):
@@ -199,62 +196,11 @@ class AgreementStep(RateFree):
     def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
         """Return the displacement, zero where g is zero."""
         u, sums = self._in_usual_sizes(g, memory[:2])
-        mean, growth = memory[2], self._grown(memory[3], u * memory[2])
+        mean, growth = memory[2], memory[3]
+        growth = (1 - 1 / self.memory) * growth + GROWTH * np.clip(u * mean, -1.0, 1.0)
+        growth = np.clip(growth, -np.log(SPAN), np.log(SPAN))
         mean = mean + (u - mean) / FEW
         return self.size * np.exp(growth) * u, np.vstack([sums, mean, growth])
-
-    def _grown(self, growth: Vector, agreement: Vector) -> Vector:
-        """Return the logarithm of the step sizes after a window with this agreement."""
-        growth = (1 - 1 / self.memory) * growth + GROWTH * np.clip(agreement, -1.0, 1.0)
-        return np.clip(growth, -np.log(SPAN), np.log(SPAN))
-
-
-@dataclass(frozen=True)
-class FastStartStep(AgreementStep):
-    """`AgreementStep` with larger moves from a bad start.
-
-    From a bad start, the gradients of a coordinate keep one sign until it is near its place. So the
-    step size grows faster until the mean of the last few gradients changes its sign for the first
-    time. After that, this coordinate follows `AgreementStep` for good.
-
-    Parameters
-    ----------
-    size
-        The usual move of a coordinate whose gradients neither agree nor disagree.
-    memory
-        Windows in the mean squares and in the step sizes.
-
-    Notes
-    -----
-    Take u and v as in `AgreementStep`. Before v first changes its sign, the logarithm of a step
-    size changes by `START_GROWTH` u v, at most by `START_GROWTH`, and does not decay. A step size
-    is at most `START_SPAN` times the usual one.
-
-    Examples
-    --------
-    >>> rule = FastStartStep(0.05)
-    >>> memory = rule.start(np.zeros(2))
-    >>> for sign in (1, -1, 1, -1, 1, -1):
-    ...     displacement, memory = rule.step(np.zeros(2), np.array([5.0, 5.0 * sign]), memory)
-    >>> displacement.round(3)
-    array([ 0.248, -0.042])
-    """
-
-    def start(self, z: Vector) -> Memory:
-        # As for `AgreementStep`, and 1 where the mean has changed its sign.
-        return np.vstack([super().start(z), np.zeros(len(z))])
-
-    def step(self, z: Vector, g: Vector, memory: Memory) -> tuple[Vector, Memory]:
-        """Return the displacement, zero where g is zero."""
-        u, sums = self._in_usual_sizes(g, memory[:2])
-        before, growth, reversed_once = memory[2:]
-        mean = before + (u - before) / FEW
-        reversed_once = np.where(before * mean < 0, 1.0, reversed_once)
-        at_start = growth + START_GROWTH * np.clip(u * before, -1.0, 1.0)
-        at_start = np.clip(at_start, -np.log(SPAN), np.log(START_SPAN))
-        growth = np.where(reversed_once == 1, self._grown(growth, u * before), at_start)
-        displacement = self.size * np.exp(growth) * u
-        return displacement, np.vstack([sums, mean, growth, reversed_once])
 
 
 # The cost of one time step, given by its gradient.

@@ -25,7 +25,7 @@ from streamridge.forecaster.extra_columns import LAST_KNOWN, GivenExtras
 from streamridge.forecaster.forecast import Forecast, Levels
 from streamridge.forecaster.forecast_table import forecast_columns, kind_of_times
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.methods import from_given_start
+from streamridge.forecaster.methods import starting_at
 from streamridge.forecaster.settings import Settings
 from streamridge.runs.engines import Engine
 from streamridge.runs.new_readings import learned_text
@@ -188,7 +188,7 @@ def forecast_settings(
     """
 
     def settings_of(step: Length) -> Settings:
-        return from_given_start(hyperparameters or {}, model_settings(model, step, **settings))
+        return starting_at(hyperparameters or {}, model_settings(model, step, **settings))
 
     # A forecast needs no steps to score: the first fit is made as early as the default model's.
     return cache(partial(fitted_in_time, settings_of, 0))

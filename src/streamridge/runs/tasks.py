@@ -17,7 +17,7 @@ from streamridge.files.reading_arguments import ReadingArguments
 from streamridge.forecaster.arguments import SharedArguments
 from streamridge.forecaster.forecast import Forecast
 from streamridge.forecaster.forecaster import Forecaster
-from streamridge.forecaster.methods import from_given_start, tuned_by
+from streamridge.forecaster.methods import starting_at, tuned_by
 from streamridge.forecaster.settings import Settings
 from streamridge.forecaster.sizes import default_warmup, parse_budget
 from streamridge.runs.run import Run
@@ -269,7 +269,7 @@ def named_methods(
 
     def settings_for(method: str, step: Length) -> Settings:
         own = model_settings(model, step, **settings)
-        return tuned_by(method, from_given_start(hyperparameters or {}, own))
+        return tuned_by(method, starting_at(hyperparameters or {}, own))
 
     return {name: partial(settings_for, name) for name in methods}
 
