@@ -83,7 +83,7 @@ def test_equal_readings_are_believed_in_the_end():
 
 @pytest.mark.parametrize(("step", "doubted"), [("1h", 24), ("15min", 96), ("6h", 24)])
 def test_equal_readings_are_doubted_for_a_season_but_for_a_day_of_hours_at_least(step, doubted):
-    assert SensorHistory(Forecaster(step).settings)._plausibility.stuck_for == doubted
+    assert SensorHistory(Forecaster(step).settings).plausibility.stuck_for == doubted
 
 
 def test_equal_readings_are_suspicious_when_there_are_more_than_ever():
