@@ -210,5 +210,5 @@ def test_readings_excluded_before_the_first_fit_do_not_set_the_plausible_range()
 
     live(excluded, values[66:], 66)
     live(lacking, lacked[66:], 66)
-    judges = [each._history._plausibility for each in (excluded, lacking)]
+    judges = [each._history.plausibility for each in (excluded, lacking)]
     assert judges[0].high == judges[1].high < 900

@@ -42,6 +42,21 @@ def test_a_reading_is_judged_by_its_error_and_by_the_recent_range(value, error, 
     assert CALM.judge(value, error, band)[0] == verdict
 
 
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(0.0, "good"), (300.0, "good"), (599.0, "good"), (601.0, "outlier"), (1201.0, "implausible")],
+)
+def test_if_most_readings_are_equal_a_burst_of_a_usual_size_is_no_outlier(value, verdict):
+    bursts = of(0.0, 0.0, 0.0, 300.0)
+
+    assert bursts.judge(value, 250.0, 1.0)[0] == verdict
+    assert replace(bursts, common=None).judge(value, 250.0, 1.0)[0] != "good"
+
+
+def test_the_first_other_reading_of_a_constant_stream_is_an_outlier():
+    assert of(0.0, 0.0, 0.0).judge(300.0, 300.0, 1.0)[0] == "outlier"
+
+
 def test_many_strange_readings_in_a_row_are_believed():
     judge, verdicts = CALM, []
     for step in range(CONVINCING + 3):  # each is far from the one before
@@ -83,7 +98,7 @@ def test_equal_readings_are_believed_in_the_end():
 
 @pytest.mark.parametrize(("step", "doubted"), [("1h", 24), ("15min", 96), ("6h", 24)])
 def test_equal_readings_are_doubted_for_a_season_but_for_a_day_of_hours_at_least(step, doubted):
-    assert SensorHistory(Forecaster(step).settings)._plausibility.stuck_for == doubted
+    assert SensorHistory(Forecaster(step).settings).plausibility.stuck_for == doubted
 
 
 def test_equal_readings_are_suspicious_when_there_are_more_than_ever():

@@ -70,6 +70,15 @@ def lopsided(seed):
     return in_order(np.round(400 + daily(250, seed) - drops, 1))
 
 
+def intermittent(seed):
+    """Return zeros with a burst of two steps each day, some gaps, and two faults."""
+    rng, at = np.random.default_rng(seed), np.arange(260)
+    sizes = np.round(500 * rng.lognormal(0, 0.3, len(at)), 1)
+    values = np.where((at % DAY >= 2) & (at % DAY < 4), sizes, 0.0)
+    values[[150, 200]] = 1e6, 300.0
+    return in_order(values, {101, 130, 131})
+
+
 def a_step_late(values):
     """Return readings each of which is told to be missing before it comes."""
     return [reading for step, value in values for reading in ((step, None), (step, value))]
@@ -116,6 +125,16 @@ def compare(forecast, expected, step):
         # The weights of bands are in single precision, which rounding may turn either way.
         close = 1e-9 if part == "value" else 1e-6
         np.testing.assert_allclose(made, wanted, rtol=close, atol=close, err_msg=f"{part} {step}")
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_bursts_of_each_day_equal_the_oracle(horizon):
+    forecaster, plain = both(horizon=horizon)
+
+    walk(forecaster, plain, intermittent(seed=horizon))
+
+    assert forecaster._bursts.share > 0
+    assert plain.counts["implausible"] > 0
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,8 @@ class PlainForecaster:
         self.experts = PlainExperts(3 + len(settings.periods), self.horizon, settings.day)
         self.pattern = PlainPattern(settings.periods, settings.day, self.horizon)
         self.small_said, self.said_by_all, self.heard = [], None, []
-        self.ahead = self.said_of_pattern = None
+        self.ahead = self.said_of_pattern = self.said_of_bursts = None
+        self.burst_sums = np.zeros(3)
         self.small_corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
@@ -242,7 +243,7 @@ class PlainForecaster:
     def look_ahead(self):
         """Return what is said of the next steps, which is the same until a reading comes."""
         if self.ahead is None:
-            self.said_by_all = self.said_of_pattern = None
+            self.said_by_all = self.said_of_pattern = self.said_of_bursts = None
             self.ahead = self.made_ahead()
         return self.ahead
 
@@ -282,10 +283,25 @@ class PlainForecaster:
         self.said_by_all = (step, small, means, opinions, spoken, mixture)
         issued, source = self.issued(mixture, naive[-1], rest)
         source = source or self.source(opinions[:, 0])
+        issued = self.of_days(step, issued)
         if self.pattern.works:
             moved, self.said_of_pattern = self.pattern.corrected(self.past, step, issued)
             issued = np.where(moved == issued, issued, self.bounded(moved))
         return issued, (step, raw, issued, *rest), source
+
+    def of_days(self, step, values):
+        """Return the first value moved to the mean of four weeks of days, if most are equal."""
+        back = [round(day * k) for day in self.settings.periods[:1] for k in range(1, 29)]
+        known = [self.past.value_at(step - k) for k in back if self.past.is_trusted(step - k)]
+        if self.common is None or len(known) < 3:
+            return values
+        squares, products, deviations = self.burst_sums
+        best = products - np.sqrt(deviations) / 2
+        share = np.clip(best / squares, 0, 1) if squares > 0 else 0.0
+        change = np.mean(known) - values[0]
+        self.said_of_bursts = values[0], change, share
+        moved = self.bounded(values[:1] + share * change) if share * change else values[:1]
+        return np.concatenate((moved, values[1:]))
 
     def issued(self, mixture, last, rest):
         """Return the mixture, or what lies towards the last reading while its errors are large."""
@@ -435,6 +451,11 @@ class PlainForecaster:
         self.calibrate(step, value, made, verdict)
         self.weigh(step, value, verdict)
         self.pattern.learn(step, value, verdict, self.said_of_pattern)
+        if self.said_of_bursts is not None and verdict == "good":
+            said, change, share = self.said_of_bursts
+            left = value - said - share * change
+            new = np.array([change**2, change * (value - said), (change * left) ** 2])
+            self.burst_sums = (1 - 1 / (28 * self.settings.day)) * self.burst_sums + new
         if self.learner is None:
             self.first_fit()
         elif verdict != "good":
@@ -479,7 +500,7 @@ class PlainForecaster:
 
     def judge(self, value, error, band):
         """Return what to make of a reading, and keep that."""
-        is_strange = self.is_implausible(value) or abs(error) > 5 * band
+        is_strange = self.is_strange(value, error, band)
         if is_strange and not (self.judged and self.judged[-1][1]):
             self.starts.append(self.past.newest + 1)
             if self.is_implausible(value):
@@ -490,6 +511,16 @@ class PlainForecaster:
             self.low, self.high = np.fmin(self.low, value), np.fmax(self.high, value)
         return verdict
 
+    def is_near(self, value):
+        """Return whether a value is outside the range by its width at most."""
+        low, high = self.low, self.high
+        return not low < high or 2 * low - high <= value <= 2 * high - low
+
+    def is_strange(self, value, error, band):
+        """Return whether a value is far or badly forecast; bursts of a usual size are not."""
+        is_burst = self.common is not None and self.low < self.high and self.is_near(value)
+        return self.is_implausible(value) or (abs(error) > 5 * band and not is_burst)
+
     def verdict(self, value, error, band):
         latest = [is_strange for _, is_strange in self.judged[-8:]]
         convinced = len(latest) == 8 and all(latest)
@@ -499,11 +530,8 @@ class PlainForecaster:
         is_stuck = max(8, self.usual_run) < equal <= max(self.patience, 24)
         is_stuck = is_stuck and value != self.common
         is_far, within = self.is_implausible(value), 1000 if self.common is None else 2000
-        is_near = not self.low < self.high or (
-            2 * self.low - self.high <= value <= 2 * self.high - self.low
-        )
-        is_usual = is_near and recurring(self.starts, within)
-        is_strange = is_far or abs(error) > 5 * band
+        is_usual = self.is_near(value) and recurring(self.starts, within)
+        is_strange = self.is_strange(value, error, band)
         if is_far and recurring([start for start, _ in self.far], within):
             values = sorted(each for _, each in self.far[-20:])[1:-1]
             low, high = min(self.low, *values), max(self.high, *values)

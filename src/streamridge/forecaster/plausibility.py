@@ -89,14 +89,16 @@ class Plausibility:
         strange, low, high = self.strange + 1, self.low, self.high
         is_stuck = max(RUN, self.longest_run) < run <= self.stuck_for and value != self.common
         is_far, is_new = self.is_implausible(value), self.strange >= CONVINCING
-        is_strange, starts, far = is_far or abs(error) > OUTLIER * half_width, self.starts, self.far
+        has_common, starts, far = self.common is not None, self.starts, self.far
+        is_near = not self.is_implausible(value, NEAR)
+        # If most readings are equal, bands are narrow: a burst of a usual size is no outlier.
+        is_burst = has_common and is_near and self.high > self.low
+        is_strange = is_far or (abs(error) > OUTLIER * half_width and not is_burst)
         if is_strange and not self.strange:
             starts = (*starts, step)[-FREQUENT:]
             far = (*far, (step, value))[-FREQUENT:] if is_far else far
-        has_common = self.common is not None
         # Small errors that recur do not make a far larger value usual.
-        is_near = is_strange and not self.is_implausible(value, NEAR)
-        is_usual = is_near and recurring(starts, has_common=has_common)
+        is_usual = is_strange and is_near and recurring(starts, has_common=has_common)
         if is_far and recurring([start for start, _ in far], has_common=has_common):
             is_usual, is_far = True, self._with(far).is_implausible(value)
         if is_far and (is_stuck or not (is_new or self._confirms(value))):

@@ -43,6 +43,8 @@ SHORTEST_DOUBT = 24
 SEASONS = 3
 # Naive forecasts are compared with readings at about the same time on this number of days.
 DAYS = 28
+# A mean of days at the same time needs this number of readings.
+LEAST_DAYS = 3
 
 NaiveSource = Literal["seasonal", "last"]
 Arrival = Literal["late", "too_late", "duplicates", "conflicts", "implausible"]
@@ -66,7 +68,7 @@ class SensorHistory:
         self.silent = 0  # steps since the last reading
         self.excluded: tuple[tuple[int, int], ...] = ()  # spans not to learn from
         self._naive = NaiveErrors.start(len(settings.periods), settings.levels)
-        self._plausibility = Plausibility(stuck_for=max(settings.patience, SHORTEST_DOUBT))
+        self.plausibility = Plausibility(stuck_for=max(settings.patience, SHORTEST_DOUBT))
         self._resolution = np.inf  # the smallest change between readings
 
     @property
@@ -96,7 +98,7 @@ class SensorHistory:
         settings = self._settings
         if not settings.guard:
             return settings.limits
-        low, high = self._plausibility.limits(self.timeline.latest)
+        low, high = self.plausibility.limits(self.timeline.latest)
         if settings.bounds is None:
             return low, high
         least, most = settings.limits
@@ -179,6 +181,19 @@ class SensorHistory:
             timeline.value(last if timeline.is_remembered(last) else timeline.newest),
         ]
 
+    def mean_of_days(self) -> float:
+        """Return the mean of the trusted readings at the time of the next step on the last days.
+
+        It is NaN if there are too few. A day is the shortest season.
+        """
+        if not self._settings.periods:
+            return np.nan
+        back = np.rint(self._settings.periods[0] * np.arange(1, DAYS + 1)).astype(np.int64)
+        steps = self.past().ago(np.array(self.next_step), back)
+        readings = self.timeline.trusted_values(steps)
+        known = readings[~np.isnan(readings)]
+        return float(known.mean()) if len(known) >= LEAST_DAYS else np.nan
+
     @property
     def last_is_recent(self) -> bool:
         """Return whether the last reading is recent enough to be a forecast, or the only one."""
@@ -200,8 +215,8 @@ class SensorHistory:
         if self.has_readings:
             if half_width is not None:
                 error, step = value - forecast, self.next_step
-                judged = self._plausibility.judge(value, error, half_width, step)
-                verdict, self._plausibility = judged
+                judged = self.plausibility.judge(value, error, half_width, step)
+                verdict, self.plausibility = judged
             self._update_naive(value, plausible=verdict != "implausible")
         kept = forecast if verdict == "implausible" else value
         self.timeline.push(kept, read=True, trusted=verdict == "good", extras=columns)
@@ -276,7 +291,7 @@ class SensorHistory:
         if self.timeline.was_read(step):
             same = self.timeline.values(np.array([step]))[0] == value
             return "duplicates" if same else "conflicts"
-        doubted = self._settings.guard and self._plausibility.is_implausible(value)
+        doubted = self._settings.guard and self.plausibility.is_implausible(value)
         if doubted or not self.is_possible(value):
             return "implausible"
         self.timeline.correct(step, value)
@@ -324,7 +339,7 @@ class SensorHistory:
     def update_range(self) -> None:
         """Let the recent readings define the plausible range."""
         _, values, trusted = self.timeline.readings()
-        self._plausibility = self._plausibility.renewed(values, trusted)
+        self.plausibility = self.plausibility.renewed(values, trusted)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, except the clock, as arrays."""
@@ -333,7 +348,7 @@ class SensorHistory:
             {
                 "timeline": self.timeline.state(),
                 "naive": self._naive.state(),
-                "plausibility": self._plausibility.state(),
+                "plausibility": self.plausibility.state(),
                 "own": {"numbers": own, "excluded": np.array(self.excluded).reshape(-1, 2)},
             }
         )
@@ -342,7 +357,7 @@ class SensorHistory:
         """Continue from the state of a history with the same settings."""
         self.timeline.restore(part(state, "timeline"))
         self._naive = self._naive.restore(part(state, "naive"))
-        self._plausibility = self._plausibility.restore(part(state, "plausibility"))
+        self.plausibility = self.plausibility.restore(part(state, "plausibility"))
         self._resolution, silent = state["own.numbers"].tolist()
         self.silent = int(silent)
         self.excluded = tuple((int(first), int(last)) for first, last in state["own.excluded"])

@@ -21,6 +21,7 @@ from streamridge.features.base import input_at, steps_ahead
 from streamridge.features.seasonal_columns import SeasonalRows
 from streamridge.features.simple_forecasts import SimpleForecasts
 from streamridge.forecaster.blend import Blend, BlendedForecast
+from streamridge.forecaster.burst_correction import BurstCorrection, BurstForecast
 from streamridge.forecaster.calibration import Calibration, ModelForecast
 from streamridge.forecaster.correction import CorrectionLog
 from streamridge.forecaster.ensemble import LAST, Ensemble, EnsembleForecast
@@ -53,14 +54,15 @@ class NextForecast:
     by_ensemble: EnsembleForecast | None = None  # None without an ensemble
     by_blend: BlendedForecast | None = None  # None without a blend
     by_pattern: PatternForecast | None = None  # None without a correction of patterns
+    by_bursts: BurstForecast | None = None  # None unless most readings are equal
 
 
 class StepwiseForecaster:
     """The parts of a forecaster, and the steps that change them; it owns all mutable state.
 
     Its parts are the sensor's history, the self-tuning model, the ensemble, the calibration, the
-    correction of patterns, and `Blend` and `FarAhead` for steps far ahead. They do not know each
-    other: values pass between them here. Readings are checked before they get here.
+    corrections of bursts and of patterns, and `Blend` and `FarAhead` for steps far ahead. They do
+    not know each other: values pass between them here. Readings are checked before they get here.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -81,6 +83,7 @@ class StepwiseForecaster:
         self._pattern: PatternCorrection | None = None
         if self._simple is not None:
             self._pattern = PatternCorrection.start(settings.day, settings.near)
+        self._bursts = BurstCorrection(settings.day)
         self._far = _far_ahead_of(settings)  # None if the model forecasts all steps
         self._next_far: FarForecast | None = None  # the next forecast of the far steps
         self._next_rows: SeasonalRows | None = None  # the rows of the regressions for these steps
@@ -170,12 +173,16 @@ class StepwiseForecaster:
             baseline = baseline if baseline is None else self._blend.blended(blended, baseline)
         mixed = ensemble.mix(made.step, made.values, baseline, naive, limits, bounds)
         values, source = ensemble.issued(mixed, LARGE * self._judged_width(made, made.values))
-        pattern = None
+        bursts = pattern = None
+        if history.plausibility.common is not None:  # most readings are equal
+            bursts = self._bursts.forecast(float(values[0]), history.mean_of_days())
+            values = values if bursts is None else bursts.corrected(values, limits)
         if self._pattern is not None and self._simple is not None:
             simple = self._simple.ahead(history.past(), made.step + 1)
             pattern = self._pattern.forecast(values, simple)
             values = pattern.corrected(values, limits)
-        return NextForecast(values, source, replace(made, values=values), mixed, blended, pattern)
+        made = replace(made, values=values)
+        return NextForecast(values, source, made, mixed, blended, pattern, bursts)
 
     def _offsets(self, forecast: NextForecast, levels: Levels) -> tuple[Matrix, Matrix]:
         """Return how far the bands of the next forecast reach below and above it, (H, L) each."""
@@ -250,6 +257,8 @@ class StepwiseForecaster:
             self._blend = self._blend.observe(step, value, forecast.by_blend, learns=learns)
         if self._pattern is not None:
             self._pattern = self._pattern.observe(step, value, forecast.by_pattern, learns=learns)
+        if forecast.by_bursts is not None and learns:
+            self._bursts = self._bursts.observe(value, forecast.by_bursts)
         if self._model is None:
             self._try_first_fit()
         elif learns:
@@ -437,6 +446,7 @@ class StepwiseForecaster:
                 "ensemble": self._ensemble.state() if self._ensemble else {},
                 "blend": self._blend.state() if self._blend else {},
                 "pattern": self._pattern.state() if self._pattern else {},
+                "bursts": self._bursts.state(),
                 "far": self._far.state() if self._far else {},
                 "model": self._model.state() if self._model else {},
                 "costs": {"seconds": np.array(astuple(self._costs))},
@@ -460,6 +470,9 @@ class StepwiseForecaster:
         pattern = part(state, "pattern")
         if self._pattern is not None and pattern:  # files of earlier versions have none
             self._pattern = self._pattern.restore(pattern)
+        bursts = part(state, "bursts")
+        if bursts:  # as well
+            self._bursts = self._bursts.restore(bursts)
         if self._far is not None:
             self._far = self._far.restore(part(state, "far"))
         if header["fitted"]:
