@@ -128,8 +128,17 @@ class SensorHistory:
 
     def naive_forecasts(self) -> Matrix:
         """Return all naive forecasts, (K, H); NaN where the last reading is too old."""
-        steps = range(self.next_step, self.next_step + self.horizon)
-        forecasts = np.array([self.naive_values(step) for step in steps]).T
+        first, past = self.next_step, self.past()
+        seasons = [
+            past.season_before(first, self.horizon, period)
+            for period in reversed(self._settings.periods)
+        ]
+        known = [each for each in seasons if each is not None]
+        if len(known) == len(seasons):
+            forecasts = np.array([*known, np.full(self.horizon, self._last_reading)])
+        else:
+            steps = range(first, first + self.horizon)
+            forecasts = np.array([self.naive_values(step) for step in steps]).T
         if not self.last_is_recent:
             forecasts[-1] = np.nan
         if self._settings.bounds is None:
@@ -172,12 +181,18 @@ class SensorHistory:
 
     def naive_values(self, step: int) -> list[float]:
         """Return the naive forecasts of a step: the longest season ago first, last reading last."""
-        periods, past, timeline = self._settings.periods, self.past(), self.timeline
-        last = timeline.newest - self.silent
+        periods, past = self._settings.periods, self.past()
         return [
             *(past.seasonal(step, periods[:count]) for count in range(len(periods), 0, -1)),
-            timeline.value(last if timeline.is_remembered(last) else timeline.newest),
+            self._last_reading,
         ]
+
+    @property
+    def _last_reading(self) -> float:
+        """Return the last reading, or the value that replaces it if it is not stored."""
+        timeline = self.timeline
+        last = timeline.newest - self.silent
+        return timeline.value(last if timeline.is_remembered(last) else timeline.newest)
 
     @property
     def last_is_recent(self) -> bool:
