@@ -218,8 +218,10 @@ class Ensemble:
             final = final.observe(voters, values, value)
         if made and learns and self.has_baseline:
             known = {h: each for h, each in made.items() if not isnan(each.raw.item(h))}
-            errors = (value - members[FITTED, [*known]]).T.tolist()
-            squares = np.array(_plus_squares(squares.tolist(), errors))
+            fitted = zip(squares.tolist(), members[FITTED].tolist(), strict=True)
+            squares = np.array(
+                [_plus_squares(total, [value - each[h] for h in known]) for total, each in fitted]
+            )
             seen += len(known)
             if correction is not None:
                 correction = correction.learn_all(
@@ -339,10 +341,8 @@ def _voters(members: int, mixtures: int) -> NDArray[np.intp]:
     return np.array([0, *range(members, members + mixtures)])
 
 
-def _plus_squares(totals: list[float], errors: list[list[float]]) -> list[float]:
-    """Return the sums of two series with the squares of their errors, (n, 2), added one by one."""
-    model, baseline = totals
-    for error, baseline_error in errors:
-        model += error * error
-        baseline += baseline_error * baseline_error
-    return [model, baseline]
+def _plus_squares(total: float, errors: list[float]) -> float:
+    """Return a sum with the squares of some errors added one by one."""
+    for error in errors:
+        total += error * error
+    return total
