@@ -51,6 +51,8 @@ NEWEST, MOST = (0.5, 0.1, 0.25), 2.0
 NOTABLE, FAR_MORE = 0.2, 8.0
 # The weight of the newest squared error in the means over steps at which a jump was suspected.
 SUSPECTED = 0.01
+# The weights of the newest squared error in all four means: if no jump is suspected, and if one is.
+PACES = tuple(np.array([*NEWEST, pace])[:, None] for pace in (0.0, SUSPECTED))
 
 
 @dataclass(frozen=True)
@@ -218,20 +220,20 @@ class Ensemble:
             final = final.observe(voters, values, value)
         if made and learns and self.has_baseline:
             known = {h: each for h, each in made.items() if not isnan(each.raw.item(h))}
-            fitted = zip(squares.tolist(), members[FITTED].tolist(), strict=True)
-            squares = np.array(
-                [_plus_squares(total, [value - each[h] for h in known]) for total, each in fitted]
-            )
+            errors = value - members[FITTED][:, [*known]]
+            terms = np.concatenate((squares[:, None], errors * errors), axis=1)
+            squares = np.add.accumulate(terms, axis=1)[:, -1]  # added one by one
             seen += len(known)
             if correction is not None:
                 correction = correction.learn_all(
                     [(h, value - each.raw.item(h), each.means) for h, each in known.items()]
                 )
         if forecast is not None and plausible:
-            last = forecast.members.item(count - 1, 0)
-            if not isnan(last):
-                errors = (value - forecast.values.item(0), value - last)
-                latest = self._latest_after(errors, large)
+            both = np.array([forecast.values.item(0), forecast.members.item(count - 1, 0)])
+            if not isnan(both.item(1)):
+                errors = np.square(value - both)
+                newest = np.array([errors, errors, errors - errors.min(), errors])
+                latest = latest + PACES[self._suspicion(large) > 0] * (newest - latest)
         if correction is not None:
             error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
             correction = correction.forget() if isnan(error) else correction.observe(error)
@@ -262,21 +264,6 @@ class Ensemble:
         members[:, leads] = np.array([each.members for each in made.values()])[every, :, leads].T
         values[0, leads] = [each.values.item(h) for h, each in made.items()]
         return members, values
-
-    def _latest_after(self, errors: tuple[float, float], large: float) -> Matrix:
-        """Return `latest` after the errors of the mixture and of the last reading."""
-        squared = [error * error for error in errors]
-        least, is_suspected = min(squared), self._suspicion(large) > 0
-        beyond = [each - least for each in squared]
-        paces = (*NEWEST, SUSPECTED * is_suspected)
-        newest = (squared, squared, beyond, squared)
-        rows = zip(paces, newest, self.latest.tolist(), strict=True)
-        return np.array(
-            [
-                [before + pace * (now - before) for now, before in zip(new, old, strict=True)]
-                for pace, new, old in rows
-            ]
-        )
 
     def after_refit(self) -> Ensemble:
         """Return the ensemble after a refit: a new comparison of model and baseline begins."""
@@ -339,10 +326,3 @@ class Ensemble:
 def _voters(members: int, mixtures: int) -> NDArray[np.intp]:
     """Return the places of the model and of the mixtures among all forecasts."""
     return np.array([0, *range(members, members + mixtures)])
-
-
-def _plus_squares(total: float, errors: list[float]) -> float:
-    """Return a sum with the squares of some errors added one by one."""
-    for error in errors:
-        total += error * error
-    return total

@@ -135,7 +135,7 @@ class SensorHistory:
         ]
         known = [each for each in seasons if each is not None]
         if len(known) == len(seasons):
-            forecasts = np.array([*known, np.full(self.horizon, self._last_reading)])
+            forecasts = np.array([*known, np.full(self.horizon, self.naive_values(first)[-1])])
         else:
             steps = range(first, first + self.horizon)
             forecasts = np.array([self.naive_values(step) for step in steps]).T
@@ -181,18 +181,12 @@ class SensorHistory:
 
     def naive_values(self, step: int) -> list[float]:
         """Return the naive forecasts of a step: the longest season ago first, last reading last."""
-        periods, past = self._settings.periods, self.past()
+        periods, past, timeline = self._settings.periods, self.past(), self.timeline
+        last = timeline.newest - self.silent
         return [
             *(past.seasonal(step, periods[:count]) for count in range(len(periods), 0, -1)),
-            self._last_reading,
+            timeline.value(last if timeline.is_remembered(last) else timeline.newest),
         ]
-
-    @property
-    def _last_reading(self) -> float:
-        """Return the last reading, or the value that replaces it if it is not stored."""
-        timeline = self.timeline
-        last = timeline.newest - self.silent
-        return timeline.value(last if timeline.is_remembered(last) else timeline.newest)
 
     @property
     def last_is_recent(self) -> bool:
