@@ -126,12 +126,12 @@ class TestWeights:
             forecast = mixed(members, step, each[:, None])
             losses += (np.append(forecast.values, each) - value) ** 2
             members = members.observe(step, value, forecast, learns=True, plausible=True)
-        return losses / count, members.weights(ALL)[0]
+        return losses / count, members.weights(ALL)
 
     def test_at_first_only_the_model_has_weight(self):
         members = ensemble(horizon=2, has_baseline=False)
 
-        np.testing.assert_array_equal(members.weights(ALL), [[1, 0, 0], [1, 0, 0]])
+        np.testing.assert_array_equal(members.weights(ALL), [1, 0, 0])
 
     def test_where_the_model_is_right_the_others_cost_next_to_nothing(self):
         (mixture, model, *_), weights = self.lived((1.0, 5.0, 5.0))
@@ -160,7 +160,7 @@ class TestWeights:
             forecast = mixed(ours, step, each[:, None])
             expected, spoken = plain.mix(each[:, None])
             assert forecast.values[0] == pytest.approx(expected[0])
-            np.testing.assert_allclose(ours.weights(~np.isnan(each))[0], plain.weights(each))
+            np.testing.assert_allclose(ours.weights(~np.isnan(each)), plain.weights(each))
             ours = ours.observe(step, value, forecast, learns=True, plausible=True)
             plain.learn(0, each, spoken[0], forecast.values[0], value)
 
@@ -168,7 +168,7 @@ class TestWeights:
         later = after(ensemble(has_baseline=False, day=96), 0, [[10.0], [12.0], [12.0]], value=12.0)
 
         # The model has as much of the final mixture as each of the others, and a part in them.
-        assert later.weights(ALL)[0].argmax() == 0
+        assert later.weights(ALL).argmax() == 0
 
 
 def test_the_source_is_the_kind_of_member_with_most_of_the_weight():
@@ -292,7 +292,7 @@ class TestAfterAJump:
             forecast = mixed(members, step, forecasts[:, None])
             members = members.observe(step, value, forecast, learns=True, plausible=True)
             if step == 71:
-                shut_out = members.weights(ALL)[0, 0]
+                shut_out = members.weights(ALL)[0]
 
         assert shut_out < 0.1
-        assert members.weights(ALL)[0, 0] > 0.5
+        assert members.weights(ALL)[0] > 0.5

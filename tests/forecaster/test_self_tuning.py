@@ -159,7 +159,7 @@ class TestSearch:
 
 
 class TestGradientsOfFewerRows:
-    """A large training set: gradients are computed with every second row."""
+    """A large training set: gradients use every second row, and come every second window."""
 
     SIZE, LEAST = 240, 100
 
@@ -184,11 +184,20 @@ class TestGradientsOfFewerRows:
         tangents = model._rows.tangents(rows.t, window.t, lam)
         fit, loss = model.model.fit(rows, lam), issued.loss(window.t)
 
-        learned = model._learned(progress, Workspace(), issued)
+        learned = model._learned(progress, 2, Workspace(), issued)
 
         wanted = fit.loss_and_gradient(window, tangents, loss)[1]
         assert len(rows) == self.SIZE // 2
         np.testing.assert_array_equal(learned.descent.g, learned.chart.pull_back(lam, wanted))
+
+    @pytest.mark.parametrize(("share", "moves"), [(2, 2), (None, 4)])
+    def test_only_every_second_window_moves_the_hyperparameters(self, share, moves):
+        forecaster = self.lived(share=share)
+
+        live(forecaster, daily(18 * DAY)[14 * DAY :], first=14 * DAY)
+
+        values = forecaster.tuning.path.values[-5:]
+        assert np.count_nonzero(np.diff(values, axis=0).any(axis=1)) == moves
 
     def test_it_depends_neither_on_the_memory_nor_on_being_saved(self):
         values = daily(17 * DAY)[14 * DAY :]

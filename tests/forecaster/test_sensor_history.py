@@ -75,6 +75,21 @@ def test_a_quantile_equals_that_of_numpy_to_the_last_bit(count, share):
         assert quantile(sample, share) == np.quantile(sample, share)
 
 
+@pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
+@pytest.mark.parametrize(("horizon", "days"), [(1, 9), (5, 9), (5, 3), (30, 9)])
+def test_naive_forecasts_of_all_steps_equal_those_of_single_steps(tz, horizon, days):
+    history = SensorHistory(small(horizon=horizon, tz=tz).settings)
+    history.place(np.datetime64("2021-03-24T00:00"))  # clocks change four days later
+    for value in daily(days * DAY).tolist():
+        history.push(value, value, None, None)
+        steps = range(history.next_step, history.next_step + history.horizon)
+
+        together = history.naive_forecasts()
+
+        each = np.array([history.naive_values(step) for step in steps]).T
+        np.testing.assert_array_equal(together, each)
+
+
 def test_after_silence_the_last_reading_is_no_forecast():
     history = SensorHistory(small().settings)
     rng = np.random.default_rng(0)

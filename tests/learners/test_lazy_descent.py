@@ -121,6 +121,14 @@ def test_the_mean_is_over_the_gradients_seen_not_over_m():
     assert moved.z.tolist() == [-1.0, 1.0]
 
 
+def test_a_move_after_several_windows_is_longer_but_within_reach():
+    descent = LazyDescent.start([0.0, 0.0], SQUARE, ConstantStep(0.1), update_every=1, reach=0.5)
+    walked = descent.add(np.array([1.0, -4.0]))
+
+    assert walked.move().z.tolist() == [-0.1, 0.4]
+    assert walked.move(2).z.tolist() == [-0.2, 0.5]
+
+
 def test_a_step_that_overflows_is_skipped_and_adagrad_keeps_its_memory():
     descent = LazyDescent.start([0.3, 0.3], SQUARE, AdaGradStep(), update_every=1)
     before = descent.observe(lambda z: np.ones(2))

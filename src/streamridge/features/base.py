@@ -67,6 +67,18 @@ class Past:
                 return timeline.value(at) if timeline.is_remembered(at) else timeline.latest
         return timeline.latest
 
+    def season_before(self, first: int, count: int, period: float) -> Vector | None:
+        """Return `seasonal` of the next `count` steps at once, from the step `first` on.
+
+        It is None unless all values are stored, and local time has not changed since then.
+        """
+        clock, timeline, start = self.clock, self.timeline, first - round(period)
+        if clock.holidays is not None or count > period:
+            return None
+        if not (timeline.holds(start, first) and clock.is_steady(start, first + count)):
+            return None
+        return timeline.values_between(start, start + count)
+
     def extras(self, steps: Steps) -> tuple[Matrix, Mask]:
         """Return the extra columns, zero where unknown, and a mask of the steps that know all."""
         columns = self.timeline.extras(steps)

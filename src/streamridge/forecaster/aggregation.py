@@ -114,6 +114,8 @@ class MLPoly:
             if isfinite(mixtures.item(0)):
                 return mixtures
         awake = ~np.isnan(forecasts[:, 0])
+        if awake.all():
+            return np.einsum("ghk,kh->gh", self._weights, forecasts)
         return np.einsum("ghk,kh->gh", self.weights(awake)[..., awake], forecasts[awake])
 
     def observe(self, forecasts: Matrix, mixtures: Matrix, value: float) -> MLPoly:

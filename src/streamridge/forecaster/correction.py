@@ -149,7 +149,9 @@ class ErrorCorrection:
         if len(errors) < 2:
             return self.learn(*errors[0]) if errors else self
         horizons, values, means = zip(*errors, strict=True)
-        at, error = list(horizons), np.array(values)
+        # A slice of all horizons, the usual case, takes half the time of a list.
+        is_all = horizons == tuple(range(len(self.seen)))
+        at, error = slice(None) if is_all else list(horizons), np.array(values)
         each, column = np.array(means)[:, CANDIDATES], error[:, None, None]
         left, before = column - self.shares[at] * each, self.variance[at]
         weight = np.where(before > 0, 1 - VARIANCE_MEMORY, 1.0)
@@ -204,7 +206,7 @@ def _column(numbers: Vector) -> float | Matrix:
 
 def _faded(
     sums: NDArray[np.float64],
-    horizon: int | list[int],
+    horizon: int | list[int] | slice,
     keep: float | NDArray[np.float64],
     new: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:

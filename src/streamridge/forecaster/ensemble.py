@@ -45,12 +45,14 @@ MODEL, BASELINE, LAST = "model", "start", "last"
 FITTED = slice(0, 2)
 # The weights of the newest squared error in the three means that show a jump, and how many times as
 # large as that of the last reading the second mean may be.
-NEWEST, MOST = np.array([[0.5], [0.1], [0.25]]), 2.0
+NEWEST, MOST = (0.5, 0.1, 0.25), 2.0
 # The third mean counts errors beyond those of the other only. That of the mixture must exceed this
 # share of a large error, and this many times that of the last reading.
 NOTABLE, FAR_MORE = 0.2, 8.0
 # The weight of the newest squared error in the means over steps at which a jump was suspected.
 SUSPECTED = 0.01
+# The weights of the newest squared error in all four means: if no jump is suspected, and if one is.
+PACES = tuple(np.array([*NEWEST, pace])[:, None] for pace in (0.0, SUSPECTED))
 
 
 @dataclass(frozen=True)
@@ -165,24 +167,21 @@ class Ensemble:
         """Return the kind of forecast that has most of the weight in a mixture."""
         members = forecast.members[: len(self.names), 0]
         awake = ~np.isnan(members)
-        weights = self.weights(None if awake.all() else awake)[0].tolist()
+        weights = self.weights(None if awake.all() else awake).tolist()
         naive = weights[1 + self.has_baseline :]
         if sum(naive) <= 0.5:
             return "model"
         return "last" if naive.index(max(naive)) == len(naive) - 1 else "seasonal"
 
-    def weights(self, awake: Mask | None = None) -> Matrix:
-        """Return the weights of the members, (H, K), given which have a forecast; default all."""
+    def weights(self, awake: Mask | None = None) -> Vector:
+        """Return the weights of the members one step ahead, (K,), given which have a forecast."""
         voters = None
         if awake is not None:
             voters = np.ones(1 + len(self.mixtures.largest), dtype=bool)
             voters[0] = awake[0]
-        final, within = self.final.weights(voters)[0], self.mixtures.weights(awake)
-        if len(final) == 1:  # one horizon, the usual case, is one product
-            weights = final[:, 1:].dot(within[:, 0])
-        else:
-            weights = np.einsum("hg,ghk->hk", final[:, 1:], within)
-        weights[:, 0] += final[:, 0]
+        final, within = self.final.weights(voters)[0, 0], self.mixtures.weights(awake)[:, 0]
+        weights = final[1:].dot(within)
+        weights[0] += final[0]
         return weights
 
     @property
@@ -213,27 +212,28 @@ class Ensemble:
         squares, seen, count, latest = self.squares, self.seen, len(self.names), self.latest
         horizon = self.horizon
         made = {step - each.step: each for each in pending if step - each.step < horizon}
-        if made and plausible:
+        if made:
             members, values = self._forecasts_of(made)
+        if made and plausible:
             voters = members[_voters(count, len(mixtures.largest))]
             mixtures = mixtures.observe(members[:count], members[count:], value)
             final = final.observe(voters, values, value)
-        if learns and self.has_baseline:
+        if made and learns and self.has_baseline:
             known = {h: each for h, each in made.items() if not isnan(each.raw.item(h))}
-            for h, each in known.items():
-                squares = squares + np.square(value - each.members[FITTED, h])
+            errors = value - members[FITTED][:, [*known]]
+            terms = np.concatenate((squares[:, None], errors * errors), axis=1)
+            squares = np.add.accumulate(terms, axis=1)[:, -1]  # added one by one
             seen += len(known)
             if correction is not None:
                 correction = correction.learn_all(
                     [(h, value - each.raw.item(h), each.means) for h, each in known.items()]
                 )
         if forecast is not None and plausible:
-            both = np.array([forecast.values[0], forecast.members[count - 1, 0]])
-            if not isnan(both[1]):
-                errors, is_suspected = np.square(value - both), self._suspicion(large) > 0
+            both = np.array([forecast.values.item(0), forecast.members.item(count - 1, 0)])
+            if not isnan(both.item(1)):
+                errors = np.square(value - both)
                 newest = np.array([errors, errors, errors - errors.min(), errors])
-                pace = np.append(NEWEST, [[SUSPECTED * is_suspected]], axis=0)
-                latest = latest + pace * (newest - latest)
+                latest = latest + PACES[self._suspicion(large) > 0] * (newest - latest)
         if correction is not None:
             error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
             correction = correction.forget() if isnan(error) else correction.observe(error)
@@ -258,10 +258,11 @@ class Ensemble:
         newest = next(iter(made.values()))
         if self.horizon == 1:
             return newest.members, newest.values[None]
+        leads, every = [*made], range(len(made))
         members = np.full(newest.members.shape, np.nan)
         values = np.full((1, self.horizon), np.nan)
-        for h, each in made.items():
-            members[:, h], values[:, h] = each.members[:, h], each.values[h]
+        members[:, leads] = np.array([each.members for each in made.values()])[every, :, leads].T
+        values[0, leads] = [each.values.item(h) for h, each in made.items()]
         return members, values
 
     def after_refit(self) -> Ensemble:

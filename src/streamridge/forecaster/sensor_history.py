@@ -130,8 +130,17 @@ class SensorHistory:
 
     def naive_forecasts(self) -> Matrix:
         """Return all naive forecasts, (K, H); NaN where the last reading is too old."""
-        steps = range(self.next_step, self.next_step + self.horizon)
-        forecasts = np.array([self.naive_values(step) for step in steps]).T
+        first, past = self.next_step, self.past()
+        seasons = [
+            past.season_before(first, self.horizon, period)
+            for period in reversed(self._settings.periods)
+        ]
+        known = [each for each in seasons if each is not None]
+        if len(known) == len(seasons):
+            forecasts = np.array([*known, np.full(self.horizon, self.naive_values(first)[-1])])
+        else:
+            steps = range(first, first + self.horizon)
+            forecasts = np.array([self.naive_values(step) for step in steps]).T
         if not self.last_is_recent:
             forecasts[-1] = np.nan
         if self._settings.bounds is None:

@@ -29,7 +29,7 @@ from streamridge.forecaster.extra_columns import filled_forward
 from streamridge.forecaster.far_ahead import FarAhead, FarForecast
 from streamridge.forecaster.forecast import JUDGED, Levels, Source
 from streamridge.forecaster.pattern_correction import PatternCorrection, PatternForecast
-from streamridge.forecaster.plausibility import clipped
+from streamridge.forecaster.plausibility import Limits, clipped
 from streamridge.forecaster.self_tuning import Event, SelfTuningModel
 from streamridge.forecaster.sensor_history import SensorHistory
 from streamridge.forecaster.settings import Settings
@@ -121,7 +121,7 @@ class StepwiseForecaster:
             if ensemble is None:
                 forecast = NextForecast(made.values, "model", made)
             else:
-                forecast = self._mixed(ensemble, made, baseline)
+                forecast = self._mixed(ensemble, made, baseline, limits)
         self._next = {key: forecast}
         return forecast
 
@@ -160,12 +160,12 @@ class StepwiseForecaster:
         return filled_forward(known, timeline.last_extras) if np.isnan(known).any() else known
 
     def _mixed(
-        self, ensemble: Ensemble, made: ModelForecast, baseline: Vector | None
+        self, ensemble: Ensemble, made: ModelForecast, baseline: Vector | None, limits: Limits
     ) -> NextForecast:
         """Return the mixture of the model's forecast with the baseline and naive forecasts."""
         history, settings = self._history, self._settings
         bounds = None if settings.bounds is None else settings.limits
-        naive, limits, blended = history.naive_forecasts(), history.limits, None
+        naive, blended = history.naive_forecasts(), None
         if self._blend is not None and self._far is not None:
             rows = self._next_seasonal_rows(self._far)
             blended = self._blend.forecast(rows, made.step, made.values)
@@ -236,8 +236,8 @@ class StepwiseForecaster:
         """Learn from a reading and its forecast."""
         made, values = forecast.by_model, forecast.values
         judges = self._settings.guard and self._model is not None
-        half_width = self._judged_width(made, values) if judges else None
-        large = np.inf if made is None else LARGE * self._judged_width(made, values)
+        width = self._judged_width(made, values) if judges or made is not None else np.inf
+        half_width, large = width if judges else None, np.inf if made is None else LARGE * width
         verdict = self._history.push(value, float(values[0]), half_width, columns)
         self._catch_up()  # before a first fit forgets or doubts readings
         learns, plausible = verdict == "good", verdict != "implausible"

@@ -100,7 +100,7 @@ class Tuning:
             return {}
         asleep = {BASELINE: not model.has_baseline, LAST: not history.last_is_recent}
         awake = np.array([not asleep.get(name, False) for name in ensemble.names])
-        weights = ensemble.weights(None if awake.all() else awake)[0].tolist()
+        weights = ensemble.weights(None if awake.all() else awake).tolist()
         return dict(zip(ensemble.names, weights, strict=True))
 
     @property

@@ -95,7 +95,12 @@ class TabledLags:
 class FreeLags:
     """Differences between times without a grid, each entry on its own."""
 
-    distinct: Matrix
+    distinct: Block
+
+    @classmethod
+    def between(cls, t: Vector, other: Vector, memory: Heap) -> FreeLags:
+        """Return the differences t_i - t'_j in an array of the memory."""
+        return cls(np.subtract(t[:, None], other, out=memory.empty((len(t), len(other)))))
 
     def expand(self, values: Block) -> Block:
         return values
@@ -104,14 +109,14 @@ class FreeLags:
         return W.dense
 
 
-def time_lags(t: Vector, other: Vector, *, tables: bool = True) -> TimeLags:
+def time_lags(t: Vector, other: Vector, *, tables: bool = True, memory: Heap = HEAP) -> TimeLags:
     """Return the differences t_i - t'_j in the most compact form that the times allow.
 
     Without tables, whole steps with gaps have every entry of the matrix. This is faster for a
-    formula that costs less than a lookup.
+    formula that costs less than a lookup. A matrix of all entries comes from `memory`.
     """
     if len(t) <= 1 or not len(other):
-        return FreeLags(t[:, None] - other)
+        return FreeLags.between(t, other, memory)
     gaps = np.concatenate([np.diff(t), np.diff(other)])
     step = float(gaps[0])
     if np.abs(gaps - step).max() <= 1e-9 * abs(step):
@@ -119,14 +124,14 @@ def time_lags(t: Vector, other: Vector, *, tables: bool = True) -> TimeLags:
         steps = np.arange(len(t) - 1, -len(other), -1, dtype=np.float64)
         return ToeplitzLags(t[0] - other[0] + step * steps, rows=len(t))
     if not tables:
-        return FreeLags(t[:, None] - other)
+        return FreeLags.between(t, other, memory)
     low = t.min() - other.max()
     size = t.max() - other.min() - low + 1
     whole = np.array_equal(t, np.rint(t)) and np.array_equal(other, np.rint(other))
     if whole and size <= LARGEST_TABLE * (len(t) + len(other)):
         index = (t[:, None] - (other + low)).astype(np.intp)
         return TabledLags(low + np.arange(size), index)
-    return FreeLags(t[:, None] - other)
+    return FreeLags.between(t, other, memory)
 
 
 class Forgetting(Summand):
@@ -298,13 +303,16 @@ class Remembering(Forgetting):
         return self._changed(kernel=self.kernel.at(own), **given)
 
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> RememberingEvaluation:
-        lags = time_lags(a.own, b.own, tables=False)
-        ages = np.abs(lags.distinct).astype(memory.dtype, copy=False)
-        fading = np.array([np.exp(-rate * ages) for rate in self.rates], dtype=memory.dtype)
-        inner = self.kernel.evaluate(a.parts[0], b.parts[0], memory)
+        # All arrays come from the memory: new pages would take longer than the arithmetic.
+        lags = time_lags(a.own, b.own, tables=False, memory=memory)
+        ages = np.abs(lags.distinct, out=lags.distinct)  # the signs are not needed again
+        fading, factor = memory.empty((len(self.rates), *ages.shape)), memory.empty(ages.shape)
+        for rate, each in zip(self.rates, fading, strict=True):
+            np.exp(np.multiply(ages, -rate, out=each), out=each)
         shares = np.array(self.shares, dtype=memory.dtype)
-        factor = lags.expand(np.tensordot(shares, fading, axes=1))
-        return RememberingEvaluation(inner, lags, ages, fading, shares, factor)
+        np.dot(shares, fading.reshape(len(shares), -1), out=factor.reshape(-1))
+        inner = self.kernel.evaluate(a.parts[0], b.parts[0], memory)
+        return RememberingEvaluation(inner, lags, ages, fading, shares, lags.expand(factor))
 
     def weighted_sum(self, rows: Embedding, weights: Matrix, layout: Layout) -> WeightedSum:
         # For inputs newer than all rows the factor splits into a scalar and a constant vector.
@@ -337,17 +345,22 @@ class RememberingEvaluation(ForgettingEvaluation):
     def gradient_dot(self, v: Vector, factor: Block | None = None) -> Block:
         combined = self._times(factor)
         K = self.kernel.value if factor is None else self.kernel.value * factor
-        own = [(K * self.lags.expand(each)) @ v for each in self._slopes()]
-        return np.column_stack([*own, self.kernel.gradient_dot(v, combined)])
+        aged = K * self.lags.expand(self.ages)
+        in_shares = [(K * self.lags.expand(each)) @ v for each in self.fading]
+        in_rates = [
+            -share * ((aged * self.lags.expand(each)) @ v)
+            for share, each in zip(self.shares, self.fading, strict=True)
+        ]
+        return np.column_stack([*in_shares, *in_rates, self.kernel.gradient_dot(v, combined)])
 
     def inner(self, W: Weights, slopes: Slopes | None = None) -> tuple[float, Vector]:
         faded = replace(W, factor=self._times(W.factor))
         in_value, own = self.kernel.inner(faded, slopes and slopes.part(0))
-        weighted = np.multiply(self.kernel.value, W.dense, out=W.memory.empty(self.factor.shape))
-        in_factor = [np.vdot(weighted, self.lags.expand(each)) for each in self._slopes()]
-        return in_value, np.concatenate([in_factor, own])
-
-    def _slopes(self) -> list[Block]:
-        """Return the derivatives of the factor in each share, and then in each rate."""
-        pairs = zip(self.shares, self.fading, strict=True)
-        return [*self.fading, *(-share * self.ages * faded for share, faded in pairs)]
+        shape, fading = self.factor.shape, [self.lags.expand(each) for each in self.fading]
+        weighted = np.multiply(self.kernel.value, W.dense, out=W.memory.empty(shape))
+        in_shares = [np.vdot(weighted, each) for each in fading]
+        aged = np.multiply(weighted, self.lags.expand(self.ages), out=weighted)
+        in_rates = [
+            -share * np.vdot(aged, each) for share, each in zip(self.shares, fading, strict=True)
+        ]
+        return in_value, np.concatenate([in_shares, in_rates, own])

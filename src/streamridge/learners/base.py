@@ -128,8 +128,8 @@ class Policy(Protocol):
     ) -> Self:
         """Return the policy after learning from rows that a fit at `lam` was not trained on."""
 
-    def moved(self) -> Self:
-        """Return the policy at the end of a window, before the refit."""
+    def moved(self, windows: int = 1) -> Self:
+        """Return the policy before a refit, given the number of windows since the last move."""
 
     def reported(self) -> Self:
         """Return the policy after it has passed gradients to its watcher, if it has one."""

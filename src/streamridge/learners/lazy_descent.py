@@ -282,8 +282,11 @@ class LazyDescent:
         require_shape("gradient", np.asarray(g), self.z.shape)
         return replace(self, g=self.g + g, seen=self.seen + count)
 
-    def move(self) -> Self:
-        """Return the state after one projected step along the mean gradient, eq. (18)."""
+    def move(self, windows: int = 1) -> Self:
+        """Return the state after one projected step along the mean gradient, eq. (18).
+
+        After several windows the step is that many times as long.
+        """
         settled = replace(self, g=np.zeros_like(self.g), seen=0)
         if not self.seen:
             return settled
@@ -294,7 +297,7 @@ class LazyDescent:
             displacement, memory = self.step.step(self.z, g, self.memory)
         if not all(np.isfinite(part).all() for part in (self.g, displacement, memory)):
             return replace(settled, skipped=self.skipped + 1)
-        displacement = np.clip(displacement, -self.reach, self.reach)
+        displacement = np.clip(windows * displacement, -self.reach, self.reach)
         z = self.feasible.project(self.z - displacement)
         return replace(settled, z=z, memory=memory, moves=self.moves + 1)
 

@@ -109,9 +109,9 @@ class GradientPolicy:
         unseen = (*self.unseen, (self.chart.encode(lam), each))
         return replace(self, descent=self.descent.add(each.sum(axis=0), len(window)), unseen=unseen)
 
-    def moved(self) -> Self:
+    def moved(self, windows: int = 1) -> Self:
         """Return the policy after one projected step, lines 3 and 4."""
-        return replace(self, descent=self.descent.move())
+        return replace(self, descent=self.descent.move(windows))
 
     def reported(self) -> Self:
         if self.watch is None or not self.unseen:

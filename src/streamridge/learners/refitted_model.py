@@ -63,8 +63,9 @@ class RefittedModel(Generic[FitT]):
         costs: Costs,
         *,
         deferred: bool = False,  # whether refits and searches wait for a call of `refit`
-        # Training rows per row of the fit that gradients are computed with. None uses the fit in
-        # force, whose matrices must be rebuilt unless they are in memory.
+        # Training rows per row of the fit that gradients are computed with, and windows per
+        # gradient. None uses the fit in force, whose matrices must be rebuilt unless they are in
+        # memory, at the end of every window.
         gradient_share: int | None = None,
         # Memory that refits use and keep for the next refit. None allocates new memory for each
         # refit, and frees it afterwards.
@@ -209,9 +210,16 @@ class RefittedModel(Generic[FitT]):
     def _refitted(
         self, progress: Progress[FitT], memory: Workspace, issued: IssuedForecasts | None
     ) -> Progress[FitT]:
-        """Return the progress after learning from its window, and a new fit."""
-        policy = self._learned(progress, memory, issued)
-        return self._fitted(policy.moved(), progress.newest, progress.refits + 1, memory)
+        """Return the progress after learning from its window, and a new fit.
+
+        A smaller fit for gradients also learns from fewer windows, and moves farther after each.
+        """
+        policy, share = progress.policy, self.gradient_share or 1
+        if progress.current.runs[:, 1].sum() < share * LEAST_GRADIENT_ROWS:
+            share = 1
+        if progress.refits % share == 0:
+            policy = self._learned(progress, share, memory, issued).moved(share)
+        return self._fitted(policy, progress.newest, progress.refits + 1, memory)
 
     def _searched(self, progress: Progress[FitT]) -> Progress[FitT]:
         """Return the progress after a search."""
@@ -221,7 +229,11 @@ class RefittedModel(Generic[FitT]):
         return replace(progress, policy=policy.searched(known))
 
     def _learned(
-        self, progress: Progress[FitT], memory: Workspace, issued: IssuedForecasts | None
+        self,
+        progress: Progress[FitT],
+        share: int,  # the training rows per row of the fit for the gradient
+        memory: Workspace,
+        issued: IssuedForecasts | None,
     ) -> Policy:
         """Return the policy after learning from the rows whose last label came after the refit.
 
@@ -236,8 +248,7 @@ class RefittedModel(Generic[FitT]):
         if not len(window):
             return policy
         with self.costs.spending("tuning"):
-            share = self.gradient_share
-            if share is None or len(trained) < share * LEAST_GRADIENT_ROWS:
+            if share == 1:
                 fit = memory.solved(current, self.model, self._in_memory(current)[0])
             else:
                 trained = np.sort(trained[drawn(trained, len(trained) // share)])

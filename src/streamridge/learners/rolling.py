@@ -99,7 +99,7 @@ class SearchPolicy:
     ) -> Self:
         return self
 
-    def moved(self) -> Self:
+    def moved(self, windows: int = 1) -> Self:
         return self
 
     def reported(self) -> Self:
