@@ -88,19 +88,18 @@ class TestBackup:
         writer.start()
         try:
             for number in range(backups):
-                copy, before = tmp_path / f"{number}.db", len(written)
+                copy = tmp_path / f"{number}.db"
                 result = on(database, "backup", copy)
                 assert result.exit_code == 0, result.output
                 assert "no faults" in result.stderr
                 with open_ledger(str(copy), read_only=True) as ledger:
                     lasts.append(ledger.last_seq())
-                wait_until(lambda: len(written) > before, "more readings")  # noqa: B023
+                wait_until(lambda: written and written[-1] > lasts[-1], "more readings")
         finally:
             stop.set()
             writer.join()
 
-        assert lasts == sorted(lasts)
-        assert len(set(lasts)) > 5
+        assert lasts == sorted(set(lasts))
 
     def test_it_never_replaces_a_file(self, database, tmp_path):
         (tmp_path / "there.db").write_text("mine")
