@@ -133,10 +133,10 @@ class SensorHistory:
         first, past = self.next_step, self.past()
         seasons = [
             past.season_before(first, self.horizon, period)
-            for period in reversed(self._settings.periods)
+            for period in reversed(self._settings.periods if self.horizon > 1 else ())
         ]
         known = [each for each in seasons if each is not None]
-        if len(known) == len(seasons):
+        if self.horizon > 1 and len(known) == len(seasons):  # all steps at once
             forecasts = np.array([*known, np.full(self.horizon, self.naive_values(first)[-1])])
         else:
             steps = range(first, first + self.horizon)

@@ -83,7 +83,7 @@ class StepwiseForecaster:
         self._pattern: PatternCorrection | None = None
         if self._simple is not None:
             self._pattern = PatternCorrection.start(settings.day, settings.near)
-        self._bursts = BurstCorrection(settings.day)
+        self._bursts: BurstCorrection | None = None  # until most readings are equal
         self._far = _far_ahead_of(settings)  # None if the model forecasts all steps
         self._next_far: FarForecast | None = None  # the next forecast of the far steps
         self._next_rows: SeasonalRows | None = None  # the rows of the regressions for these steps
@@ -175,7 +175,8 @@ class StepwiseForecaster:
         values, source = ensemble.issued(mixed, LARGE * self._judged_width(made, made.values))
         bursts = pattern = None
         if history.plausibility.common is not None:  # most readings are equal
-            bursts = self._bursts.forecast(float(values[0]), history.mean_of_days())
+            correction = self._bursts or BurstCorrection(settings.day)
+            bursts = correction.forecast(float(values[0]), history.mean_of_days())
             values = values if bursts is None else bursts.corrected(values, limits)
         if self._pattern is not None and self._simple is not None:
             simple = self._simple.ahead(history.past(), made.step + 1)
@@ -258,7 +259,8 @@ class StepwiseForecaster:
         if self._pattern is not None:
             self._pattern = self._pattern.observe(step, value, forecast.by_pattern, learns=learns)
         if forecast.by_bursts is not None and learns:
-            self._bursts = self._bursts.observe(value, forecast.by_bursts)
+            correction = self._bursts or BurstCorrection(self._settings.day)
+            self._bursts = correction.observe(value, forecast.by_bursts)
         if self._model is None:
             self._try_first_fit()
         elif learns:
@@ -446,7 +448,7 @@ class StepwiseForecaster:
                 "ensemble": self._ensemble.state() if self._ensemble else {},
                 "blend": self._blend.state() if self._blend else {},
                 "pattern": self._pattern.state() if self._pattern else {},
-                "bursts": self._bursts.state(),
+                "bursts": self._bursts.state() if self._bursts else {},
                 "far": self._far.state() if self._far else {},
                 "model": self._model.state() if self._model else {},
                 "costs": {"seconds": np.array(astuple(self._costs))},
@@ -471,8 +473,7 @@ class StepwiseForecaster:
         if self._pattern is not None and pattern:  # files of earlier versions have none
             self._pattern = self._pattern.restore(pattern)
         bursts = part(state, "bursts")
-        if bursts:  # as well
-            self._bursts = self._bursts.restore(bursts)
+        self._bursts = BurstCorrection(self._settings.day).restore(bursts) if bursts else None
         if self._far is not None:
             self._far = self._far.restore(part(state, "far"))
         if header["fitted"]:
