@@ -211,7 +211,10 @@ def lines_until(process, words, stream):
     timer.start()
     try:
         while not lines or words not in lines[-1]:
-            lines.append(stream.readline())
+            try:
+                lines.append(stream.readline())
+            except OSError:  # a terminal whose process has ended
+                lines.append("")
             assert lines[-1], f"it never printed {words!r}, but {lines}"
     finally:
         timer.cancel()

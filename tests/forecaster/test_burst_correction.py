@@ -60,12 +60,17 @@ def test_an_unknown_mean_corrects_nothing_and_huge_numbers_teach_nothing():
     correction = learned([1.0, 1.0], [0.0, 0.0], [1.0, 1.0])[0]
 
     assert correction.forecast(1.0, np.nan) is None
+    assert correction.forecast(-1e308, 1e308) is None
     assert correction.observe(1e200, correction.forecast(0.0, 1e200)) is correction
 
 
 @pytest.mark.parametrize(
     ("sums", "message"),
-    [(np.zeros(2), "sums must have shape"), (np.array([1, np.nan, 1]), "sums must be finite")],
+    [
+        (np.zeros(2), "sums must have shape"),
+        (np.array([1, np.nan, 1]), "sums must be finite"),
+        (np.array([1, -1, -1]), "sums must not be negative"),
+    ],
 )
 def test_damaged_states_are_refused(sums, message):
     with pytest.raises(sr.InvalidInputError, match=message):

@@ -44,12 +44,20 @@ def test_a_reading_is_judged_by_its_error_and_by_the_recent_range(value, error, 
 
 @pytest.mark.parametrize(
     ("value", "verdict"),
-    [(0.0, "good"), (300.0, "good"), (599.0, "good"), (601.0, "outlier"), (1201.0, "implausible")],
+    [
+        (-1.0, "outlier"),
+        (0.0, "good"),
+        (300.0, "good"),
+        (599.0, "good"),
+        (601.0, "outlier"),
+        (1201.0, "implausible"),
+    ],
 )
 def test_if_most_readings_are_equal_a_burst_of_a_usual_size_is_no_outlier(value, verdict):
     bursts = of(0.0, 0.0, 0.0, 300.0)
 
-    assert bursts.judge(value, 250.0, 1.0)[0] == verdict
+    found, after = bursts.judge(value, 250.0, 1.0)
+    assert (found, after.low, after.high) == (verdict, 0.0, 300.0)
     assert replace(bursts, common=None).judge(value, 250.0, 1.0)[0] != "good"
 
 

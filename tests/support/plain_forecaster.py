@@ -507,7 +507,7 @@ class PlainForecaster:
                 self.far.append((self.past.newest + 1, value))
         verdict = self.verdict(value, error, band)
         self.judged.append((value, is_strange and verdict != "stuck"))
-        if verdict == "good":
+        if verdict == "good" and not self.is_burst(value):
             self.low, self.high = np.fmin(self.low, value), np.fmax(self.high, value)
         return verdict
 
@@ -516,10 +516,17 @@ class PlainForecaster:
         low, high = self.low, self.high
         return not low < high or 2 * low - high <= value <= 2 * high - low
 
+    def is_burst(self, value):
+        """Return whether a value of a stream of equal readings is a burst of a usual size."""
+        return (
+            self.common is not None
+            and self.low < self.high
+            and self.low <= value <= (2 * self.high - self.low)
+        )
+
     def is_strange(self, value, error, band):
         """Return whether a value is far or badly forecast; bursts of a usual size are not."""
-        is_burst = self.common is not None and self.low < self.high and self.is_near(value)
-        return self.is_implausible(value) or (abs(error) > 5 * band and not is_burst)
+        return self.is_implausible(value) or (abs(error) > 5 * band and not self.is_burst(value))
 
     def verdict(self, value, error, band):
         latest = [is_strange for _, is_strange in self.judged[-8:]]

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamridge.arrays import Vector, require_finite, require_shape
+from streamridge.errors import InvalidInputError
 from streamridge.forecaster.plausibility import Limits, clipped
 
 # The memory of the sums, in days.
@@ -62,7 +63,8 @@ class BurstCorrection:
 
     def forecast(self, value: float, mean: float) -> BurstForecast | None:
         """Return the correction of a forecast; None if the mean is NaN, which is unknown."""
-        return BurstForecast(value, mean - value, self.share) if isfinite(mean) else None
+        change = mean - value
+        return BurstForecast(value, change, self.share) if isfinite(change) else None
 
     def observe(self, value: float, forecast: BurstForecast) -> BurstCorrection:
         """Return the correction after a value that can be learned from."""
@@ -81,4 +83,6 @@ class BurstCorrection:
         """Return the correction with a saved state."""
         sums = require_finite("sums", state["sums"])
         require_shape("sums", sums, self.sums.shape)
+        if min(sums[0], sums[2]) < 0:
+            raise InvalidInputError(f"sums must not be negative, got {sums}")
         return replace(self, sums=sums)

@@ -91,8 +91,9 @@ class Plausibility:
         is_far, is_new = self.is_implausible(value), self.strange >= CONVINCING
         has_common, starts, far = self.common is not None, self.starts, self.far
         is_near = not self.is_implausible(value, NEAR)
-        # If most readings are equal, bands are narrow: a burst of a usual size is no outlier.
-        is_burst = has_common and is_near and self.high > self.low
+        # If most readings are equal, bands are narrow: a burst that exceeds the largest one by the
+        # width of the range at most is no outlier. Only `renewed` adds it to the range.
+        is_burst = has_common and is_near and self.low <= value and self.high > self.low
         is_strange = is_far or (abs(error) > OUTLIER * half_width and not is_burst)
         if is_strange and not self.strange:
             starts = (*starts, step)[-FREQUENT:]
@@ -109,7 +110,8 @@ class Plausibility:
             verdict = "outlier"
         else:
             # Python's min and max return the first of two numbers if the other one is NaN.
-            low, high = min(value, low), max(value, high)
+            if not is_burst:
+                low, high = min(value, low), max(value, high)
             strange = strange if is_strange else 0
         runs = self.longest_run, value, run, strange, self.stuck_for, self.common
         return verdict, Plausibility(low, high, *runs, step, starts, far)

@@ -130,17 +130,16 @@ class SensorHistory:
 
     def naive_forecasts(self) -> Matrix:
         """Return all naive forecasts, (K, H); NaN where the last reading is too old."""
-        first, past = self.next_step, self.past()
-        seasons = [
-            past.season_before(first, self.horizon, period)
-            for period in reversed(self._settings.periods if self.horizon > 1 else ())
-        ]
-        known = [each for each in seasons if each is not None]
-        if self.horizon > 1 and len(known) == len(seasons):  # all steps at once
-            forecasts = np.array([*known, np.full(self.horizon, self.naive_values(first)[-1])])
-        else:
-            steps = range(first, first + self.horizon)
+        first, count, past = self.next_step, self.horizon, self.past()
+        seasons: list[Vector | None] = [None]  # one step, the usual case, is faster alone
+        if count > 1:
+            periods = reversed(self._settings.periods)
+            seasons = [past.season_before(first, count, period) for period in periods]
+        if any(each is None for each in seasons):
+            steps = range(first, first + count)
             forecasts = np.array([self.naive_values(step) for step in steps]).T
+        else:
+            forecasts = np.array([*seasons, np.full(count, self.naive_values(first)[-1])])
         if not self.last_is_recent:
             forecasts[-1] = np.nan
         if self._settings.bounds is None:

@@ -305,7 +305,8 @@ class Remembering(Forgetting):
     def evaluate(self, a: Embedding, b: Embedding, memory: Heap = HEAP) -> RememberingEvaluation:
         # All arrays come from the memory: new pages would take longer than the arithmetic.
         lags = time_lags(a.own, b.own, tables=False, memory=memory)
-        ages = np.abs(lags.distinct, out=lags.distinct)  # the signs are not needed again
+        # The signs are not needed again: of the lags, only `expand` is valid from here on.
+        ages = np.abs(lags.distinct, out=lags.distinct).astype(memory.dtype, copy=False)
         fading, factor = memory.empty((len(self.rates), *ages.shape)), memory.empty(ages.shape)
         for rate, each in zip(self.rates, fading, strict=True):
             np.exp(np.multiply(ages, -rate, out=each), out=each)

@@ -86,7 +86,7 @@ class Groups:
 
     def start(self, ledger: Ledger, sensors: Iterable[SensorRow]) -> None:
         """Start the thread, which first loads the groups of all sensors from a ledger."""
-        self._ledger = ledger
+        self._ledger, self._last_seq = ledger, ledger.last_seq()
         for sensor in sensors:
             self._put(sensor)
         self._unloaded = set(self._groups)
@@ -142,23 +142,34 @@ class Groups:
                     return  # the next start loads them
 
     def _load(self, key: GroupKey) -> None:
+        """Load a group; after a stop that came meanwhile it counts as not loaded."""
+        try:
+            self._load_state(key)
+        finally:
+            if not self._stopping.is_set():
+                self._unloaded.discard(key)
+
+    def _load_state(self, key: GroupKey) -> None:
         """Load the state of a group, replay its steps since, and find its newest forecasts."""
         group, stored = self._groups[key], self._ledger.group_state(*key)
-        if stored is not None:
-            try:
-                corrections = GroupCorrections.from_bytes(stored[1], group.plan)
-                self._replay(key, corrections)
-            except Exception as error:
-                self._begin_again(key, str(error))
-            else:
-                group.corrections, group.is_new = corrections, False
-                group.listening = corrections.listening()
-                for sensor in group.members:
-                    issued = list(self._ledger.forecasts(sensor, start=corrections.newest + 1))
-                    if issued:
-                        group.open.add(issued[-1], None, monotonic())
-        if not self._stopping.is_set():
-            self._unloaded.discard(key)
+        if stored is None:
+            return
+        try:
+            corrections = GroupCorrections.from_bytes(stored[1], group.plan)
+            self._replay(key, corrections)
+        except Exception as error:
+            self._begin_again(key, str(error))
+            return
+        group.corrections, group.is_new = corrections, False
+        group.listening = corrections.listening()
+        for sensor in group.members:
+            if self._stopping.is_set():
+                return
+            issued = self._ledger.forecasts(sensor, start=corrections.newest + 1)
+            # Forecasts that were made after the start are queued.
+            known = [each for each in issued if each.seq <= self._last_seq]
+            if known:
+                group.open.add(known[-1], None, monotonic())
 
     def _replay(self, key: GroupKey, corrections: GroupCorrections) -> None:
         """Replay the stored steps of a group, until the service stops."""
@@ -185,14 +196,14 @@ class Groups:
         before = self._keys.get(sensor.id)
         if key == before:
             return
+        if key is not None and key not in self._groups:  # first, since it may fail
+            last = self._ledger.last_group_step(*key)
+            self._groups[key] = _Group(plan, newest=NEVER if last is None else last)
         if before is not None:
             self._groups[before].members.remove(sensor.id)
             self._groups[before].open.remove(sensor.id)
             del self._keys[sensor.id]
         if key is not None:
-            if key not in self._groups:
-                last = self._ledger.last_group_step(*key)
-                self._groups[key] = _Group(plan, newest=NEVER if last is None else last)
             group = self._groups[key]
             insort(group.members, sensor.id)
             self._keys[sensor.id] = key

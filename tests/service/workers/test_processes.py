@@ -12,7 +12,9 @@ def test_a_long_folder_of_temporary_files_leaves_room_for_sockets(tmp_path, monk
     deep = tmp_path / ("a" * 100)
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
-    monkeypatch.setattr(current_process(), "_config", {})
+    monkeypatch.setattr(
+        current_process(), "_config", {**current_process()._config, "tempdir": None}
+    )
 
     process_context()
 
