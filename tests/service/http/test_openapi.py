@@ -126,6 +126,7 @@ class TestFuzzing:
         # An archived sensor is not deleted: it can still be read.
         command += ["--exclude-checks", "use_after_free"]
         command += ["--checks", "all", "--exclude-path", "/v1/stream", "--no-color"]
+        command += ["--request-timeout", "120"]  # a busy machine may need more than 10 seconds
         command += ["--seed", str(seed), "--max-examples", str(examples), *more]
         hooks = {"SCHEMATHESIS_HOOKS": "tests.support.service.fuzzing", "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
