@@ -23,6 +23,11 @@ SEED = int(os.environ.get("FUZZ_SEED", "3"))
 # Routes whose requests can be wrong although they match the schema: a conflicting row, an unknown
 # zone, a start after the end.
 CONFIGURATION = """
+[checks.negative_data_rejection]
+expected-statuses = [
+    "400", "401", "403", "404", "405", "406", "409", "415", "422", "428", "429", "431", "5xx",
+]
+
 [[operations]]
 include-path-regex = "^/v1/(readings|tokens|gaps)$|^/api/v2/write$|^/(write|query)$|^/v1/sensors/"
 checks.positive_data_acceptance.expected-statuses = [
