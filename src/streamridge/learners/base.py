@@ -129,7 +129,7 @@ class Policy(Protocol):
         """Return the policy after learning from rows that a fit at `lam` was not trained on."""
 
     def moved(self, windows: int = 1) -> Self:
-        """Return the policy before a refit, given how many windows a move stands for."""
+        """Return the policy before a refit, given the number of windows since the last move."""
 
     def reported(self) -> Self:
         """Return the policy after it has passed gradients to its watcher, if it has one."""

@@ -45,6 +45,7 @@ class Progress(Generic[FitT]):
     oldest: float  # time of the oldest row that the fit and the next search need
     steps: int = 0  # observations since the last refit
     refits: int = 1  # fits made so far
+    untaught: int = 0  # windows since the last gradient
 
 
 class RefittedModel(Generic[FitT]):
@@ -217,9 +218,12 @@ class RefittedModel(Generic[FitT]):
         policy, share = progress.policy, self.gradient_share or 1
         if progress.current.runs[:, 1].sum() < share * LEAST_GRADIENT_ROWS:
             share = 1
-        if progress.refits % share == 0:
-            policy = self._learned(progress, share, memory, issued).moved(share)
-        return self._fitted(policy, progress.newest, progress.refits + 1, memory)
+        untaught = progress.untaught + (progress.steps > 0)
+        if untaught >= share:
+            policy = self._learned(progress, share, memory, issued).moved(untaught)
+            untaught = 0
+        fitted = self._fitted(policy, progress.newest, progress.refits + 1, memory)
+        return replace(fitted, untaught=untaught)
 
     def _searched(self, progress: Progress[FitT]) -> Progress[FitT]:
         """Return the progress after a search."""
@@ -290,7 +294,7 @@ class RefittedModel(Generic[FitT]):
     def _state(self) -> dict[str, Matrix | float]:
         """Return everything that changes, except the rows, as arrays and numbers."""
         progress = self.progress
-        names = ("newest", "refit_time", "oldest", "steps", "refits")
+        names = ("newest", "refit_time", "oldest", "steps", "refits", "untaught")
         state: dict[str, Matrix | float] = {name: getattr(progress, name) for name in names}
         state |= {f"policy.{name}": value for name, value in progress.policy.state().items()}
         state |= packed_fit("current", progress.current)
@@ -312,6 +316,7 @@ class RefittedModel(Generic[FitT]):
             require_number("oldest", state["oldest"]),
             steps,
             require_count("refits", state["refits"]),
+            require_count("untaught", state.get("untaught", 0), least=0),  # 0 in earlier files
         )
 
     def _unpacked_fit(self, name: str, state: State) -> RebuildableFit[FitT]:
