@@ -199,6 +199,18 @@ class TestGradientsOfFewerRows:
         values = forecaster.tuning.path.values[-5:]
         assert np.count_nonzero(np.diff(values, axis=0).any(axis=1)) == moves
 
+    def test_refits_by_hand_do_not_switch_learning_off(self):
+        forecaster = self.lived()
+        before = forecaster.hyperparameters
+
+        for day in range(14, 18):
+            live(forecaster, daily((day + 1) * DAY)[day * DAY :], first=day * DAY)
+            forecaster.refit()
+
+        values = forecaster.tuning.path.values
+        assert forecaster.hyperparameters != before
+        assert np.count_nonzero(np.diff(values[-9:], axis=0).any(axis=1)) == 2
+
     def test_it_depends_neither_on_the_memory_nor_on_being_saved(self):
         values = daily(17 * DAY)[14 * DAY :]
         held, plain = self.lived(), self.lived()

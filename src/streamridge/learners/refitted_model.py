@@ -316,7 +316,7 @@ class RefittedModel(Generic[FitT]):
             require_number("oldest", state["oldest"]),
             steps,
             require_count("refits", state["refits"]),
-            require_count("untaught", state.get("untaught", 0), least=0),  # 0 in earlier files
+            require_count("untaught", state["untaught"], least=0),
         )
 
     def _unpacked_fit(self, name: str, state: State) -> RebuildableFit[FitT]:
