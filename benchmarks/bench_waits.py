@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["attacks"], help="one part")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    options.train_size, options.memory, options.workers = 672, "8GB", 2
+    options.train_size, options.memory, options.workers, options.model = 672, "8GB", 2, None
     with tempfile.TemporaryDirectory(prefix="streamridge-") as folder:
         found = attacked(folder, options)
         if options.only is None:

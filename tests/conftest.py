@@ -25,6 +25,9 @@ from tests.support.samples import HOURLY_TIMES
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Modules and tests stay: the garbage collector need not look at them again and again.
+gc.disable()
+
 # Tests start many processes, which would compile everything again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -60,9 +63,8 @@ def pytest_collect_file():
 
 
 def pytest_collection_finish(session):
-    # The modules stay: the garbage collector need not look at them again and again.
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config):
