@@ -4,22 +4,29 @@ import shutil
 import sqlite3
 import struct
 from contextlib import closing
+from threading import Event, Thread
 
 import msgspec
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 import streamridge as sr
 from streamridge_service.groups import open_steps
+from streamridge_service.groups.corrections import Listening
 from streamridge_service.intake import IngestOptions
+from streamridge_service.ledger.errors import DamagedPageError, StorageAwayError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.records import GroupResult, GroupStep
 from streamridge_service.plan import HOUR, Declaration
 from streamridge_service.rows import Batch, Row
+from streamridge_service.service import groups as service_groups
 from streamridge_service.service.writer import PendingWrites, Writer
 from streamridge_service.verification.groups import check_groups
-from tests.support.service.in_process import serving, settled
+from streamridge_service.workers.messages import ReadingsTaken
+from tests.support.service.in_process import serving, settled, small
+from tests.support.waiting import LIMIT, wait_until
 
 START = 1_700_000_000_000_000 // HOUR * HOUR
 NAMES = ("first", "second", "third", "apart")
@@ -357,6 +364,246 @@ class TestMembers:
 def change(database, sql, *values):
     with closing(sqlite3.connect(database)) as connection, connection:
         assert connection.execute(sql, values).rowcount > 0
+
+
+class Watched:
+    """A ledger that calls a function with the name of each query before it answers."""
+
+    def __init__(self, ledger, before):
+        self._ledger, self._before = ledger, before
+
+    def __getattr__(self, name):
+        self._before(name)
+        return getattr(self._ledger, name)
+
+
+class Loading:
+    """Groups that load from a ledger; `before` is called with the name of each query."""
+
+    def __init__(self, ledger, before=lambda name: None, on_store=lambda: None):
+        self.ledger, self.before, self.on_store = ledger, before, on_store
+        self.asked, self.stored = [], []
+        self.sensors = ledger.sensors()
+        self.groups = service_groups.Groups(
+            small("", **HOURLY).plan, is_on=True, store=self._store, show=lambda some: None
+        )
+
+    def start(self):
+        self.groups.start(Watched(self.ledger, self._ask), self.sensors)
+
+    def _ask(self, name):
+        self.asked.append(name)
+        self.before(name)
+
+    def _store(self, result):
+        self.stored.append(result.step)
+        self.on_store()
+
+    def listening(self):
+        return {each.name: self.groups.listening(each.id) for each in self.sensors}
+
+    def forecasts(self, hour):
+        """Return forecasts of the group after an hour, as if they followed the stored ones."""
+        last = self.ledger.last_seq()
+        return [
+            msgspec.structs.replace(
+                list(self.ledger.forecasts(sensor))[-1],
+                seq=last + 3 * (hour - HOURS) + sensor,
+                time=START + (hour + 1) * HOUR,
+            )
+            for sensor in (1, 2, 3)
+        ]
+
+    def take(self, *forecasts):
+        values = [10.0 * each.sensor for each in forecasts]
+        self.groups.take(ReadingsTaken(0, list(forecasts), [], [], values))
+
+    def finish(self):
+        wait_until(lambda: not self.groups.waiting, "an end of the work of groups")
+
+    def stop(self):
+        """Stop the groups; fail if that does not end."""
+        thread = Thread(target=self.groups.stop, daemon=True)
+        thread.start()
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def loading(copied):
+    with open_ledger(str(copied)) as ledger:
+        yield Loading(ledger)
+
+
+def failing(error, query, times):
+    """Return a function that raises an error at the first `times` calls with a query."""
+    left = [error] * times
+
+    def before(name):
+        if name == query and left:
+            raise left.pop()
+
+    return before
+
+
+AWAY = StorageAwayError("the storage cannot be reached.")
+
+
+class TestLoading:
+    # The last one is the first query for the newest forecasts.
+    @pytest.mark.parametrize("query", ["group_state", "group_steps", "forecasts", "newest"])
+    def test_a_stop_ends_it(self, loading, monkeypatch, query):
+        monkeypatch.setattr(service_groups, "MOST_FORECASTS", 3)  # one step at a time
+        whole, reached = Loading(loading.ledger), Event()
+        whole.start()
+        whole.finish()
+        whole.stop()
+        assert whole.asked.count("group_steps") > 2
+        place = len(whole.asked) - 3 if query == "newest" else whole.asked.index(query)
+
+        def before(name):
+            if len(loading.asked) == place + 1:
+                reached.set()
+                assert loading.groups._stopping.wait(LIMIT)
+
+        loading.before = before
+        loading.start()
+        assert reached.wait(LIMIT)
+        loading.take(*loading.forecasts(HOURS))
+        loading.stop()
+
+        first_step = whole.asked.index("group_steps") + 1 + len(GROUP)
+        assert loading.asked == whole.asked[: max(first_step, place + 1)]
+        assert loading.stored == []
+
+    def test_a_stop_leaves_further_groups_out(self, loading):
+        declared = msgspec.json.encode(Declaration(group="B1"))
+        loading.sensors[3] = msgspec.structs.replace(loading.sensors[3], declared=declared)
+        reached = Event()
+
+        def before(name):
+            if name == "group_state":
+                reached.set()
+                assert loading.groups._stopping.wait(LIMIT)
+
+        loading.before = before
+        loading.start()
+        assert reached.wait(LIMIT)
+        loading.stop()
+
+        assert loading.asked.count("last_group_step") == 2
+        assert loading.asked.count("group_state") == 1
+
+    @pytest.mark.parametrize("query", ["group_state", "group_steps", "forecasts"])
+    def test_it_waits_for_a_storage_that_is_away(self, loading, monkeypatch, query):
+        monkeypatch.setattr(service_groups, "RETRY_EVERY", 0.0)
+        loading.before = failing(AWAY, query, times=2)
+
+        with capture_logs() as lines:
+            loading.start()
+            loading.finish()
+        loading.take(*loading.forecasts(HOURS))
+        loading.finish()
+        loading.stop()
+
+        assert [(each["event"], each["reason"]) for each in lines] == [
+            ("groups wait for the storage", str(AWAY))
+        ] * 2
+        assert [(each.time, each.begins) for each in loading.stored] == [
+            (START + HOURS * HOUR, None)
+        ]
+
+    def test_a_stop_does_not_wait_for_a_storage_that_is_away(self, loading, monkeypatch):
+        monkeypatch.setattr(service_groups, "RETRY_EVERY", 100 * LIMIT)
+        loading.before = failing(AWAY, "group_state", times=1)
+
+        with capture_logs() as lines:
+            loading.start()
+            wait_until(lambda: lines, "a line of the log")
+            loading.take(*loading.forecasts(HOURS))
+            loading.stop()
+
+        assert [each["event"] for each in lines] == ["groups wait for the storage"]
+        assert loading.stored == []  # the next start loads the group
+
+    @pytest.mark.parametrize("query", ["group_state", "group_steps", "forecasts"])
+    def test_a_group_that_cannot_be_loaded_begins_again(self, loading, query):
+        error = DamagedPageError("a page is damaged.")
+        loading.before = failing(error, query, times=1)
+
+        with capture_logs() as lines:
+            loading.start()
+            loading.finish()
+        heard = loading.listening()
+        # A stop still finishes what is queued.
+        loading.on_store = lambda: loading.groups._stopping.wait(LIMIT)
+        for hour in (HOURS, HOURS + 1):
+            loading.take(*loading.forecasts(hour))
+        loading.stop()
+
+        assert [(each["event"], each["group"], each["reason"]) for each in lines] == [
+            ("a group begins again", "A2", str(error))
+        ]
+        assert heard == {**dict.fromkeys(GROUP, Listening()), "apart": None}
+        first, second = loading.stored
+        assert (first.time, first.begins) == (START + HOURS * HOUR, (2, 24, 0.9))
+        assert (second.time, second.begins) == (START + (HOURS + 1) * HOUR, None)
+
+    @pytest.mark.parametrize("is_after_a_crash", [False, True])
+    def test_it_leaves_out_forecasts_that_are_queued(self, loading, is_after_a_crash):
+        forecasts = loading.forecasts(HOURS)
+        if is_after_a_crash:  # their readings were stored, but not noted as processed
+            loading.ledger.put_facts({"last": str(forecasts[-1].seq)})
+            loading.ledger.add_forecasts(forecasts)
+        else:
+            loading.before = lambda name: (
+                name == "group_state" and loading.ledger.add_forecasts(forecasts)
+            )
+        loading.start()
+        loading.take(*forecasts[:2])
+        loading.take(forecasts[2])
+        loading.finish()
+        loading.stop()
+
+        (step,) = loading.stored
+        assert [each.value for each in step.members] == [10.0, 20.0, 30.0]
+        assert [each.following for each in step.members] == [each.seq for each in forecasts]
+
+    def test_it_knows_forecasts_of_complete_steps_that_are_not_noted_as_processed(self, loading):
+        loading.ledger.put_facts({"done": "0"})
+
+        loading.start()
+        loading.take(*loading.forecasts(HOURS))
+        loading.finish()
+        loading.stop()
+
+        (step,) = loading.stored
+        assert all(each.own for each in step.members)
+
+    def test_a_sensor_stays_in_its_group_until_the_storage_is_back(self, loading, monkeypatch):
+        monkeypatch.setattr(service_groups, "RETRY_EVERY", 0.0)
+        loading.start()
+        loading.finish()
+        before, is_back, reached = loading.listening(), Event(), Event()
+
+        def away(name):
+            if not is_back.is_set():
+                reached.set()
+                raise AWAY
+
+        loading.before = away
+        declared = msgspec.json.encode(Declaration(group="B1"))
+        loading.groups.put(msgspec.structs.replace(loading.sensors[2], declared=declared))
+        assert reached.wait(LIMIT)
+        assert loading.listening() == before
+        is_back.set()
+        loading.finish()
+
+        loading.take(*loading.forecasts(HOURS))
+        loading.finish()
+        loading.stop()
+        (step,) = loading.stored
+        assert [each.sensor for each in step.members] == [1, 2]
 
 
 class TestVerify:

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from streamridge_service.groups.corrections import GroupCorrections, Listening, named_forecasts
 from streamridge_service.groups.open_steps import CompleteStep, OpenSteps
+from streamridge_service.ledger.errors import StorageAwayError
 from streamridge_service.ledger.ledger import Ledger
 from streamridge_service.ledger.records import GroupResult, GroupStep, IssuedForecast, SensorRow
 from streamridge_service.plan import DAY, NEVER, Declaration, Plan
@@ -31,6 +32,8 @@ from streamridge_service.workers.messages import ReadingsTaken
 MOST_MEMBERS, MOST_CELLS = 1000, 500_000
 # Forecasts that are in memory while the steps of a group are replayed.
 MOST_FORECASTS = 20_000
+# Seconds between attempts to read while the storage is away.
+RETRY_EVERY = 5.0
 
 GroupKey = tuple[str, int]  # the name of a group, and the length of its steps
 NO_GROUP: GroupKey = ("", 0)
@@ -86,7 +89,7 @@ class Groups:
 
     def start(self, ledger: Ledger, sensors: Iterable[SensorRow]) -> None:
         """Start the thread, which first loads the groups of all sensors from a ledger."""
-        self._ledger, self._last_seq = ledger, ledger.last_seq()
+        self._ledger, self._done = ledger, ledger.done_seq()
         for sensor in sensors:
             self._put(sensor)
         self._unloaded = set(self._groups)
@@ -132,42 +135,50 @@ class Groups:
     def _run(self) -> None:
         with threadpool_limits(1):  # results must not depend on the number of threads
             while (work := self._queue.get()) is not None:
-                try:
-                    work()
-                except Exception as error:  # the next one may succeed
-                    log.exception("the work of groups failed", error=repr(error))
-                finally:
-                    self._queue.task_done()
+                while not self._do(work) and not self._stopping.wait(RETRY_EVERY):
+                    pass
+                self._queue.task_done()
                 if self._stopping.is_set() and self._unloaded:
                     return  # the next start loads them
 
+    def _do(self, work: Callable[[], object]) -> bool:
+        """Do some work; return False if the storage is away, so that it must be done again."""
+        try:
+            work()
+        except StorageAwayError as error:
+            log.warning("groups wait for the storage", reason=str(error))
+            return False
+        except Exception as error:  # the next one may succeed
+            log.exception("the work of groups failed", error=repr(error))
+        return True
+
     def _load(self, key: GroupKey) -> None:
-        """Load a group; after a stop that came meanwhile it counts as not loaded."""
+        """Load a group, or let it begin again; after a stop meanwhile it counts as not loaded."""
         try:
             self._load_state(key)
-        finally:
-            if not self._stopping.is_set():
-                self._unloaded.discard(key)
+        except StorageAwayError:
+            raise  # its state is still there
+        except Exception as error:
+            self._begin_again(key, str(error))
+        if not self._stopping.is_set():
+            self._unloaded.discard(key)
 
     def _load_state(self, key: GroupKey) -> None:
         """Load the state of a group, replay its steps since, and find its newest forecasts."""
         group, stored = self._groups[key], self._ledger.group_state(*key)
         if stored is None:
             return
-        try:
-            corrections = GroupCorrections.from_bytes(stored[1], group.plan)
-            self._replay(key, corrections)
-        except Exception as error:
-            self._begin_again(key, str(error))
-            return
+        corrections = GroupCorrections.from_bytes(stored[1], group.plan)
+        self._replay(key, corrections)
         group.corrections, group.is_new = corrections, False
         group.listening = corrections.listening()
         for sensor in group.members:
             if self._stopping.is_set():
                 return
             issued = self._ledger.forecasts(sensor, start=corrections.newest + 1)
-            # Forecasts that were made after the start are queued.
-            known = [each for each in issued if each.seq <= self._last_seq]
+            # Readings after `done` are processed again: their forecasts are queued, with values.
+            following = corrections.newest + group.plan.step
+            known = [each for each in issued if each.seq <= self._done or each.time <= following]
             if known:
                 group.open.add(known[-1], None, monotonic())
 
