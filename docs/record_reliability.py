@@ -4,8 +4,9 @@
 
 Tests say which row of the specification they prove, by `record_property("row", "A1")`, and how many
 cases they tried, by `record_property("cases", 74)`. A row "A1 broken" is the same harness on a
-product that was broken on purpose: it passes if the harness notices. `--proofs` prints the tests
-outside tests/service that prove a row, for the command line of pytest.
+product that was broken on purpose: it passes if the harness notices. Failed tests are listed even
+if they name no row, and the exit code is then 1. `--proofs` prints the tests outside tests/service
+that prove a row, for the command line of pytest.
 """
 
 from __future__ import annotations
@@ -182,10 +183,12 @@ def main() -> None:
         parser.error("xml must be given, as pytest writes it by --junitxml.")
     options.out.write_text(page(options.xml, options.run, os.getloadavg()[2]))
     sys.stdout.write(f"{options.out}\n")
+    if any(case.outcome == "failed" for case in cases_of(options.xml)):
+        sys.exit(f"tests have failed: {options.out} lists them")
 
 
 def cases_of(xml: Path) -> Iterator[Case]:
-    """Yield the cases of a run that prove a row."""
+    """Yield the cases of a run that prove a row, or have failed."""
     for element in ElementTree.parse(xml).iter("testcase"):
         test = _test(element)
         noted = [(each.get("name"), each.get("value", "")) for each in element.iter("property")]
@@ -195,12 +198,15 @@ def cases_of(xml: Path) -> Iterator[Case]:
             found = [count for proof, count in proofs.items() if _is_of(test, proof)]
             rows += [row] * len(found)
             tried += sum(found)
-        if rows:
-            yield Case(test, tuple(dict.fromkeys(rows)), tried or 1, *_outcome(element))
+        outcome, reason = _outcome(element)
+        if rows or outcome == "failed":
+            yield Case(test, tuple(dict.fromkeys(rows)), tried or 1, outcome, reason)
 
 
 def _test(element: ElementTree.Element) -> str:
-    """Return where a test stands, without its parameters."""
+    """Return where a test stands, without its parameters; a module that could not be imported."""
+    if not element.get("classname"):
+        return element.get("name", "")
     parts = element.get("classname", "").split(".")
     classes = [part for part in parts if part[:1].isupper()]
     file = "/".join(part for part in parts if part not in classes) + ".py"
@@ -223,7 +229,7 @@ def page(xml: Path, run: str, load: float) -> str:
     """Return the page of a run; `load` is the load of the machine, averaged over 15 minutes."""
     cases = list(cases_of(xml))
     proved = {row: [case for case in cases if row in case.rows] for row in ROWS}
-    lines = [*_opening(xml, run, load, proved), ""]
+    lines = [*_opening(xml, run, load, proved), "", *_failed(cases)]
     for letter, title in SECTIONS.items():
         rows = [_line(row, proved[row]) for row in ROWS if row.startswith(letter)]
         lines += [f"## {letter}. {title}", "", *_table(HEAD, rows), ""]
@@ -292,6 +298,19 @@ def _result(row: str, cases: list[Case]) -> str:
 def _plain(text: str) -> str:
     """Return a text that does not break a table."""
     return " ".join(text.replace("|", "/").split())[:120]
+
+
+def _failed(cases: list[Case]) -> Iterator[str]:
+    """Yield the table of failed tests; a test may fail before it names its row."""
+    failed = {(f"`{c.test}`", ", ".join(c.rows)) for c in cases if c.outcome == "failed"}
+    if not failed:
+        return
+    yield "## Failed tests"
+    yield ""
+    yield "A test that failed before it named a row is missing in the tables of the rows."
+    yield ""
+    yield from _table(("test", "row"), sorted(failed))
+    yield ""
 
 
 def _broken(cases: list[Case]) -> Iterator[str]:

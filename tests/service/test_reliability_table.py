@@ -12,7 +12,7 @@ from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "docs" / "record_reliability.py"
 RUN = """<?xml version="1.0" encoding="utf-8"?>
-<testsuites><testsuite name="pytest" tests="8" time="12.5" timestamp="2026-06-13T08:15:00">
+<testsuites><testsuite name="pytest" tests="10" time="12.5" timestamp="2026-06-13T08:15:00">
 <testcase classname="tests.service.test_killed" name="test_at_every_write[sqlite]" time="1">
   <properties><property name="row" value="A1"/><property name="cases" value="74"/></properties>
 </testcase>
@@ -35,6 +35,12 @@ RUN = """<?xml version="1.0" encoding="utf-8"?>
 </testcase>
 <testcase classname="tests.files.test_checkpoint" name="test_every_flipped_byte_is_noticed"/>
 <testcase classname="tests.service.test_other" name="test_that_proves_no_row" time="1"/>
+<testcase classname="tests.service.test_other" name="test_that_fails_early[1]" time="1">
+  <failure message="assert 1 == 0">...</failure>
+</testcase>
+<testcase classname="" name="tests.service.test_unreadable" time="0">
+  <error message="collection failure">...</error>
+</testcase>
 </testsuite></testsuites>
 """
 
@@ -52,7 +58,7 @@ def lines(script, tmp_path):
     found, heading = {}, ""
     for line in page.splitlines():
         heading = line.removeprefix("## ") if line.startswith("## ") else heading
-        if line.startswith("| ") and not line.startswith(("| row", "| about")):
+        if line.startswith("| ") and not line.startswith(("| row", "| about", "| test ")):
             first, *rest = (cell.strip() for cell in line.strip("|").split(" | "))
             found[heading, first] = rest
     found["opening"] = page.partition("\n## ")[0]
@@ -74,6 +80,16 @@ def test_a_failure_is_shown(lines):
     assert lines[CRASHES, "A2"][3] == "**failed**: 1 of 1"
     assert lines[CRASHES, "A2"][1] == "tests/service/test_lost.py: `test_nothing_is_lost`"
     assert "Failed: A2." in lines["opening"]
+
+
+def test_every_failed_test_is_listed_with_its_row_or_without(lines):
+    failed = {key[1]: cells for key, cells in lines.items() if key[0] == "Failed tests"}
+
+    assert failed == {
+        "`tests/service/test_lost.py::TestPower::test_nothing_is_lost`": ["A2"],
+        "`tests/service/test_other.py::test_that_fails_early`": [""],
+        "`tests.service.test_unreadable`": [""],
+    }
 
 
 def test_a_skipped_test_does_not_count(lines):
@@ -131,10 +147,19 @@ def test_rows_that_tests_name_are_in_the_specification(script):
     assert unknown <= {"section 7"}
 
 
-def test_the_command_writes_the_page(tmp_path):
-    (tmp_path / "run.xml").write_text(RUN)
-    command = [sys.executable, SCRIPT, tmp_path / "run.xml", "--out", tmp_path / "page.md"]
+@pytest.mark.parametrize("has_failed", [True, False])
+def test_the_command_writes_the_page_and_its_exit_code_tells_of_failed_tests(tmp_path, has_failed):
+    run = RUN if has_failed else re.sub("<(failure|error) .*", "", RUN)
+    page = tmp_path / "page.md"
+    (tmp_path / "run.xml").write_text(run)
 
-    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path / "run.xml", "--out", page],
+        capture_output=True,
+        text=True,
+    )
 
-    assert (tmp_path / "page.md").read_text().startswith("# Reliability\n")
+    told = f"tests have failed: {page} lists them\n" if has_failed else ""
+    assert (done.returncode, done.stdout, done.stderr) == (int(has_failed), f"{page}\n", told)
+    assert page.read_text().startswith("# Reliability\n")
+    assert ("## Failed tests" in page.read_text()) == has_failed
