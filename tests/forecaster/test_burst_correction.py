@@ -10,7 +10,7 @@ from streamridge.forecaster.burst_correction import (
     BurstCorrection,
     BurstForecast,
 )
-from streamridge.forecaster.stepwise import StepwiseForecaster
+from tests.support.forecasters import loaded_without
 
 DAY = 8
 ANY = (-np.inf, np.inf)
@@ -136,16 +136,8 @@ def test_a_saved_correction_continues_bit_for_bit():
     assert loaded._bursts.sums.tobytes() == forecaster._bursts.sums.tobytes()
 
 
-def test_a_file_without_the_correction_starts_it_anew(monkeypatch):
-    forecaster = forecasts_of(daily_job(14))[1]
-    state = StepwiseForecaster._state
-
-    def earlier(self):
-        plain, arrays = state(self)
-        return plain, {key: each for key, each in arrays.items() if not key.startswith("bursts")}
-
-    monkeypatch.setattr(StepwiseForecaster, "_state", earlier)
-    loaded = sr.Forecaster.from_bytes(forecaster.to_bytes())
+def test_a_file_without_the_correction_starts_it_anew():
+    loaded = loaded_without("bursts", forecasts_of(daily_job(14))[1])
 
     assert loaded._bursts is None
     assert np.isfinite(loaded.predict().value).all()

@@ -23,7 +23,7 @@ from streamridge.forecaster.pattern_correction import (
     PatternCorrection,
     PatternForecast,
 )
-from streamridge.forecaster.stepwise import StepwiseForecaster
+from tests.support.forecasters import loaded_without
 from tests.support.tiers import tiered
 
 DAY, HORIZON = 8, 4
@@ -273,16 +273,8 @@ def test_one_step_ahead_long_horizons_and_short_seasons_have_no_such_correction(
     assert sr.Forecaster("12h", horizon=3, seasons=("1d",))._pattern is None
 
 
-def test_a_file_without_the_correction_starts_it_anew(monkeypatch):
-    forecaster = forecasts_of(stream(30))[1]
-    state = StepwiseForecaster._state
-
-    def earlier(self):
-        plain, arrays = state(self)
-        return plain, {key: each for key, each in arrays.items() if not key.startswith("pattern")}
-
-    monkeypatch.setattr(StepwiseForecaster, "_state", earlier)
-    loaded = sr.Forecaster.from_bytes(forecaster.to_bytes())
+def test_a_file_without_the_correction_starts_it_anew():
+    loaded = loaded_without("pattern", forecasts_of(stream(30))[1])
 
     assert not loaded._pattern.shares.any()
     assert np.isfinite(loaded.predict().value).all()

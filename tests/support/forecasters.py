@@ -10,7 +10,7 @@ from streamridge import (
     NotPositiveDefiniteError,
 )
 from streamridge.features.seasons import Season
-from streamridge.files.checkpoint import decoded
+from streamridge.files.checkpoint import decoded, encoded
 from streamridge.forecaster.presets import default_preset
 
 START = np.datetime64("2021-06-13T00:00", "m")
@@ -104,6 +104,14 @@ def state_of(forecaster):
     """Return everything that is saved but the seconds spent."""
     _, state = decoded(forecaster.to_bytes(), "content")
     return {name: array for name, array in state.items() if name != "costs.seconds"}
+
+
+def loaded_without(part, forecaster):
+    """Return a forecaster loaded from a saved one without the arrays of a part."""
+    header, state = decoded(forecaster.to_bytes(), "content")
+    kept = {name: array for name, array in state.items() if not name.startswith(part)}
+    assert len(kept) < len(state)
+    return Forecaster.from_bytes(encoded(header, kept))
 
 
 def noisy(seed, count, deviations=(1.0, 2.0, 3.0)):
