@@ -274,7 +274,9 @@ def test_one_step_ahead_long_horizons_and_short_seasons_have_no_such_correction(
 
 
 def test_a_file_without_the_correction_starts_it_anew():
-    loaded = loaded_without("pattern", forecasts_of(stream(30))[1])
+    forecaster = forecasts_of(stream(30))[1]
+    loaded = loaded_without("pattern", forecaster)
 
-    assert not loaded._pattern.shares.any()
+    assert forecaster._pattern.products.any()
+    assert not loaded._pattern.products.any()
     assert np.isfinite(loaded.predict().value).all()
