@@ -15,22 +15,19 @@ NO_LIMITS = (-np.inf, np.inf)
 ALL = np.ones(3, dtype=bool)
 
 
-def ensemble(*, horizon=1, has_baseline=True, corrects=True, day=24):
-    return Ensemble.start(
-        ("day", "last"), horizon, day, has_baseline=has_baseline, corrects=corrects
-    )
+def ensemble(*, horizon=1, has_baseline=True, day=24):
+    return Ensemble.start(("day", "last"), horizon, day, has_baseline=has_baseline)
 
 
 def mixed(ensemble, step, forecasts):
     """Return the mixture of the forecasts of all members, (K, H)."""
     forecasts = np.array(forecasts, dtype=float)
     first = 1 + ensemble.has_baseline
-    baseline = forecasts[1] if ensemble.has_baseline else None
-    return ensemble.mix(step, forecasts[0], baseline, forecasts[first:], NO_LIMITS, None)
+    return ensemble.mix(step, forecasts[:2], forecasts[:2], forecasts[first:], NO_LIMITS, None)
 
 
 def after(ensemble, step, forecasts, value, *, learns=True, plausible=True):
-    """Return the ensemble after all members forecast a step; the baseline is not corrected."""
+    """Return the ensemble after all members forecast a step."""
     forecast = mixed(ensemble, step, forecasts)
     return ensemble.observe(step, value, forecast, learns=learns, plausible=plausible)
 
@@ -66,15 +63,6 @@ def test_without_a_baseline_nothing_is_compared():
 
     assert later.losses is None
     assert later.names == ("model", "day", "last")
-
-
-def test_a_baseline_is_corrected_where_the_model_is():
-    for corrects, offset in ((True, 1.0), (False, 0.0)):
-        later = ensemble(corrects=corrects)
-        for step in range(60):
-            later = after(later, step, [[2.0], [1.0], [0.0], [0.0]], value=2.0)
-        forecast = mixed(later, 60, [[2.0], [1.0], [0.0], [0.0]])
-        assert forecast.members[1] - forecast.raw == pytest.approx(offset, abs=0.2)
 
 
 def test_restored_it_continues_and_refuses_what_is_damaged():

@@ -120,10 +120,9 @@ class PlainForecaster:
         self.volatility = [PlainVolatility() for _ in range(self.horizon)]
         self.experts = PlainExperts(3 + len(settings.periods), self.horizon, settings.day)
         self.pattern = PlainPattern(settings.periods, settings.day, self.horizon)
-        self.small_said, self.said_by_all, self.heard = [], None, []
+        self.said_by_all, self.heard = None, []
         self.ahead = self.said_of_pattern = self.said_of_bursts = None
         self.burst_sums = np.zeros(3)
-        self.small_corrections = [PlainCorrection() for _ in range(self.horizon)]
         self.low = self.high = np.nan
         self.usual_run, self.judged = 1, []
         self.learner, self.next_try, self.happened = None, 0, Counter()
@@ -224,20 +223,17 @@ class PlainForecaster:
     @property
     def mean_errors(self):
         """Return the means of the last errors by half-life."""
-        return self.means_of(self.said)
+        return {each: mean_of(self.said, each) for each in PlainCorrection.half_lives}
 
-    def means_of(self, said):
-        return {each: mean_of(said, each) for each in PlainCorrection.half_lives}
-
-    def corrected(self, raw, means, corrections=None):
+    def corrected(self, raw, means):
         """Return forecasts with what the last errors add to them."""
         if not self.settings.preset.corrects:
             return raw
-        return raw + [offset for _, offset in self.added(means, corrections)]
+        return raw + [offset for _, offset in self.added(means)]
 
-    def added(self, means, corrections=None):
+    def added(self, means):
         """Return, for each horizon, the share of each mean that is added, and what is in all."""
-        pulls = [correction.pulls() for correction in corrections or self.corrections]
+        pulls = [correction.pulls() for correction in self.corrections]
         return [(each, sum(each[life] * means[life] for life in each)) for each in pulls]
 
     def look_ahead(self):
@@ -268,8 +264,7 @@ class PlainForecaster:
     def mixed(self, made, small):
         """Return what all experts make of the next steps together."""
         step, raw, values, *rest = made
-        small, means = self.bounded(small), self.means_of(self.small_said)
-        corrected = self.bounded(self.corrected(small, means, self.small_corrections))
+        corrected = self.bounded(small + (values - raw))
         ahead = range(step, step + self.horizon)
         naive = np.transpose([self.naive_values(each) for each in ahead])
         lower, upper = self.settings.bounds or (None, None)
@@ -280,7 +275,7 @@ class PlainForecaster:
         mixture, spoken = self.experts.mix(opinions)
         if lower is not None or upper is not None:
             mixture = np.clip(mixture, lower, upper)
-        self.said_by_all = (step, small, means, opinions, spoken, mixture)
+        self.said_by_all = (step, (raw, small), opinions, spoken, mixture)
         issued, source = self.issued(mixture, naive[-1], rest)
         source = source or self.source(opinions[:, 0])
         issued = self.of_days(step, issued)
@@ -400,8 +395,7 @@ class PlainForecaster:
             self.silent += 1
             self.happened["missing"] += 1
         if leapt > 0:
-            for said in (self.said, self.small_said):
-                said += leapt * [0.0]
+            self.said += leapt * [0.0]
             self.pass_over(leapt)
 
     def advance(self, value):
@@ -411,8 +405,7 @@ class PlainForecaster:
         volatility = 1.0 if made is None else made[4][0]
         if value is None:
             self.happened["missing"] += 1
-            for said in (self.said, self.small_said):
-                said.append(0.0)
+            self.said.append(0.0)
             never = self.silent <= self.patience and self.is_never_read()
             fill = self.naive_values(self.past.newest + 1)[-1] if never else values[0]
             self.past.push(fill, read=False, trusted=False)
@@ -588,17 +581,16 @@ class PlainForecaster:
         """Let all that was said of this step, in time, teach the experts and the small fit."""
         told = self.said_by_all
         self.heard += [] if told is None else [told]
-        for first, small, means, opinions, spoken, mixture in self.heard[-self.horizon :]:
+        for first, raw, opinions, spoken, mixture in self.heard[-self.horizon :]:
             h = step - first
             if h >= self.horizon:
                 continue
             if verdict != "implausible":
                 self.experts.learn(h, opinions[:, h], spoken[h], mixture[h], value)
             if verdict == "good":
-                self.small_corrections[h].learn(value - small[h], means)
-                self.learner.duel.append(value - opinions[:2, h])
-        if told and verdict != "implausible" and not np.isnan(told[3][-1, 0]):
-            errors = value - np.array([told[5][0], told[3][-1, 0]])
+                self.learner.duel.append(value - np.array(raw)[:, h])
+        if told and verdict != "implausible" and not np.isnan(told[2][-1, 0]):
+            errors = value - np.array([told[4][0], told[2][-1, 0]])
             fast, slow, beyond, suspected = self.latest_squares
             excess = errors**2 - min(errors**2)  # of the worse of both
             if self.is_lost:
@@ -609,7 +601,6 @@ class PlainForecaster:
                 0.75 * beyond + 0.25 * excess,
                 suspected,
             ]
-        self.small_said.append(value - told[1][0] if told and verdict == "good" else 0.0)
 
     def look_back(self, step, value):
         self.ahead = None

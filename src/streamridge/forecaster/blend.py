@@ -72,8 +72,8 @@ class Blend:
         differences = self.regression.forecast(ahead)[0][0] - model
         return BlendedForecast(step, model, np.nan_to_num(differences, posinf=0.0, neginf=0.0))
 
-    def blended(self, forecast: BlendedForecast, values: Vector) -> Vector:
-        """Return forecasts of a fit, (H,), moved towards the regression, if that has a forecast."""
+    def blended(self, forecast: BlendedForecast, values: Matrix) -> Matrix:
+        """Return forecasts of fits, (n, H), moved towards the regression, if that has one."""
         gaps = forecast.model + forecast.differences - values
         return values + self.shares * np.where(forecast.differences == 0, 0.0, gaps)
 

@@ -33,7 +33,6 @@ from streamridge.arrays import (
     stacked,
 )
 from streamridge.forecaster.aggregation import MLPoly
-from streamridge.forecaster.correction import KEEPS, ErrorCorrection
 from streamridge.forecaster.forecast import Source
 from streamridge.forecaster.plausibility import Limits, clipped
 
@@ -41,8 +40,6 @@ from streamridge.forecaster.plausibility import Limits, clipped
 MIXTURE_DAYS, FINAL_DAYS = (1, 4, 16), 7
 # Names of the fitted members, and of the member that repeats the last reading.
 MODEL, BASELINE, LAST = "model", "start", "last"
-# The places of the model and its baseline among the members.
-FITTED = slice(0, 2)
 # The weights of the newest squared error in the three means that show a jump, and how many times as
 # large as that of the last reading the second mean may be.
 NEWEST, MOST = (0.5, 0.1, 0.25), 2.0
@@ -60,22 +57,19 @@ class EnsembleForecast:
     """The forecasts of all members, kept until all of the values are known."""
 
     step: int  # the first step that is forecast
-    raw: Vector  # (H,), the baseline's forecast before its correction; NaN if there is none
-    means: Vector  # (L,), means of the baseline's last errors when the forecast was made
+    raw: Matrix  # (2, H), model and baseline before their correction; NaN without a fit
     members: Matrix  # (K + G, H), the forecasts of all members and of their mixtures; NaN for none
     values: Vector  # (H,), the forecast that is issued
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """The weights of the members, with the correction of the baseline fit."""
+    """The weights of the members."""
 
     names: tuple[str, ...]  # (K,), the names of the members, the model's first
     mixtures: MLPoly  # the weights of all members in each of G mixtures
     final: MLPoly  # the weights of the model and of the mixtures
     has_baseline: bool  # whether the second member is a baseline fit
-    # Correction of the baseline; None leaves its forecasts unchanged.
-    correction: ErrorCorrection | None
     # Forecasts of steps whose values are still to come, newest first.
     pending: tuple[EnsembleForecast, ...] = ()
     # (2,), sums of the squared errors of the model and of its baseline since the last refit, and
@@ -89,11 +83,11 @@ class Ensemble:
 
     @classmethod
     def start(
-        cls, naive: tuple[str, ...], horizon: int, day: int, *, has_baseline: bool, corrects: bool
+        cls, naive: tuple[str, ...], horizon: int, day: int, *, has_baseline: bool
     ) -> Ensemble:
         """Return the ensemble before any error is known: the model alone has weight.
 
-        `naive` are names, `day` is a number of steps. `corrects` applies to the baseline.
+        `naive` are names, `day` is a number of steps.
         """
         names = (MODEL, BASELINE, *naive) if has_baseline else (MODEL, *naive)
         memories = tuple(float(days * day) for days in MIXTURE_DAYS)
@@ -103,7 +97,6 @@ class Ensemble:
             MLPoly.start(horizon, even, memories),
             MLPoly.start(horizon, model, (float(FINAL_DAYS * day),), lead=model),
             has_baseline,
-            ErrorCorrection.start(horizon) if has_baseline and corrects else None,
         )
 
     @property
@@ -114,28 +107,21 @@ class Ensemble:
     def mix(
         self,
         step: int,  # the first step that is forecast
-        model: Vector,  # (H,)
-        baseline: Vector | None,  # (H,), None if there is no fit
+        fitted: Matrix,  # (2, H), forecasts of the model and of its baseline; NaN without a fit
+        raw: Matrix,  # (2, H), the same before their correction
         naive: Matrix,  # (K', H), the naive forecasts; NaN for a member without a forecast
-        # The smallest and the largest plausible forecast, which apply to the baseline.
-        limits: Limits,
+        limits: Limits,  # the smallest and the largest plausible forecast of a fit
         bounds: Limits | None,  # known bounds of the sensor, which apply to the mixture
     ) -> EnsembleForecast:
         """Return the forecasts of all members and their mixture."""
-        raw, fitted = np.full(len(model), np.nan), [model]
-        if baseline is not None:
-            raw = clipped(baseline, limits)
-        if self.has_baseline:
-            corrected = raw if self.correction is None else raw + self.correction.offsets()
-            fitted.append(clipped(corrected, limits))
-        members = np.concatenate((np.array(fitted), naive))
+        fits = clipped(fitted if self.has_baseline else fitted[:1], limits)
+        members = np.concatenate((fits, naive))
         every = np.concatenate((members, self.mixtures.mixed(members)))
         voters = _voters(len(self.names), len(self.mixtures.largest))
         values = self.final.mixed(every[voters])[0]
         if bounds is not None:  # a mean of equal numbers may miss them by rounding
             values = clipped(values, bounds)
-        means = np.zeros(len(KEEPS)) if self.correction is None else self.correction.means
-        return EnsembleForecast(step, raw, means, every, values)
+        return EnsembleForecast(step, raw, every, values)
 
     def issued(self, forecast: EnsembleForecast, large: float) -> tuple[Vector, Source]:
         """Return the forecast to issue, and its kind: the mixture, unless it missed a jump.
@@ -204,13 +190,12 @@ class Ensemble:
     ) -> Ensemble:
         """Return the ensemble after a value; `forecast` is its forecast, if there was a model.
 
-        Implausible values change no weights. The correction learns from values that the model
-        learns from, and only such values compare the model with its baseline.
+        Implausible values change no weights. Only values that the model learns from compare it with
+        its baseline.
         """
         pending = self.pending if forecast is None else (forecast, *self.pending)
-        mixtures, final, correction = self.mixtures, self.final, self.correction
-        squares, seen, count, latest = self.squares, self.seen, len(self.names), self.latest
-        horizon = self.horizon
+        mixtures, final, latest, horizon = self.mixtures, self.final, self.latest, self.horizon
+        squares, seen, count = self.squares, self.seen, len(self.names)
         made = {step - each.step: each for each in pending if step - each.step < horizon}
         if made:
             members, values = self._forecasts_of(made)
@@ -219,31 +204,24 @@ class Ensemble:
             mixtures = mixtures.observe(members[:count], members[count:], value)
             final = final.observe(voters, values, value)
         if made and learns and self.has_baseline:
-            known = {h: each for h, each in made.items() if not isnan(each.raw.item(h))}
-            errors = value - members[FITTED][:, [*known]]
-            terms = np.concatenate((squares[:, None], errors * errors), axis=1)
-            squares = np.add.accumulate(terms, axis=1)[:, -1]  # added one by one
-            seen += len(known)
-            if correction is not None:
-                correction = correction.learn_all(
-                    [(h, value - each.raw.item(h), each.means) for h, each in known.items()]
-                )
+            model, baseline = squares.tolist()
+            for h, each in made.items():
+                own, error = value - each.raw.item(0, h), value - each.raw.item(1, h)
+                if not isnan(error):
+                    model, baseline, seen = model + own * own, baseline + error * error, seen + 1
+            squares = np.array([model, baseline])
         if forecast is not None and plausible:
             both = np.array([forecast.values.item(0), forecast.members.item(count - 1, 0)])
             if not isnan(both.item(1)):
                 errors = np.square(value - both)
                 newest = np.array([errors, errors, errors - errors.min(), errors])
                 latest = latest + PACES[self._suspicion(large) > 0] * (newest - latest)
-        if correction is not None:
-            error = np.nan if forecast is None or not learns else value - float(forecast.raw[0])
-            correction = correction.forget() if isnan(error) else correction.observe(error)
         made.pop(horizon - 1, None)  # all of its values are known
         return Ensemble(
             self.names,
             mixtures,
             final,
             self.has_baseline,
-            correction,
             tuple(made.values()),
             squares,
             seen,
@@ -258,20 +236,15 @@ class Ensemble:
         newest = next(iter(made.values()))
         if self.horizon == 1:
             return newest.members, newest.values[None]
-        leads, every = [*made], range(len(made))
         members = np.full(newest.members.shape, np.nan)
         values = np.full((1, self.horizon), np.nan)
-        members[:, leads] = np.array([each.members for each in made.values()])[every, :, leads].T
-        values[0, leads] = [each.values.item(h) for h, each in made.items()]
+        for h, each in made.items():
+            members[:, h], values[0, h] = each.members[:, h], each.values.item(h)
         return members, values
 
     def after_refit(self) -> Ensemble:
         """Return the ensemble after a refit: a new comparison of model and baseline begins."""
         return replace(self, squares=np.zeros(2), seen=0)
-
-    def skip(self, steps: int = 1) -> Ensemble:
-        """Return the ensemble after steps without a value."""
-        return replace(self, correction=self.correction and self.correction.forget(steps))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that changes, for `restore`."""
@@ -280,7 +253,6 @@ class Ensemble:
             {
                 "mixtures": self.mixtures.state(),
                 "final": self.final.state(),
-                "correction": {} if self.correction is None else self.correction.state(),
                 "pending": {"steps": steps, **stacked(self.pending, self._shapes(len(steps)))},
                 "window": {"squares": self.squares, "seen": np.array(self.seen)},
                 "latest": {"squares": self.latest},
@@ -304,7 +276,6 @@ class Ensemble:
             self.mixtures.restore(part(state, "mixtures")),
             self.final.restore(part(state, "final")),
             self.has_baseline,
-            self.correction and self.correction.restore(part(state, "correction")),
             tuple(EnsembleForecast(*each) for each in forecasts),
             squares,
             require_count("seen", window["seen"], least=0),
@@ -315,8 +286,7 @@ class Ensemble:
         """Return the shapes of the arrays of `count` pending forecasts."""
         members = len(self.names) + len(self.mixtures.largest)
         return {
-            "raw": (count, self.horizon),
-            "means": (count, len(KEEPS)),
+            "raw": (count, 2, self.horizon),
             "members": (count, members, self.horizon),
             "values": (count, self.horizon),
         }

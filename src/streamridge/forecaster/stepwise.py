@@ -166,12 +166,15 @@ class StepwiseForecaster:
         history, settings = self._history, self._settings
         bounds = None if settings.bounds is None else settings.limits
         naive, blended = history.naive_forecasts(), None
+        raw = np.array([made.raw, np.full(len(made.raw), np.nan) if baseline is None else baseline])
+        # Both fits miss the same changes, so one correction serves both.
+        fitted = np.array([made.values, raw[1] + (made.values - made.raw)])
         if self._blend is not None and self._far is not None:
             rows = self._next_seasonal_rows(self._far)
             blended = self._blend.forecast(rows, made.step, made.values)
-            made = replace(made, values=clipped(self._blend.blended(blended, made.values), limits))
-            baseline = baseline if baseline is None else self._blend.blended(blended, baseline)
-        mixed = ensemble.mix(made.step, made.values, baseline, naive, limits, bounds)
+            raw, fitted = (self._blend.blended(blended, each) for each in (raw, fitted))
+            made = replace(made, values=clipped(fitted[0], limits))
+        mixed = ensemble.mix(made.step, fitted, raw, naive, limits, bounds)
         values, source = ensemble.issued(mixed, LARGE * self._judged_width(made, made.values))
         bursts = pattern = None
         if history.plausibility.common is not None:  # most readings are equal
@@ -223,7 +226,7 @@ class StepwiseForecaster:
         if isnan(value):
             excluded = history.excluded and history.is_excluded(step)
             self._counts["missing"] += not (impossible or excluded)
-            self._skip(1)
+            self._calibration = self._calibration.skip()
             history.push_gap(float(forecast.values[0]), own)
             self._catch_up()
             if self._model is not None:
@@ -310,17 +313,11 @@ class StepwiseForecaster:
         if leap:
             history.leap(leap)
             self._counts["missing"] += leap
-            self._skip(leap)
+            self._calibration = self._calibration.skip(leap)
             self._forget_next()
             self._catch_up()
             if self._model is not None:
                 self._model.skip(history.next_step - 1, leap)
-
-    def _skip(self, count: int) -> None:
-        """Let corrections fade over steps without a reading."""
-        self._calibration = self._calibration.skip(count)
-        if self._ensemble is not None:
-            self._ensemble = self._ensemble.skip(count)
 
     def _add_history(self, series: Series) -> None:
         """Add a whole series at once, and make the first fit at its end.
@@ -521,5 +518,4 @@ def _ensemble_of(settings: Settings) -> Ensemble:
         settings.near,
         settings.day,
         has_baseline=settings.has_baseline,
-        corrects=settings.preset.corrects,
     )

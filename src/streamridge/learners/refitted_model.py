@@ -32,6 +32,9 @@ from streamridge.samples import Samples
 # A smaller fit for gradients has at least this number of rows. With 1,440 of 2,880 rows and half of
 # 250 landmarks the RMSE rose by 0.4 %, with 2,880 of 5,760 rows and half of 400 by 0.2 %.
 LEAST_GRADIENT_ROWS = 2000
+# It learns from one of this many windows, and moves as far as after all of them. On 14 roads the
+# RMSE fell by 0.1 % against every second window; with every fourth it rose by 0.2 %.
+GRADIENT_WINDOWS = 3
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,7 @@ class RefittedModel(Generic[FitT]):
         if progress.current.runs[:, 1].sum() < share * LEAST_GRADIENT_ROWS:
             share = 1
         untaught = progress.untaught + (progress.steps > 0)
-        if untaught >= share:
+        if untaught >= (GRADIENT_WINDOWS if share > 1 else 1):
             policy = self._learned(progress, share, memory, issued).moved(untaught)
             untaught = 0
         fitted = self._fitted(policy, progress.newest, progress.refits + 1, memory)
