@@ -37,8 +37,8 @@ MEMORY, LEAST_FREE = "/dev/shm", 4 << 30
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= LEAST_FREE:
     os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
 
-# For each call of a command, the test client of Typer would build all commands.
-typer.testing._get_command = cache(typer.main.get_command)
+# For each call of a command, Typer and its test client would build all commands.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 # Each client of httpx would load the certificates of all authorities: 28 ms, also for http.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
 

@@ -4,7 +4,10 @@ import numpy as np
 
 
 def central_difference(f, z):
-    """Return df/dz from two central differences, extrapolated for strong curvature."""
+    """Return df/dz from two central differences, extrapolated for strong curvature.
+
+    A function with several values has a row of derivatives for each number of z.
+    """
 
     def differences(step):
         sides = zip(z + np.diag(step), z - np.diag(step), step, strict=True)

@@ -164,10 +164,10 @@ def test_predictions_have_a_column_of_methods(invoke, flows, tmp_path):
 
 @pytest.mark.parametrize("model", ["default", pytest.param("paper", marks=pytest.mark.slow)])
 def test_ohl_plus_runs_with_ohl_and_is_saved_under_its_name(model, invoke, tmp_path):
-    times = pd.date_range("2021-06-13", periods=24 * DAY, freq="h")
-    table = pd.DataFrame({"time": times, "ramp": daily(24 * DAY)})
+    times = pd.date_range("2021-06-13", periods=18 * DAY, freq="h")
+    table = pd.DataFrame({"time": times, "ramp": daily(18 * DAY)})
     table.to_csv(tmp_path / "flows.csv", index=False)
-    arguments = ["--model", model, "--train-size", "240", "--warmup", "480"]
+    arguments = ["--model", model, "--train-size", "240", "--warmup", "400"]
 
     result = invoke(
         *("compare", "flows.csv", *arguments, "--steps", "24", "--methods", "ohl,ohl+"),

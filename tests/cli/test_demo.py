@@ -9,7 +9,7 @@ from streamridge.cli.main import app
 from tests.support.figures import save_blank
 from tests.support.hostile_files import column, require_contract
 
-SMALL = ["demo", "--days", "2", "--warmup-days", "4", "--train-size", "192", "--jobs", "1"]
+SMALL = ["demo", "--days", "2", "--warmup-days", "2", "--train-size", "96", "--jobs", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -127,5 +127,5 @@ def test_an_event_that_cannot_be_marked_is_refused(event, said, invoke, tmp_path
 def test_the_demo_writes_a_picture_and_prints_the_start_of_the_roadworks(shown):
     result, folder = shown
 
-    assert "Roadworks begin on 2017-01-06." in " ".join(result.stderr.split())
+    assert "Roadworks begin on 2017-01-04." in " ".join(result.stderr.split())
     assert 20_000 < (folder / "demo.png").stat().st_size < 300_000

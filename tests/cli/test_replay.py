@@ -106,7 +106,7 @@ def test_help_ends_with_an_example_that_runs(invoke, tmp_path):
 
 
 def test_a_report_is_written(invoke, flows, tmp_path):
-    result = invoke("replay", str(flows), *QUICK, "--report", "r", "--method", "ohl")
+    result = invoke("replay", str(flows), *QUICK, "--sensor", "ramp", "--report", "r")
 
     assert result.exit_code == 0, result.output
     assert "Replay of flows.csv" in (tmp_path / "r" / "index.html").read_text()

@@ -139,7 +139,7 @@ def test_other_changes_are_followed_by_the_third_day_and_given_up_within_two(bef
 
 
 def test_without_a_guard_a_model_never_gives_way():
-    values = changed(lambda true: 0 * true)
+    values = changed(lambda true: 0 * true)[8 * DAY : 15 * DAY]
 
     forecasts = live(small(guard=False), values)
 
@@ -217,9 +217,9 @@ def test_a_fault_value_that_is_repeated_is_not_believed_within_a_season(before):
 def test_intervals_follow_noise_that_is_six_times_as_large():
     covered = []
     for seed in range(2):
-        values, loud = daily(16 * DAY, seed=seed), daily(16 * DAY, seed=seed, noise=18.0)
-        values[13 * DAY :] = loud[13 * DAY :]
-        covered.append(held(live(small(), values), values)[13 * DAY :])
+        values, loud = daily(11 * DAY, seed=seed), daily(11 * DAY, seed=seed, noise=18.0)
+        values[8 * DAY :] = loud[8 * DAY :]
+        covered.append(held(live(small(), values), values)[8 * DAY :])
 
     assert np.mean(covered) > 0.75
 

@@ -7,7 +7,7 @@ from streamridge import Forecaster, InvalidInputError
 from tests.support.forecasters import DAY, HOUR, START, daily, hours, live, same, small
 from tests.support.tiers import each_horizon
 
-CLOSURE = range(8 * DAY, 10 * DAY)
+CLOSURE = range(5 * DAY, 7 * DAY)
 
 
 def closed(values):
@@ -30,7 +30,7 @@ def exclude_closure(forecaster):
 
 @each_horizon(1, 3)
 def test_a_span_excluded_beforehand_leaves_no_trace(horizon):
-    values = daily(16 * DAY)
+    values = daily(10 * DAY)
     excluded, lacking = small(horizon=horizon), small(horizon=horizon)
     exclude_closure(excluded)
 
@@ -45,7 +45,7 @@ def test_a_span_excluded_beforehand_leaves_no_trace(horizon):
 
 @each_horizon(1, 3)
 def test_an_excluded_week_is_as_if_nothing_had_come_at_all(horizon):
-    values, week = daily(30 * DAY), range(14 * DAY, 21 * DAY)
+    values, week = daily(18 * DAY), range(6 * DAY, 13 * DAY)
     excluded = small(horizon=horizon)
     live(excluded, values[: week.start])
     lacking = Forecaster.from_bytes(excluded.to_bytes())
@@ -62,7 +62,7 @@ def test_an_excluded_week_is_as_if_nothing_had_come_at_all(horizon):
 
 def test_a_span_excluded_afterwards_leaves_the_training_set_at_the_next_refit():
     forecaster = small()
-    live(forecaster, closed(daily(12 * DAY)))
+    live(forecaster, closed(daily(9 * DAY)))
     first = forecaster._history.clock.known.steps(np.array([START]))[0]
     lags = forecaster.settings.preset.features.lags
     reading_it = np.arange(CLOSURE.start, CLOSURE.stop + lags) + first
@@ -78,7 +78,7 @@ def test_a_span_excluded_afterwards_leaves_the_training_set_at_the_next_refit():
 @each_horizon(1, 3)
 def test_when_all_readings_are_excluded_the_fit_in_force_stays(horizon):
     forecaster = small(horizon=horizon)
-    values = daily(12 * DAY)
+    values = daily(10 * DAY)
     live(forecaster, values[: 6 * DAY])
     before = forecaster.predict()
 
@@ -94,7 +94,7 @@ def test_when_all_readings_are_excluded_the_fit_in_force_stays(horizon):
 
 def test_until_that_refit_the_fit_in_force_does_not_change(tmp_path):
     forecaster = small()
-    live(forecaster, closed(daily(11 * DAY)))
+    live(forecaster, closed(daily(8 * DAY)))
     trained = forecaster._model.training
 
     exclude_closure(forecaster)
@@ -124,7 +124,7 @@ def test_spans_are_saved(tmp_path):
 
     loaded = Forecaster.load(tmp_path / "f.sr")
 
-    values = closed(daily(12 * DAY))
+    values = closed(daily(9 * DAY))
     for one, other in zip(live(forecaster, values), live(loaded, values), strict=True):
         same(one, other)
     assert loaded.counts["excluded"] == len(CLOSURE)

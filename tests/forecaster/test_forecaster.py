@@ -94,7 +94,7 @@ class TestForecasts:
         assert forecast.value.shape == forecast.lower.shape == forecast.upper.shape == (4,)
 
     def test_every_horizon_is_better_than_the_latest_value(self):
-        values = daily(15 * DAY, noise=1.0)
+        values = daily(11 * DAY, noise=1.0)
         forecasts = live(small(horizon=4), values)
 
         for ahead in range(4):
@@ -134,8 +134,8 @@ class TestForecasts:
 
     def test_a_column_known_in_advance_helps(self):
         rng = np.random.default_rng(2)
-        holiday = (np.repeat(rng.random(22), DAY) < 0.3).astype(float)
-        values = daily(22 * DAY) - 80 * holiday
+        holiday = (np.repeat(rng.random(16), DAY) < 0.3).astype(float)
+        values = daily(16 * DAY) - 80 * holiday
         knowing, ignorant = small(extras=("holiday",)), small()
 
         errors = []
@@ -221,9 +221,9 @@ class TestGaps:
 
     def test_random_gaps_never_give_a_number_that_is_none(self):
         rng = np.random.default_rng(5)
-        values = daily(25 * DAY)
+        values = daily(16 * DAY)
         values[rng.random(len(values)) < 0.3] = np.nan
-        values[12 * DAY : 16 * DAY] = np.nan
+        values[7 * DAY : 11 * DAY] = np.nan
 
         forecasts = live(small(horizon=2), values)[2:]
 
@@ -280,7 +280,7 @@ class TestOrder:
 
     def test_a_reading_older_than_the_history_is_only_counted(self):
         forecaster = small(lags=4, seasons=("1d",), update_every=4 * DAY, learn=False)
-        values = daily(60 * DAY, noise=0.0)
+        values = daily(50 * DAY, noise=0.0)
         for time, value in zip(hours(0, len(values)), values, strict=True):
             forecaster.observe(time, value)
         before = forecaster.predict()
@@ -374,7 +374,7 @@ class TestLocalTime:
     def test_a_pattern_of_local_time_survives_the_change_of_clocks(self, zone, change):
         rng = np.random.default_rng(4)
         middle = np.datetime64(self.CHANGES[zone][change], "m")
-        utc = middle + np.arange(-16 * 48, 7 * 48) * np.timedelta64(30, "m")
+        utc = middle + np.arange(-10 * 48, 4 * 48) * np.timedelta64(30, "m")
         aware = [time.replace(tzinfo=UTC) for time in utc.tolist()]
         local = [time.astimezone(ZoneInfo(zone)) for time in aware]
         hour = np.array([time.hour + time.minute / 60 for time in local])
@@ -389,9 +389,9 @@ class TestLocalTime:
             errors.append(value - forecaster.predict().value[0])
             forecaster.observe(time, value)
 
-        week = 7 * 48
-        before = np.sqrt(np.mean(np.square(errors[-2 * week : -week])))
-        after = np.sqrt(np.mean(np.square(errors[-week:])))
+        days = 4 * 48
+        before = np.sqrt(np.mean(np.square(errors[-2 * days : -days])))
+        after = np.sqrt(np.mean(np.square(errors[-days:])))
         assert after <= 1.1 * before
 
     def test_both_passes_of_a_repeated_hour_are_taken(self):
@@ -454,13 +454,13 @@ class TestBands:
         assert column(forecasts, "lower").min() >= 0
 
     def test_they_do_not_collapse_while_a_sensor_is_stuck(self):
-        values = daily(26 * DAY, noise=8.0)
-        values[8 * DAY : 18 * DAY] = 100.0
+        values = daily(23 * DAY, noise=8.0)
+        values[5 * DAY : 15 * DAY] = 100.0
 
         forecasts = live(small(), values)
 
         # What lasts for days is believed; the bands are back on the fourth day after it.
-        back = slice(21 * DAY, 26 * DAY)
+        back = slice(18 * DAY, 23 * DAY)
         inside = (values >= column(forecasts, "lower")) & (values <= column(forecasts, "upper"))
         assert inside[back].mean() > 0.7
 
@@ -485,7 +485,7 @@ class TestBands:
     @pytest.mark.parametrize(
         ("level", "days", "margin"),
         [
-            (0.8, 30, 0.05),
+            (0.8, 25, 0.05),
             *(pytest.param(each, 90, 0.02, marks=pytest.mark.slow) for each in (0.5, 0.8, 0.95)),
         ],
     )
@@ -514,14 +514,14 @@ class TestBands:
 
     def test_the_band_is_wider_where_errors_are_larger(self):
         rng = np.random.default_rng(0)
-        count = 18 * DAY
+        count = 14 * DAY
         noisy = np.arange(count) % DAY >= 12
         values = 500 + np.where(noisy, 40.0, 4.0) * rng.standard_normal(count)
 
-        forecasts = live(small(train_size=300), values)[10 * DAY :]
+        forecasts = live(small(train_size=300), values)[8 * DAY :]
 
         widths = column(forecasts, "upper") - column(forecasts, "lower")
-        assert widths[noisy[10 * DAY :]].mean() > 2 * widths[~noisy[10 * DAY :]].mean()
+        assert widths[noisy[8 * DAY :]].mean() > 2 * widths[~noisy[8 * DAY :]].mean()
 
 
 class TestHostileReadings:

@@ -41,8 +41,8 @@ def past_of(values, *, start, zone=None, holidays=None):
 
 
 def test_a_holiday_is_forecast_better_and_other_days_as_well():
-    values, free = working_week(8)
-    settings = {"train_size": 400, "warmup": 4 * WEEK, "update_every": 2 * DAY}
+    values, free = working_week(7)
+    settings = {"train_size": 400, "warmup": 4 * WEEK, "update_every": 4 * DAY}
 
     plain = replay(small(**settings), frame(values))
     told = replay(small(holidays=DATES, **settings), frame(values))

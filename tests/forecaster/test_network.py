@@ -15,7 +15,7 @@ SMALL = {"train_size": 120, "model": "compact", "step": "1h"}
 HOUR = np.timedelta64(1, "h")
 
 
-def roads(days=8, detectors=3, waves=0.3, seed=0):
+def roads(days=6, detectors=3, waves=0.3, seed=0):
     return simulate_roads(
         np.random.default_rng(seed), detectors=detectors, days=days, step_minutes=60, waves=waves
     )
@@ -280,7 +280,7 @@ class TestOddReadings:
         assert one == other
 
     def test_sensors_fed_one_by_one_learn_from_each_other(self):
-        simulated, network = roads(days=14), sr.Network(**SMALL)
+        simulated, network = roads(days=9), sr.Network(**SMALL)
         for time, values in steps_of(simulated):
             for name, value in values.items():
                 network.observe(time, {name: value})

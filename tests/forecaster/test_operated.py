@@ -56,7 +56,7 @@ FIRST = 4 * DAY  # the model has been fitted
 
 def troubled(seed=0):
     """Return readings as they come, with gaps, late readings, a spike and a long silence."""
-    values = daily(14 * DAY, seed=seed)
+    values = daily(11 * DAY, seed=seed)
     values[FIRST + 30] *= 9
     gaps = {FIRST + 3, FIRST + 17, FIRST + 18, FIRST + 40, *range(6 * DAY, 8 * DAY)}
     late = {FIRST + 3: FIRST + 6, FIRST + 18: FIRST + 26, FIRST + 40: FIRST + 49}
@@ -213,7 +213,7 @@ class TestDeferredRefits:
 
     @each_horizon(1, 4)
     def test_k_readings_late_it_equals_a_refit_of_a_window_k_readings_longer(self, horizon):
-        k, values = 5, daily(12 * DAY)
+        k, values = 5, daily(9 * DAY)
         late = small(horizon=horizon, train_size=60, defer_refits=True)
         longer = small(horizon=horizon, train_size=60, update_every=DAY + k)
         overdue = 0
@@ -332,9 +332,11 @@ class TestWorkspace:
             small(horizon=horizon, train_size=60 + 20 * i, defer_refits=True) for i in range(2)
         ]
 
-        for i in range(8 * DAY):
-            for seed, (one, other) in enumerate(zip(alone, sharing, strict=True)):
-                reading = i, daily(8 * DAY, seed=seed)[i]
+        series = [daily(6 * DAY, seed=seed) for seed in range(2)]
+
+        for i in range(6 * DAY):
+            for values, one, other in zip(series, alone, sharing, strict=True):
+                reading = i, values[i]
                 same(take(one, reading), take(other, reading))
                 if other.refit_due:
                     other.refit(workspace)

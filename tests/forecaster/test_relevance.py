@@ -9,7 +9,7 @@ from streamridge.errors import InvalidInputError
 @pytest.fixture(scope="module")
 def network():
     rng = np.random.default_rng(0)
-    roads = simulate_roads(rng, detectors=3, days=12, step_minutes=60, waves=0.3)
+    roads = simulate_roads(rng, detectors=3, days=9, step_minutes=60, waves=0.3)
     network = sr.Network("1h", model="compact", train_size=120)
     network.update(roads.frame())
     return network

@@ -24,7 +24,15 @@ def small(start="search", **settings):
     )
 
 
+def observe(forecaster, roads, steps):
+    """Return the forecaster after some readings."""
+    for time, value in zip(roads.times[steps], roads.flows[steps, 0], strict=True):
+        forecaster.observe(time, value)
+    return forecaster
+
+
 def feed(forecaster, roads, steps):
+    """Return the forecasts before each of some readings."""
     forecasts = []
     for time, value in zip(roads.times[steps], roads.flows[steps, 0], strict=True):
         forecasts.append(forecaster.predict())
@@ -36,9 +44,14 @@ def started_badly(start):
     return Forecaster.from_settings(starting_at(BAD, small(start).settings))
 
 
-def test_a_long_history_is_searched_at_the_first_fit(roads):
-    forecaster = started_badly("search")
-    feed(forecaster, roads, slice(0, 330))
+@pytest.fixture(scope="module")
+def searched(roads):
+    """Return a forecaster just after its search; tests only look at it."""
+    return observe(started_badly("search"), roads, slice(0, 330))
+
+
+def test_a_long_history_is_searched_at_the_first_fit(searched):
+    forecaster = searched
 
     assert forecaster.counts["tunings"] == 1
     assert forecaster.counts["tuning_fits"] > 40
@@ -49,24 +62,21 @@ def test_a_long_history_is_searched_at_the_first_fit(roads):
     ]
 
 
-def test_what_rows_are_made_with_is_not_searched(roads):
-    forecaster = started_badly("search")
-    before = forecaster.hyperparameters
-
-    feed(forecaster, roads, slice(0, 330))
+def test_what_rows_are_made_with_is_not_searched(searched):
+    before = started_badly("search").hyperparameters
 
     rates = [name for name in before if "forgetting" in name]
     assert len(rates) == 2
-    after = forecaster.hyperparameters
+    after = searched.hyperparameters
     assert [after[name] for name in rates] == pytest.approx([before[name] for name in rates])
 
 
 def test_a_short_history_is_searched_at_the_refit_that_has_enough_rows(roads):
     forecaster = small(warmup=100, train_size=250, update_every=24)
 
-    feed(forecaster, roads, slice(0, 250))
+    observe(forecaster, roads, slice(0, 250))
     early = forecaster.counts.get("tunings", 0)
-    feed(forecaster, roads, slice(250, 300))
+    observe(forecaster, roads, slice(250, 300))
 
     assert (early, forecaster.counts["tunings"]) == (0, 1)
 
@@ -75,8 +85,7 @@ def test_a_bad_start_costs_less_when_it_is_searched(roads):
     truth = roads.flows[330:480, 0]
     errors = {}
     for start in ("default", "search"):
-        forecaster = started_badly(start)
-        feed(forecaster, roads, slice(0, 330))
+        forecaster = observe(started_badly(start), roads, slice(0, 330))
         forecasts = feed(forecaster, roads, slice(330, 480))
         errors[start] = np.sqrt(np.mean((forecasts[:, 0] - truth) ** 2))
 
@@ -85,8 +94,7 @@ def test_a_bad_start_costs_less_when_it_is_searched(roads):
 
 @pytest.mark.parametrize("at", tiered([200, 331, 450], quick=lambda at: at == 450))
 def test_saved_and_loaded_it_continues_bit_for_bit(roads, tmp_path, at):
-    forecaster = started_badly("search")
-    feed(forecaster, roads, slice(0, at))
+    forecaster = observe(started_badly("search"), roads, slice(0, at))
     forecaster.save(tmp_path / "road.sr")
 
     loaded = Forecaster.load(tmp_path / "road.sr")
@@ -98,10 +106,9 @@ def test_saved_and_loaded_it_continues_bit_for_bit(roads, tmp_path, at):
 
 
 def test_what_changed_since_a_refit_goes_with_the_whole(roads):
-    forecaster = small()
-    feed(forecaster, roads, slice(0, 340))
+    forecaster = observe(small(), roads, slice(0, 340))
     whole = forecaster.to_bytes()
-    feed(forecaster, roads, slice(340, 345))
+    observe(forecaster, roads, slice(340, 345))
 
     loaded = Forecaster.from_bytes(whole, forecaster.to_bytes(since_refit=True))
 
@@ -109,9 +116,7 @@ def test_what_changed_since_a_refit_goes_with_the_whole(roads):
 
 
 def test_the_same_seed_gives_the_same_start(roads):
-    one, other = (small(seed=5) for _ in range(2))
-    for forecaster in (one, other):
-        feed(forecaster, roads, slice(0, 330))
+    one, other = (observe(small(seed=5), roads, slice(0, 330)) for _ in range(2))
 
     assert one.hyperparameters == other.hyperparameters
 
@@ -122,9 +127,7 @@ def test_the_same_seed_gives_the_same_start(roads):
     ids=["fixed", "too few rows", "default"],
 )
 def test_nothing_is_searched_where_there_is_nothing_to_start(roads, settings):
-    forecaster = small(**settings)
-
-    feed(forecaster, roads, slice(0, 400))
+    forecaster = observe(small(**settings), roads, slice(0, 400))
 
     assert "tunings" not in forecaster.counts
 
@@ -132,7 +135,7 @@ def test_nothing_is_searched_where_there_is_nothing_to_start(roads, settings):
 def test_a_tuner_searches_by_itself(roads):
     forecaster = small(tuner=RandomSearch(2), tune_every=0)
 
-    feed(forecaster, roads, slice(0, 340))
+    observe(forecaster, roads, slice(0, 340))
 
     assert (forecaster.counts["tunings"], forecaster.counts["tuning_fits"]) == (1, 3)
 
@@ -141,15 +144,14 @@ def test_the_papers_model_can_be_searched(roads):
     forecaster = Forecaster.paper("1h", start="search", train_size=300, warmup=330, lags=4)
     before = forecaster.hyperparameters
 
-    feed(forecaster, roads, slice(0, 330))
+    observe(forecaster, roads, slice(0, 330))
 
     assert forecaster.hyperparameters["ard.inverse_scales[0]"] != before["ard.inverse_scales[0]"]
     assert forecaster.hyperparameters["periodic.period"] == before["periodic.period"]
 
 
 def test_a_deferred_refit_searches(roads):
-    forecaster = small(defer_refits=True)
-    feed(forecaster, roads, slice(0, 330))
+    forecaster = observe(small(defer_refits=True), roads, slice(0, 330))
 
     forecaster.refit()
 
@@ -168,8 +170,7 @@ def test_an_unknown_start_is_refused(start):
 
 
 def test_a_damaged_schedule_is_refused(roads):
-    forecaster = small()
-    feed(forecaster, roads, slice(0, 340))
+    forecaster = observe(small(), roads, slice(0, 340))
     header, state = decoded(forecaster.to_bytes(), "content")
     state["model.schedule.counts"] = -state["model.schedule.counts"]
 

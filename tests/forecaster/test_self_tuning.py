@@ -1,6 +1,7 @@
 """The self-tuning model of a forecaster: rollbacks, its baseline fit, and searches for a start."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -167,11 +168,18 @@ class TestGradientsOfFewerRows:
     def least_rows(self, monkeypatch):
         monkeypatch.setattr(refitted_model, "LEAST_GRADIENT_ROWS", self.LEAST)
 
-    def lived(self, horizon=1, share=2):
+    @staticmethod
+    @cache
+    def saved(size, horizon, share, least):
         preset = replace(small(horizon=horizon).settings.preset, gradient_share=share)
-        forecaster = small(train_size=self.SIZE, horizon=horizon, preset=preset)
+        forecaster = small(train_size=size, horizon=horizon, preset=preset)
         live(forecaster, daily(14 * DAY))
-        return forecaster
+        return forecaster.to_bytes()
+
+    def lived(self, horizon=1, share=2):
+        """Return a forecaster after two weeks, which are shared by tests of the same settings."""
+        least = refitted_model.LEAST_GRADIENT_ROWS
+        return Forecaster.from_bytes(self.saved(self.SIZE, horizon, share, least))
 
     def test_the_gradient_is_that_of_a_fit_to_half_of_the_rows(self):
         forecaster = self.lived(horizon=2)

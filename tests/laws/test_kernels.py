@@ -256,11 +256,8 @@ def test_write_to_and_add_to_give_multiples_of_the_value(kernel, rng):
 def _differences(kernel, f):
     """Return central differences of a vector function of the kernel, one column each."""
     size = len(f(kernel))
-    rows = [
-        central_difference(lambda values, i=i: f(kernel.replace(values))[i], kernel.values)
-        for i in range(size)
-    ]
-    return np.array(rows).reshape(size, len(kernel.values))
+    rows = central_difference(lambda values: f(kernel.replace(values)), kernel.values)
+    return rows.reshape(len(kernel.values), size).T
 
 
 @every_kernel

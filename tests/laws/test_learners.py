@@ -21,6 +21,7 @@ from streamridge import (
     run,
 )
 from streamridge.tuners import HOAG, RandomSearch
+from tests.support.tiers import each_horizon
 
 N, M, LAGS = 40, 6, 3
 SCALES = np.full(LAGS, 0.2)
@@ -110,7 +111,7 @@ def test_predicting_changes_nothing(build, horizon, rng):
 
 
 @every_learner
-@horizons
+@each_horizon(1, 3)
 def test_a_restored_learner_continues_bit_for_bit_from_every_step(build, horizon, rng):
     history, stream = make_stream(rng, horizon)
     stops, more = 2 * M + 2, M + 2
@@ -131,7 +132,7 @@ def test_a_restored_learner_continues_bit_for_bit_from_every_step(build, horizon
 
 
 @every_learner
-@horizons
+@each_horizon(1, 3)
 def test_releasing_changes_no_forecast(build, horizon, rng):
     history, stream = make_stream(rng, horizon)
     plain, released = build(history), build(history)

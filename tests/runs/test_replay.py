@@ -252,9 +252,9 @@ class TestSeveralLevels:
 
 
 def test_a_run_has_the_path_of_all_refits():
-    forecaster = Forecaster("1h", lags=3, train_size=60, update_every=24)
+    forecaster = Forecaster("1h", lags=3, train_size=60, update_every=12)
 
-    run = replay(forecaster, frame(daily(40 * DAY)))
+    run = replay(forecaster, frame(daily(22 * DAY)))
 
     assert len(run.path.steps) == len(run.refit_times) == forecaster.counts["fits"] > 36
     assert len(forecaster.tuning.path.steps) == 32

@@ -15,6 +15,12 @@ def steps_back(season):
     return [(back + j, k) for k, back in enumerate(seasons) for j in beside]
 
 
+@cache
+def nearest(seasons):
+    """Return how many steps back the nearest value of any of the profiles is."""
+    return min(steps_back(season)[0][0] for season in seasons)
+
+
 class PlainPast:
     """All values by step, which were read, which are trusted, and which are remembered."""
 
@@ -100,7 +106,7 @@ class PlainPast:
     def known_course(self, at, seasons, now, rates, weights):
         """Return `course`, computed once until a value changes: rows share most of their steps."""
         # The present matters only to a course that looks at it, or beyond it.
-        ahead = self.before_sunday(at) - min(steps_back(s)[0][0] for s in seasons)
+        ahead = self.before_sunday(at) - nearest(seasons)
         key = at, len(seasons), min(now, at + ahead + 1), rates
         if key not in self.courses:
             self.courses[key] = self.course(at, seasons, now, weights)

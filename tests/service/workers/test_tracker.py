@@ -31,7 +31,7 @@ from tests.support.workers.logs import (
 @pytest.fixture(scope="module")
 def lived():
     """Return a sensor that was followed for five days and a half, with two refits."""
-    return World().follow(entries(daily(5 * DAY + DAY // 2)))
+    return World().follow(entries(daily(4 * DAY + DAY // 2)))
 
 
 def swapped(log, seed, share=0.05):
@@ -99,7 +99,7 @@ class TestOrder:
     def test_any_order_within_the_grace_gives_the_same_bytes(self, lived, seed, record_property):
         record_property("row", "B1")
 
-        world = World().follow(swapped(entries(daily(5 * DAY + DAY // 2)), seed))
+        world = World().follow(swapped(entries(daily(4 * DAY + DAY // 2)), seed))
 
         assert world.rebuilt > 10
         assert world.digest == lived.digest
@@ -118,7 +118,7 @@ class TestOrder:
     def test_without_the_grace_the_order_matters(self, lived):
         # The harness notices: a tracker that takes readings as they come has another state.
         hasty = World(plan=msgspec.structs.replace(PLAN, grace=-STEP))
-        hasty.follow(swapped(entries(daily(5 * DAY + DAY // 2)), 0))
+        hasty.follow(swapped(entries(daily(4 * DAY + DAY // 2)), 0))
 
         assert hasty.rebuilt == 0
         assert hasty.tracker.to_bytes() != lived.tracker.to_bytes()
@@ -333,7 +333,7 @@ class TestActions:
         return world.tracker
 
     def test_hyperparameters_are_set_and_frozen(self):
-        world = World().follow(entries(daily(5 * DAY)))
+        world = World().follow(entries(daily(4 * DAY)))
 
         tracker = self.act(world, "set", values={"regularization": 0.5})
         assert tracker.forecaster.hyperparameters["regularization"] == 0.5
@@ -343,7 +343,7 @@ class TestActions:
         assert world.made_again().to_bytes() == tracker.to_bytes()
 
     def test_hyperparameters_are_rolled_back(self):
-        world = World().follow(entries(daily(6 * DAY)))
+        world = World().follow(entries(daily(5 * DAY)))
         space = world.tracker.settings.model.space
 
         tracker = self.act(world, "rollback")
@@ -351,7 +351,7 @@ class TestActions:
         assert tracker.forecaster.hyperparameters == pytest.approx(space.named(space.values))
 
     def test_a_span_is_excluded(self):
-        world = World().follow(entries(daily(5 * DAY)))
+        world = World().follow(entries(daily(4 * DAY)))
 
         tracker = self.act(
             world, "exclude", start=str(to_datetime(START)), end=str(to_datetime(START + STEP))

@@ -8,7 +8,7 @@ from streamridge_service.workers.tracker import Tracker
 from streamridge_service.workers.tracker_cache import MEASURE_EVERY, TrackerCache
 from tests.support.workers.logs import PLAN, SENSOR, START, World, daily, entries
 
-COUNT, ROUNDS = 30, 4
+COUNT, ROUNDS = 18, 4
 # What the tests let a tracker take: at rest, awake, and parked.
 REST, AWAKE, PARKED = 100, 900, 1
 
