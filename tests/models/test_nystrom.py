@@ -1,5 +1,7 @@
 """Ridge regression on landmarks: claims beyond the laws of every model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -208,6 +210,23 @@ def test_chosen_landmarks_come_closer_to_the_exact_fit_than_drawn_ones(rng, monk
     monkeypatch.setattr(nystrom, "CANDIDATES", 1)
 
     assert of_many < 0.9 * far()
+
+
+def test_a_thinned_model_takes_the_landmarks_of_another_fit(rng):
+    train, model = make_samples(rng, 200), NystromRidge(KERNELS["matern"], landmarks=40)
+    whole = model.fit(train)
+    times, part = train.t[whole.places], train[np.sort(drawn(train.t, 100))]
+    shared = np.flatnonzero(np.isin(part.t, times))
+
+    fit = model.thinned(1, times).fit(part)
+    fewer = model.thinned(8, times).fit(part)
+    others = model.thinned(2, times + 0.5).fit(part)
+
+    assert 5 < len(shared) < 40
+    np.testing.assert_array_equal(fit.places, shared)
+    assert len(fewer.places) == 5
+    assert set(fewer.places) < set(shared)
+    np.testing.assert_array_equal(others.places, replace(model, landmarks=20).fit(part).places)
 
 
 @pytest.mark.parametrize("landmarks", [0, -3, 2.5, "many"])

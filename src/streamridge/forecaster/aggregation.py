@@ -126,7 +126,8 @@ class MLPoly:
         with np.errstate(over="ignore", invalid="ignore"):
             errors = 2 * (mixtures - value)
             gained = errors[..., None] * (mixtures[..., None] - forecasts.T)
-        return self._after(gained, np.isnan(mixtures[0]))
+            squared = gained * gained
+        return self._after(gained, squared, np.isnan(mixtures[0]))
 
     def observe_all(self, forecasts: Matrix, mixtures: Matrix, values: Vector) -> MLPoly:
         """Return the state after n values at once, whose forecasts, (K, n), had the same weights.
@@ -137,14 +138,20 @@ class MLPoly:
         """
         if not len(values):
             return self
-        gained = np.sign(mixtures - values)[:, None] * (mixtures[:, None] - forecasts)
-        return self._after(gained.mean(axis=2)[:, None], np.zeros(1, dtype=bool))
-
-    def _after(self, gained: NDArray[np.float64], absent: Mask) -> MLPoly:
-        """Return the state after new regrets, (G, H, K), except at horizons that are absent."""
-        keep = self.weighting.keep
-        with np.errstate(over="ignore", invalid="ignore"):
+        each = np.sign(mixtures - values)[:, None] * (mixtures[:, None] - forecasts)
+        gained = each.mean(axis=2)[:, None]
+        with np.errstate(over="ignore"):
             squared = gained * gained
+        return self._after(gained, squared, np.zeros(1, dtype=bool))
+
+    def _after(
+        self, gained: NDArray[np.float64], squared: NDArray[np.float64], absent: Mask
+    ) -> MLPoly:
+        """Return the state after new regrets, (G, H, K), and their squares.
+
+        Horizons that are absent keep their sums.
+        """
+        keep = self.weighting.keep
         most = np.maximum.reduce(squared, axis=2)
         if all(map(isfinite, most.ravel().tolist())):  # as a rule
             return MLPoly(

@@ -57,7 +57,7 @@ class EnsembleForecast:
     """The forecasts of all members, kept until all of the values are known."""
 
     step: int  # the first step that is forecast
-    raw: Matrix  # (2, H), model and baseline before their correction; NaN without a fit
+    raw: Vector  # (H,), the model's forecast before its correction; the baseline has none
     members: Matrix  # (K + G, H), the forecasts of all members and of their mixtures; NaN for none
     values: Vector  # (H,), the forecast that is issued
 
@@ -108,7 +108,7 @@ class Ensemble:
         self,
         step: int,  # the first step that is forecast
         fitted: Matrix,  # (2, H), forecasts of the model and of its baseline; NaN without a fit
-        raw: Matrix,  # (2, H), the same before their correction
+        raw: Vector,  # (H,), the model's forecast before its correction
         naive: Matrix,  # (K', H), the naive forecasts; NaN for a member without a forecast
         limits: Limits,  # the smallest and the largest plausible forecast of a fit
         bounds: Limits | None,  # known bounds of the sensor, which apply to the mixture
@@ -206,15 +206,15 @@ class Ensemble:
         if made and learns and self.has_baseline:
             model, baseline = squares.tolist()
             for h, each in made.items():
-                own, error = value - each.raw.item(0, h), value - each.raw.item(1, h)
+                own, error = value - each.raw.item(h), value - each.members.item(1, h)
                 if not isnan(error):
                     model, baseline, seen = model + own * own, baseline + error * error, seen + 1
             squares = np.array([model, baseline])
         if forecast is not None and plausible:
-            both = np.array([forecast.values.item(0), forecast.members.item(count - 1, 0)])
-            if not isnan(both.item(1)):
-                errors = np.square(value - both)
-                newest = np.array([errors, errors, errors - errors.min(), errors])
+            both = value - forecast.values.item(0), value - forecast.members.item(count - 1, 0)
+            if not isnan(both[1]):
+                errors = [each * each for each in both]
+                newest = np.array([errors, errors, [each - min(errors) for each in errors], errors])
                 latest = latest + PACES[self._suspicion(large) > 0] * (newest - latest)
         made.pop(horizon - 1, None)  # all of its values are known
         return Ensemble(
@@ -286,7 +286,7 @@ class Ensemble:
         """Return the shapes of the arrays of `count` pending forecasts."""
         members = len(self.names) + len(self.mixtures.largest)
         return {
-            "raw": (count, 2, self.horizon),
+            "raw": (count, self.horizon),
             "members": (count, members, self.horizon),
             "values": (count, self.horizon),
         }

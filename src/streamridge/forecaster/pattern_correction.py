@@ -116,8 +116,8 @@ class PatternCorrection:
         made = self.pending if step == self.step else _later(self.pending, step - self.step)
         pending, products, trust = _later(made, 1), self.products, self.trust
         if forecast is not None:
-            places = np.arange(len(pending))
-            pending[places, places] = forecast.leads
+            count = len(pending)
+            pending.reshape(-1, pending.shape[2])[:: count + 1] = forecast.leads  # its diagonal
         if learns:
             products, trust = self._learned(value, made[0])
         solution = self.weights, self.shares, self.largest

@@ -349,7 +349,8 @@ class SelfTuningModel(RefittedModel[Any]):
             spare = fit if self.workspace is None else None  # the baseline takes its memory
             try:
                 with self.costs.spending("tuning"):
-                    baseline = self.model.thinned(FEWER_LANDMARKS).fit(rows, self._initial, spare)
+                    small = self.model.thinned(FEWER_LANDMARKS, current.landmarks)
+                    baseline = small.fit(rows, self._initial, spare)
             except FitError:  # the model may fail in the same way, and reports it
                 self._baseline = None
             else:

@@ -259,7 +259,8 @@ class RefittedModel(Generic[FitT]):
                 fit = memory.solved(current, self.model, self._in_memory(current)[0])
             else:
                 trained = np.sort(trained[drawn(trained, len(trained) // share)])
-                fit = self.model.thinned(share).fit(rows.at(trained, lam), lam)
+                small = self.model.thinned(share, current.landmarks)
+                fit = small.fit(rows.at(trained, lam), lam)
                 memory.keep(None, self.model, fit)  # the next fit reuses its memory
             loss = None if issued is None else issued.loss(window.t)
             return policy.learned(fit, lam, window, rows.tangents(trained, window.t, lam), loss)

@@ -34,6 +34,12 @@ class RebuildableFit(Generic[FitT]):
         return self._numbers if self.held is None else dict(self.held[1].state())
 
     @property
+    def landmarks(self) -> Vector:
+        """Return the times of its landmarks; none if it has no such."""
+        times = times_of(self.runs)
+        return times[self.numbers["landmarks"]] if "landmarks" in self.numbers else times[:0]
+
+    @property
     def predictor(self) -> Predictor | None:
         """Return what predicts one input; None if nothing is in memory."""
         return self._predictor if self.held is None else self.held[1]

@@ -149,8 +149,12 @@ class Model(ABC, Generic[FitT]):
         """
         return self.fit(samples, lam, before)
 
-    def thinned(self, share: int) -> Model[FitT]:
-        """Return a smaller model for one of `share` rows; it resumes fits of this model too."""
+    def thinned(self, share: int, landmarks: Vector) -> Model[FitT]:
+        """Return a smaller model for one of `share` rows; it resumes fits of this model too.
+
+        `landmarks` are the times of the landmarks of another fit. If some of these are among the
+        samples of a fit, none is chosen anew.
+        """
         return self
 
     def starting_at(self, lam: Vector) -> Self:

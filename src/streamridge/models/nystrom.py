@@ -78,6 +78,9 @@ class NystromRidge(RidgeModel["NystromRidgeFit"]):
         Whether x and y are centred on the mean of each training set.
     landmarks
         Largest number of landmarks.
+    known
+        Times of samples. Those that a fit is made to are its landmarks; if there are none, it
+        chooses them.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class NystromRidge(RidgeModel["NystromRidgeFit"]):
     """
 
     landmarks: int = 500
+    known: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "landmarks", require_count("landmarks", self.landmarks))
@@ -109,9 +113,9 @@ class NystromRidge(RidgeModel["NystromRidgeFit"]):
         except (np.linalg.LinAlgError, ValueError):  # entries that overflowed
             raise no_factor(ridge, float(samples.t[-1])) from None
 
-    def thinned(self, share: int) -> NystromRidge:
-        """Return the model with one of `share` landmarks."""
-        return replace(self, landmarks=-(-self.landmarks // share))
+    def thinned(self, share: int, landmarks: Vector) -> NystromRidge:
+        few, known = -(-self.landmarks // share), tuple(landmarks.tolist())
+        return replace(self, landmarks=few, known=known)
 
     def _chosen(self, samples: Samples, center: Center) -> Indices:
         """Return the rows of the samples that are landmarks.
@@ -119,6 +123,9 @@ class NystromRidge(RidgeModel["NystromRidgeFit"]):
         They are chosen by the kernel at its initial hyperparameters. If the choice depended on the
         current ones, the loss would jump, and a gradient does not see jumps.
         """
+        places = np.flatnonzero(np.isin(samples.t, self.known))
+        if len(places):
+            return np.sort(places[drawn(samples.t[places], self.landmarks)])
         candidates = drawn(samples.t, CANDIDATES * self.landmarks, HALF_LIFE)
         rows = self.kernel.embed(center.inputs(samples.inputs[candidates]))
         return np.sort(candidates[chosen(self.kernel, rows, self.landmarks)])

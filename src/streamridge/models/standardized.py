@@ -164,8 +164,8 @@ class Standardized(Model[StandardizedFit[FitT]], Generic[FitT]):
         fit = self.model.resume(units.samples(samples), lam, state)
         return StandardizedFit(self.model, samples, lam, units, fit)
 
-    def thinned(self, share: int) -> Standardized[FitT]:
-        model = self.model.thinned(share)
+    def thinned(self, share: int, landmarks: Vector) -> Standardized[FitT]:
+        model = self.model.thinned(share, landmarks)
         return self if model is self.model else replace(self, model=model)
 
     def starting_at(self, lam: Vector) -> Self:
@@ -248,8 +248,8 @@ class Joint(Model[FitT], Generic[FitT]):
     def resume(self, samples: Samples, lam: Vector, state: Arrays) -> FitT:
         return self.model.resume(samples, self._own(lam), state)
 
-    def thinned(self, share: int) -> Joint[FitT]:
-        model = self.model.thinned(share)
+    def thinned(self, share: int, landmarks: Vector) -> Joint[FitT]:
+        model = self.model.thinned(share, landmarks)
         return self if model is self.model else replace(self, model=model)
 
     def _own(self, lam: Vector | None) -> Vector:
