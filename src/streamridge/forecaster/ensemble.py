@@ -99,11 +99,6 @@ class Ensemble:
             has_baseline,
         )
 
-    @property
-    def horizon(self) -> int:
-        """Return the number of steps that are forecast."""
-        return self.final.largest.shape[1]
-
     def mix(
         self,
         step: int,  # the first step that is forecast
@@ -194,7 +189,8 @@ class Ensemble:
         its baseline.
         """
         pending = self.pending if forecast is None else (forecast, *self.pending)
-        mixtures, final, latest, horizon = self.mixtures, self.final, self.latest, self.horizon
+        mixtures, final, latest = self.mixtures, self.final, self.latest
+        horizon = final.weighting.horizon
         squares, seen, count = self.squares, self.seen, len(self.names)
         made = {step - each.step: each for each in pending if step - each.step < horizon}
         if made:
@@ -211,10 +207,11 @@ class Ensemble:
                     model, baseline, seen = model + own * own, baseline + error * error, seen + 1
             squares = np.array([model, baseline])
         if forecast is not None and plausible:
-            both = value - forecast.values.item(0), value - forecast.members.item(count - 1, 0)
-            if not isnan(both[1]):
-                errors = [each * each for each in both]
-                newest = np.array([errors, errors, [each - min(errors) for each in errors], errors])
+            own = value - forecast.values.item(0)
+            error = value - forecast.members.item(count - 1, 0)
+            if not isnan(error):
+                errors, least = (own * own, error * error), min(own * own, error * error)
+                newest = np.array([errors, errors, (errors[0] - least, errors[1] - least), errors])
                 latest = latest + PACES[self._suspicion(large) > 0] * (newest - latest)
         made.pop(horizon - 1, None)  # all of its values are known
         return Ensemble(
@@ -234,10 +231,11 @@ class Ensemble:
         They are NaN at leads at which the step was not forecast.
         """
         newest = next(iter(made.values()))
-        if self.horizon == 1:
+        horizon = self.final.weighting.horizon
+        if horizon == 1:
             return newest.members, newest.values[None]
         members = np.full(newest.members.shape, np.nan)
-        values = np.full((1, self.horizon), np.nan)
+        values = np.full((1, horizon), np.nan)
         for h, each in made.items():
             members[:, h], values[0, h] = each.members[:, h], each.values.item(h)
         return members, values
@@ -266,7 +264,8 @@ class Ensemble:
         for name, shape in self._shapes(len(pending["steps"])).items():
             columns.append(np.asarray(pending[name], dtype=np.float64))
             require_shape("pending", columns[-1], shape)
-        require_finite("values", columns[-1])
+        for each in (columns[0], columns[-1]):
+            require_finite("pending", each)
         forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
         squares, latest = window["squares"], state["latest.squares"]
         for each, shape in ((squares, (2,)), (latest, (4, 2))):
@@ -284,12 +283,12 @@ class Ensemble:
 
     def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the arrays of `count` pending forecasts."""
-        members = len(self.names) + len(self.mixtures.largest)
-        return {
-            "raw": (count, self.horizon),
-            "members": (count, members, self.horizon),
-            "values": (count, self.horizon),
-        }
+        members, horizon = (
+            len(self.names) + len(self.mixtures.largest),
+            self.final.weighting.horizon,
+        )
+        each = (count, horizon)
+        return {"raw": each, "members": (count, members, horizon), "values": each}
 
 
 @lru_cache(maxsize=64)
