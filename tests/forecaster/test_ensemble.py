@@ -23,7 +23,7 @@ def mixed(ensemble, step, forecasts):
     """Return the mixture of the forecasts of all members, (K, H)."""
     forecasts = np.array(forecasts, dtype=float)
     first = 1 + ensemble.has_baseline
-    return ensemble.mix(step, forecasts[:2], forecasts[0], forecasts[first:], NO_LIMITS, None)
+    return ensemble.mix(step, forecasts[:2], forecasts[:2], forecasts[first:], NO_LIMITS, None)
 
 
 def after(ensemble, step, forecasts, value, *, learns=True, plausible=True):

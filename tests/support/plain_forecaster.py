@@ -264,18 +264,18 @@ class PlainForecaster:
     def mixed(self, made, small):
         """Return what all experts make of the next steps together."""
         step, raw, values, *rest = made
-        small = self.bounded(small)
+        corrected = self.bounded(small + (values - raw))
         ahead = range(step, step + self.horizon)
         naive = np.transpose([self.naive_values(each) for each in ahead])
         lower, upper = self.settings.bounds or (None, None)
         naive = np.clip(naive, lower, upper) if lower is not None or upper is not None else naive
         if self.silent >= 8 and self.settings.periods:
             naive[-1] = np.nan
-        opinions = np.vstack([values, small, naive])
+        opinions = np.vstack([values, corrected, naive])
         mixture, spoken = self.experts.mix(opinions)
         if lower is not None or upper is not None:
             mixture = np.clip(mixture, lower, upper)
-        self.said_by_all = (step, raw, opinions, spoken, mixture)
+        self.said_by_all = (step, (raw, small), opinions, spoken, mixture)
         issued, source = self.issued(mixture, naive[-1], rest)
         source = source or self.source(opinions[:, 0])
         issued = self.of_days(step, issued)
@@ -588,7 +588,7 @@ class PlainForecaster:
             if verdict != "implausible":
                 self.experts.learn(h, opinions[:, h], spoken[h], mixture[h], value)
             if verdict == "good":
-                self.learner.duel.append(value - np.array([raw[h], opinions[1, h]]))
+                self.learner.duel.append(value - np.array(raw)[:, h])
         if told and verdict != "implausible" and not np.isnan(told[2][-1, 0]):
             errors = value - np.array([told[4][0], told[2][-1, 0]])
             fast, slow, beyond, suspected = self.latest_squares

@@ -57,7 +57,7 @@ class EnsembleForecast:
     """The forecasts of all members, kept until all of the values are known."""
 
     step: int  # the first step that is forecast
-    raw: Vector  # (H,), the model's forecast before its correction; the baseline has none
+    raw: Matrix  # (2, H), model and baseline before their correction; NaN without a fit
     members: Matrix  # (K + G, H), the forecasts of all members and of their mixtures; NaN for none
     values: Vector  # (H,), the forecast that is issued
 
@@ -103,7 +103,7 @@ class Ensemble:
         self,
         step: int,  # the first step that is forecast
         fitted: Matrix,  # (2, H), forecasts of the model and of its baseline; NaN without a fit
-        raw: Vector,  # (H,), the model's forecast before its correction
+        raw: Matrix,  # (2, H), the same before their correction
         naive: Matrix,  # (K', H), the naive forecasts; NaN for a member without a forecast
         limits: Limits,  # the smallest and the largest plausible forecast of a fit
         bounds: Limits | None,  # known bounds of the sensor, which apply to the mixture
@@ -202,7 +202,7 @@ class Ensemble:
         if made and learns and self.has_baseline:
             model, baseline = squares.tolist()
             for h, each in made.items():
-                own, error = value - each.raw.item(h), value - each.members.item(1, h)
+                own, error = value - each.raw.item(0, h), value - each.raw.item(1, h)
                 if not isnan(error):
                     model, baseline, seen = model + own * own, baseline + error * error, seen + 1
             squares = np.array([model, baseline])
@@ -264,7 +264,7 @@ class Ensemble:
         for name, shape in self._shapes(len(pending["steps"])).items():
             columns.append(np.asarray(pending[name], dtype=np.float64))
             require_shape("pending", columns[-1], shape)
-        for each in (columns[0], columns[-1]):
+        for each in (columns[0][:, 0], columns[-1]):
             require_finite("pending", each)
         forecasts = zip(pending["steps"].tolist(), *columns, strict=True)
         squares, latest = window["squares"], state["latest.squares"]
@@ -287,8 +287,8 @@ class Ensemble:
             len(self.names) + len(self.mixtures.largest),
             self.final.weighting.horizon,
         )
-        each = (count, horizon)
-        return {"raw": each, "members": (count, members, horizon), "values": each}
+        shapes = {"raw": (2, horizon), "members": (members, horizon), "values": (horizon,)}
+        return {name: (count, *shape) for name, shape in shapes.items()}
 
 
 @lru_cache(maxsize=64)

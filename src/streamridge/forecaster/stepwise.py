@@ -166,8 +166,9 @@ class StepwiseForecaster:
         history, settings = self._history, self._settings
         bounds = None if settings.bounds is None else settings.limits
         naive, blended = history.naive_forecasts(), None
-        none = np.full(len(made.raw), np.nan)
-        raw, fitted = made.raw, np.array([made.values, none if baseline is None else baseline])
+        raw = np.array([made.raw, np.full(len(made.raw), np.nan) if baseline is None else baseline])
+        # Both fits miss the same changes of the level, so one correction serves both.
+        fitted = np.array([made.values, raw[1] + (made.values - made.raw)])
         if self._blend is not None and self._far is not None:
             rows = self._next_seasonal_rows(self._far)
             blended = self._blend.forecast(rows, made.step, made.values)
