@@ -1,6 +1,8 @@
 import pytest
 
+from streamridge_service.service.machine_clock import MachineClock
 from tests.support.ledger.postgres_server import PostgresServer
+from tests.support.service.machine_times import MachineTimes
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +25,15 @@ def counted(record_property):
         record_property("cases", cases)
 
     return note
+
+
+@pytest.fixture
+def times():
+    """Give the clocks of a machine, which the test moves by hand."""
+    return MachineTimes()
+
+
+@pytest.fixture
+def clock(times):
+    """Give the service's view of these clocks."""
+    return MachineClock(wall=lambda: times.wall, steady=lambda: times.steady)

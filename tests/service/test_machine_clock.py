@@ -5,31 +5,10 @@ from random import Random
 import pytest
 
 from streamridge_service.plan import HOUR, MINUTE, SECOND
-from streamridge_service.service.machine_clock import LATER, SENSORS, SOON, MachineClock
+from streamridge_service.service.machine_clock import LATER, SENSORS, SOON
+from tests.support.service.machine_times import START
 
-START = 500_000 * HOUR
 DELAY = 25 * MINUTE  # how late a reading may be: a step and the grace
-
-
-class Times:
-    """The two clocks of a machine, in microseconds and in seconds."""
-
-    def __init__(self):
-        self.wall, self.steady = START, 1000.0
-
-    def pass_seconds(self, seconds):
-        self.wall += seconds * SECOND
-        self.steady += seconds
-
-
-@pytest.fixture
-def times():
-    return Times()
-
-
-@pytest.fixture
-def clock(times):
-    return MachineClock(wall=lambda: times.wall, steady=lambda: times.steady)
 
 
 def jump(times, clock, hours):

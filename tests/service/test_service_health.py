@@ -4,34 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamridge_service.plan import HOUR, MINUTE, NEVER, SECOND
+from streamridge_service.plan import HOUR, MINUTE, NEVER
 from streamridge_service.problems import Problem
 from streamridge_service.service.health import Health
-from streamridge_service.service.machine_clock import MachineClock
+from tests.support.service.machine_times import START
 
-START = 500_000 * HOUR
 FRESH = START + 75 * MINUTE
-
-
-class Times:
-    """The two clocks of a machine, in microseconds and in seconds."""
-
-    def __init__(self):
-        self.wall, self.steady = START, 1000.0
-
-    def pass_seconds(self, seconds):
-        self.wall += seconds * SECOND
-        self.steady += seconds
-
-
-@pytest.fixture
-def times():
-    return Times()
-
-
-@pytest.fixture
-def clock(times):
-    return MachineClock(wall=lambda: times.wall, steady=lambda: times.steady)
 
 
 @pytest.fixture
