@@ -7,6 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import streamridge as sr
+from streamridge.errors import StateError
 from streamridge.forecaster import stepwise
 from streamridge.forecaster.pattern_correction import (
     ARRAYS,
@@ -273,10 +274,8 @@ def test_one_step_ahead_long_horizons_and_short_seasons_have_no_such_correction(
     assert sr.Forecaster("12h", horizon=3, seasons=("1d",))._pattern is None
 
 
-def test_a_file_without_the_correction_starts_it_anew():
+def test_a_file_without_the_correction_is_refused():
     forecaster = forecasts_of(stream(30))[1]
-    loaded = loaded_without("pattern", forecaster)
 
-    assert forecaster._pattern.products.any()
-    assert not loaded._pattern.products.any()
-    assert np.isfinite(loaded.predict().value).all()
+    with pytest.raises(StateError, match="products"):
+        loaded_without("pattern", forecaster)

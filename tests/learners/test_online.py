@@ -13,6 +13,7 @@ from streamridge import (
     ConstantStep,
     Drifting,
     Features,
+    FitError,
     InvalidInputError,
     KernelRidge,
     Linear,
@@ -214,6 +215,31 @@ def test_a_refit_that_keeps_failing_can_be_postponed(rng):
     assert state["newest"] == samples.t[-1]
     # The watcher has seen every row of the closed windows once, however often they were tried.
     assert sum(seen) + len(state["rows.window.t"]) == len(samples) - N
+
+
+def test_a_postponed_window_is_learned_from_at_the_next_refit(rng, monkeypatch):
+    series = np.sin(np.arange(N + M + 10) / 4) + 0.2 * rng.normal(size=N + M + 10)
+    samples = Features(lags=4).samples(series)
+    learner = OnlineLearner(
+        KernelRidge(Matern(np.full(4, 0.2)) + Linear()),
+        samples[:N],
+        train_size=N,
+        update_every=M,
+    )
+    start = learner.hyperparameters
+
+    def fails(*_):
+        raise FitError("not today")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(streamridge.models.kernel_ridge, "solvable", fails)
+        with pytest.raises(FitError, match="not today"):
+            learn(learner, samples[N : N + M])
+    learner.postpone_refit()
+
+    learner.refit()
+
+    assert learner.hyperparameters != start
 
 
 def test_memory_passes_from_fit_to_fit(samples):

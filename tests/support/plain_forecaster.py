@@ -264,6 +264,7 @@ class PlainForecaster:
     def mixed(self, made, small):
         """Return what all experts make of the next steps together."""
         step, raw, values, *rest = made
+        small = self.bounded(small)
         corrected = self.bounded(small + (values - raw))
         ahead = range(step, step + self.horizon)
         naive = np.transpose([self.naive_values(each) for each in ahead])

@@ -193,9 +193,8 @@ class Ensemble:
         horizon = final.weighting.horizon
         squares, seen, count = self.squares, self.seen, len(self.names)
         made = {step - each.step: each for each in pending if step - each.step < horizon}
-        if made:
-            members, values = self._forecasts_of(made)
         if made and plausible:
+            members, values = self._forecasts_of(made)
             voters = members[_voters(count, len(mixtures.largest))]
             mixtures = mixtures.observe(members[:count], members[count:], value)
             final = final.observe(voters, values, value)
@@ -283,10 +282,8 @@ class Ensemble:
 
     def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the arrays of `count` pending forecasts."""
-        members, horizon = (
-            len(self.names) + len(self.mixtures.largest),
-            self.final.weighting.horizon,
-        )
+        members = len(self.names) + len(self.mixtures.largest)
+        horizon = self.final.weighting.horizon
         shapes = {"raw": (2, horizon), "members": (members, horizon), "values": (horizon,)}
         return {name: (count, *shape) for name, shape in shapes.items()}
 

@@ -39,8 +39,7 @@ LONG, FINE = timedelta(days=90), timedelta(minutes=5)
 # Factor of the initial ridge constant with landmarks: few landmarks make forecasts smooth enough.
 SMOOTHED = 0.5
 # Training rows per row of the fit that gradients of large models are computed with. On eight roads
-# half of the rows and landmarks took a quarter off the cost of a day, for 0.2 % more RMSE. It is
-# also the number of windows per gradient.
+# half of the rows and landmarks took a quarter off the cost of a day, for 0.2 % more RMSE.
 GRADIENT_SHARE = 2
 # The default step rule, which needs no learning rate.
 RATE_FREE_STEP = AgreementStep()
@@ -64,8 +63,8 @@ class Preset:
         Whether the last errors correct the next forecast.
     gradient_share
         Training rows per row of the fit that gradients are computed with, if the training set is
-        large; the fit has fewer landmarks in proportion. It is also the number of windows per
-        gradient. None uses all rows in every window.
+        large; the fit has fewer landmarks in proportion, and learns from every third window. None
+        uses all rows in every window.
     """
 
     features: FeatureSet

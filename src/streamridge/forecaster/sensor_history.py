@@ -340,12 +340,12 @@ class SensorHistory:
         return self.timeline.newest - count - self.horizon - self.reach
 
     def mark_refit(self, oldest: float) -> None:
-        """Remember the readings that a refit saw; forget what rows from `oldest` do not need."""
+        """Remember the readings that a refit saw, and let them define the plausible range.
+
+        What rows from `oldest` on do not need is forgotten.
+        """
         self.timeline.mark_refit()
         self.timeline.forget_before(int(oldest) - self.reach)
-
-    def update_range(self) -> None:
-        """Let the recent readings define the plausible range."""
         _, values, trusted = self.timeline.readings()
         self.plausibility = self.plausibility.renewed(values, trusted)
 

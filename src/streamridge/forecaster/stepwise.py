@@ -166,7 +166,8 @@ class StepwiseForecaster:
         history, settings = self._history, self._settings
         bounds = None if settings.bounds is None else settings.limits
         naive, blended = history.naive_forecasts(), None
-        raw = np.array([made.raw, np.full(len(made.raw), np.nan) if baseline is None else baseline])
+        small = np.full(len(made.raw), np.nan) if baseline is None else clipped(baseline, limits)
+        raw = np.array([made.raw, small])
         # Both fits miss the same changes of the level, so one correction serves both.
         fitted = np.array([made.values, raw[1] + (made.values - made.raw)])
         if self._blend is not None and self._far is not None:
@@ -388,7 +389,6 @@ class StepwiseForecaster:
         self._counts.update(events)
         if "fits" in events and self._model is not None:
             self._history.mark_refit(self._model.progress.oldest)
-            self._history.update_range()
             self._calibration = self._calibration.after_refit(self._history.next_step - 1)
             if self._ensemble is not None:
                 self._ensemble = self._ensemble.after_refit()
@@ -467,7 +467,7 @@ class StepwiseForecaster:
         if self._blend is not None:
             self._blend = self._blend.restore(part(state, "blend"))
         pattern = part(state, "pattern")
-        if self._pattern is not None and pattern:  # files of earlier versions have none
+        if self._pattern is not None:
             self._pattern = self._pattern.restore(pattern)
         bursts = part(state, "bursts")
         self._bursts = BurstCorrection(self._settings.day).restore(bursts) if bursts else None

@@ -97,11 +97,6 @@ class FreeLags:
 
     distinct: Block
 
-    @classmethod
-    def between(cls, t: Vector, other: Vector, memory: Heap) -> FreeLags:
-        """Return the differences t_i - t'_j in an array of the memory."""
-        return cls(np.subtract(t[:, None], other, out=memory.empty((len(t), len(other)))))
-
     def expand(self, values: Block) -> Block:
         return values
 
@@ -115,23 +110,20 @@ def time_lags(t: Vector, other: Vector, *, tables: bool = True, memory: Heap = H
     Without tables, whole steps with gaps have every entry of the matrix. This is faster for a
     formula that costs less than a lookup. A matrix of all entries comes from `memory`.
     """
-    if len(t) <= 1 or not len(other):
-        return FreeLags.between(t, other, memory)
-    gaps = np.concatenate([np.diff(t), np.diff(other)])
-    step = float(gaps[0])
-    if np.abs(gaps - step).max() <= 1e-9 * abs(step):
-        # Row i is the window that starts at n - 1 - i; entry (i, j) is its element j.
-        steps = np.arange(len(t) - 1, -len(other), -1, dtype=np.float64)
-        return ToeplitzLags(t[0] - other[0] + step * steps, rows=len(t))
-    if not tables:
-        return FreeLags.between(t, other, memory)
-    low = t.min() - other.max()
-    size = t.max() - other.min() - low + 1
-    whole = np.array_equal(t, np.rint(t)) and np.array_equal(other, np.rint(other))
-    if whole and size <= LARGEST_TABLE * (len(t) + len(other)):
-        index = (t[:, None] - (other + low)).astype(np.intp)
-        return TabledLags(low + np.arange(size), index)
-    return FreeLags.between(t, other, memory)
+    if len(t) > 1 and len(other):
+        gaps = np.concatenate([np.diff(t), np.diff(other)])
+        step = float(gaps[0])
+        if np.abs(gaps - step).max() <= 1e-9 * abs(step):
+            # Row i is the window that starts at n - 1 - i; entry (i, j) is its element j.
+            steps = np.arange(len(t) - 1, -len(other), -1, dtype=np.float64)
+            return ToeplitzLags(t[0] - other[0] + step * steps, rows=len(t))
+        low = t.min() - other.max()
+        size = t.max() - other.min() - low + 1
+        fits = tables and size <= LARGEST_TABLE * (len(t) + len(other))
+        if fits and np.array_equal(t, np.rint(t)) and np.array_equal(other, np.rint(other)):
+            index = (t[:, None] - (other + low)).astype(np.intp)
+            return TabledLags(low + np.arange(size), index)
+    return FreeLags(np.subtract(t[:, None], other, out=memory.empty((len(t), len(other)))))
 
 
 class Forgetting(Summand):

@@ -67,9 +67,8 @@ class RefittedModel(Generic[FitT]):
         costs: Costs,
         *,
         deferred: bool = False,  # whether refits and searches wait for a call of `refit`
-        # Training rows per row of the fit that gradients are computed with, and windows per
-        # gradient. None uses the fit in force, whose matrices must be rebuilt unless they are in
-        # memory, at the end of every window.
+        # Training rows per row of the fit that gradients are computed with, if both have many. None
+        # uses the fit in force, whose matrices must be rebuilt unless they are in memory.
         gradient_share: int | None = None,
         # Memory that refits use and keep for the next refit. None allocates new memory for each
         # refit, and frees it afterwards.
@@ -178,7 +177,9 @@ class RefittedModel(Generic[FitT]):
         A failing refit raises a `FitError` at the end of its window, and again at every observation
         after it. So catch the error, postpone the refit, and observe again.
         """
-        self.progress = replace(self.progress, steps=0)
+        progress = self.progress
+        untaught = progress.untaught + (progress.steps > 0)
+        self.progress = replace(progress, steps=0, untaught=untaught)
 
     def rest(self) -> None:
         """Drop the training set and the matrices; they are rebuilt when they are needed."""
@@ -223,7 +224,8 @@ class RefittedModel(Generic[FitT]):
             share = 1
         untaught = progress.untaught + (progress.steps > 0)
         if untaught >= (GRADIENT_WINDOWS if share > 1 else 1):
-            policy = self._learned(progress, share, memory, issued).moved(untaught)
+            learned = self._learned(progress, share, memory, issued)
+            policy = learned.moved(untaught if share > 1 else 1)
             untaught = 0
         fitted = self._fitted(policy, progress.newest, progress.refits + 1, memory)
         return replace(fitted, untaught=untaught)

@@ -36,8 +36,8 @@ class RebuildableFit(Generic[FitT]):
     @property
     def landmarks(self) -> Vector:
         """Return the times of its landmarks; none if it has no such."""
-        times = times_of(self.runs)
-        return times[self.numbers["landmarks"]] if "landmarks" in self.numbers else times[:0]
+        chosen = self.numbers.get("landmarks")
+        return np.empty(0) if chosen is None else times_of(self.runs)[chosen]
 
     @property
     def predictor(self) -> Predictor | None:

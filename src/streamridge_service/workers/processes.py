@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from multiprocessing import forkserver, get_context, resource_tracker, util
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -35,8 +36,12 @@ def process_context() -> BaseContext:
     return context
 
 
+@cache
 def _make_folder_of_sockets() -> None:
-    """Make the folder of the sockets once: in /tmp, if the usual name is too long for sockets."""
+    """Make the folder of the sockets once: in /tmp, if the usual name is too long for sockets.
+
+    For a moment it changes the folder of temporary files of the whole process.
+    """
     usual = tempfile.gettempdir()
     if len(os.fsencode(usual)) > LONGEST_FOLDER:
         tempfile.tempdir = "/tmp"  # the folder made in it has a random name
