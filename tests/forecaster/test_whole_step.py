@@ -182,11 +182,11 @@ def test_with_holidays_every_step_equals_the_oracle(steps, tmp_path):
 )
 def test_several_levels_and_known_bounds_equal_the_oracle(horizon, guard, bounds, tmp_path):
     forecaster, plain = both(horizon=horizon, level=(0.95, 0.6), bounds=bounds, guard=guard)
-    stream = [(-2, -1e3), (-1, 1e3), *troubled(seed=8)[:230]]
+    stream = [(-2, -1e3), (-1, 1e3), *troubled(seed=8)[:170]]
     asked = (0.99, 0.5, 0.85, 0.92, 0.6)
 
-    walk(forecaster, plain, stream[:180], asked=asked)
-    walk(reloaded(forecaster, tmp_path), plain, stream[180:], asked=asked)
+    walk(forecaster, plain, stream[:130], asked=asked)
+    walk(reloaded(forecaster, tmp_path), plain, stream[130:], asked=asked)
 
     assert plain.counts["implausible"] > 5
     assert {"late", "missing"} <= set(plain.counts)
