@@ -47,6 +47,13 @@ def test_blocks_parse(document):
                 parse(words)
 
 
+@pytest.fixture
+def figures(request):
+    """Write blank pictures in the quick suite, as commands do there; the whole suite draws them."""
+    if "not slow" in request.config.option.markexpr:
+        request.getfixturevalue("quick_figures")
+
+
 @pytest.mark.parametrize(
     "document",
     tiered(
@@ -55,6 +62,7 @@ def test_blocks_parse(document):
     ),
     ids=name_of,
 )
+@pytest.mark.usefixtures("figures")
 def test_blocks_run_in_order_in_one_folder(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {}

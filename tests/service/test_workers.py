@@ -244,7 +244,7 @@ def test_a_refit_that_a_service_did_not_finish_is_made_when_it_starts_again(
             if number and await asyncio.to_thread(stop_in_refit, worker):
                 service.forecasts.pool.stop(timeout=0)
                 return number
-        pytest.fail("there was no refit")
+        return None
 
     async def went_on(service, number):
         await settled(service)
@@ -253,11 +253,17 @@ def test_a_refit_that_a_service_did_not_finish_is_made_when_it_starts_again(
             pass
         return refits
 
-    number = serving(ended, tmp_path / "a.db", train_size=400)
-    refits = serving(lambda service: went_on(service, number), tmp_path / "a.db", train_size=400)
+    # On a busy machine all refits may end before one is seen: then the service lives once more.
+    for life in range(LIVES):
+        database = tmp_path / f"ended-{life}.db"
+        number = serving(ended, database, train_size=400)
+        if number is not None:
+            break
+    assert number is not None, "no refit was seen"
+    refits = serving(lambda service: went_on(service, number), database, train_size=400)
 
     assert refits == 1
-    assert digest_of(tmp_path / "a.db") == whole
+    assert digest_of(database) == whole
 
 
 async def worked_off(service):

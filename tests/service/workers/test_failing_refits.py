@@ -64,7 +64,7 @@ def failed(tracker, fault, monkeypatch):
         return refitted(point(tracker), Workspace())
 
 
-@pytest.mark.parametrize("cases", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [4, pytest.param(100, marks=pytest.mark.slow)])
 @every_fault
 def test_a_failed_refit_keeps_the_old_fit(lived, log, fault, cases, monkeypatch, record_property):
     record_property("row", "C1")
