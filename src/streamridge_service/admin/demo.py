@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
@@ -86,7 +87,10 @@ def run_demo(given: ServiceSettings, print_line: Callable[[str], None]) -> int:
 
         try:
             return run(
-                settings, print_line=begin, print_error=lambda line: print_line(f"error: {line}")
+                settings,
+                print_line=begin,
+                print_error=lambda line: print_line(f"error: {line}"),
+                clean_up=lambda: rmtree(folder, ignore_errors=True),
             )
         finally:
             simulator.stop()

@@ -55,7 +55,7 @@ def _print_error(line: str) -> None:
 
 
 def _do_nothing() -> None:
-    """Handle a signal that another handler has handled."""
+    """Do nothing, where a function is required."""
 
 
 class CannotServeError(StreamRidgeError):
@@ -63,17 +63,27 @@ class CannotServeError(StreamRidgeError):
 
 
 class ForcedExit:
-    """A timer that ends the process if it does not stop in order; all readings are on disk."""
+    """A timer that ends the process if it does not stop in order; all readings are on disk.
 
-    def __init__(self) -> None:
+    It first calls `clean_up`, since nothing else of the process runs any more.
+    """
+
+    def __init__(self, clean_up: Callable[[], None] = _do_nothing) -> None:
+        self._clean_up = clean_up
         self._timer: Timer | None = None
 
     def start(self, seconds: float, code: int) -> None:
         """Exit with a code after some seconds, unless the process has ended by then."""
         self.cancel()
-        self._timer = Timer(seconds, os._exit, (code,))
+        self._timer = Timer(seconds, self._exit, (code,))
         self._timer.daemon = True
         self._timer.start()
+
+    def _exit(self, code: int) -> None:
+        try:
+            self._clean_up()
+        finally:
+            os._exit(code)
 
     def cancel(self) -> None:
         """Stop the timer."""
@@ -82,12 +92,19 @@ class ForcedExit:
 
 
 def run(
-    settings: ServiceSettings, *, print_line: Print = _print, print_error: Print = _print_error
+    settings: ServiceSettings,
+    *,
+    print_line: Print = _print,
+    print_error: Print = _print_error,
+    clean_up: Callable[[], None] = _do_nothing,
 ) -> int:
-    """Serve until the process gets a signal to stop; return the exit code."""
+    """Serve until the process gets a signal to stop; return the exit code.
+
+    `clean_up` is called only if the service does not stop in time, and the process ends.
+    """
     logs.configure(settings.log_level)
     sys.setswitchinterval(SWITCH_INTERVAL)
-    forced_exit = ForcedExit()
+    forced_exit = ForcedExit(clean_up)
     with logs.everything_logged():
         try:
             return asyncio.run(serve(settings, print_line, forced_exit))

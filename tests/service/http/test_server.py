@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import threading
+from queue import SimpleQueue
 from typing import NamedTuple
 
 import apsw
@@ -13,7 +14,7 @@ import pytest
 import structlog
 
 from streamridge_service.http import tokens
-from streamridge_service.http.server import bind, require_tokens, run
+from streamridge_service.http.server import FINE, ForcedExit, bind, require_tokens, run
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.ledger.plan_log import record_plan
 from streamridge_service.plan import MINUTE, Plan
@@ -167,6 +168,15 @@ class TestStop:
             code, _ = served.end(signal.SIGINT)
 
         assert code == 0
+
+    def test_a_forced_exit_cleans_up_first(self, monkeypatch, counted):
+        counted("A10", 1)
+        done = SimpleQueue()
+        monkeypatch.setattr(os, "_exit", done.put)
+
+        ForcedExit(lambda: done.put("cleaned up")).start(0, FINE)
+
+        assert [done.get(timeout=LIMIT) for _ in range(2)] == ["cleaned up", FINE]
 
     @pytest.mark.slow
     def test_a_signal_that_another_thread_receives_stops_the_service(self, database, counted):
