@@ -534,6 +534,7 @@ class TestPartsOfBytes:
         assert all(before[name].tobytes() == after[name].tobytes() for name in before)
 
 
+@pytest.mark.slow
 def test_a_sensor_that_says_nothing_for_long_takes_no_more_memory():
     forecaster = Forecaster.paper("1h", lags=3, train_size=60, update_every=DAY, warmup=3 * DAY)
     live(forecaster, daily(5 * DAY))

@@ -127,7 +127,8 @@ def compare(forecast, expected, step):
         np.testing.assert_allclose(made, wanted, rtol=close, atol=close, err_msg=f"{part} {step}")
 
 
-@each_horizon(1, 3)
+@pytest.mark.slow
+@pytest.mark.parametrize("horizon", [1, 3])
 def test_bursts_of_each_day_equal_the_oracle(horizon):
     forecaster, plain = both(horizon=horizon)
 
@@ -158,7 +159,8 @@ def test_saved_and_loaded_every_step_equals_the_oracle(horizon, steps, tmp_path)
     assert happened | {"implausible", "stuck"} <= set(plain.counts)
 
 
-@pytest.mark.parametrize("steps", [210, pytest.param(330, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [210, 330])
 def test_with_holidays_every_step_equals_the_oracle(steps, tmp_path):
     # In the warm-up, two in a row, on a Saturday, a week after another, and every Tuesday.
     dates = ["2021-06-15", "2021-06-24", "2021-06-25", "2021-07-03", "2021-07-10"]

@@ -382,8 +382,8 @@ class TestWhatIsAskedOfTheService:
 
     def test_known_sensors_follow_a_new_plan(self, copied):
         async def went_on(service):
-            for hour in range(HOURS, HOURS + 30):
-                await service.ingest.store(batch(rows(NORTH, hour, hour + 1)), IngestOptions())
+            for hour in range(HOURS, HOURS + 30, 6):
+                await service.ingest.store(batch(rows(NORTH, hour, hour + 6)), IngestOptions())
                 await settled(service)
 
         serving(went_on, copied, **{**HOURLY, "horizon": 3, "train_size": 72, "grace": "2h"})
