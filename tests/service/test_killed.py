@@ -13,6 +13,7 @@ import pytest
 from streamridge_service.intake import IngestOptions
 from streamridge_service.ledger.opening import open_ledger
 from streamridge_service.rows import Batch, Row
+from streamridge_service.verification.groups import check_groups
 from streamridge_service.verification.verify import check_sensors
 from tests.support.service.batches import NAMES, SENSORS, batches_of
 from tests.support.service.in_process import digest_of, serving, settled
@@ -62,13 +63,15 @@ class Sender:
     ----------
     batches
         The batches to send.
-    cuts
+    points
         How many cuts must be stored after each batch before the next one is sent, if that is to be
         waited for: forecasts do not depend on the pace then.
+    group
+        The group that the sensors declare, if there is one.
     """
 
-    def __init__(self, batches, points=None):
-        self._batches, self._refit_points = batches, points
+    def __init__(self, batches, points=None, group=None):
+        self._batches, self._refit_points, self._group = batches, points, group
         self.acknowledged = 0
         self.rests = False  # whether it has sent all it may in this life of the service
 
@@ -83,12 +86,18 @@ class Sender:
             self._await_cuts(service, ledger)
             if self.acknowledged:
                 assert self._post(client, self.acknowledged - 1) == "duplicate"
+            elif self._group:
+                self._declare(client)
             for _ in range(min(most, unused)):
                 self._post(client, self.acknowledged)
                 self.acknowledged += 1
                 self._await_cuts(service, ledger)
                 time.sleep(PAUSE)
             self.rests = True
+
+    def _declare(self, client):
+        for name in NAMES:
+            client.put(f"/v1/sensors/{name}", json={"group": self._group}).raise_for_status()
 
     def _post(self, client, number):
         """Send a batch; return what became of all of its readings."""
@@ -221,10 +230,10 @@ def test_repeated_kills_change_no_byte(tmp_path, seed, record_property):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [3, 4])
-def test_a_kill_under_load_leaves_a_consistent_log(tmp_path, seed, record_property):
+@pytest.mark.parametrize(("seed", "group"), [(3, None), (4, "A2")])
+def test_a_kill_under_load_leaves_a_consistent_log(tmp_path, seed, group, record_property):
     batches, database = batches_of(KILLS * SHARE), tmp_path / "killed.db"
-    sender = Sender(batches)
+    sender = Sender(batches, group=group)
     killer = Killer(sender, seed)
 
     live_and_die(database, sender, killer, KILLS)
@@ -235,7 +244,11 @@ def test_a_kill_under_load_leaves_a_consistent_log(tmp_path, seed, record_proper
         found = [
             (v.fault, v.is_exact, v.forecasts) for v in check_sensors(ledger, ledger.sensors())
         ]
+        groups = [(g.group, g.fault, g.is_exact, g.corrections > 0) for g in check_groups(ledger)]
+        steps = ledger.group_steps(group, PLAN.step) if group else []
     assert found == [(None, True, len(batches) - 1)] * SENSORS
+    assert groups == ([(group, None, True, True)] if group else [])
+    assert [i for i, each in enumerate(steps) if each.begins] == ([0] if group else [])
     assert min(killer.tally["start"], killer.tally["refit"]) >= KILLS / 10
     record_property("row", "A1")
     record_property("cases", KILLS)
