@@ -1,6 +1,6 @@
 """Measure what a forecaster costs: at rest, waking, step by step, starting, on disk, by the fleet.
 
-A simulated detector at 15 minutes, at full size (2,880 rows), on one BLAS thread:
+A simulated detector at 15 minutes, with 74 days of history, on one BLAS thread:
 
     python benchmarks/bench_forecaster.py [--json]
 

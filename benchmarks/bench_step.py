@@ -1,6 +1,6 @@
 """Measure what a step without a refit costs: one forecast and one observation.
 
-Simulated roads at 15 minutes, one step ahead, at full size (2,880 rows), on one BLAS thread:
+Simulated roads at 15 minutes, one step ahead, with 62 days of history, on one BLAS thread:
 
     python benchmarks/bench_step.py [--json] [--sensors 200]
 
