@@ -67,8 +67,9 @@ class RefittedModel(Generic[FitT]):
         costs: Costs,
         *,
         deferred: bool = False,  # whether refits and searches wait for a call of `refit`
-        # Training rows per row of the fit that gradients are computed with, if both have many. None
-        # uses the fit in force, whose matrices must be rebuilt unless they are in memory.
+        # Training rows per row of the fit that gradients are computed with, if the training set is
+        # large. None uses the fit in force, whose matrices must be rebuilt unless they are in
+        # memory.
         gradient_share: int | None = None,
         # Memory that refits use and keep for the next refit. None allocates new memory for each
         # refit, and frees it afterwards.

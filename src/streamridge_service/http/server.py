@@ -65,7 +65,7 @@ class CannotServeError(StreamRidgeError):
 class ForcedExit:
     """A timer that ends the process if it does not stop in order; all readings are on disk.
 
-    It first calls `clean_up`, since nothing else of the process runs any more.
+    It calls `clean_up` first, since the process runs nothing after it.
     """
 
     def __init__(self, clean_up: Callable[[], None] = _do_nothing) -> None:
