@@ -127,8 +127,7 @@ def compare(forecast, expected, step):
         np.testing.assert_allclose(made, wanted, rtol=close, atol=close, err_msg=f"{part} {step}")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("horizon", [1, 3])
+@each_horizon(1, 3)
 def test_bursts_of_each_day_equal_the_oracle(horizon):
     forecaster, plain = both(horizon=horizon)
 
