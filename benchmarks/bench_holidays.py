@@ -33,7 +33,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("--holidays", required=True, help="a country's code, such as GB-ENG")
-    parser.add_argument("--train-size", type=int, default=2880)
     parser.add_argument("--warmup", type=int, help="steps that are not scored")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
@@ -42,7 +41,6 @@ def main() -> None:
     work = partial(
         measure,
         holidays=options.holidays,
-        train_size=options.train_size,
         warmup=options.warmup,
     )
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -55,13 +53,11 @@ def main() -> None:
     print("mean change", "  ".join(f"{span} {_mean(found.values(), span):+.1%}" for span in SPANS))
 
 
-def measure(
-    series: Series, holidays: str, train_size: int, warmup: int | None
-) -> dict[str, list[float]]:
+def measure(series: Series, holidays: str, warmup: int | None) -> dict[str, list[float]]:
     """Return the RMSE of a sensor without and with its holidays, by spans of days."""
     runs = [
         sr.replay(
-            sr.Forecaster(series.clock.step, train_size=train_size, holidays=known),
+            sr.Forecaster(series.clock.step, holidays=known),
             series,
             warmup=warmup or 60 * round(np.timedelta64(1, "D") / np.timedelta64(series.clock.step)),
         )

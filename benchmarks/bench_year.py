@@ -33,10 +33,9 @@ def main() -> None:
     parser.add_argument("--sensor", required=True)
     parser.add_argument("--mask", help="file of the same shape; rows with 1 are not scored")
     parser.add_argument("--quarters", type=int, default=4)
-    parser.add_argument("--train-size", type=int, default=2880)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    plan = Plan(warmup_days=WARMUP_DAYS, days=np.inf, train_size=options.train_size)
+    plan = Plan(warmup_days=WARMUP_DAYS, days=np.inf)
     (stream,) = load(
         options.file, ReadingOptions(sensors=[options.sensor]), plan, mask=options.mask
     )
