@@ -235,7 +235,7 @@ def report_parts(samples: Samples, train_size: int, repeats: int) -> None:
 
     def blocks(kernel) -> None:
         """Make the upper triangle of one kernel, as the refit does."""
-        arena.clear()
+        arena.rewind()
         ridge = Ridge(kernel, 0.0, 0.0, arena.dtype)
         fill(ridge, kernel.embed(history.inputs), arena)
 
