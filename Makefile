@@ -28,6 +28,7 @@ lint: .venv/.dev  ## format, lint, types, import contract, workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
 	$(BIN)/lint-imports
 	$(BIN)/zizmor --offline --quiet .github
 

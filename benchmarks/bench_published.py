@@ -149,7 +149,7 @@ def windowed(frame: pd.DataFrame, task: Task, settings: dict[str, Any]) -> Windo
             if (len(values) - at) % horizon == 0:
                 scores.append(window_scores(values, at, forecaster.predict(), task))
             forecaster.observe(times[at], values[at])
-    return WindowScores(*np.mean(scores, axis=0), process_time() - began)
+    return WindowScores._make([*np.mean(scores, axis=0), process_time() - began])
 
 
 def window_scores(values: np.ndarray, at: int, forecast: sr.Forecast, task: Task) -> list[float]:
