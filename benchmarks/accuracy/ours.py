@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from accuracy.rivals import Figures, errors
 from accuracy.streams import Stream
 from streamridge import Forecaster, replay
-from streamridge.forecaster.presets import Preset
-from streamridge.forecaster.sizes import NAMED
+from streamridge.forecaster.methods import starting_at
 from streamridge.metrics import coverage
-from streamridge.series.lengths import Length, default_seasons
 
 
 def own_figures(stream: Stream, forecaster: Forecaster) -> Figures:
@@ -39,17 +35,10 @@ def paper(stream: Stream, *, learn: bool) -> Forecaster:
 
 
 def off(stream: Stream, *, learn: bool) -> Forecaster:
-    """Return the default forecaster from a start that is far off."""
-    step = stream.series.clock.step
-    return Forecaster(step, learn=learn, preset=off_preset(step))
-
-
-def off_preset(step: Length) -> Preset:
-    """Return the default preset with a ridge constant a hundred times too small."""
-    preset = NAMED["default"].preset(default_seasons(step), step)
-    model: Any = preset.model  # a standardized ridge model
-    far = replace(model.model, regularization=model.model.regularization / 100)
-    return replace(preset, model=replace(model, model=far))
+    """Return the default forecaster from a ridge constant a hundred times too small."""
+    settings = default(stream, learn=learn).settings
+    usual = settings.model.space.named(settings.model.space.values)["regularization"]
+    return Forecaster.from_settings(starting_at({"regularization": usual / 100}, settings))
 
 
 OURS: dict[str, Callable[[Stream], Forecaster]] = {

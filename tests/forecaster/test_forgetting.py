@@ -47,14 +47,14 @@ def rates(forecaster):
 
 def test_rates_are_hyperparameters_that_move():
     forecaster = Forecaster("3h")
-    assert rates(forecaster) == [FORGETTING, FORGETTING]
+    assert rates(forecaster) == list(FORGETTING)
 
     forecaster = lived()
 
-    assert all(rate != FORGETTING for rate in rates(forecaster))
-    for name in RATES:
+    assert all(rate != start for rate, start in zip(rates(forecaster), FORGETTING, strict=True))
+    for name, start in zip(RATES, FORGETTING, strict=True):
         path = forecaster.tuning.path[name]
-        assert path[0] == pytest.approx(FORGETTING, rel=1e-12)
+        assert path[0] == pytest.approx(start, rel=1e-12)
         assert len(set(path.tolist())) > 3
 
 
@@ -137,7 +137,7 @@ def test_a_frozen_rate_stays_and_the_other_moves():
 def test_a_search_on_the_past_leaves_the_rates_as_they_are(tuner):
     forecaster = lived(15 * DAY, tuner=tuner, tune_every=48, validation_size=40)
 
-    assert rates(forecaster) == [FORGETTING, FORGETTING]
+    assert rates(forecaster) == list(FORGETTING)
     assert forecaster.counts["fits"] > 1
     with pytest.raises(InvalidInputError, match=r"must lie .* got day_forgetting = 0.3"):
         forecaster.tuning.set(day_forgetting=0.3)
@@ -148,7 +148,7 @@ def test_without_learning_rates_stay_and_can_be_set():
     forecaster.tuning.set(day_forgetting=0.5)
     feed(forecaster, 15 * DAY, 20 * DAY)
 
-    assert rates(forecaster) == pytest.approx([0.5, FORGETTING], rel=1e-12)
+    assert rates(forecaster) == pytest.approx([0.5, FORGETTING[1]], rel=1e-12)
 
 
 def test_a_start_may_name_a_rate():
@@ -156,7 +156,7 @@ def test_a_start_may_name_a_rate():
 
     forecaster = Forecaster.from_settings(settings)
 
-    assert rates(forecaster) == [FORGETTING, 0.7]
+    assert rates(forecaster) == [FORGETTING[0], 0.7]
     assert forecaster.hyperparameters["regularization"] == 1.0
     assert (
         Forecaster.from_settings(replace(settings, learn=False)).hyperparameters["week_forgetting"]

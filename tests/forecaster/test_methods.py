@@ -130,6 +130,17 @@ def test_a_start_by_name_moves_that_hyperparameter_alone(model):
     assert {**off, "regularization": usual["regularization"]} == usual
 
 
+def test_other_starts_leave_the_usual_hyperparameters_as_they_are():
+    preset = Forecaster().settings.preset
+
+    once = preset.starting_at(0.5 * preset.usual_values)
+    twice = once.starting_at(0.1 * preset.usual_values)
+
+    for off in (once, twice):
+        np.testing.assert_array_equal(off.usual_values, preset.joint.space.values)
+        assert not np.array_equal(off.usual_values, off.joint.space.values)
+
+
 def test_no_start_leaves_the_settings_as_they_are():
     settings = small().settings
 

@@ -7,9 +7,12 @@ from streamridge.forecaster.presets import FORGETTING, FORGETTING_BOUNDS, season
 from streamridge.series.lengths import default_seasons, parse_step
 
 
-def season(*given, **named):
-    """Return a season that forgets as usual."""
-    return Season(*given, **named, forgetting=FORGETTING, forgetting_bounds=FORGETTING_BOUNDS)
+def season(name, period, count, lags, **named):
+    """Return a season that forgets as usual; the shortest one has 16 lags, and forgets faster."""
+    rate = FORGETTING[lags < 16]
+    return Season(
+        *(name, period, count, lags), **named, forgetting=rate, forgetting_bounds=FORGETTING_BOUNDS
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from streamridge import ConstantStep, FitError, Forecaster, Workspace
 from streamridge.features.base import input_at
+from streamridge.forecaster.methods import starting_at
 from streamridge.learners import refitted_model
 from streamridge.learners.restarts import DOUBTFUL_WINDOWS
 from streamridge.learners.workspace import times_of
@@ -41,6 +42,45 @@ def astray():
 
 def fail(*_):
     raise FitError("not today")
+
+
+def off_from(start, **changes):
+    """Return a forecaster from this regularization, after 20 refits, with another preset."""
+    settings = starting_at({"regularization": start}, small().settings)
+    preset = replace(settings.preset, **changes)
+    forecaster = Forecaster.from_settings(replace(settings, preset=preset))
+    live(forecaster, daily(23 * DAY))
+    return forecaster
+
+
+class TestUsualHyperparameters:
+    def test_a_start_that_is_far_off_returns_sooner_than_by_gradients_alone(self):
+        usual = small().hyperparameters["regularization"]
+
+        pulled, free = (off_from(usual / 200, **own) for own in ({}, {"pull": 0.0}))
+
+        start, reached = np.log(200), pulled.hyperparameters["regularization"]
+        assert np.log(usual / reached) < 0.5 * start
+        assert np.log(usual / free.hyperparameters["regularization"]) > 0.7 * start
+
+    def test_a_forecaster_far_from_its_usual_hyperparameters_continues_after_loading(self):
+        forecaster = off_from(0.01)
+
+        loaded = Forecaster.from_bytes(forecaster.to_bytes())
+
+        later = daily(30 * DAY)[23 * DAY :]
+        one, other = (live(each, later, 23 * DAY) for each in (forecaster, loaded))
+        np.testing.assert_array_equal(column(one), column(other))
+        usual = small().settings.preset.usual_values
+        np.testing.assert_array_equal(loaded.settings.preset.usual_values, usual)
+
+    def test_fixed_hyperparameters_are_not_pulled(self):
+        settings = starting_at({"regularization": 0.01}, small(learn=False).settings)
+        forecaster = Forecaster.from_settings(settings)
+
+        live(forecaster, daily(6 * DAY))
+
+        assert forecaster.hyperparameters["regularization"] == pytest.approx(0.01)
 
 
 class TestRollback:

@@ -295,3 +295,63 @@ def test_lazy_updates_need_m_times_fewer_refits_than_the_leader():
     assert lazy.moves == T // m
     assert leader.moves >= m * lazy.moves
     assert leader.gradients >= m * T / 2
+
+
+def test_each_window_undoes_a_share_of_the_distance_from_the_usual_point():
+    descent = LazyDescent.start(
+        [1.6, -0.8], SQUARE, ConstantStep(0.5), update_every=1, usual=[0.0, 0.0], pull=0.25
+    )
+
+    once = descent.add(np.zeros(2)).move()
+    thrice = descent.add(np.zeros(2)).move(windows=3)
+    pushed = descent.add(np.array([0.0, 1.0])).move()
+
+    np.testing.assert_allclose(once.z, [1.2, -0.6], rtol=1e-14)
+    np.testing.assert_allclose(thrice.z, [1.6 * 0.75**3, -0.8 * 0.75**3], rtol=1e-14)
+    np.testing.assert_allclose(pushed.z, [1.2, -1.1], rtol=1e-14)
+
+
+def test_the_start_is_the_usual_point_unless_another_is_given():
+    descent = LazyDescent.start([0.5, 0.5], SQUARE, ConstantStep(0.5), update_every=1, pull=0.25)
+
+    stayed = descent.add(np.zeros(2)).move()
+    returned = descent.moved_to([1.5, 0.5]).add(np.zeros(2)).move()
+
+    np.testing.assert_array_equal(stayed.z, [0.5, 0.5])
+    np.testing.assert_allclose(returned.z, [1.25, 0.5], rtol=1e-14)
+
+
+def test_a_coordinate_that_matters_stays_near_its_minimum_and_a_flat_one_returns():
+    descent = LazyDescent.start(
+        [0.0, 1.0], SQUARE, AgreementStep(), update_every=1, usual=[0.0, 0.0], pull=0.03
+    )
+
+    for _ in range(150):
+        descent = descent.observe(lambda z: np.array([z[0] - 1.0, 0.0]))
+
+    np.testing.assert_allclose(descent.z, [1.0, 0.0], atol=0.1)
+
+
+def test_a_held_coordinate_and_a_window_without_gradients_are_not_pulled():
+    held = LazyDescent.start(
+        [1.0, 1.0], SQUARE, AgreementStep(), update_every=1, reach=[0.0, np.inf], usual=[0.0, 0.0],
+        pull=0.5,
+    )  # fmt: skip
+
+    moved, silent = held.add(np.zeros(2)).move(), held.move()
+
+    np.testing.assert_array_equal(moved.z, [1.0, 0.5])
+    np.testing.assert_array_equal(silent.z, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("pull", [-0.1, 1.0])
+def test_a_pull_beyond_the_usual_point_is_refused(pull):
+    with pytest.raises(
+        InvalidInputError, match=rf"pull must be at least 0 and below 1, got {pull}"
+    ):
+        LazyDescent.start([0.0], Box([-1.0], [1.0]), ConstantStep(0.5), update_every=1, pull=pull)
+
+
+def test_a_usual_point_outside_the_set_is_refused():
+    with pytest.raises(InvalidInputError, match=r"must lie in the feasible set, got \[2\.0\]"):
+        LazyDescent.start([0.0], Box([-1.0], [1.0]), ConstantStep(0.5), update_every=1, usual=[2.0])

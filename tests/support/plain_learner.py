@@ -101,6 +101,10 @@ class PlainLearner:
         mean[~self.in_logs] -= np.mean(mean[~self.in_logs])  # weights gain only over each other
         self.walked.append(mean)
         step = displacement(self.settings.preset.step_rule, self.walked)
+        usual = self.space.values
+        away = self.lam - usual
+        away[self.in_logs] = np.log(self.lam[self.in_logs] / usual[self.in_logs])
+        step += self.settings.preset.pull * away
         step[[name in self.frozen for name in self.space.names]] = 0.0
         moved = np.where(self.in_logs, self.lam * np.exp(-step), self.lam - step)
         self.lam = self.space.feasible.project(moved)

@@ -29,8 +29,9 @@ from streamridge.series.lengths import Length, amount, season_name
 
 # Past seasons in a seasonal profile: of the shortest season, of longer seasons, and of years.
 PROFILE_SEASONS, YEARS = (28, 12), 10
-# The initial rate at which a seasonal profile forgets earlier seasons, and its bounds.
-FORGETTING, FORGETTING_BOUNDS = 0.1, (0.01, 2.0)
+# The initial rates at which a seasonal profile forgets earlier seasons: of the shortest season, and
+# of longer seasons. Their bounds.
+FORGETTING, FORGETTING_BOUNDS = (0.1, 0.05), (0.01, 2.0)
 # Number of deviations from the profile of a season that is not the shortest.
 FEW_LAGS = 4
 # Seasons of this length were seen a few times only. Values at shorter steps than this are mostly
@@ -43,6 +44,9 @@ SMOOTHED = 0.5
 GRADIENT_SHARE = 2
 # The default step rule, which needs no learning rate.
 RATE_FREE_STEP = AgreementStep()
+# The share of the distance from the usual hyperparameters that each window undoes. On ten roads
+# 0.02, 0.03, 0.05 and 0.12 had 0.9973, 0.9963, 0.9971 and 0.9984 of the RMSE without a pull.
+PULL = 0.03
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class Preset:
         Training rows per row of the fit that gradients are computed with, if the training set is
         large; the fit has fewer landmarks in proportion, and learns from every third window. None
         uses all rows in every window.
+    pull
+        The share of the distance from the usual hyperparameters that each window undoes. So
+        hyperparameters that hardly matter stay near their usual values.
+    usual
+        The usual hyperparameters, those of the features last; None for the initial ones.
     """
 
     features: FeatureSet
@@ -73,6 +82,13 @@ class Preset:
     coordinates: Coordinates = "log"
     corrects: bool = True
     gradient_share: int | None = None
+    pull: float = 0.0
+    usual: tuple[float, ...] | None = None
+
+    @property
+    def usual_values(self) -> Vector:
+        """Return the hyperparameters that tuning is pulled towards, shape (d,)."""
+        return self.joint.space.values if self.usual is None else np.array(self.usual)
 
     @cached_property
     def joint(self) -> Model[Any]:
@@ -90,10 +106,10 @@ class Preset:
         return Joint(self.model, numbers.holding(numbers.values, held))
 
     def starting_at(self, lam: Vector) -> Preset:
-        """Return the preset with lam as its initial hyperparameters."""
-        own = lam[: len(self.model.space.names)]
+        """Return the preset with lam as its initial hyperparameters; the usual ones stay."""
+        own, usual = lam[: len(self.model.space.names)], tuple(self.usual_values.tolist())
         features = with_parameters(self.features, lam)
-        return replace(self, model=self.model.starting_at(own), features=features)
+        return replace(self, model=self.model.starting_at(own), features=features, usual=usual)
 
 
 def seasonal_features(
@@ -122,7 +138,7 @@ def _default_season(
         period,
         count=count,
         lags=lags if shortest else FEW_LAGS,
-        forgetting=FORGETTING,
+        forgetting=FORGETTING[not shortest],
         forgetting_bounds=FORGETTING_BOUNDS,
     )
     if isinstance(season, int):
@@ -161,7 +177,7 @@ def profile_preset(features: Profiles) -> Preset:
     matern = Matern(np.concatenate(scales), order=1.5, features=blocks)
     linear = Linear(tuple(name for name in blocks if name != "calendar"))
     model = KernelRidge(Drifting(matern, rate=3e-4) + linear, regularization=2.0)
-    return Preset(features, Standardized(model), RATE_FREE_STEP)
+    return Preset(features, Standardized(model), RATE_FREE_STEP, pull=PULL)
 
 
 def on_landmarks(preset: Preset, landmarks: int, rates: tuple[float, ...] = ()) -> Preset:
@@ -210,18 +226,6 @@ def _remembering(kernel: Kernel, rates: tuple[float, ...]) -> Kernel:
 def rate_free(preset: Preset) -> Preset:
     """Return the preset with the default step rule, which has no rate and no units."""
     return replace(preset, step_rule=RATE_FREE_STEP, coordinates="log")
-
-
-def default_starts(preset: Preset) -> tuple[Vector, ...]:
-    """Return the start of the default model if a preset has that model, otherwise nothing.
-
-    The preset's own start may differ.
-    """
-    own = preset.features
-    if not isinstance(own, Profiles):
-        return ()
-    there, here = profile_preset(own).joint.space, preset.joint.space
-    return (there.values,) if there.naming == here.naming else ()
 
 
 def _fading(lags: int) -> Vector:

@@ -24,7 +24,6 @@ from streamridge.arrays import (
 from streamridge.errors import FitError, InvalidInputError, StateError, listed
 from streamridge.features.base import parameter_space, with_parameters
 from streamridge.forecaster.ensemble import BASELINE
-from streamridge.forecaster.presets import default_starts
 from streamridge.forecaster.sensor_history import SensorHistory
 from streamridge.forecaster.settings import Settings
 from streamridge.hyperparameters.feasible import chart_of
@@ -315,7 +314,7 @@ class SelfTuningModel(RefittedModel[Any]):
             constant = parameter_space(preset.features).names  # rows are built with them
             held = self.model.space.groups_of((*self.frozen, *constant))
             rng = np.random.default_rng([self._settings.seed, schedule.tally.tunings])
-            search = StartSearch(self.model, default_starts(preset))
+            search = StartSearch(self.model, (preset.usual_values,))
             found = search.tune(self.training, lam, held, rng)
             self._schedule = schedule.after_search(found.fits, found.gradients)
             changed = not np.array_equal(found.lam, lam) and self._put(found.lam)
@@ -382,6 +381,8 @@ def _policy(settings: Settings, costs: Costs) -> Policy:
             step=preset.step_rule,
             coordinates=partial(chart_of, preset.coordinates),
             learn=settings.learn,
+            usual=preset.usual_values,
+            pull=preset.pull,
         )
     return SearchPolicy.of(
         settings.model,

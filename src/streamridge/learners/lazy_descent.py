@@ -223,6 +223,9 @@ class LazyDescent:
         m, the steps between moves.
     reach
         Largest change of each coordinate in one move; unlimited by default, zero allows none.
+    usual, pull
+        Usual coordinates, shape (d,), and the share of the distance from them that a move undoes.
+        By default the starting point, and nothing.
     g
         Sum of the gradients seen since the last move.
     memory
@@ -250,6 +253,8 @@ class LazyDescent:
     step: StepRule
     update_every: int
     reach: Vector
+    usual: Vector
+    pull: float
     g: Vector
     memory: Memory
     seen: int = 0
@@ -265,12 +270,17 @@ class LazyDescent:
         *,
         update_every: int,
         reach: ArrayLike = np.inf,
+        usual: ArrayLike | None = None,
+        pull: float = 0.0,
     ) -> Self:
         """Return the state at an initial point of C."""
         z = require_feasible(z, feasible)
+        usual = z if usual is None else require_feasible(usual, feasible)
+        if not 0 <= require_number("pull", pull) < 1:
+            raise InvalidInputError(f"pull must be at least 0 and below 1, got {pull}.")
         m = require_count("update_every", update_every)
         g, reach = np.zeros(len(z)), np.broadcast_to(reach, z.shape)
-        return cls(z, feasible, step, m, reach, g, memory=step.start(z))
+        return cls(z, feasible, step, m, reach, usual, pull, g, memory=step.start(z))
 
     def observe(self, gradient: CostGradient) -> Self:
         """Return the state after the cost of a step is revealed; every m-th time, z moves."""
@@ -285,7 +295,8 @@ class LazyDescent:
     def move(self, windows: int = 1) -> Self:
         """Return the state after one projected step along the mean gradient, eq. (18).
 
-        After several windows the step is that many times as long.
+        After several windows the step is that many times as long. The pull towards the usual point
+        is added to it.
         """
         settled = replace(self, g=np.zeros_like(self.g), seen=0)
         if not self.seen:
@@ -297,8 +308,9 @@ class LazyDescent:
             displacement, memory = self.step.step(self.z, g, self.memory)
         if not all(np.isfinite(part).all() for part in (self.g, displacement, memory)):
             return replace(settled, skipped=self.skipped + 1)
-        displacement = np.clip(windows * displacement, -self.reach, self.reach)
-        z = self.feasible.project(self.z - displacement)
+        undone = 1 - (1 - self.pull) ** windows
+        displacement = windows * displacement + undone * (self.z - self.usual)
+        z = self.feasible.project(self.z - np.clip(displacement, -self.reach, self.reach))
         return replace(settled, z=z, memory=memory, moves=self.moves + 1)
 
     def moved_to(self, z: ArrayLike) -> Self:

@@ -56,8 +56,14 @@ class GradientPolicy:
         coordinates: Callable[[Product], Chart] = Chart.log,
         learn: bool = True,
         watch: Watcher | None = None,
+        usual: Vector | None = None,
+        pull: float = 0.0,
     ) -> GradientPolicy:
-        """Return the policy at the initial hyperparameters of a space."""
+        """Return the policy at the initial hyperparameters of a space.
+
+        Each move undoes the share `pull` of the distance from the `usual` hyperparameters, which
+        are the initial ones by default.
+        """
         chart = coordinates(space.feasible)
         descent = LazyDescent.start(
             chart.encode(space.values),
@@ -65,6 +71,8 @@ class GradientPolicy:
             step or AdaGradStep(),
             update_every=update_every,
             reach=_reach(space, chart, step),
+            usual=None if usual is None else chart.encode(usual),
+            pull=pull,
         )
         learns = learn and bool(space.learned.any())
         return cls(space, chart, descent, learns, watch)
