@@ -53,24 +53,24 @@ class PlainPattern:
         ]
         table = np.array(weighted).reshape(-1, 4)
         size = np.square(table[:, :3]).sum() / 3
-        system = np.vstack([table[:, :3], np.sqrt(0.1 * size) * np.eye(3)])
+        system = np.vstack([table[:, :3], np.sqrt(0.05 * size) * np.eye(3)])
         return np.linalg.lstsq(system, np.append(table[:, 3], np.zeros(3)), rcond=None)[0]
 
     def share(self, h):
-        """Return how far the corrections of a lead have helped, less a standard error."""
+        """Return how far the corrections of a lead have helped, less half a standard error."""
         every = self.past_changes[h]
-        weights = discounts(len(every), 14 * self.day)
+        weights = discounts(len(every), 28 * self.day)
         change, error, left = np.array(every).reshape(-1, 3).T
         squares, seen = (weights * change**2).sum(), weights[change != 0].sum()
         if not squares:
             return 0.0
         noise = np.sqrt((h + 1) * (weights * (change * left) ** 2).sum())
-        best = ((weights * change * error).sum() - noise) / squares
-        return min(max(best, 0.0), 1.0) * seen / (seen + self.day)
+        best = ((weights * change * error).sum() - noise / 2) / squares
+        return min(max(best, 0.0), 1.0) * seen / (seen + self.day / 4)
 
     def largest(self, h):
         """Return four times the usual size of earlier changes."""
-        weights = discounts(len(self.past_changes[h]), 14 * self.day)
+        weights = discounts(len(self.past_changes[h]), 28 * self.day)
         earlier = np.array([each[0] for each in self.past_changes[h]])
         seen = weights[earlier != 0].sum()
         return 4 * np.sqrt((weights * earlier**2).sum() / seen) if seen else np.inf

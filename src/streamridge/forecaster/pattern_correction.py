@@ -9,10 +9,10 @@ $$w = (G + \rho\, \bar g\, I)^{-1} \sum x e, \qquad G = \sum x x^\top,$$
 
 with the mean $\bar g$ of the diagonal of $G$. The sums are discounted. A share $s_h$ between zero
 and one tells how much of $x^\top w$ to add at lead $h$. It is the least-squares estimate over past
-corrections less its standard error, and starts at zero:
+corrections less half its standard error, and starts at zero:
 
 $$s_h = \frac{n}{n_0 + n} \cdot
-\frac{\sum c\, e - \sqrt{h \sum c^2 (e - s_h c)^2}}{\sum c^2}, \qquad c = x^\top w.$$
+\frac{\sum c\, e - \frac12 \sqrt{h \sum c^2 (e - s_h c)^2}}{\sum c^2}, \qquad c = x^\top w.$$
 
 So a forecast is corrected only where this has helped. What was earned by small changes says nothing
 of large ones: a change $c$ is at most four times as large as the root mean square of earlier ones.
@@ -33,11 +33,11 @@ from streamridge.arrays import Matrix, Vector, require_finite, require_shape
 from streamridge.forecaster.plausibility import Limits, clipped
 
 # The memory of the regression, and of the shares, in days.
-MEMORY, SHARE_MEMORY = 1, 14
+MEMORY, SHARE_MEMORY = 1, 28
 # The penalty on the weights, and the days of corrections that a share of zero counts for.
-RIDGE, FIRST_DAYS = 0.1, 1.0
+RIDGE, FIRST_DAYS = 0.05, 0.25
 # A share is its estimate less this number of standard errors.
-DOUBT = 1.0
+DOUBT = 0.5
 # The largest change, as a multiple of the root mean square of earlier ones.
 LARGEST = 4.0
 # Weights and shares are solved for at every this many steps, which saves time.
