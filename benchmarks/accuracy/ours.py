@@ -36,9 +36,9 @@ def paper(stream: Stream, *, learn: bool) -> Forecaster:
 
 def off(stream: Stream, *, learn: bool) -> Forecaster:
     """Return the default forecaster from a ridge constant a hundred times too small."""
-    settings = default(stream, learn=learn).settings
-    usual = settings.model.space.named(settings.model.space.values)["regularization"]
-    return Forecaster.from_settings(starting_at({"regularization": usual / 100}, settings))
+    usual = default(stream, learn=learn)
+    start = {"regularization": usual.hyperparameters["regularization"] / 100}
+    return Forecaster.from_settings(starting_at(start, usual.settings))
 
 
 OURS: dict[str, Callable[[Stream], Forecaster]] = {

@@ -7,7 +7,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from streamridge import Drifting, Forecaster, InvalidInputError, KernelRidge, Linear, Periodic
+from streamridge import (
+    AgreementStep,
+    Drifting,
+    Features,
+    Forecaster,
+    InvalidInputError,
+    KernelRidge,
+    Linear,
+    Periodic,
+    Preset,
+)
 from streamridge.forecaster.methods import (
     METHODS,
     PRINTED,
@@ -139,6 +149,44 @@ def test_other_starts_leave_the_usual_hyperparameters_as_they_are():
     for off in (once, twice):
         np.testing.assert_array_equal(off.usual_values, preset.joint.space.values)
         assert not np.array_equal(off.usual_values, off.joint.space.values)
+
+
+def test_usual_hyperparameters_are_plain_numbers():
+    preset = Forecaster().settings.preset
+    values = preset.usual_values.tolist()
+
+    given = replace(preset, usual=np.array(values))
+
+    assert given == replace(preset, usual=tuple(values))
+    assert given.usual == tuple(values)
+
+
+def test_the_usual_value_of_a_constant_follows_its_start():
+    preset = Preset(Features(4), KernelRidge(Linear(), 1.0, None), AgreementStep())
+
+    started = preset.starting_at(np.array([2.0]))
+
+    assert started.usual == (2.0,)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"usual": (1.0,)}, r"usual must have shape \(\d+,\), got \(1,\)"),
+        ({"usual": "many"}, "usual must be a number, got .many."),
+        ({"pull": 1.5}, r"pull must be at least 0 and below 1, got 1\.5\."),
+    ],
+)
+def test_a_preset_with_a_pull_that_does_not_fit_is_refused(changes, message):
+    with pytest.raises(InvalidInputError, match=message):
+        replace(Forecaster().settings.preset, **changes)
+
+
+def test_usual_hyperparameters_out_of_bounds_are_refused():
+    preset = Forecaster().settings.preset
+
+    with pytest.raises(InvalidInputError, match=r"usual must lie within the bounds of the model"):
+        replace(preset, usual=tuple(-preset.usual_values))
 
 
 def test_no_start_leaves_the_settings_as_they_are():

@@ -341,6 +341,9 @@ class TestSensors:
         assert network["new"].hyperparameters["regularization"] == pytest.approx(7.0)
         weights = [v for k, v in network["new"].hyperparameters.items() if k.startswith("weight.")]
         assert sum(weights) == pytest.approx(1.0)
+        default = sr.Forecaster(**SMALL, horizon=2).settings.preset.usual_values
+        usual = network["new"].settings.preset.usual_values
+        np.testing.assert_array_equal(usual, default)
 
     def test_two_fitted_sensors_are_too_few_to_be_typical(self, network):
         network.remove("ramp-3")

@@ -6,8 +6,10 @@ import pytest
 from streamridge import Forecaster, InvalidInputError, StateError
 from streamridge.datasets import simulate_roads
 from streamridge.files.checkpoint import decoded, encoded
+from streamridge.forecaster import self_tuning
 from streamridge.forecaster.methods import starting_at
 from streamridge.tuners import RandomSearch
+from streamridge.tuners.start import StartSearch
 from tests.support.tiers import tiered
 
 BAD = {"regularization": 100.0, "drifting.rate": 0.01, "weight.linear": 0.01}
@@ -60,6 +62,19 @@ def test_a_long_history_is_searched_at_the_first_fit(searched):
     assert forecaster.tuning.path["regularization"].tolist() == [
         forecaster.hyperparameters["regularization"]
     ]
+
+
+def test_the_usual_hyperparameters_are_tried_as_well(roads, monkeypatch):
+    tried = []
+    monkeypatch.setattr(
+        self_tuning, "StartSearch", lambda *given: tried.append(given) or StartSearch(*given)
+    )
+
+    forecaster = observe(started_badly("search"), roads, slice(0, 330))
+
+    ((_, (usual,)),) = tried
+    np.testing.assert_array_equal(usual, small().settings.model.space.values)
+    assert not np.array_equal(usual, forecaster.settings.model.space.values)
 
 
 def test_what_rows_are_made_with_is_not_searched(searched):

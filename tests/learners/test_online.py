@@ -1,5 +1,7 @@
 """Algorithm 2 against a literal transcription of its lines, and what its users rely on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,7 @@ from streamridge import (
     local_regret,
     run,
 )
+from streamridge.learners.online import GradientPolicy
 from tests import oracles
 
 N, M, STEPS = 60, 8, 40
@@ -306,6 +309,22 @@ def test_weights_that_are_not_learned_stay_put(samples):
 
     assert learner.hyperparameters["weight.periodic"] == 0.7
     assert learner.hyperparameters["periodic.inverse_scale"] != 1.0
+
+
+@pytest.mark.parametrize("windows", [1, 3])
+def test_a_policy_pulls_logarithms_and_weights_towards_usual_values(windows):
+    kernel = Mixture([Periodic(12.0), Linear()], weights=[0.9, 0.1])
+    space = KernelRidge(kernel, 0.01).space
+    usual = KernelRidge(Mixture([Periodic(12.0), Linear()], weights=[0.5, 0.5]), 1.0).space.values
+    policy = GradientPolicy.of(space, update_every=M, usual=usual, pull=0.2)
+
+    flat = replace(policy, descent=policy.descent.add(np.zeros(len(usual))))
+    moved = space.named(flat.moved(windows).lam)
+
+    left = 0.8**windows
+    assert moved["regularization"] == pytest.approx(0.01**left)
+    assert moved["weight.periodic"] == pytest.approx(0.5 + 0.4 * left)
+    assert moved["periodic.period"] == 12.0
 
 
 def test_a_hyperparameter_at_its_bound_is_there_exactly_and_said_to_be(samples):

@@ -37,7 +37,10 @@ class Tuning:
         self._forecaster = forecaster
 
     def set(self, /, **values: float) -> None:
-        """Set hyperparameters by name, such as `set(**{"drifting.rate": 1e-4})`, and refit."""
+        """Set hyperparameters by name, such as `set(**{"drifting.rate": 1e-4})`, and refit.
+
+        Tuning continues from there. Freeze a hyperparameter to keep its value.
+        """
         with about(self._forecaster.settings.sensor):
             self._forecaster._set(values)
 

@@ -203,6 +203,12 @@ class AgreementStep(RateFree):
         return self.size * np.exp(growth) * u, np.vstack([sums, mean, growth])
 
 
+def require_pull(pull: float) -> None:
+    """Raise unless the share of a distance that a window undoes is below one."""
+    if not 0 <= require_number("pull", pull) < 1:
+        raise InvalidInputError(f"pull must be at least 0 and below 1, got {pull}.")
+
+
 # The cost of one time step, given by its gradient.
 CostGradient = Callable[[Vector], Vector]
 
@@ -223,9 +229,10 @@ class LazyDescent:
         m, the steps between moves.
     reach
         Largest change of each coordinate in one move; unlimited by default, zero allows none.
-    usual, pull
-        Usual coordinates, shape (d,), and the share of the distance from them that a move undoes.
-        By default the starting point, and nothing.
+    usual
+        The point that moves are pulled towards, shape (d,); the start by default.
+    pull
+        The share of the distance from there that each window undoes; 0 by default.
     g
         Sum of the gradients seen since the last move.
     memory
@@ -276,8 +283,7 @@ class LazyDescent:
         """Return the state at an initial point of C."""
         z = require_feasible(z, feasible)
         usual = z if usual is None else require_feasible(usual, feasible)
-        if not 0 <= require_number("pull", pull) < 1:
-            raise InvalidInputError(f"pull must be at least 0 and below 1, got {pull}.")
+        require_pull(pull)
         m = require_count("update_every", update_every)
         g, reach = np.zeros(len(z)), np.broadcast_to(reach, z.shape)
         return cls(z, feasible, step, m, reach, usual, pull, g, memory=step.start(z))
@@ -295,8 +301,8 @@ class LazyDescent:
     def move(self, windows: int = 1) -> Self:
         """Return the state after one projected step along the mean gradient, eq. (18).
 
-        After several windows the step is that many times as long. The pull towards the usual point
-        is added to it.
+        After several windows the step is that many times as long, and the pull compounds. The pull
+        is added to the step.
         """
         settled = replace(self, g=np.zeros_like(self.g), seen=0)
         if not self.seen:
