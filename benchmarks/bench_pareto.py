@@ -4,11 +4,12 @@
 
 Every stream of the files is known for a while, lived through for some days, and scored on the last
 of them; twice, at two times of the year. Compared are all sizes of `streamridge.forecaster.sizes`,
-two of them refitted less often, the former default model, LightGBM (regularized, on a month and on
+two of them refitted less often, the former default size, LightGBM (regularized, on a month and on
 four, refitted daily), and the last value. The table has the RMSE over LightGBM's on a month and
 over the default size's, processor seconds of a sensor and day, of a mean refit and of a step, and
 the size of a saved forecaster. `--json` writes the figures of all streams, and continues a file
-that exists. LightGBM is not a dependency of the project: run this with a Python that has it.
+that exists, which must be of the same commit. LightGBM is not a dependency of the project: run this
+with a Python that has it.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ from streamridge.forecaster.sizes import NAMED, RARER, SIZES, Size
 from streamridge.series.lengths import default_seasons
 
 DAY = 96
-TICKS, RARELY = (0.05, 0.1, 0.2, 0.5, 1), ", a refit every "
+TICKS, RARELY = (0.05, 0.1, 0.2, 0.5), ", a refit every "
 MEASURED = {"seconds", "refit", "step", "bytes"}
 MONTH, MONTHS = 2880, 11520
 DEFAULT, COMPACT, TREES_NAME, LAST = "default", "compact", "LightGBM", "the last value"
-# The default model until 2026-11-17: 30 exact days, and profiles of 7 days and 6 weeks.
+# The size of the default model until 2026-11-17, with profiles of 7 days and 6 weeks. It learns as
+# the present sizes do.
 FORMER = replace(
     NAMED["default"], train_size=MONTH, landmarks=MONTH, rates=(), profile_seasons=(7, 6)
 )
@@ -190,7 +192,7 @@ MODELS: dict[str, Callable[[Job], Figures]] = {
         for name in (COMPACT, DEFAULT)
         for rarer in (replace(NAMED[name], every=times) for times in RARER)
     },
-    "the former default": partial(own, FORMER),
+    "30 exact days, former profiles": partial(own, FORMER),
     TREES_NAME: partial(trees, MONTH),
     f"{TREES_NAME}, four months": partial(trees, MONTHS),
     LAST: last_value,
@@ -272,7 +274,7 @@ def draw(table: dict[str, Figures], path: str) -> None:
         }
         axes.annotate(name, (cost, ratio), textcoords="offset points", **place, **style)
     axes.set_xscale("log")
-    axes.set_xlim(0.05, 1.1)
+    axes.set_xlim(0.035, 0.7)
     axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
     axes.set_xticks([], minor=True)
     axes.set_xlabel("processor seconds of a sensor and day")

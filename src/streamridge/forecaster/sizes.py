@@ -101,13 +101,13 @@ MEMORIES = (3e-4, 1e-5)
 # Seasons in a profile of a small model: 28 days and 5 weeks. Each week takes 6 kB of readings.
 FEWER_SEASONS = (28, 5)
 NAMED: Mapping[SizeName, Size] = {
-    "default": Size(5760, 400, Measured(1.0, 0.207, 0.00051, 56), rates=MEMORIES),
-    "compact": Size(2880, 250, Measured(1.009, 0.091, 0.0005, 48)),
-    "long": Size(8640, 600, Measured(0.997, 0.449, 0.00051, 62), rates=MEMORIES),
+    "default": Size(5760, 400, Measured(1.0, 0.097, 0.0003, 48), rates=MEMORIES),
+    "compact": Size(2880, 250, Measured(1.004, 0.057, 0.0003, 46)),
+    "long": Size(8640, 600, Measured(0.995, 0.218, 0.0003, 54), rates=MEMORIES),
 }
 SIZES = (
-    Size(960, 100, Measured(1.029, 0.023, 0.00049, 32), profile_seasons=FEWER_SEASONS),
-    Size(1920, 150, Measured(1.021, 0.047, 0.00049, 35), profile_seasons=FEWER_SEASONS),
+    Size(960, 100, Measured(1.028, 0.015, 0.0003, 31), profile_seasons=FEWER_SEASONS),
+    Size(1920, 150, Measured(1.021, 0.028, 0.0003, 34), profile_seasons=FEWER_SEASONS),
     NAMED["compact"],
     NAMED["default"],
     NAMED["long"],
