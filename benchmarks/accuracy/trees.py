@@ -65,7 +65,8 @@ class Trees:
         rows = np.flatnonzero(~np.isnan(y))[-size:]
         given = {name: each for name, each in vars(self).items() if name != "rounds"}
         parameters = {**REPEATABLE, **given, "bagging_freq": int(self.bagging_fraction < 1)}
-        return lightgbm.train(parameters, lightgbm.Dataset(x[rows], y[rows]), self.rounds).predict
+        booster = lightgbm.train(parameters, lightgbm.Dataset(x[rows], y[rows]), self.rounds)
+        return lambda ahead: np.asarray(booster.predict(ahead))
 
 
 @dataclass(frozen=True)
