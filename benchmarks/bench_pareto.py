@@ -4,7 +4,7 @@
 
 Every stream of the files is known for a while, lived through for some days, and scored on the last
 of them; twice, at two times of the year. Compared are all sizes of `streamridge.forecaster.sizes`,
-two of them refitted less often, the former default size, LightGBM (regularized, on a month and on
+one of them refitted less often, the former default size, LightGBM (regularized, on a month and on
 four, refitted daily), and the last value. The table has the RMSE over LightGBM's on a month and
 over the default size's, processor seconds of a sensor and day, of a mean refit and of a step, and
 the size of a saved forecaster. `--json` writes the figures of all streams, and continues a file
@@ -189,8 +189,7 @@ MODELS: dict[str, Callable[[Job], Figures]] = {
     **{name_of(size): partial(own, size) for size in SIZES},
     **{
         name_of(rarer): partial(own, rarer)
-        for name in (COMPACT, DEFAULT)
-        for rarer in (replace(NAMED[name], every=times) for times in RARER)
+        for rarer in (replace(NAMED[COMPACT], every=times) for times in RARER)
     },
     "30 exact days, former profiles": partial(own, FORMER),
     TREES_NAME: partial(trees, MONTH),

@@ -34,8 +34,11 @@ from streamridge.datasets import simulate_roads
 DAY, CHANGE, AFTER = 96, 200, 50
 # Rows of a fit: ten days.
 TRAIN_SIZE = 960
-# What the change asks for: smoothness, and how fast the daily course forgets.
-WATCHED = {"regularization": "regularization", "day_forgetting": "forgetting of the daily course"}
+# What the change asks for: smoothness, and how fast the daily profile forgets.
+WATCHED = {
+    "regularization": "regularization",
+    "day_forgetting": "forgetting rate of the daily profile",
+}
 SETTLED = 20
 
 
@@ -112,6 +115,7 @@ def draw(paths: list[dict[str, Vector]], file: str) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     figure, every = plt.subplots(len(WATCHED), 1, figsize=(8, 6), sharex=True)
     days = np.arange(CHANGE + AFTER) - CHANGE
@@ -121,6 +125,9 @@ def draw(paths: list[dict[str, Vector]], file: str) -> None:
         axes.axvline(0, color="black", linewidth=1)
         axes.axvspan(0, 10, color="tab:orange", alpha=0.2, label="ten days after the change")
         axes.set(yscale="log", ylabel=words, xlim=(-60, AFTER))
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
         axes.grid(alpha=0.3)
     every[0].set_title("A change of regime, and the hyperparameters that follow it")
     every[0].legend(loc="lower left")
